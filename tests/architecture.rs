@@ -169,6 +169,38 @@ fn libraries_stay_in_their_rooms() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Where the whole store may be held, and others be handed a part of it.
+const HOLDS_ALL: [&str; 6] = [
+    "src/daemon",
+    "src/admin",
+    "src/cli",
+    "src/transcripts",
+    "src/capture/import.rs",
+    // Its own settings of the store.
+    "src/config",
+];
+
+/// A room writes what its type of `Store` says; what the compiler then refuses is shown in `store/src/capability.rs`.
+#[test]
+fn a_worker_holds_only_its_part_of_the_store() {
+    let mut wrong = Vec::new();
+    for (file, code) in sources("src") {
+        let is_whole = [
+            "store: Store,",
+            "store: &Store,",
+            "store: &'a Store,",
+            ".only()",
+        ];
+        let holds = is_whole.iter().find(|word| code.contains(**word));
+        if let Some(word) = holds
+            && !HOLDS_ALL.iter().any(|place| file.starts_with(place))
+        {
+            wrong.push(format!("{file}: {word}"));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
 /// What ends a run takes back what shows of it; so one module does.
 #[test]
 fn one_module_ends_runs() {

@@ -115,7 +115,7 @@ impl Room {
             counter: "bytes".to_owned(),
         });
         let (wake, counters) = (Wake::default(), Arc::<CaptureCounters>::default());
-        let intake = ChannelIntake::new(store.clone(), policy, keeping, counter, wake, counters);
+        let intake = ChannelIntake::new(store.only(), policy, keeping, counter, wake, counters);
         Self {
             platform,
             store,

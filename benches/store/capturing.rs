@@ -42,7 +42,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
     for (pending, count) in PENDING {
         let ours = folder.path(&format!("ours-{pending}.db"));
         let (store, account) = open(&ours).await?;
-        let intake = intake(store.clone(), account);
+        let intake = intake(store.only(), account);
         let full = bare(&folder.path(&format!("full-{pending}.db")), true).await?;
         let plain = bare(&folder.path(&format!("plain-{pending}.db")), false).await?;
         let group = i64::try_from(pending)?;
@@ -82,7 +82,7 @@ pub(crate) async fn measure_growth(turns: i64) -> Result<(), Fail> {
     let folder = place::Place::make("growth")?;
     let path = folder.path("grown.db");
     let (store, account) = open(&path).await?;
-    let intake = intake(store.clone(), account);
+    let intake = intake(store.only(), account);
     let idle = resident_kib()?;
     let step = (turns / STEPS).max(1);
     for n in 0..STEPS {
@@ -131,7 +131,10 @@ async fn take_in(
     Ok(started.elapsed().as_secs_f64())
 }
 
-fn intake(store: vocative_store::Store, account: AccountId) -> ChannelIntake {
+fn intake(
+    store: vocative_store::Store<vocative_store::Capturing>,
+    account: AccountId,
+) -> ChannelIntake {
     let keeping = Keeping {
         keeps_revisions: true,
         keeps_raw: false,

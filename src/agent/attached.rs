@@ -13,7 +13,7 @@ use vocative_core::history::{History, Role};
 use vocative_core::ids::TurnId;
 use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, PromptImage};
 use vocative_core::turn::Turn;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// How much of an attached text is loaded, in bytes; the prompt's own limit is far below.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -58,7 +58,7 @@ pub(super) struct LoadedFiles {
 /// # Errors
 /// Storage refuses.
 pub(super) async fn load_files(
-    store: &Store,
+    store: &Store<Replying>,
     shows: &FilesInPrompts,
     history: &History,
     as_of_ms: i64,
@@ -113,7 +113,7 @@ pub(super) async fn load_files(
 }
 
 async fn load_content(
-    store: &Store,
+    store: &Store<Replying>,
     shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<Option<FileContent>, StoreError> {
@@ -164,7 +164,7 @@ fn turns_with_files(history: &History) -> Vec<TurnId> {
 }
 
 async fn load_text(
-    store: &Store,
+    store: &Store<Replying>,
     shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<FileContent, StoreError> {
@@ -193,7 +193,7 @@ fn text_of(bytes: Vec<u8>) -> Option<String> {
 }
 
 async fn load_image(
-    store: &Store,
+    store: &Store<Replying>,
     shows: &FilesInPrompts,
     file: &TurnFile,
 ) -> Result<FileContent, StoreError> {
@@ -226,7 +226,10 @@ fn not_loaded(why: &str) -> FileContent {
 }
 
 /// The bytes of a file, or why they are not there.
-async fn load(store: &Store, file: &TurnFile) -> Result<Result<Vec<u8>, FileContent>, StoreError> {
+async fn load(
+    store: &Store<Replying>,
+    file: &TurnFile,
+) -> Result<Result<Vec<u8>, FileContent>, StoreError> {
     let Some((content, size_bytes)) = file.content.filter(|_| file.state == FileState::Fetched)
     else {
         return Ok(Err(not_loaded(why_not(file.state))));
@@ -243,7 +246,7 @@ async fn load(store: &Store, file: &TurnFile) -> Result<Result<Vec<u8>, FileCont
 }
 
 /// What is lost is to be had from the platform again. A reader alone can't note it; a daemon will.
-async fn fetch_again(store: &Store, content: ContentId) {
+async fn fetch_again(store: &Store<Replying>, content: ContentId) {
     if let Err(cause) = store.fetch_again(content, 0).await {
         warn!(error = %cause, content.id = %content, "a stored file was lost, and that could not be noted");
     }

@@ -9,7 +9,7 @@ use vocative_core::options::Profile;
 use vocative_core::prompting::{Scaled, TokenCounter as _};
 use vocative_core::run::ClaimedRun;
 use vocative_core::tokens::{PromptReport, RatioKey, TokenRatio};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, Replying, Store, StoreError};
 
 impl AgentSpec {
     /// The key of the reports that teach about this agent's prompts.
@@ -31,7 +31,7 @@ impl AgentSpec {
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn present_ratio(&self, store: &Store) -> Result<TokenRatio, StoreError> {
+    pub async fn present_ratio(&self, store: &Reader) -> Result<TokenRatio, StoreError> {
         match self.applied_ratio_key() {
             Some(key) => store.token_ratio(key).await,
             None => Ok(TokenRatio::ONE),
@@ -42,7 +42,7 @@ impl AgentSpec {
     pub(super) async fn ratio_of(
         &self,
         run: &ClaimedRun,
-        store: &Store,
+        store: &Store<Replying>,
     ) -> Result<Option<TokenRatio>, StoreError> {
         match self.applied_ratio_key() {
             Some(key) => store.fix_token_ratio(run.run.id, run.token, key).await,
@@ -78,7 +78,7 @@ impl<'a> Counting<'a> {
     /// stored is no reason to lose the answer.
     pub(super) async fn learn(
         &self,
-        store: &Store,
+        store: &Store<Replying>,
         tools: &[ToolSpec],
         reported: Option<u64>,
         now_ms: i64,

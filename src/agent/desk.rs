@@ -17,7 +17,7 @@ use vocative_core::ids::InquiryId;
 use vocative_core::job::ClaimedJob;
 use vocative_core::prompting::{PromptPart, RunView};
 use vocative_core::queueing::Outcome;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// The most lines of a prompt that are shown, the newest.
 const LINES_MAX: usize = 20;
@@ -27,7 +27,7 @@ const LINE_MAX_CHARS: usize = 100;
 /// Answers inquiries.
 pub struct Desk {
     /// Where inquiries are.
-    pub store: Store,
+    pub store: Store<Replying>,
     /// Who answers where.
     pub rooms: Rooms,
     /// The agents.

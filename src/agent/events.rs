@@ -17,8 +17,8 @@ use crate::capture::clock::Clock;
 use crate::llm::Listener;
 use vocative_core::ids::TurnId;
 use vocative_core::run::ClaimedRun;
-use vocative_store::Store;
 use vocative_store::contract::{LeaseOutcome, NewRunEvent};
+use vocative_store::{Replying, Store};
 
 /// The shortest time between two writes of a text, unless a piece is long.
 const GATHER: Duration = Duration::from_millis(100);
@@ -72,7 +72,7 @@ impl Events {
     pub(super) async fn during<T>(
         &self,
         work: impl Future<Output = T>,
-        store: &Store,
+        store: &Store<Replying>,
         claimed: &ClaimedRun,
         clock: &Clock,
     ) -> T {
@@ -109,7 +109,7 @@ impl Events {
     }
 
     /// Writes until nothing more comes, or may be written.
-    async fn write_on(&self, store: &Store, claimed: &ClaimedRun, clock: &Clock) {
+    async fn write_on(&self, store: &Store<Replying>, claimed: &ClaimedRun, clock: &Clock) {
         let mut not_before = Instant::now();
         while let Some(events) = self.next(not_before).await {
             not_before = Instant::now() + GATHER;

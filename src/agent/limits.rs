@@ -4,11 +4,11 @@ use tracing::warn;
 
 use crate::agent::registry::AgentSpec;
 use crate::agent::worker::AgentWorker;
-use vocative_store::Store;
+use vocative_store::Reader;
 
 /// Has the models of agents know what was found before they were made.
 pub async fn recall_context_limits<'a>(
-    store: &Store,
+    store: &Reader,
     specs: impl IntoIterator<Item = &'a AgentSpec>,
     now_ms: i64,
 ) {

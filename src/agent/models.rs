@@ -16,7 +16,7 @@ use crate::capture::wake::Wake;
 use crate::llm::ModelError;
 use vocative_core::ids::{AgentName, RunId};
 use vocative_core::model_rest::ModelRest;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// The models. Cloning shares them.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct Models {
 }
 
 struct ModelsInner {
-    store: Store,
+    store: Store<Replying>,
     registry: Registry,
     wake: Wake,
     clock: Clock,
@@ -53,7 +53,7 @@ pub struct ModelSlot {
 impl Models {
     /// No model rests.
     #[must_use]
-    pub fn new(store: Store, registry: Registry, wake: Wake, clock: Clock) -> Self {
+    pub fn new(store: Store<Replying>, registry: Registry, wake: Wake, clock: Clock) -> Self {
         let inner = ModelsInner {
             store,
             registry,

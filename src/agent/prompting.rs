@@ -20,7 +20,7 @@ use vocative_core::prompting::{
 };
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{Participant, ParticipantKind, Recount};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, Replying, Store, StoreError};
 
 /// Why no prompt could be made.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ pub enum FilesShown {
 /// # Errors
 /// [`PromptError`], see there.
 pub async fn build_prompt(
-    store: &Store,
+    store: &Store<Replying>,
     spec: &AgentSpec,
     identity: Option<&Identity>,
     request: PromptRequest,
@@ -267,7 +267,7 @@ fn named_only(files: &[PromptFile]) -> Vec<PromptFile> {
 /// # Errors
 /// `NotFound` if there is no such conversation.
 pub async fn options_in(
-    store: &Store,
+    store: &Reader,
     spec: &AgentSpec,
     conversation: ConversationId,
 ) -> Result<AssemblerOptions, StoreError> {
@@ -277,7 +277,7 @@ pub async fn options_in(
 
 /// The options for a conversation's chat; `None` where it has no settings of its own.
 async fn chat_options<'a>(
-    store: &Store,
+    store: &Reader,
     spec: &'a AgentSpec,
     conversation: ConversationId,
 ) -> Result<Option<&'a AssemblerOptions>, StoreError> {

@@ -32,7 +32,7 @@ use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::turn::Recount;
 use vocative_store::contract::{ReplyRoute, RunLease};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, StoreError};
 
 /// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
@@ -553,7 +553,7 @@ async fn record_sent(
 /// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
 /// there are none.
 fn toolbox(
-    store: &Store,
+    store: &Reader,
     embeddings: Option<&Arc<Embeddings>>,
     claimed: &ClaimedRun,
     spec: &AgentSpec,

@@ -25,7 +25,7 @@ use vocative_core::prompting::{
 };
 use vocative_core::sent::{SentChange, SentPrompt, SentTurn};
 use vocative_core::tokens::TokenRatio;
-use vocative_store::Store;
+use vocative_store::{Replying, Store};
 
 /// The version of recipes that this build writes and reads.
 const VERSION: u32 = 1;
@@ -168,7 +168,10 @@ pub(super) fn recipe_of(
 ///
 /// # Errors
 /// Storage refuses.
-pub async fn make_again(store: &Store, run: RunId) -> Result<Option<SentAgain>, PromptError> {
+pub async fn make_again(
+    store: &Store<Replying>,
+    run: RunId,
+) -> Result<Option<SentAgain>, PromptError> {
     let Some(recorded) = store.recorded_prompt(run).await? else {
         return Ok(None);
     };
@@ -204,7 +207,7 @@ pub async fn make_again(store: &Store, run: RunId) -> Result<Option<SentAgain>, 
 }
 
 async fn build_again(
-    store: &Store,
+    store: &Store<Replying>,
     recipe: &Recipe,
     voice: Voice,
     template: &Template,

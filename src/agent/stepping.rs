@@ -29,7 +29,7 @@ use vocative_core::prompting::{
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
 use vocative_store::spending::{Purpose, Spending};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// The most tool calls of one step that are made; further calls get an error as their result.
 pub(super) const CALLS_MAX: usize = 16;
@@ -38,7 +38,7 @@ pub(super) const RESULTS_MAX_TOKENS: usize = 16_000;
 
 /// What the steps of a run need.
 pub(super) struct Stepping<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a Store<Replying>,
     /// Which channel's limits hold.
     pub(super) rooms: &'a Rooms,
     pub(super) clock: &'a Clock,

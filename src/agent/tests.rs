@@ -260,7 +260,7 @@ impl Stage {
             keeps_raw: false,
         };
         let intake = ChannelIntake::new(
-            self.store.clone(),
+            self.store.only(),
             policy(self.account, agent),
             keeping,
             Arc::new(count),
@@ -298,13 +298,13 @@ impl Stage {
         let registry = Registry::default();
         registry.replace(agents);
         let models = Models::new(
-            self.store.clone(),
+            self.store.only(),
             registry.clone(),
             self.wake.clone(),
             Arc::clone(&self.clock),
         );
         AgentWorker {
-            store: self.store.clone(),
+            store: self.store.only(),
             rooms: self.rooms.clone(),
             registry,
             models,
@@ -319,7 +319,7 @@ impl Stage {
 
     fn delivery(&self, clock: &Clock) -> DeliveryWorker {
         DeliveryWorker {
-            store: self.store.clone(),
+            store: self.store.only(),
             rooms: self.rooms.clone(),
             posters: self.posters.clone(),
             owner: self.owner,

@@ -24,8 +24,8 @@ use crate::embeddings::Embeddings;
 use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::slots::{Asker, Slots};
-use vocative_store::Store;
 use vocative_store::contract::ClaimRequest;
+use vocative_store::{Replying, Store};
 
 /// How often due runs are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
@@ -38,7 +38,7 @@ pub type LearnNames = Arc<dyn Fn(AccountId) -> BoxFuture<'static, ()> + Send + S
 /// The agent worker.
 pub struct AgentWorker {
     /// Where runs are.
-    pub store: Store,
+    pub store: Store<Replying>,
     /// Who can answer where.
     pub rooms: Rooms,
     /// The agents.

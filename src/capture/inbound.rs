@@ -27,7 +27,7 @@ use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::turn::{ParticipantKind, TokenCount};
 use vocative_store::commands::NewCommand;
 use vocative_store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Capturing, Store, StoreError};
 
 /// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
 const RAW_MAX_BYTES: usize = 1_048_576;
@@ -46,7 +46,7 @@ pub type Counter = Arc<dyn Fn(&str) -> TokenCount + Send + Sync>;
 
 /// The intake of one channel.
 pub struct ChannelIntake {
-    store: Store,
+    store: Store<Capturing>,
     pub(super) gate: Arc<Gate>,
     keeping: Keeping,
     counter: Counter,
@@ -59,7 +59,7 @@ impl ChannelIntake {
     /// The intake of a channel with that policy, whose platform has no directory.
     #[must_use]
     pub fn new(
-        store: Store,
+        store: Store<Capturing>,
         policy: ChannelPolicy,
         keeping: Keeping,
         counter: Counter,
@@ -74,7 +74,7 @@ impl ChannelIntake {
     #[must_use]
     pub fn behind(
         gate: Arc<Gate>,
-        store: Store,
+        store: Store<Capturing>,
         keeping: Keeping,
         counter: Counter,
         wake: Wake,

@@ -14,7 +14,7 @@ use vocative_core::turn::{TokenCount, TurnKind};
 use vocative_store::contract::{
     CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome, StepTools,
 };
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// An answer, or a notice in its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,7 @@ pub struct Answering<'a> {
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
 pub async fn commit_reply(
-    store: &Store,
+    store: &Store<Replying>,
     answering: &Answering<'_>,
     reply: Reply,
     parts: Vec<Part>,
@@ -162,7 +162,10 @@ pub async fn commit_reply(
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
-pub async fn commit_tools(store: &Store, step: StepTools) -> Result<StepOutcome, StoreError> {
+pub async fn commit_tools(
+    store: &Store<Replying>,
+    step: StepTools,
+) -> Result<StepOutcome, StoreError> {
     crash::point("tools.before-commit");
     let recorded = store.record_step_tools(step).await?;
     crash::point("tools.after-commit");

@@ -28,7 +28,7 @@ use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_store::contract::AccountReach;
-use vocative_store::{Store, StoreError};
+use vocative_store::{ReadingBack, Store, StoreError};
 
 /// How far before the last sign of life is read again. A platform may tell of a message late: Slack
 /// up to 8 minutes late when acknowledgements were missed.
@@ -50,7 +50,7 @@ pub struct Keeper {
     account: AccountId,
     history: Arc<dyn HistoryReader>,
     intake: Arc<ChannelIntake>,
-    store: Store,
+    store: Store<ReadingBack>,
     bounds: Bounds,
     clock: Clock,
     is_connected: AtomicBool,
@@ -84,7 +84,7 @@ impl Keeper {
         account: AccountId,
         history: Arc<dyn HistoryReader>,
         intake: Arc<ChannelIntake>,
-        store: Store,
+        store: Store<ReadingBack>,
         bounds: Bounds,
         clock: Clock,
     ) -> Self {

@@ -20,7 +20,7 @@ use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_core::judging::origin::CaptureOrigin;
-use vocative_store::Store;
+use vocative_store::{ReadingBack, Store};
 
 /// The messages that one page asks for: as many as a platform gives. Source: Slack's limit.
 const PAGE: usize = 999;
@@ -42,7 +42,7 @@ pub(super) struct ChatReader {
     pub(super) account: AccountId,
     pub(super) history: Arc<dyn HistoryReader>,
     pub(super) intake: Arc<ChannelIntake>,
-    pub(super) store: Store,
+    pub(super) store: Store<ReadingBack>,
     pub(super) clock: Clock,
     pub(super) cancel: CancellationToken,
 }

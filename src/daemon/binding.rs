@@ -50,7 +50,7 @@ async fn bind(
             account,
             history,
             Arc::clone(&intake),
-            shared.store.clone(),
+            shared.store.only(),
             wiring::bounds(&shared.config()),
             shared.time.clock_of(&name),
         ))

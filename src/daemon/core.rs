@@ -188,7 +188,7 @@ fn agent_worker(
 ) -> AgentWorker {
     let names = shared.names.clone();
     AgentWorker {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         models: shared.models.clone(),
@@ -206,7 +206,7 @@ fn agent_worker(
 
 fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> SummaryWorker {
     SummaryWorker {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         models: shared.models.clone(),
@@ -225,10 +225,10 @@ fn job_worker(
 ) -> JobWorker<Handlers> {
     let rooms = shared.rooms.clone();
     JobWorker {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         connected: Arc::new(move || rooms.accounts()),
         handlers: Handlers {
-            store: shared.store.clone(),
+            store: shared.store.only(),
             desk: desk(shared),
             files: fetcher(shared, config, transcriber),
             embeddings,
@@ -242,7 +242,7 @@ fn job_worker(
 
 fn desk(shared: &Arc<Shared>) -> Desk {
     Desk {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         posts: Arc::clone(&shared.wake.posts),
@@ -252,7 +252,7 @@ fn desk(shared: &Arc<Shared>) -> Desk {
 
 fn fetcher(shared: &Arc<Shared>, config: &Config, transcriber: Option<Transcriber>) -> Fetcher {
     Fetcher {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         rooms: shared.rooms.clone(),
         policy: wiring::files_policy(config),
         transcriber,
@@ -265,7 +265,7 @@ fn fetcher(shared: &Arc<Shared>, config: &Config, transcriber: Option<Transcribe
 
 fn delivery_worker(shared: &Arc<Shared>, owner: OwnerId) -> DeliveryWorker {
     DeliveryWorker {
-        store: shared.store.clone(),
+        store: shared.store.only(),
         rooms: shared.rooms.clone(),
         posters: shared.posters.clone(),
         owner,

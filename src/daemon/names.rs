@@ -15,7 +15,7 @@ use vocative_contract::error::ChannelError;
 use crate::capture::name_hints::NameHints;
 use crate::delivery::rooms::{Room, Rooms};
 use vocative_core::ids::AccountId;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Capturing, Store, StoreError};
 
 /// The most names that are looked up at a time.
 const NAMES_AT_ONCE: usize = 20;
@@ -38,7 +38,7 @@ const VAIN_MAX: usize = 10_000;
 /// Looks names up, and remembers for a while what has none. Cloning shares it.
 #[derive(Clone)]
 pub struct Names {
-    store: Store,
+    store: Store<Capturing>,
     rooms: Rooms,
     vain: Arc<Mutex<HashMap<(AccountId, String), Instant>>>,
     refused: Arc<Mutex<HashMap<(AccountId, NamedKind), Instant>>>,
@@ -73,7 +73,7 @@ enum NamesAsker {
 impl Names {
     /// No look-up was made yet.
     #[must_use]
-    pub fn new(store: Store, rooms: Rooms) -> Self {
+    pub fn new(store: Store<Capturing>, rooms: Rooms) -> Self {
         Self {
             store,
             rooms,
@@ -263,7 +263,7 @@ mod tests {
             page_cache_kib: 1_024,
         };
         let (store, _) = Store::open(&options, 0).unwrap();
-        Names::new(store, Rooms::default())
+        Names::new(store.only(), Rooms::default())
     }
 
     #[tokio::test(start_paused = true)]

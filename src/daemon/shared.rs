@@ -65,11 +65,11 @@ impl Shared {
         let rooms = Rooms::default();
         let (registry, wake) = (Registry::default(), Wake::default());
         Self {
-            store: store.clone(),
-            names: Names::new(store.clone(), rooms.clone()),
+            names: Names::new(store.only(), rooms.clone()),
             rooms,
             posters: Posters::default(),
-            models: Models::new(store, registry.clone(), wake.clone(), time.clock()),
+            models: Models::new(store.only(), registry.clone(), wake.clone(), time.clock()),
+            store,
             registry,
             wake,
             counters: Arc::default(),
@@ -184,7 +184,7 @@ impl Shared {
         };
         let intake = Arc::new(ChannelIntake::behind(
             Arc::clone(&gate),
-            self.store.clone(),
+            self.store.only(),
             keeping,
             counter(),
             self.wake.clone(),

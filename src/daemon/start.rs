@@ -306,7 +306,7 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     let names = names.keep_learning(shared.wake.names.clone(), rest.clone());
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     tokio::spawn(beat(pulse.clone(), rest.clone()));
-    tokio::spawn(system::keep_watchdog(store, pulse, rest.clone()));
+    tokio::spawn(system::keep_watchdog(store.reader(), pulse, rest.clone()));
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
     let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
-use vocative_store::Store;
+use vocative_store::Reader;
 
 /// The signals a daemon listens to.
 pub struct Signals {
@@ -118,7 +118,7 @@ impl Pulse {
 
 /// Pets the systemd watchdog while our own parts make progress: the runtime runs this task, timers
 /// fire, the writer commits. Never tied to a remote side.
-pub async fn keep_watchdog(store: Store, pulse: Pulse, cancel: CancellationToken) {
+pub async fn keep_watchdog(store: Reader, pulse: Pulse, cancel: CancellationToken) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };

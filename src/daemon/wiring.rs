@@ -567,7 +567,7 @@ pub async fn embeddings(
             dimensions: settings.dimensions,
             api_key: key.map(|key| secrets.get(key).clone()),
         },
-        store: store.clone(),
+        store: store.only(),
         model: model.map_err(|cause| WiringError::Store { cause })?,
         tokens_per_day: settings.tokens_per_day,
         clock: Arc::clone(clock),

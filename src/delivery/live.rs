@@ -33,7 +33,7 @@ use crate::llm::Listener;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::sending::policy::{Live, OnUnknown};
 use vocative_store::contract::{NewPlaceholder, Placed, Placeholder};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Replying, Store, StoreError};
 
 /// How much of a text is kept for showing, in bytes; no platform would show more.
 const HEARD_MAX_BYTES: usize = 4 * LIVE_MAX_CHARS + 1_024;
@@ -230,7 +230,7 @@ impl Listener for Ear {
 #[derive(Clone)]
 pub struct LiveDesk {
     /// Where the placeholder is committed.
-    pub store: Store,
+    pub store: Store<Replying>,
     /// Renders.
     pub renderer: Arc<dyn Renderer>,
     /// Shows.

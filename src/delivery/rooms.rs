@@ -16,7 +16,7 @@ use crate::capture::reply::ReplyForm;
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp};
 use vocative_core::sending::after::DeliveryPolicy;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, StoreError};
 
 /// One account, without what posts: who holds a room can't send into it.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ impl Rooms {
     /// Storage refuses.
     pub async fn spent_up(
         &self,
-        store: &Store,
+        store: &Reader,
         account: AccountId,
         person: Option<ParticipantId>,
         now_ms: i64,

@@ -23,7 +23,7 @@ use vocative_core::outbox::{ClaimedEntry, OutboxEntry};
 use vocative_core::sending::after::{after_look, after_send, after_unknown, is_aside};
 use vocative_core::sending::policy::OnUnknown;
 use vocative_store::contract::{ClaimRequest, LeaseOutcome};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Delivering, Store, StoreError};
 
 /// Posts in flight at once, over all chats of an account. A platform that hangs holds up no other.
 pub const POSTS_IN_FLIGHT_MAX: usize = 64;
@@ -56,7 +56,7 @@ const RECORD_AGAIN: Duration = Duration::from_millis(500);
 /// The delivery worker.
 pub struct DeliveryWorker {
     /// Where posts are committed.
-    pub store: Store,
+    pub store: Store<Delivering>,
     /// The accounts.
     pub rooms: Rooms,
     /// What posts through them.

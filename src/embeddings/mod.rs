@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use vocative_core::queueing::Outcome;
 use vocative_core::vector::Vector;
 use vocative_store::vectors::{EmbeddingBatch, EmbeddingModelId};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Store, StoreError, Working};
 
 use self::client::{Embedded, EmbeddingClient, EmbeddingError};
 
@@ -32,7 +32,7 @@ pub struct Embeddings {
     /// Asks the server.
     pub client: EmbeddingClient,
     /// Where turns and vectors are.
-    pub store: Store,
+    pub store: Store<Working>,
     /// The model that the vectors are of.
     pub model: EmbeddingModelId,
     /// The most tokens of a UTC day; 0 = no limit.

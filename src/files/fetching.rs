@@ -22,7 +22,7 @@ use vocative_core::queueing::Outcome;
 use vocative_core::run::Usage;
 use vocative_store::origins::Origin;
 use vocative_store::spending::{Purpose, Spending};
-use vocative_store::{ContentWriter, Store, StoreError};
+use vocative_store::{ContentWriter, Store, StoreError, Working};
 
 /// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
 /// one file is worth.
@@ -39,7 +39,7 @@ const UNSERVED: &str = "its chat or person is no longer served";
 /// Fetches files and writes voice notes down.
 pub struct Fetcher {
     /// Where files are.
-    pub store: Store,
+    pub store: Store<Working>,
     /// Who can fetch what.
     pub rooms: Rooms,
     /// What is fetched.

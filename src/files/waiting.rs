@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use vocative_core::file::{FileState, TurnFile};
 use vocative_core::ids::TurnId;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, StoreError};
 
 /// The pause between two looks at whether the files have come.
 const LOOK: Duration = Duration::from_millis(50);
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// Storage refuses.
 pub async fn wait_for_files(
-    store: &Store,
+    store: &Reader,
     turns: &[TurnId],
     until: Instant,
 ) -> Result<bool, StoreError> {

@@ -14,7 +14,7 @@ use vocative_core::file::FileState;
 use vocative_core::ids::ErasureId;
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::Outcome;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Store, StoreError, Working};
 
 /// The pause between two steps of a long job, in which the writer serves others.
 const BETWEEN_STEPS: Duration = Duration::from_millis(20);
@@ -22,7 +22,7 @@ const BETWEEN_STEPS: Duration = Duration::from_millis(20);
 /// Those who do the work.
 pub struct Handlers {
     /// Where everything is.
-    pub store: Store,
+    pub store: Store<Working>,
     /// Answers inquiries.
     pub desk: Desk,
     /// Fetches files and writes voice notes down.

@@ -114,7 +114,7 @@ impl Stage {
     fn worker(&self, script: Script) -> JobWorker<Script> {
         let (accounts, clock) = (self.accounts, Arc::clone(&self.now_ms));
         JobWorker {
-            store: self.store.clone(),
+            store: self.store.only(),
             connected: Arc::new(move || accounts.to_vec()),
             handlers: script,
             owner: OwnerId::generate(),

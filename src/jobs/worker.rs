@@ -19,7 +19,7 @@ use vocative_core::ids::{AccountId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::{JobChange, Outcome, Shares, after};
 use vocative_store::contract::{JobClaim, JobsDue};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Store, StoreError, Working};
 
 /// How often jobs are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
@@ -58,7 +58,7 @@ pub trait Work: Send + Sync + 'static {
 /// The worker.
 pub struct JobWorker<W> {
     /// Where jobs are.
-    pub store: Store,
+    pub store: Store<Working>,
     /// The accounts whose channels are connected.
     pub connected: Arc<dyn Fn() -> Vec<AccountId> + Send + Sync>,
     /// Who does the work.

@@ -174,9 +174,9 @@ impl Stage {
         let now_ms = Arc::new(AtomicI64::new(NOW_MS));
         let wake = Wake::default();
         let clock: Clock = Arc::new(|| NOW_MS);
-        let models = Models::new(store.clone(), registry.clone(), wake.clone(), clock);
+        let models = Models::new(store.only(), registry.clone(), wake.clone(), clock);
         let worker = SummaryWorker {
-            store: store.clone(),
+            store: store.only(),
             rooms: Rooms::default(),
             registry,
             models,
@@ -278,7 +278,7 @@ impl Stage {
             as_of_ms: NOW_MS,
             ratio: TokenRatio::ONE,
         };
-        let built = build_prompt(&self.store, &self.spec, None, request).await;
+        let built = build_prompt(&self.store.only(), &self.spec, None, request).await;
         built.unwrap().prompt
     }
 

@@ -33,7 +33,7 @@ use vocative_core::summary::{
     SummaryOutcome,
 };
 use vocative_store::spending::{Purpose, Spending};
-use vocative_store::{Store, StoreError};
+use vocative_store::{Folding, Store, StoreError};
 
 /// How often work is looked for without a wake hint.
 const POLL: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub struct SummaryCounters {
 /// The summary worker.
 pub struct SummaryWorker {
     /// Where turns and summaries are.
-    pub store: Store,
+    pub store: Store<Folding>,
     /// Who we are where.
     pub rooms: Rooms,
     /// The agents.
@@ -466,7 +466,7 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 /// A summary of what came before and what was said since.
 /// Counts what summaries cost.
 struct Meter<'a> {
-    store: &'a Store,
+    store: &'a Store<Folding>,
     account: AccountId,
     now_ms: i64,
 }

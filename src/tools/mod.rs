@@ -26,7 +26,7 @@ pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 use crate::embeddings::Embeddings;
 use vocative_core::ids::{ConversationId, TurnId};
 use vocative_core::search::SearchReach;
-use vocative_store::Store;
+use vocative_store::Reader;
 
 /// A tool that a model may use, as settings name it. A new one is a file beside `search`, and a variant and an
 /// arm here.
@@ -41,7 +41,7 @@ pub enum ToolName {
 #[derive(Clone)]
 pub struct BoundTo {
     /// Where it was said.
-    pub store: Store,
+    pub store: Reader,
     /// The run's conversation.
     pub conversation: ConversationId,
     /// How far its agent may search.

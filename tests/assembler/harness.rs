@@ -196,7 +196,7 @@ impl Room {
             counter: "bytes".to_owned(),
         });
         let intake = ChannelIntake::new(
-            store.clone(),
+            store.only(),
             policy(account, inbound_text_max_bytes),
             keeping,
             counter,
@@ -286,7 +286,8 @@ impl Room {
             ratio: TokenRatio::ONE,
         };
         let (spec, identity) = (self.spec(None), identity());
-        let built = build_prompt(&self.store, &spec, Some(&identity), request);
+        let store = self.store.only();
+        let built = build_prompt(&store, &spec, Some(&identity), request);
         built.await.unwrap()
     }
 
@@ -356,9 +357,9 @@ impl Room {
         wake.summaries.notify_one();
         let store = self.store.clone();
         let clock: Clock = Arc::new(|| START_MS);
-        let models = Models::new(store, registry.clone(), wake.clone(), clock);
+        let models = Models::new(store.only(), registry.clone(), wake.clone(), clock);
         let worker = SummaryWorker {
-            store: self.store.clone(),
+            store: self.store.only(),
             rooms: Rooms::default(),
             registry,
             models,

@@ -339,7 +339,7 @@ impl Daemon {
         let owner = OwnerId::generate();
         tokio::spawn(daemon.agents(owner).run(daemon.stop.clone(), never.clone()));
         let delivery = DeliveryWorker {
-            store: daemon.store.clone(),
+            store: daemon.store.only(),
             rooms: daemon.rooms.clone(),
             posters: daemon.posters.clone(),
             owner,
@@ -390,9 +390,9 @@ impl Daemon {
             prefixed_channels: [].into(),
         }]);
         let (store, wake) = (self.store.clone(), self.wake.clone());
-        let models = Models::new(store.clone(), registry.clone(), wake, wall_clock());
+        let models = Models::new(store.only(), registry.clone(), wake, wall_clock());
         AgentWorker {
-            store,
+            store: store.only(),
             rooms: self.rooms.clone(),
             registry,
             models,
@@ -500,7 +500,12 @@ impl Daemon {
         let counters: Arc<CaptureCounters> = Arc::default();
         let (store, wake) = (self.store.clone(), self.wake.clone());
         Arc::new(ChannelIntake::new(
-            store, policy, keeping, counter, wake, counters,
+            store.only(),
+            policy,
+            keeping,
+            counter,
+            wake,
+            counters,
         ))
     }
 

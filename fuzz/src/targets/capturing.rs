@@ -213,7 +213,7 @@ fn intake(store: &Store, policy: ChannelPolicy) -> ChannelIntake {
     });
     let counters = Arc::<CaptureCounters>::default();
     ChannelIntake::new(
-        store.clone(),
+        store.only(),
         policy,
         keeping,
         counter,

@@ -51,7 +51,7 @@ impl Operations {
             as_of_ms: made_by_ms.unwrap_or_else(|| (self.clock)()),
             ratio: spec.present_ratio(&self.store).await?,
         };
-        let built = build_prompt(&self.store, &spec, identity.as_ref(), request)
+        let built = build_prompt(&self.store.only(), &spec, identity.as_ref(), request)
             .await
             .map_err(|cause| OperationError::Wrong(cause.to_string()))?;
         if built.history.turns.is_empty() {
@@ -105,7 +105,7 @@ impl Operations {
         let id: RunId = run
             .parse()
             .map_err(|_| OperationError::Wrong(format!("{run:?} is no run's id")))?;
-        let again = make_again(&self.store, id).await;
+        let again = make_again(&self.store.only(), id).await;
         let again = again.map_err(|cause| OperationError::Wrong(cause.to_string()))?;
         let Some(again) = again else {
             return Err(OperationError::Wrong(format!(

@@ -152,7 +152,7 @@ impl House {
             content: "Ada: find it".to_owned(),
         }];
         let models = Models::new(
-            self.store.clone(),
+            self.store.only(),
             Registry::default(),
             Wake::default(),
             Arc::clone(&self.clock),
@@ -174,7 +174,7 @@ impl House {
             .map(|turn| turn.id)
             .collect();
         let stepping = Stepping {
-            store: &self.store,
+            store: &self.store.only(),
             rooms: &Rooms::default(),
             clock: &self.clock,
             claimed: run,
@@ -609,7 +609,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     house.say("C1", "the plan is red", false).await;
     let run = house.asked("what was the plan?").await;
     let search = ConversationSearch::new(BoundTo {
-        store: house.store.clone(),
+        store: house.store.reader(),
         conversation: run.run.conversation,
         search_reach: SearchReach::Threads,
         triggers: run.run.triggers.clone(),

@@ -19,7 +19,7 @@ use super::frame;
 use vocative_core::ids::EventId;
 use vocative_core::run_event::Happening;
 use vocative_store::contract::EventScope;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, StoreError};
 
 /// A follower that is this many events behind is cut off.
 const BEHIND_MAX: usize = 512;
@@ -39,7 +39,7 @@ pub(super) struct Passed {
 
 /// Passes events on.
 pub(super) struct Hub {
-    store: Store,
+    store: Reader,
     epoch: Epoch,
     state: Mutex<HubState>,
     nudge: Notify,
@@ -53,7 +53,7 @@ struct HubState {
 }
 
 impl Hub {
-    pub(super) fn new(store: Store, epoch: Epoch) -> Self {
+    pub(super) fn new(store: Reader, epoch: Epoch) -> Self {
         Self {
             store,
             epoch,

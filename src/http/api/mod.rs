@@ -110,10 +110,10 @@ pub async fn serve(
         Ok(restored_at_ms) => Epoch(restored_at_ms),
         Err(cause) => return error!(error = %cause, "the API is not served"),
     };
-    let hub = Arc::new(Hub::new(operations.store.clone(), epoch));
+    let hub = Arc::new(Hub::new(operations.store.reader(), epoch));
     tokio::spawn(Arc::clone(&hub).run(cancel.clone()));
     let source = Source {
-        store: operations.store.clone(),
+        store: operations.store.reader(),
         hub,
         epoch,
         health: Arc::clone(&health),

@@ -18,7 +18,7 @@ use crate::admin::health::ListenerHealth;
 use vocative_core::ids::{ConversationId, EventId, RunId};
 use vocative_core::run_event::Happening;
 use vocative_store::contract::EventScope;
-use vocative_store::{Store, StoreError};
+use vocative_store::{Reader, StoreError};
 
 /// How long a stream is silent before it sends a sign of life, for proxies that close silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ const PAGE: usize = 128;
 /// What a stream needs.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) store: Store,
+    pub(super) store: Reader,
     pub(super) hub: Arc<Hub>,
     pub(super) epoch: Epoch,
     pub(super) health: Arc<ListenerHealth>,

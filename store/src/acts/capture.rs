@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::envelope::SenderKind;
@@ -43,7 +44,7 @@ use vocative_core::ids::{ParticipantId, RunId, Seq};
 use vocative_core::running::follow_ups::RootMessage;
 use vocative_core::turn::{Position, TurnKind};
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Captures a message, new or edited, in one transaction. Many callers' writes share a commit.
     ///
     /// # Errors

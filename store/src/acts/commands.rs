@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use crate::capability::MayCapture;
 use crate::engine::sql::Connection;
 use vocative_contract::envelope::{Place, Sender};
 use vocative_contract::outbound::{Part, Target};
@@ -74,7 +75,7 @@ pub(crate) struct CommandGiver<'a> {
     pub(crate) now_ms: i64,
 }
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Captures a command that is not a message and carries it out, once, in one transaction.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Our own posts coming back: the surest word on a post whose outcome is unknown.
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_post;
 
@@ -11,7 +12,7 @@ use crate::rows::places::find_chat;
 use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId};
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Notes that a post of ours was seen. If its marker is an entry that is leased, of unknown
     /// outcome or held for it, that entry is sent. What was said below the post before it was known
     /// to be ours is judged again.

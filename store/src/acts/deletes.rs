@@ -1,5 +1,6 @@
 //! Deletes: what a message said goes from everywhere, its identity stays so that it can't come back.
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
 use vocative_contract::outbound::Part;
 
@@ -18,7 +19,7 @@ use crate::rows::turns::{Replacement, TurnRow, blank_turn_txn, revise_turn_txn, 
 use crate::{Store, StoreError};
 use vocative_core::ids::AccountId;
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Blanks a deleted message; one that is not known is remembered, so that it can't come later.
     ///
     /// # Errors

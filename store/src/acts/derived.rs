@@ -5,10 +5,10 @@ use crate::engine::sql::{Connection, OptionalExtension};
 use crate::rows::steps::delete_steps_txn;
 
 use crate::rows::run_events::forget_results_txn;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::TurnId;
 
-impl Store {
+impl Reader {
     /// Whether all of these turns are still in the room.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Making room for files: of the account that holds the most, the contents that were read longest ago go.
 
 use crate::acts::files::drop_content_txn;
+use crate::capability::MayWork;
 use crate::engine::sql::{Connection, params};
 use crate::rows::columns::count_from;
 use crate::{Store, StoreError};
@@ -39,7 +40,7 @@ const CANDIDATES: &str = "
       AND read_at_ms < ?1 AND NOT is_to_be_heard
     ORDER BY read_at_ms, sha256 LIMIT ?3";
 
-impl Store {
+impl<C: MayWork> Store<C> {
     /// Lets contents go until at least `bytes` are free, but none that was fetched or read by a run since
     /// `kept_since_ms`; their files are only named from then on. How many bytes are free now: fewer than asked for if
     /// there is nothing else that may go.

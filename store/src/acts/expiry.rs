@@ -16,7 +16,7 @@ use crate::rows::columns::count_from;
 use crate::rows::search_text::{in_index, unindex_turn_txn};
 use crate::rows::sent_prompts::forget_former_names_txn;
 use crate::rows::summaries::note_expired_in_summaries_txn;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AccountId;
 
 /// The most turns, raw events or runs that expire in one transaction.
@@ -67,6 +67,30 @@ pub struct KeptTurns {
     pub newest_ms: Option<i64>,
 }
 
+impl Reader {
+    /// How many turns there are, and how new the newest is. Two steps in indexes.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn kept_turns(&self) -> Result<KeptTurns, StoreError> {
+        self.read(|connection| {
+            let kept = connection
+                .prepare_cached(
+                    "SELECT (SELECT max(seq) FROM turns) AS turns,
+                            (SELECT max(last_activity_ms) FROM conversations) AS newest_ms",
+                )?
+                .query_row([], |row| {
+                    Ok(KeptTurns {
+                        turns: count_from(row.get::<_, Option<i64>>("turns")?.unwrap_or(0)),
+                        newest_ms: row.get("newest_ms")?,
+                    })
+                })?;
+            Ok(kept)
+        })
+        .await
+    }
+}
+
 impl Store {
     /// Lets go what of an account is older than its bounds, at most `share` rows of each class, in batches
     /// with live writes between them.
@@ -109,28 +133,6 @@ impl Store {
             expired.runs = self.in_batches(pass("runs", share), batch).await?;
         }
         Ok(expired)
-    }
-
-    /// How many turns there are, and how new the newest is. Two steps in indexes.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn kept_turns(&self) -> Result<KeptTurns, StoreError> {
-        self.read(|connection| {
-            let kept = connection
-                .prepare_cached(
-                    "SELECT (SELECT max(seq) FROM turns) AS turns,
-                            (SELECT max(last_activity_ms) FROM conversations) AS newest_ms",
-                )?
-                .query_row([], |row| {
-                    Ok(KeptTurns {
-                        turns: count_from(row.get::<_, Option<i64>>("turns")?.unwrap_or(0)),
-                        newest_ms: row.get("newest_ms")?,
-                    })
-                })?;
-            Ok(kept)
-        })
-        .await
     }
 
     /// Repeats a batch until one is not full or all went that may; returns how much went.

@@ -3,6 +3,7 @@
 //! A row comes with the turn that carries the file, in the same transaction, and goes with it; so does the job
 //! that fetches it. What the file is called stands in the turn's attachments. The bytes are `contents`' business.
 
+use crate::capability::{MayUseModels, MayWork};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use vocative_contract::crash;
 use vocative_contract::envelope::Attachment;
@@ -13,7 +14,7 @@ use crate::rows::columns::{attachments_from, count_from, stored_attachments, sto
 use crate::rows::contents::{ContentWriter, place_txn};
 use crate::rows::jobs::{enqueue_txn, forget_job_txn};
 use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::file::{ContentId, FileFacts, FileKind, FileState, TurnFile, WantedFile};
 use vocative_core::ids::{FileId, TurnId};
 use vocative_core::job::{Job, JobKind};
@@ -141,7 +142,7 @@ const GIVEN_UP_SQL: &str =
      WHERE f.state IN ('refused', 'too_large', 'failed') AND f.finished_at_ms >= ?1
      ORDER BY f.id DESC LIMIT ?2";
 
-impl Store {
+impl Reader {
     /// A file that is to be fetched; `None` = it was, or nobody wants it any more.
     ///
     /// # Errors
@@ -170,6 +171,71 @@ impl Store {
         .await
     }
 
+    /// Files that were given up since a time, and could not be had or were not wanted then; the newest.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn given_up_files(
+        &self,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<WantedFile>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(GIVEN_UP_SQL)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
+            Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Voice notes that were fetched since a time and never asked to be written down, the newest.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn unheard_notes(
+        &self,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<FileId>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(UNHEARD_SQL)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
+            let rows: Vec<WantedFile> = rows.collect::<crate::engine::sql::Result<_>>()?;
+            let notes = rows.into_iter();
+            let notes = notes.filter(|file| file.facts.content_kind() == FileKind::Voice);
+            Ok(notes.map(|file| file.id).collect())
+        })
+        .await
+    }
+
+    /// The files of turns, in the order of the turns and of their attachments.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn files_of(&self, turns: Vec<TurnId>) -> Result<Vec<TurnFile>, StoreError> {
+        self.read(move |connection| {
+            let mut found = Vec::new();
+            for turn in turns {
+                found.extend(files_of(connection, turn)?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Bytes of all contents, each counted once.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn content_bytes(&self) -> Result<u64, StoreError> {
+        self.read(|connection| Ok(count_files(connection)?.bytes))
+            .await
+    }
+}
+
+impl<C: MayWork> Store<C> {
     /// Stores what the platform says of a file of which its message said nothing; the message names it from
     /// then on.
     ///
@@ -270,45 +336,6 @@ impl Store {
             .await
     }
 
-    /// Files that were given up since a time, and could not be had or were not wanted then; the newest.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn given_up_files(
-        &self,
-        since_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<WantedFile>, StoreError> {
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(GIVEN_UP_SQL)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
-            Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
-        })
-        .await
-    }
-
-    /// Voice notes that were fetched since a time and never asked to be written down, the newest.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn unheard_notes(
-        &self,
-        since_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<FileId>, StoreError> {
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(UNHEARD_SQL)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![since_ms, limit], wanted_from_row)?;
-            let rows: Vec<WantedFile> = rows.collect::<crate::engine::sql::Result<_>>()?;
-            let notes = rows.into_iter();
-            let notes = notes.filter(|file| file.facts.content_kind() == FileKind::Voice);
-            Ok(notes.map(|file| file.id).collect())
-        })
-        .await
-    }
-
     /// Queues voice notes to be written down that never were; how many.
     ///
     /// # Errors
@@ -372,31 +399,9 @@ impl Store {
         })
         .await
     }
+}
 
-    /// The files of turns, in the order of the turns and of their attachments.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn files_of(&self, turns: Vec<TurnId>) -> Result<Vec<TurnFile>, StoreError> {
-        self.read(move |connection| {
-            let mut found = Vec::new();
-            for turn in turns {
-                found.extend(files_of(connection, turn)?);
-            }
-            Ok(found)
-        })
-        .await
-    }
-
-    /// Bytes of all contents, each counted once.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn content_bytes(&self) -> Result<u64, StoreError> {
-        self.read(|connection| Ok(count_files(connection)?.bytes))
-            .await
-    }
-
+impl<C: MayUseModels> Store<C> {
     /// Sends files back to be fetched whose content is not on the disk any more.
     ///
     /// # Errors

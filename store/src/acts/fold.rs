@@ -4,6 +4,7 @@
 //! from, and the summary before them, are still what they were; so two that make the same one, or a
 //! change meanwhile, cost one call and harm nothing.
 
+use crate::capability::MayFold;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_run;
 use sha2::{Digest as _, Sha256};
@@ -13,7 +14,7 @@ use crate::rows::columns::limit_of;
 use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{SummaryBound, current_summary, keep_name, position_at};
 use crate::views::history::{HistoryReading, LAST};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryQuery, Keep, Role};
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
 use vocative_core::place::ChatName;
@@ -210,7 +211,7 @@ impl FoldableTurns<'_> {
     }
 }
 
-impl Store {
+impl Reader {
     /// Reads what can be folded into the next summary; `None` if nothing has to be.
     ///
     /// # Errors
@@ -262,7 +263,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl<C: MayFold> Store<C> {
     /// Notes that summaries of a conversation were found set aside.
     ///
     /// # Errors

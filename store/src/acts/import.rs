@@ -29,7 +29,7 @@ use crate::rows::places::{
     ChatRow, ConversationSeat, ensure_chat_txn, find_chat, find_conversation,
 };
 use crate::rows::turns::turn_at;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::turn::ParticipantKind;
@@ -37,7 +37,7 @@ use vocative_core::turn::ParticipantKind;
 /// Two instants within this time are the same where a platform tells whole seconds only.
 const SECOND_MS: i64 = 1_000;
 
-impl Store {
+impl Reader {
     /// The account that a configured channel was last bound to; `None` if it never started.
     ///
     /// # Errors
@@ -95,16 +95,6 @@ impl Store {
         .await
     }
 
-    /// Imports a batch, and notes how far the import is, in one transaction.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses, and then nothing of the batch was written; never because of
-    /// what a message says.
-    pub async fn import(&self, batch: ImportBatch) -> Result<ImportCounts, StoreError> {
-        self.write(move |connection| import_txn(connection, batch))
-            .await
-    }
-
     /// What [`Self::import`] would make of a batch, as far as the store is now. Nothing is written.
     ///
     /// # Errors
@@ -120,6 +110,18 @@ impl Store {
             Ok(counts)
         })
         .await
+    }
+}
+
+impl Store {
+    /// Imports a batch, and notes how far the import is, in one transaction.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses, and then nothing of the batch was written; never because of
+    /// what a message says.
+    pub async fn import(&self, batch: ImportBatch) -> Result<ImportCounts, StoreError> {
+        self.write(move |connection| import_txn(connection, batch))
+            .await
     }
 }
 

@@ -1,12 +1,13 @@
 //! Putting captured turns into the index of stems, a bounded step at a time, behind capture.
 
+use crate::capability::MayWork;
 use crate::rows::stem_index::{Entry, index_through_txn, next_turns, through_seq};
 use crate::{Store, StoreError};
 
 /// The turns of one step, which takes the writer about ten milliseconds.
 const STEP_TURNS: i64 = 250;
 
-impl Store {
+impl<C: MayWork> Store<C> {
     /// Puts the next turns into the index of stems; returns whether there are more. One caller at a time: the
     /// job `index-turns`, and an import at its end.
     ///

@@ -8,6 +8,7 @@ use vocative_contract::crash;
 
 use crate::acts::files::{give_file_up_txn, give_speech_up_txn, want_again_txn};
 use crate::acts::runs::spared_owner;
+use crate::capability::MayWork;
 use crate::contract::{JobClaim, JobRow, JobsDue};
 use crate::engine::sql::{Connection, params};
 use crate::rows::jobs::{
@@ -15,7 +16,7 @@ use crate::rows::jobs::{
     lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
 };
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn, set_aside_txn};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, JobId, LeaseToken};
 use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, WaitsFor};
@@ -27,7 +28,57 @@ const LAPSED_MAX: usize = 100;
 /// What an operator's word leaves in the noun of a job.
 const CANCELLED: &str = "an operator cancelled it";
 
-impl Store {
+impl Reader {
+    /// Whether a claim would find a job, without a write.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn jobs_due(&self, claim: JobClaim) -> Result<JobsDue, StoreError> {
+        self.read(move |connection| jobs_due(connection, &claim))
+            .await
+    }
+
+    /// The jobs of these leases that still hold; the others were cancelled, or their noun is gone.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn held_jobs(
+        &self,
+        leases: Vec<(JobId, LeaseToken)>,
+    ) -> Result<Vec<JobId>, StoreError> {
+        self.read(move |connection| {
+            let mut held = Vec::new();
+            for (id, token) in leases {
+                held.extend(leased_job(connection, id, token)?.map(|it| it.id));
+            }
+            Ok(held)
+        })
+        .await
+    }
+
+    /// The jobs that are not done: first those that need a person, of each state at most so many.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn jobs(&self, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+        self.read(move |connection| {
+            let mut rows = Vec::new();
+            for state in [
+                JobState::Dead,
+                JobState::Quarantined,
+                JobState::Waiting,
+                JobState::Leased,
+                JobState::Pending,
+            ] {
+                rows.extend(jobs_of(connection, state, limit)?);
+            }
+            Ok(rows)
+        })
+        .await
+    }
+}
+
+impl<C: MayWork> Store<C> {
     /// Puts a job into the queue.
     ///
     /// # Errors
@@ -39,15 +90,6 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         self.write(move |connection| enqueue_txn(connection, &job, account, now_ms))
-            .await
-    }
-
-    /// Whether a claim would find a job, without a write.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn jobs_due(&self, claim: JobClaim) -> Result<JobsDue, StoreError> {
-        self.read(move |connection| jobs_due(connection, &claim))
             .await
     }
 
@@ -78,24 +120,6 @@ impl Store {
                 extend.execute(params![id, token, until_ms])?;
             }
             Ok(())
-        })
-        .await
-    }
-
-    /// The jobs of these leases that still hold; the others were cancelled, or their noun is gone.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn held_jobs(
-        &self,
-        leases: Vec<(JobId, LeaseToken)>,
-    ) -> Result<Vec<JobId>, StoreError> {
-        self.read(move |connection| {
-            let mut held = Vec::new();
-            for (id, token) in leases {
-                held.extend(leased_job(connection, id, token)?.map(|it| it.id));
-            }
-            Ok(held)
         })
         .await
     }
@@ -155,28 +179,9 @@ impl Store {
         })
         .await
     }
+}
 
-    /// The jobs that are not done: first those that need a person, of each state at most so many.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn jobs(&self, limit: usize) -> Result<Vec<JobRow>, StoreError> {
-        self.read(move |connection| {
-            let mut rows = Vec::new();
-            for state in [
-                JobState::Dead,
-                JobState::Quarantined,
-                JobState::Waiting,
-                JobState::Leased,
-                JobState::Pending,
-            ] {
-                rows.extend(jobs_of(connection, state, limit)?);
-            }
-            Ok(rows)
-        })
-        .await
-    }
-
+impl Store {
     /// A person has a job done now: one that is dead, or waits for its time or for something.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What is learnt about chats, topics and persons besides messages. Nothing here makes a row for a
 //! place or person of which nothing was captured.
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
 use crate::rows::participants::{keep_former_names_txn, names_of};
 use crate::rows::run_events::move_events_txn;
@@ -12,11 +13,52 @@ use crate::rows::columns::chat_kind_name;
 use crate::rows::places::{
     ChatRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat, name_topic_txn,
 };
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AccountId;
 use vocative_core::place::Scope;
 
-impl Store {
+impl Reader {
+    /// People of an account without a display name, and group chats without a title, as platform
+    /// ids: at most `limit` each, most recently active first.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn unnamed(
+        &self,
+        account: AccountId,
+        limit: usize,
+    ) -> Result<(Vec<String>, Vec<String>), StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| {
+            let people = ids(
+                connection,
+                "SELECT platform_id FROM participants
+                 WHERE account_id = ?1 AND kind = 'user' AND display_name IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM erased_identities e
+                                   WHERE e.account_id = ?1 AND e.kind = 'person'
+                                     AND e.platform_id = participants.platform_id AND e.chat = ''
+                                     AND e.erased_at_ms >= participants.last_seen_ms)
+                 ORDER BY last_seen_ms DESC, id DESC LIMIT ?2",
+                account,
+                limit,
+            )?;
+            let chats = ids(
+                connection,
+                "SELECT platform_id FROM chats
+                 WHERE account_id = ?1 AND title IS NULL AND last_heard_ms > 0
+                   AND kind IS NOT 'direct'
+                   AND EXISTS (SELECT 1 FROM chat_ids i WHERE i.chat_id = chats.id)
+                 ORDER BY last_heard_ms DESC, id DESC LIMIT ?2",
+                account,
+                limit,
+            )?;
+            Ok((people, chats))
+        })
+        .await
+    }
+}
+
+impl<C: MayCapture> Store<C> {
     /// Learns a known chat's title or kind, or a topic's name.
     ///
     /// # Errors
@@ -97,45 +139,6 @@ impl Store {
                     sender.username
                 ])?;
             keep_former_names_txn(connection, &before)
-        })
-        .await
-    }
-
-    /// People of an account without a display name, and group chats without a title, as platform
-    /// ids: at most `limit` each, most recently active first.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn unnamed(
-        &self,
-        account: AccountId,
-        limit: usize,
-    ) -> Result<(Vec<String>, Vec<String>), StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read(move |connection| {
-            let people = ids(
-                connection,
-                "SELECT platform_id FROM participants
-                 WHERE account_id = ?1 AND kind = 'user' AND display_name IS NULL
-                   AND NOT EXISTS (SELECT 1 FROM erased_identities e
-                                   WHERE e.account_id = ?1 AND e.kind = 'person'
-                                     AND e.platform_id = participants.platform_id AND e.chat = ''
-                                     AND e.erased_at_ms >= participants.last_seen_ms)
-                 ORDER BY last_seen_ms DESC, id DESC LIMIT ?2",
-                account,
-                limit,
-            )?;
-            let chats = ids(
-                connection,
-                "SELECT platform_id FROM chats
-                 WHERE account_id = ?1 AND title IS NULL AND last_heard_ms > 0
-                   AND kind IS NOT 'direct'
-                   AND EXISTS (SELECT 1 FROM chat_ids i WHERE i.chat_id = chats.id)
-                 ORDER BY last_heard_ms DESC, id DESC LIMIT ?2",
-                account,
-                limit,
-            )?;
-            Ok((people, chats))
         })
         .await
     }

@@ -13,6 +13,7 @@
 //! the later parts of its own turn. `send_started` says that bytes may be out; the open row in
 //! `outbox_attempts` says that they left under the present lease.
 
+use crate::capability::MayDeliver;
 use crate::engine::sql::{Connection, OptionalExtension};
 use crate::rows::open::open_post;
 use vocative_contract::probe::Sequence;
@@ -26,7 +27,7 @@ use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, limit_of, missing};
 use crate::rows::outbox_rows::entry_by_row;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{ChatId, LeaseToken, OutboxId};
 use vocative_core::outbox::ClaimedEntry;
 use vocative_core::outbox::DeadCause;
@@ -116,7 +117,18 @@ const NEXT_DUE_SQL: &str = with_heads!(
      WHERE a.held_reason IS NULL"
 );
 
-impl Store {
+impl Reader {
+    /// When the next entry may be claimed or its lease ends, in milliseconds since the Unix epoch;
+    /// `None` if none waits for a time. May lie in the past.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn next_post_due_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.read(next_post_due_ms).await
+    }
+}
+
+impl<C: MayDeliver> Store<C> {
     /// Leases the next entry per chat, in order, of accounts that are not held; a chat with a leased,
     /// pending or unknown older entry waits. Expired leases become unknown if bytes may be out.
     ///
@@ -129,15 +141,6 @@ impl Store {
     ) -> Result<Vec<ClaimedEntry>, StoreError> {
         self.write_riding(move |connection| claim_posts_txn(connection, &request, limit))
             .await
-    }
-
-    /// When the next entry may be claimed or its lease ends, in milliseconds since the Unix epoch;
-    /// `None` if none waits for a time. May lie in the past.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn next_post_due_ms(&self) -> Result<Option<i64>, StoreError> {
-        self.read(next_post_due_ms).await
     }
 
     /// Bytes are about to leave: after this a crash leaves the outcome unknown.
@@ -224,7 +227,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl Store {
     /// A person decides about a held or dead entry: `send` again, or drop.
     ///
     /// # Errors

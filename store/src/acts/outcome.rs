@@ -1,5 +1,6 @@
 //! What becomes of a post after an attempt or a look. The life of an entry is told in `outbox`.
 
+use crate::capability::MayDeliver;
 use crate::engine::sql::{Connection, OptionalExtension};
 use vocative_contract::outbound::{Delivered, Operation, Part, Target};
 
@@ -20,7 +21,7 @@ use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
 use vocative_core::outbox::DeadCause;
 
-impl Store {
+impl<C: MayDeliver> Store<C> {
     /// Writes what became of an attempt.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 //! first post, by another text while it waits, else by an edit that goes behind it in the chat. A run
 //! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
 use crate::rows::open::open_post;
 use vocative_contract::crash::{self, Sabotage};
@@ -19,7 +20,7 @@ use crate::rows::messages::{MessageEntry, add_message_txn};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, insert_posts_txn, json};
 use crate::rows::places::find_chat;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
 use vocative_core::sending::placeholder::{
     Follower, HeldPlaceholder, Left, OnAnswer, OnRetract, OnTurn, Showing, showing,
@@ -36,7 +37,23 @@ const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL
 /// The text of a placeholder that is deleted as soon as it is posted.
 const NOTHING: &str = "…";
 
-impl Store {
+impl Reader {
+    /// Where the placeholder of a run stands; `None` once the run is not worked on under that lease, is
+    /// to stop, or has none.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn placeholder(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+    ) -> Result<Option<Placeholder>, StoreError> {
+        self.read(move |connection| placeholder(connection, run, token))
+            .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
     /// Commits the placeholder of a run, unless it has one.
     ///
     /// # Errors
@@ -51,20 +68,6 @@ impl Store {
             .await?;
         crash::point("placeholder.after-commit");
         Ok(placed)
-    }
-
-    /// Where the placeholder of a run stands; `None` once the run is not worked on under that lease, is
-    /// to stop, or has none.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn placeholder(
-        &self,
-        run: RunId,
-        token: LeaseToken,
-    ) -> Result<Option<Placeholder>, StoreError> {
-        self.read(move |connection| placeholder(connection, run, token))
-            .await
     }
 }
 

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::capability::{MayCapture, MayDeliver};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_post;
 use serde::{Deserialize, Serialize};
 use vocative_contract::probe::{Numbered, OwnNumber, Sequence};
 
 use crate::contract::LeaseOutcome;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId};
 use vocative_core::probing::{ProbeFacts, ProbeStage, Probing};
 
@@ -19,7 +20,22 @@ use vocative_core::probing::{ProbeFacts, ProbeStage, Probing};
 /// that they could matter to is settled by then.
 const REMEMBERED: i64 = 4_096;
 
-impl Store {
+impl Reader {
+    /// What was learnt of a post by asking, and what is known besides; `None` where its chat has no numbers
+    /// that tell anything.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn probing(
+        &self,
+        entry: OutboxId,
+    ) -> Result<Option<(Probing, ProbeFacts)>, StoreError> {
+        self.read(move |connection| probing(connection, entry))
+            .await
+    }
+}
+
+impl<C: MayCapture> Store<C> {
     /// Notes a number that an event told, and whether another program posts as the bot.
     ///
     /// # Errors
@@ -46,20 +62,9 @@ impl Store {
         self.write(move |connection| note_other_sender_txn(connection, account, seen_at_ms))
             .await
     }
+}
 
-    /// What was learnt of a post by asking, and what is known besides; `None` where its chat has no numbers
-    /// that tell anything.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn probing(
-        &self,
-        entry: OutboxId,
-    ) -> Result<Option<(Probing, ProbeFacts)>, StoreError> {
-        self.read(move |connection| probing(connection, entry))
-            .await
-    }
-
+impl<C: MayDeliver> Store<C> {
     /// Keeps what was learnt of a post.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The end of a run: its answer, its posts and its state, in one transaction; and where an answer
 //! goes.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
 use vocative_contract::envelope::ChatKind;
 use vocative_contract::identity::Platform;
@@ -17,12 +18,23 @@ use crate::rows::outbox_rows::NewPosts;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, conversation_at};
 use crate::rows::turns::{NewTurn, insert_turn_txn};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, ParticipantId, RunId, Seq, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
-impl Store {
+impl Reader {
+    /// Where the answer of a run goes.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn reply_route(&self, run: RunId) -> Result<ReplyRoute, StoreError> {
+        self.read(move |connection| reply_route(connection, run))
+            .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
     /// Commits the answer of a run: reply turn, one outbox row per part, end of the run.
     ///
     /// # Errors
@@ -35,15 +47,6 @@ impl Store {
             return self.write_and_scrub(job).await;
         }
         self.write(job).await
-    }
-
-    /// Where the answer of a run goes.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such run.
-    pub async fn reply_route(&self, run: RunId) -> Result<ReplyRoute, StoreError> {
-        self.read(move |connection| reply_route(connection, run))
-            .await
     }
 }
 

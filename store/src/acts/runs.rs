@@ -5,6 +5,7 @@
 //! nothing else of the conversation stood before it. A write that needs a lease compares the token; a stale
 //! one writes nothing. Answers are committed in `reply`.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 use crate::rows::open::{later_run, open_run};
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
@@ -18,7 +19,7 @@ use crate::rows::jobs::settle_at_open_txn;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::rows::run_events::tell_claim_txn;
 use crate::rows::run_rows::run_by_row;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, OwnerId, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
@@ -107,7 +108,19 @@ const NEXT_DUE_SQL: &str = with_heads!(concat!(
     " AND state = 'queued' AND not_before_ms > ?1)"
 ));
 
-impl Store {
+impl Reader {
+    /// When the next unfinished run may start or its lease ends, in milliseconds since the Unix
+    /// epoch; `None` if there is none. May lie in the past.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn next_run_due_ms(&self, now_ms: i64) -> Result<Option<i64>, StoreError> {
+        self.read(move |connection| next_run_due_ms(connection, now_ms))
+            .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
     /// Leases the run that comes next by the state of the slots, of a conversation with no leased run.
     /// Expired leases of others count as queued; what the claimer itself holds it gives back, however
     /// long that takes.
@@ -120,16 +133,6 @@ impl Store {
         slots: Slots,
     ) -> Result<Option<ClaimedRun>, StoreError> {
         self.write_riding(move |connection| claim_run_txn(connection, &request, &slots))
-            .await
-    }
-
-    /// When the next unfinished run may start or its lease ends, in milliseconds since the Unix
-    /// epoch; `None` if there is none. May lie in the past.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn next_run_due_ms(&self, now_ms: i64) -> Result<Option<i64>, StoreError> {
-        self.read(move |connection| next_run_due_ms(connection, now_ms))
             .await
     }
 
@@ -235,7 +238,9 @@ impl Store {
         self.write(move |connection| cancel_run_txn(connection, run, &stopping, now_ms))
             .await
     }
+}
 
+impl Store {
     /// A person decides that a held run is worked on after all.
     ///
     /// # Errors

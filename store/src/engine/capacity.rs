@@ -12,7 +12,7 @@ use crate::registry::FULL_TEXT;
 use crate::acts::files::count_files;
 use crate::contract::{Capacity, TableSpace};
 use crate::engine::backup::beside;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 
 const WEEK_MS: i64 = 7 * 86_400_000;
 /// The writes with which the disk is measured.
@@ -20,7 +20,7 @@ const SYNCS: usize = 100;
 /// The file that the measurement writes, beside the database.
 const PROBE_NAME: &str = ".vocative-disk-probe";
 
-impl Store {
+impl Reader {
     /// Measures what the store takes and what its disk can do. Reads all of the database.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
-//! Opening and closing, and the two ways in: [`Store::write`] and [`Store::read`].
+//! Opening and closing, and the two ways in: [`Store::write`] and [`Reader::read`].
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::rows::contents;
 use crate::rows::quarantine::release_of_other_versions_txn;
 use crate::rows::search_text::{index_waiting_txn, prepare_indexing};
 use crate::rows::stem_index;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 
 /// Prepared statements kept per connection: more than all the store's statements.
 const STATEMENTS_MAX: usize = 512;
@@ -202,25 +203,20 @@ impl Store {
         files: PathBuf,
         damage: DamageSign,
     ) -> Self {
+        let inner = Inner {
+            readers,
+            writer,
+            database,
+            files,
+            damage,
+        };
+        let reader = Reader {
+            inner: Arc::new(inner),
+        };
         Self {
-            inner: Arc::new(Inner {
-                readers,
-                writer,
-                database,
-                files,
-                damage,
-            }),
+            reader,
+            may: PhantomData,
         }
-    }
-
-    /// The database file; `None` for a private one.
-    pub(crate) fn database_path(&self) -> Option<&Path> {
-        self.inner.database.as_deref()
-    }
-
-    /// The folder of the bytes of files.
-    pub(crate) fn files_folder(&self) -> &Path {
-        &self.inner.files
     }
 
     /// Commits what is pending, checkpoints, stops the writer, releases the lock.
@@ -234,6 +230,57 @@ impl Store {
             Some(writer) => writer.close().await,
             None => Ok(()),
         }
+    }
+}
+
+impl<C> Store<C> {
+    /// Runs a job in the next write transaction; answers once it is on disk. A job that fails
+    /// leaves nothing behind.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write(job).await)
+    }
+
+    /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
+    /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
+    /// for what a restart makes good, such as a lease.
+    pub(crate) async fn write_riding<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_riding(job).await)
+    }
+
+    /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
+    /// should it fail all the same, all that would have shared its commit fails with it, once.
+    pub(crate) async fn write_shared<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_shared(job).await)
+    }
+
+    /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
+    /// write-ahead log too.
+    pub(crate) async fn write_and_scrub<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_and_scrub(job).await)
+    }
+}
+
+impl Reader {
+    /// The database file; `None` for a private one.
+    pub(crate) fn database_path(&self) -> Option<&Path> {
+        self.inner.database.as_deref()
+    }
+
+    /// The folder of the bytes of files.
+    pub(crate) fn files_folder(&self) -> &Path {
+        &self.inner.files
     }
 
     /// Waits for a sign of damage, and gives it. From then on nothing is written: what was not
@@ -287,43 +334,6 @@ impl Store {
     #[must_use]
     pub fn writer_lag_ms(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::lag_ms)
-    }
-
-    /// Runs a job in the next write transaction; answers once it is on disk. A job that fails
-    /// leaves nothing behind.
-    pub(crate) async fn write<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write(job).await)
-    }
-
-    /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
-    /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
-    /// for what a restart makes good, such as a lease.
-    pub(crate) async fn write_riding<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_riding(job).await)
-    }
-
-    /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
-    /// should it fail all the same, all that would have shared its commit fails with it, once.
-    pub(crate) async fn write_shared<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_shared(job).await)
-    }
-
-    /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
-    /// write-ahead log too.
-    pub(crate) async fn write_and_scrub<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_and_scrub(job).await)
     }
 
     /// Changes with every commit; `None` where this handle only reads.

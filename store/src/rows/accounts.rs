@@ -5,10 +5,10 @@ use vocative_contract::identity::Identity;
 
 use crate::contract::AccountBinding;
 use crate::rows::names::learn_bot_txn;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AccountId;
 
-impl Store {
+impl Reader {
     /// The configured channel that was last bound to an account; the account's own name if none is.
     ///
     /// # Errors
@@ -59,7 +59,9 @@ impl Store {
     pub async fn bindings(&self) -> Result<Vec<ChannelBinding>, StoreError> {
         self.read(bindings).await
     }
+}
 
+impl Store {
     /// Finds or makes the account of a bot and binds the channel to it. Two bots of one workspace are two
     /// accounts, each with its own record of the rooms it is in. The first is stored under the
     /// workspace's id; a channel whose app was replaced keeps its account. `taken` are the accounts that

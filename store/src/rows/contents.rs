@@ -10,6 +10,7 @@ use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::capability::MayWork;
 use crate::engine::sql::Connection;
 use crate::engine::sql::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use sha2::{Digest, Sha256};
@@ -17,7 +18,7 @@ use vocative_contract::file::FileSink;
 
 use crate::acts::files::{is_referred_to, lose_content_txn};
 use crate::engine::schema::sync_folder;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::file::ContentId;
 
 /// The folder beside the database.
@@ -100,7 +101,27 @@ impl FinishedContent {
     }
 }
 
-impl Store {
+impl Reader {
+    /// The bytes of a content, if they are there, are those that were stored, and are no more than
+    /// `bytes_max`.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub async fn content(
+        &self,
+        id: ContentId,
+        bytes_max: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = path_of(self.files_folder(), id);
+        let reading = tokio::task::spawn_blocking(move || {
+            let bytes = read_at_most(&path, bytes_max)?;
+            Ok(bytes.filter(|bytes| ContentId(Sha256::digest(bytes).into()) == id))
+        });
+        reading.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl<C: MayWork> Store<C> {
     /// A place for the bytes of a file.
     ///
     /// # Errors
@@ -123,24 +144,6 @@ impl Store {
             size_bytes: 0,
             is_placed: false,
         })
-    }
-
-    /// The bytes of a content, if they are there, are those that were stored, and are no more than
-    /// `bytes_max`.
-    ///
-    /// # Errors
-    /// The disk refuses.
-    pub async fn content(
-        &self,
-        id: ContentId,
-        bytes_max: u64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = path_of(self.files_folder(), id);
-        let reading = tokio::task::spawn_blocking(move || {
-            let bytes = read_at_most(&path, bytes_max)?;
-            Ok(bytes.filter(|bytes| ContentId(Sha256::digest(bytes).into()) == id))
-        });
-        reading.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Removes contents whose last reference has gone; how many.

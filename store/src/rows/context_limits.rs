@@ -1,14 +1,15 @@
 //! What the contexts of models were found to hold, so that a start need not find it anew.
 
+use crate::capability::MayReply;
 use crate::engine::sql::OptionalExtension;
 
 use crate::rows::columns::{count_from, stored_count};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 
 /// How long a learnt context limit is believed: the provider may have raised it, or another server may answer.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;
 
-impl Store {
+impl Reader {
     /// What a model's context was found to hold, in tokens. `None` if nothing is known, or it is old; a
     /// time from the future counts as old.
     ///
@@ -28,7 +29,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl<C: MayReply> Store<C> {
     /// Keeps what a model's context was found to hold. A power cut may lose it: one request finds it again.
     ///
     /// # Errors

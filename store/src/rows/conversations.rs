@@ -7,7 +7,7 @@ use crate::rows::columns::limit_of;
 use crate::rows::columns::{chat_kind_from_name, count_from, missing, select_turns, turn_from_row};
 use crate::rows::outbox_rows::posts_of_turn;
 use crate::rows::run_rows::runs_of_turn;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::place::{Conversation, ConversationKey, Scope};
 use vocative_core::turn::Turn;
@@ -42,7 +42,7 @@ const TURNS_SQL: &str = select_turns!(
      ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT ?6"
 );
 
-impl Store {
+impl Reader {
     /// Conversations, newest activity first.
     ///
     /// # Errors

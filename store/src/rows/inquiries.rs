@@ -1,5 +1,6 @@
 //! Inquiries: what people asked the daemon for, until it is looked up and told.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::{open_post, open_run};
 use vocative_contract::outbound::{Part, Target};
@@ -7,14 +8,14 @@ use vocative_contract::outbound::{Part, Target};
 use crate::rows::columns::{conversation_row_id, count_from};
 use crate::rows::jobs::{enqueue_txn, leased_job, remove_txn};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
 use vocative_core::ids::{AccountId, AgentName, ConversationId, InquiryId, JobId, LeaseToken};
 use vocative_core::job::Job;
 
 const HOUR_MS: i64 = 3_600_000;
 
-impl Store {
+impl Reader {
     /// An inquiry; `None` = it was answered.
     ///
     /// # Errors
@@ -22,24 +23,6 @@ impl Store {
     pub async fn inquiry(&self, id: InquiryId) -> Result<Option<OpenInquiry>, StoreError> {
         self.read(move |connection| inquiry_at(connection, id))
             .await
-    }
-
-    /// Answers an inquiry and ends its job, in one transaction. Returns whether the lease still held; if not,
-    /// nothing was written.
-    ///
-    /// # Errors
-    /// Storage refuses; it is still open then.
-    pub async fn answer_inquiry(
-        &self,
-        lease: (JobId, LeaseToken),
-        inquiry: OpenInquiry,
-        parts: Vec<Part>,
-        now_ms: i64,
-    ) -> Result<bool, StoreError> {
-        self.write(move |connection| {
-            answer_inquiry_txn(connection, lease, &inquiry, &parts, now_ms)
-        })
-        .await
     }
 
     /// How things stand in the chat of a conversation, for an agent.
@@ -55,6 +38,26 @@ impl Store {
         self.read(move |connection| {
             let row = conversation_row_id(connection, conversation)?;
             chat_standing(connection, row, &agent, now_ms)
+        })
+        .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
+    /// Answers an inquiry and ends its job, in one transaction. Returns whether the lease still held; if not,
+    /// nothing was written.
+    ///
+    /// # Errors
+    /// Storage refuses; it is still open then.
+    pub async fn answer_inquiry(
+        &self,
+        lease: (JobId, LeaseToken),
+        inquiry: OpenInquiry,
+        parts: Vec<Part>,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        self.write(move |connection| {
+            answer_inquiry_txn(connection, lease, &inquiry, &parts, now_ms)
         })
         .await
     }

@@ -1,14 +1,15 @@
 //! Models that are not asked for now, and the clock by which questions that wait for them age.
 
+use crate::capability::{MayReply, MayUseModels};
 use crate::engine::sql::{Connection, Row};
 use crate::rows::open::open_run;
 
 use crate::rows::columns::count_from;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AgentName;
 use vocative_core::model_rest::ModelRest;
 
-impl Store {
+impl Reader {
     /// Models that are not asked for now, by name.
     ///
     /// # Errors
@@ -27,31 +28,21 @@ impl Store {
         Ok(rests.into_iter().find(|rest| rest.model == model))
     }
 
-    /// Notes that a model is not asked for now, in place of what was noted of it. A power cut may lose
-    /// it: one request learns it again.
+    /// What the run clock shows, in milliseconds.
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn note_model_rest(&self, rest: ModelRest) -> Result<(), StoreError> {
-        self.write_riding(move |connection| note_txn(connection, &rest))
-            .await
-    }
-
-    /// A model is asked again. Returns whether it was not.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn end_model_rest(&self, model: &str) -> Result<bool, StoreError> {
-        let model = model.to_owned();
-        self.write_riding(move |connection| {
-            let ended = connection
-                .prepare_cached("DELETE FROM model_rests WHERE model = ?1")?
-                .execute([model])?;
-            Ok(ended > 0)
+    pub async fn run_clock_ms(&self) -> Result<i64, StoreError> {
+        self.read(|connection| {
+            Ok(connection
+                .prepare_cached("SELECT elapsed_ms FROM run_clock")?
+                .query_row([], |row| row.get("elapsed_ms"))?)
         })
         .await
     }
+}
 
+impl<C: MayReply> Store<C> {
     /// Has queued runs of these agents that wait for another attempt start from now on: what they waited
     /// for is there. Returns how many.
     ///
@@ -79,19 +70,6 @@ impl Store {
         .await
     }
 
-    /// What the run clock shows, in milliseconds.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn run_clock_ms(&self) -> Result<i64, StoreError> {
-        self.read(|connection| {
-            Ok(connection
-                .prepare_cached("SELECT elapsed_ms FROM run_clock")?
-                .query_row([], |row| row.get("elapsed_ms"))?)
-        })
-        .await
-    }
-
     /// Lets the run clock go on. A power cut may lose it: questions are a little younger then.
     ///
     /// # Errors
@@ -99,6 +77,33 @@ impl Store {
     pub async fn advance_run_clock(&self, elapsed_ms: i64) -> Result<(), StoreError> {
         self.write_riding(move |connection| advance_txn(connection, elapsed_ms))
             .await
+    }
+}
+
+impl<C: MayUseModels> Store<C> {
+    /// Notes that a model is not asked for now, in place of what was noted of it. A power cut may lose
+    /// it: one request learns it again.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn note_model_rest(&self, rest: ModelRest) -> Result<(), StoreError> {
+        self.write_riding(move |connection| note_txn(connection, &rest))
+            .await
+    }
+
+    /// A model is asked again. Returns whether it was not.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn end_model_rest(&self, model: &str) -> Result<bool, StoreError> {
+        let model = model.to_owned();
+        self.write_riding(move |connection| {
+            let ended = connection
+                .prepare_cached("DELETE FROM model_rests WHERE model = ?1")?
+                .execute([model])?;
+            Ok(ended > 0)
+        })
+        .await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use vocative_contract::identity::{Identity, Platform};
@@ -9,7 +10,7 @@ use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::views::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
 
@@ -48,7 +49,34 @@ pub(crate) fn learn_bot_txn(
     Ok(())
 }
 
-impl Store {
+impl Reader {
+    /// Who the bot is at an account, as last learnt; `None` if it never was.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn identity(&self, account: AccountId) -> Result<Option<Identity>, StoreError> {
+        self.read(move |connection| identity(connection, account))
+            .await
+    }
+
+    /// Texts with names in place of their mention tokens, as people read them.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn named(
+        &self,
+        account: AccountId,
+        texts: Vec<String>,
+    ) -> Result<Vec<String>, StoreError> {
+        self.read(move |connection| {
+            let mut names = NameLookup::new(connection, account);
+            texts.iter().map(|text| names.named(text)).collect()
+        })
+        .await
+    }
+}
+
+impl<C: MayCapture> Store<C> {
     /// Keeps who the bot is at an account, so that it is named also while no daemon runs.
     ///
     /// # Errors
@@ -83,31 +111,6 @@ impl Store {
                 upsert_participant_txn(connection, account, heard, 0)?;
             }
             Ok(())
-        })
-        .await
-    }
-
-    /// Who the bot is at an account, as last learnt; `None` if it never was.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn identity(&self, account: AccountId) -> Result<Option<Identity>, StoreError> {
-        self.read(move |connection| identity(connection, account))
-            .await
-    }
-
-    /// Texts with names in place of their mention tokens, as people read them.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn named(
-        &self,
-        account: AccountId,
-        texts: Vec<String>,
-    ) -> Result<Vec<String>, StoreError> {
-        self.read(move |connection| {
-            let mut names = NameLookup::new(connection, account);
-            texts.iter().map(|text| names.named(text)).collect()
         })
         .await
     }

@@ -6,7 +6,7 @@ use vocative_contract::envelope::Place;
 
 use crate::rows::columns::chat_kind_from_name;
 use crate::rows::places::find_chat;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, ChatId, FileId};
 
 /// A place, and the platform's id of a person there.
@@ -18,7 +18,7 @@ pub struct Origin {
     pub person: Option<String>,
 }
 
-impl Store {
+impl Reader {
     /// The message that a file came with; `None` if it is gone.
     ///
     /// # Errors

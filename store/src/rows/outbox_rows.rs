@@ -8,7 +8,7 @@ use vocative_contract::outbound::{Operation, Part, Target};
 use crate::engine::error::undecodable;
 use crate::new_id::NewId as _;
 use crate::rows::columns::{limit_of, unknown_state};
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId, Seq};
 use vocative_core::outbox::DeadCause;
 use vocative_core::outbox::{OutboxEntry, OutboxState};
@@ -32,7 +32,7 @@ macro_rules! select_posts {
     };
 }
 
-impl Store {
+impl Reader {
     /// Entries that wait for a person: held ones, then dead ones that no person has dropped; newest first.
     ///
     /// # Errors

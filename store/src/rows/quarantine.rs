@@ -11,7 +11,7 @@ use crate::engine::sql::{Connection, params};
 use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::acts::jobs::cancel_txn;
 use crate::rows::run_events::forget_live_text_txn;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::JobId;
 use vocative_core::outbox::DeadCause;
 use vocative_core::run::StopCause;
@@ -97,7 +97,7 @@ pub struct Quarantined {
     pub at_ms: i64,
 }
 
-impl Store {
+impl Reader {
     /// The rows that are set aside, oldest first.
     ///
     /// # Errors
@@ -105,7 +105,9 @@ impl Store {
     pub async fn quarantined(&self) -> Result<Vec<Quarantined>, StoreError> {
         self.read(entries).await
     }
+}
 
+impl Store {
     /// A person decides about a row that is set aside: it is tried `again`, or dropped.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! What is kept raw: events that did not translate, envelopes for debugging, and what is no message.
 
+use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
 
 use crate::contract::{NewMessage, NonMessage, RawStub};
 use crate::{Store, StoreError};
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Keeps an event that did not translate.
     ///
     /// # Errors
@@ -36,7 +37,9 @@ impl Store {
         self.write(move |connection| keep_non_message_txn(connection, &event))
             .await
     }
+}
 
+impl Store {
     /// Expires raw envelopes kept for debugging, at most `share` at once; events that did not translate stay.
     /// Returns how many went.
     ///

@@ -5,6 +5,7 @@
 //! is captured after a loss, and cleared only when every chat was read, so that what is captured
 //! meanwhile never hides a hole.
 
+use crate::capability::MayReadBack;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::contract::{AccountReach, AccountStatus, ChatReach, HistoryGap};
@@ -14,7 +15,7 @@ use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn,
 };
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, TurnId};
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
@@ -25,7 +26,104 @@ const TOLD_TWICE_MS: i64 = 60_000;
 /// A time more than this after the present, in milliseconds, comes from a wrong clock.
 const AHEAD_MS: i64 = 60_000;
 
-impl Store {
+impl Reader {
+    /// The chats of an account in which the bot is, as far as known; the most recently heard first.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn chats_to_read(&self, account: AccountId) -> Result<Vec<ChatReach>, StoreError> {
+        self.read(move |connection| chats_to_read(connection, account))
+            .await
+    }
+
+    /// Whether a message was captured, whatever became of it since.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn is_captured(
+        &self,
+        account: AccountId,
+        chat: String,
+        message_id: String,
+    ) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM chat_ids i
+                                    JOIN messages m ON m.account_id = i.account_id
+                                                   AND m.chat_id = i.identity_id
+                                    WHERE i.account_id = ?1 AND i.platform_id = ?2
+                                      AND m.platform_id = ?3) AS found",
+                )?
+                .query_row(params![account, chat, message_id], |row| row.get("found"))?;
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The threads of a chat in which something was said since `since_ms`, by their key, the latest
+    /// first, at most `limit`.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn active_threads(
+        &self,
+        account: AccountId,
+        chat: String,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT t.thread FROM chat_ids i
+                 JOIN conversations t ON t.chat_id = i.chat_id
+                 WHERE i.account_id = ?1 AND i.platform_id = ?2 AND t.parent_id IS NOT NULL
+                   AND t.last_activity_ms >= ?3
+                 ORDER BY t.last_activity_ms DESC LIMIT ?4",
+            )?;
+            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
+                row.get("thread")
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The threads of a chat in which a reply asked an agent something since `since_ms`, by their key, the
+    /// latest first, at most `limit`.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn asked_threads(
+        &self,
+        account: AccountId,
+        chat: String,
+        since_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT t.thread FROM chat_ids i
+                 JOIN runs r ON r.chat_id = i.chat_id
+                 JOIN conversations t ON t.id = r.conversation_id
+                 WHERE i.account_id = ?1 AND i.platform_id = ?2 AND r.created_at_ms >= ?3
+                   AND t.parent_id IS NOT NULL
+                   AND EXISTS (SELECT 1 FROM run_triggers g JOIN turns q ON q.seq = g.turn_seq
+                               WHERE g.run_id = r.id AND q.conversation_id = r.conversation_id)
+                 GROUP BY t.id ORDER BY max(r.created_at_ms) DESC LIMIT ?4",
+            )?;
+            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
+                row.get("thread")
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+impl<C: MayReadBack> Store<C> {
     /// Notes that messages may be missing since an account was last heard, less `lead_ms`; an older
     /// hole stays as it is. Nothing is missing to an account of which nothing was ever captured.
     ///
@@ -129,15 +227,6 @@ impl Store {
         .await
     }
 
-    /// The chats of an account in which the bot is, as far as known; the most recently heard first.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn chats_to_read(&self, account: AccountId) -> Result<Vec<ChatReach>, StoreError> {
-        self.read(move |connection| chats_to_read(connection, account))
-            .await
-    }
-
     /// Notes that nothing is missing in a chat up to a time; a notice that said otherwise goes.
     ///
     /// # Errors
@@ -160,31 +249,6 @@ impl Store {
                 )?
                 .execute(params![account, chat, through_ms])?;
             Ok(())
-        })
-        .await
-    }
-
-    /// Whether a message was captured, whatever became of it since.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn is_captured(
-        &self,
-        account: AccountId,
-        chat: String,
-        message_id: String,
-    ) -> Result<bool, StoreError> {
-        self.read(move |connection| {
-            let found = connection
-                .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM chat_ids i
-                                    JOIN messages m ON m.account_id = i.account_id
-                                                   AND m.chat_id = i.identity_id
-                                    WHERE i.account_id = ?1 AND i.platform_id = ?2
-                                      AND m.platform_id = ?3) AS found",
-                )?
-                .query_row(params![account, chat, message_id], |row| row.get("found"))?;
-            Ok(found)
         })
         .await
     }
@@ -217,67 +281,6 @@ impl Store {
     pub async fn note_gap(&self, gap: HistoryGap) -> Result<(), StoreError> {
         self.write(move |connection| note_gap_txn(connection, &gap))
             .await
-    }
-
-    /// The threads of a chat in which something was said since `since_ms`, by their key, the latest
-    /// first, at most `limit`.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn active_threads(
-        &self,
-        account: AccountId,
-        chat: String,
-        since_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT t.thread FROM chat_ids i
-                 JOIN conversations t ON t.chat_id = i.chat_id
-                 WHERE i.account_id = ?1 AND i.platform_id = ?2 AND t.parent_id IS NOT NULL
-                   AND t.last_activity_ms >= ?3
-                 ORDER BY t.last_activity_ms DESC LIMIT ?4",
-            )?;
-            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
-                row.get("thread")
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-        .await
-    }
-
-    /// The threads of a chat in which a reply asked an agent something since `since_ms`, by their key, the
-    /// latest first, at most `limit`.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn asked_threads(
-        &self,
-        account: AccountId,
-        chat: String,
-        since_ms: i64,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT t.thread FROM chat_ids i
-                 JOIN runs r ON r.chat_id = i.chat_id
-                 JOIN conversations t ON t.id = r.conversation_id
-                 WHERE i.account_id = ?1 AND i.platform_id = ?2 AND r.created_at_ms >= ?3
-                   AND t.parent_id IS NOT NULL
-                   AND EXISTS (SELECT 1 FROM run_triggers g JOIN turns q ON q.seq = g.turn_seq
-                               WHERE g.run_id = r.id AND q.conversation_id = r.conversation_id)
-                 GROUP BY t.id ORDER BY max(r.created_at_ms) DESC LIMIT ?4",
-            )?;
-            let rows = statement.query_map(params![account, chat, since_ms, limit], |row| {
-                row.get("thread")
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-        .await
     }
 }
 

@@ -6,6 +6,7 @@
 //! with what was said before; it is gone as soon as the run is let go, because a turn has it then or
 //! it is void. Readers ask for what came after an id.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::open::open_run;
 use tokio::sync::watch;
@@ -16,7 +17,7 @@ use crate::contract::{EventScope, LeaseOutcome, NewRunEvent};
 use crate::rows::columns::limit_of;
 use crate::rows::columns::{conversation_row_id, count_from, stored_count};
 use crate::rows::run_rows::run_by_id;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{ConversationId, EventId, LeaseToken, RunId, TurnId};
 use vocative_core::run::{RunState, StopCause, Usage};
 use vocative_core::run_event::{Ending, EndingKind, Happening, RunEvent, RunSnapshot};
@@ -103,23 +104,7 @@ pub(crate) const PROBED_SQL: [&str; 2] = [INSERT_SQL, CLAIM_SQL];
 #[cfg(test)]
 pub(crate) const PLANNED_SQL: [&str; 3] = [ALL_AFTER_SQL, OF_RUN_SQL, OF_CONVERSATION_SQL];
 
-impl Store {
-    /// Tells what happens in a leased run, in order. Answers once everybody sees it; a power cut may
-    /// undo it.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn record_run_events(
-        &self,
-        run: RunId,
-        token: LeaseToken,
-        events: Vec<NewRunEvent>,
-        now_ms: i64,
-    ) -> Result<LeaseOutcome, StoreError> {
-        self.write_riding(move |connection| record_txn(connection, run, token, &events, now_ms))
-            .await
-    }
-
+impl Reader {
     /// Events after an id, oldest first.
     ///
     /// # Errors
@@ -186,6 +171,24 @@ impl Store {
     #[must_use]
     pub fn commits_seen(&self) -> Option<watch::Receiver<()>> {
         self.committed()
+    }
+}
+
+impl<C: MayReply> Store<C> {
+    /// Tells what happens in a leased run, in order. Answers once everybody sees it; a power cut may
+    /// undo it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_run_events(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        events: Vec<NewRunEvent>,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write_riding(move |connection| record_txn(connection, run, token, &events, now_ms))
+            .await
     }
 }
 

@@ -4,7 +4,7 @@ use crate::engine::sql::{Connection, Row, params};
 
 use crate::new_id::NewId as _;
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{
     AgentName, ChatId, ConversationId, OwnerId, ParticipantId, RunId, Seq, TurnId,
 };
@@ -23,7 +23,7 @@ macro_rules! select_runs {
     };
 }
 
-impl Store {
+impl Reader {
     /// Runs that wait for a person, newest first.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use crate::rows::columns::{conversation_row_id, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
 use crate::rows::summaries::position_at;
 use crate::views::history::mentioned;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
 use vocative_core::ids::{AccountId, LeaseToken, RunId, SummaryId, TurnId};
 use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt, SentTurn};
@@ -52,26 +53,7 @@ const FORMER_SQL: &str = "SELECT display_name, username FROM former_names
 /// Somebody's display name and username.
 type PersonNames = (Option<String>, Option<String>);
 
-impl Store {
-    /// Records what the prompt of a claimed run was made from, in the place of an earlier attempt's, and the
-    /// turns whose files it holds: the run's answer goes when one of them goes. A power cut may undo it.
-    /// Does nothing if the lease is lost.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn record_prompt(
-        &self,
-        run: RunId,
-        token: LeaseToken,
-        sent: SentPrompt,
-        files_of: Vec<TurnId>,
-    ) -> Result<(), StoreError> {
-        self.write_riding(move |connection| {
-            record_prompt_txn(connection, run, token, &sent, &files_of)
-        })
-        .await
-    }
-
+impl Reader {
     /// The record of a run's prompt, if there is one.
     ///
     /// # Errors
@@ -94,6 +76,27 @@ impl Store {
     pub async fn sent_history(&self, recorded: RecordedPrompt) -> Result<SentHistory, StoreError> {
         self.read(move |connection| sent_history(connection, &recorded))
             .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
+    /// Records what the prompt of a claimed run was made from, in the place of an earlier attempt's, and the
+    /// turns whose files it holds: the run's answer goes when one of them goes. A power cut may undo it.
+    /// Does nothing if the lease is lost.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_prompt(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        sent: SentPrompt,
+        files_of: Vec<TurnId>,
+    ) -> Result<(), StoreError> {
+        self.write_riding(move |connection| {
+            record_prompt_txn(connection, run, token, &sent, &files_of)
+        })
+        .await
     }
 }
 

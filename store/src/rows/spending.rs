@@ -3,10 +3,11 @@
 //!
 //! A person's row holds numbers only and outlives what they had forgotten: asking for that buys no further day.
 
+use crate::capability::MayUseModels;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::run::Usage;
 
@@ -45,19 +46,7 @@ pub struct SpentToday {
     pub by_person: u64,
 }
 
-impl Store {
-    /// Counts tokens that were spent. Lost with a power cut, a day allows a little more.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn spend(&self, spending: Spending) -> Result<(), StoreError> {
-        if spending.usage.total() == 0 {
-            return Ok(());
-        }
-        self.write_riding(move |connection| spend_txn(connection, &spending))
-            .await
-    }
-
+impl Reader {
     /// What was spent today.
     ///
     /// # Errors
@@ -107,6 +96,20 @@ impl Store {
             Ok(found)
         })
         .await
+    }
+}
+
+impl<C: MayUseModels> Store<C> {
+    /// Counts tokens that were spent. Lost with a power cut, a day allows a little more.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn spend(&self, spending: Spending) -> Result<(), StoreError> {
+        if spending.usage.total() == 0 {
+            return Ok(());
+        }
+        self.write_riding(move |connection| spend_txn(connection, &spending))
+            .await
     }
 }
 

@@ -4,6 +4,7 @@
 //! The step as it is to be replayed and its turns are one transaction, so that a step with results
 //! has exactly one pair of turns for each call, however often the run is resumed.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, params};
 
 use crate::acts::derived::{note_sources_txn, visible_sources};
@@ -16,12 +17,22 @@ use crate::new_id::NewId as _;
 use crate::rows::columns::stored_count;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::run_events::{ToldResult, forget_live_text_txn, tell_result_txn, tell_usage_txn};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, ParticipantId, RunId, TurnId};
 use vocative_core::run::Usage;
 use vocative_core::turn::{ParticipantKind, TokenCount, TurnKind};
 
-impl Store {
+impl Reader {
+    /// What a run's model calls answered, oldest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn steps(&self, run: RunId) -> Result<Vec<String>, StoreError> {
+        self.read(move |connection| steps(connection, run)).await
+    }
+}
+
+impl<C: MayReply> Store<C> {
     /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
     /// number again replaces it. A power cut may undo it until the reply is committed; the model is
     /// then asked again.
@@ -47,14 +58,6 @@ impl Store {
         };
         self.write_riding(move |connection| record_step_txn(connection, &step))
             .await
-    }
-
-    /// What a run's model calls answered, oldest first.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn steps(&self, run: RunId) -> Result<Vec<String>, StoreError> {
-        self.read(move |connection| steps(connection, run)).await
     }
 
     /// Completes a recorded step with what its tools gave.

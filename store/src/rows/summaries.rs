@@ -10,7 +10,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, ToSql, params};
 use crate::rows::columns::{conversation_row_id, count_from};
 use crate::rows::fresh_starts::floor;
 use crate::rows::turns::TurnRow;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::history::Keep;
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId};
 use vocative_core::summary::{Coverage, SetAside, Summary, SummaryCounts, SummaryView};
@@ -63,7 +63,7 @@ macro_rules! select_summaries {
     };
 }
 
-impl Store {
+impl Reader {
     /// The newest summary that may be used: never one with a change in what it stands for.
     ///
     /// # Errors
@@ -106,7 +106,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl Store {
     /// Sets the usable summaries of a conversation aside, so that they are made again from its turns at
     /// once. Those over turns that went by their age can't be made again: they stay unless `forget_expired`.
     /// Returns how many were set aside and how many stay.
@@ -146,7 +148,7 @@ impl Store {
     }
 }
 
-impl Store {
+impl Reader {
     /// How many turns a summary stands for: those folded into it and into the ones before it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Counts of what turns cost, made after they were captured.
 
+use crate::capability::MayReply;
 use crate::engine::sql::Connection;
 
 use crate::{Store, StoreError};
@@ -8,7 +9,7 @@ use vocative_core::turn::Recount;
 /// The most counts that are stored in one transaction.
 const RECOUNTS_MAX: usize = 1_000;
 
-impl Store {
+impl<C: MayReply> Store<C> {
     /// Stores what turns cost by another counter than before. A turn that was edited meanwhile keeps
     /// what its edit brought; of more than a thousand the rest is left for the next time.
     ///

@@ -1,13 +1,14 @@
 //! What each model's provider reports about prompts, and the ratio that a run's prompt is made with.
 
+use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 
 use crate::rows::columns::{count_from, stored_count};
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::tokens::{LearntRatio, PromptReport, RatioKey, RatioStatus, TokenRatio};
 
-impl Store {
+impl Reader {
     /// The ratio in use for a model; one as long as nothing was learnt.
     ///
     /// # Errors
@@ -16,7 +17,9 @@ impl Store {
         self.read(move |connection| Ok(learnt(connection, &key)?.unwrap_or_default().ratio))
             .await
     }
+}
 
+impl<C: MayReply> Store<C> {
     /// The ratio of a run: the one in use when this is first asked, the same ever after. `None` if
     /// the lease is no longer held.
     ///

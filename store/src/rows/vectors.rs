@@ -3,12 +3,13 @@
 //! Turns are embedded in the background, the new ones as they come and the older ones backwards. A vector goes with
 //! its turn and with the text that it was made of. Vectors of two models are never compared.
 
+use crate::capability::{MayUseModels, MayWork};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::rows::columns::{day_start_ms, limit_of, stored_count};
 use crate::rows::names::NameLookup;
 use crate::rows::search_text::in_index;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
 use vocative_core::job::JobKind;
 use vocative_core::vector::Vector;
@@ -70,34 +71,7 @@ macro_rules! embedded_turns {
     };
 }
 
-impl Store {
-    /// The model of that name, which is the one that counts from here on. Turns that there are when a model is
-    /// first named are embedded backwards from the newest.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn choose_embedding_model(
-        &self,
-        name: String,
-    ) -> Result<EmbeddingModelId, StoreError> {
-        self.write(move |connection| {
-            connection
-                .prepare_cached("UPDATE embedding_models SET is_current = (name = ?1)")?
-                .execute([&name])?;
-            let id = connection
-                .prepare_cached(
-                    "INSERT INTO embedding_models (name, is_current, newest_seq, oldest_seq)
-                     SELECT ?1, 1, coalesce(max(seq), 0), coalesce(max(seq), 0) + 1 FROM turns
-                     WHERE true
-                     ON CONFLICT (name) DO UPDATE SET is_current = 1
-                     RETURNING id",
-                )?
-                .query_row([&name], |row| row.get("id"))?;
-            Ok(EmbeddingModelId(id))
-        })
-        .await
-    }
-
+impl Reader {
     /// Whether there is something to embed, or vectors of an earlier model to remove, and no job that does it;
     /// without a write.
     ///
@@ -132,56 +106,6 @@ impl Store {
         turns_max: usize,
     ) -> Result<Option<EmbeddingBatch>, StoreError> {
         self.read(move |connection| batch(connection, model, turns_max))
-            .await
-    }
-
-    /// Stores what a model made of a batch, a vector for each turn in its order, and what it cost. A turn that
-    /// was edited or removed since it was read gets none.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn store_vectors(
-        &self,
-        model: EmbeddingModelId,
-        batch: EmbeddingBatch,
-        vectors: Vec<Vector>,
-        tokens: u64,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        self.write_riding(move |connection| {
-            for ((seq, text), vector) in batch.turns.iter().zip(&vectors) {
-                store_vector_txn(connection, model, *seq, text, vector)?;
-            }
-            if let Some(first) = vectors.first() {
-                connection
-                    .prepare_cached("UPDATE embedding_models SET dimensions = ?2 WHERE id = ?1")?
-                    .execute(params![model.0, limit_of(first.numbers.len())])?;
-            }
-            connection
-                .prepare_cached(
-                    "UPDATE embedding_models SET newest_seq = ?2, oldest_seq = ?3 WHERE id = ?1",
-                )?
-                .execute(params![
-                    model.0,
-                    batch.progress.newest_seq,
-                    batch.progress.oldest_seq
-                ])?;
-            spend_txn(connection, model, tokens, now_ms)
-        })
-        .await
-    }
-
-    /// Counts tokens that were spent on a query.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn spend_on_embedding(
-        &self,
-        model: EmbeddingModelId,
-        tokens: u64,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        self.write_riding(move |connection| spend_txn(connection, model, tokens, now_ms))
             .await
     }
 
@@ -222,6 +146,44 @@ impl Store {
         })
         .await
     }
+}
+
+impl<C: MayWork> Store<C> {
+    /// Stores what a model made of a batch, a vector for each turn in its order, and what it cost. A turn that
+    /// was edited or removed since it was read gets none.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn store_vectors(
+        &self,
+        model: EmbeddingModelId,
+        batch: EmbeddingBatch,
+        vectors: Vec<Vector>,
+        tokens: u64,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write_riding(move |connection| {
+            for ((seq, text), vector) in batch.turns.iter().zip(&vectors) {
+                store_vector_txn(connection, model, *seq, text, vector)?;
+            }
+            if let Some(first) = vectors.first() {
+                connection
+                    .prepare_cached("UPDATE embedding_models SET dimensions = ?2 WHERE id = ?1")?
+                    .execute(params![model.0, limit_of(first.numbers.len())])?;
+            }
+            connection
+                .prepare_cached(
+                    "UPDATE embedding_models SET newest_seq = ?2, oldest_seq = ?3 WHERE id = ?1",
+                )?
+                .execute(params![
+                    model.0,
+                    batch.progress.newest_seq,
+                    batch.progress.oldest_seq
+                ])?;
+            spend_txn(connection, model, tokens, now_ms)
+        })
+        .await
+    }
 
     /// Removes vectors of models that don't count any more, a bounded number. Returns whether there are more.
     ///
@@ -243,6 +205,51 @@ impl Store {
                 .prepare_cached("DELETE FROM embedding_models WHERE NOT is_current")?
                 .execute([])?;
             Ok(false)
+        })
+        .await
+    }
+}
+
+impl<C: MayUseModels> Store<C> {
+    /// Counts tokens that were spent on a query.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn spend_on_embedding(
+        &self,
+        model: EmbeddingModelId,
+        tokens: u64,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.write_riding(move |connection| spend_txn(connection, model, tokens, now_ms))
+            .await
+    }
+}
+
+impl Store {
+    /// The model of that name, which is the one that counts from here on. Turns that there are when a model is
+    /// first named are embedded backwards from the newest.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn choose_embedding_model(
+        &self,
+        name: String,
+    ) -> Result<EmbeddingModelId, StoreError> {
+        self.write(move |connection| {
+            connection
+                .prepare_cached("UPDATE embedding_models SET is_current = (name = ?1)")?
+                .execute([&name])?;
+            let id = connection
+                .prepare_cached(
+                    "INSERT INTO embedding_models (name, is_current, newest_seq, oldest_seq)
+                     SELECT ?1, 1, coalesce(max(seq), 0), coalesce(max(seq), 0) + 1 FROM turns
+                     WHERE true
+                     ON CONFLICT (name) DO UPDATE SET is_current = 1
+                     RETURNING id",
+                )?
+                .query_row([&name], |row| row.get("id"))?;
+            Ok(EmbeddingModelId(id))
         })
         .await
     }

@@ -14,7 +14,7 @@ use crate::rows::columns::{conversation_row_id, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
 use crate::rows::names::NameLookup;
 use crate::views::history::FIRST;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::turn::Turn;
 
@@ -30,7 +30,7 @@ const PAGE_SQL: &str = select_turns!(
      ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?6"
 );
 
-impl Store {
+impl Reader {
     /// The next page of a conversation, ascending by position. A thread begins with the turn it
     /// hangs on, which is one of another conversation.
     ///

@@ -19,7 +19,7 @@ use crate::rows::columns::{
 use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{SummaryBound, current_summary, position_at};
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
 use vocative_core::ids::{AccountId, RunId, Seq, TurnId};
 use vocative_core::place::Conversation;
@@ -139,7 +139,7 @@ pub(crate) const NAME_BY_USERNAME_SQL: &str =
      WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
      LIMIT 1";
 
-impl Store {
+impl Reader {
     /// Reads what a prompt is made of: one snapshot, a bounded number of rows.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::engine::sql::Connection;
 use vocative_contract::people::Person;
 
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::ConversationId;
 
 /// How many of the newest turns are read for people who can be mentioned, in the conversation and in its
@@ -23,7 +23,7 @@ const MENTIONABLE_SQL: &str = "
     JOIN participants p ON p.id = t.participant_id
     WHERE p.kind = 'user' AND p.platform_id NOT LIKE 'chat:%'";
 
-impl Store {
+impl Reader {
     /// The people who wrote the newest turns of a conversation, and of the room its thread is in: once by
     /// display name and once by username, where they have them.
     ///

@@ -11,7 +11,7 @@ use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row
 use crate::rows::conversations::conversation;
 use crate::rows::names::NameLookup;
 use crate::rows::run_rows::run_by_row;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::ConversationId;
 use vocative_core::run::Run;
 use vocative_core::title::{TITLE_MAX_CHARS, first_words};
@@ -20,7 +20,7 @@ use vocative_core::turn::{Participant, ParticipantKind};
 /// How many of the first turns are searched for one that can name the conversation.
 const OPENING_TURNS: i64 = 5;
 
-impl Store {
+impl Reader {
     /// What people are told of a conversation besides its turns.
     ///
     /// # Errors
@@ -37,7 +37,9 @@ impl Store {
         self.read(move |connection| speakers(connection, id, limit))
             .await
     }
+}
 
+impl Store {
     /// Gives a conversation a title of its own, or takes that away.
     ///
     /// # Errors

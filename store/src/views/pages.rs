@@ -13,7 +13,7 @@ use crate::rows::run_rows::runs_created;
 use crate::rows::summaries::summaries_created;
 use crate::views::export::root;
 use crate::views::history::LAST;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq};
 use vocative_core::turn::Position;
 
@@ -24,7 +24,7 @@ const PAGE_SQL: &str = select_turns!(
      ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT ?6"
 );
 
-impl Store {
+impl Reader {
     /// One page of a conversation, ascending by position.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::contract::{DeadFilter, QueuedRun, WaitingFor};
 use crate::rows::columns::limit_of;
 use crate::rows::columns::missing;
 use crate::rows::run_rows::run_by_row;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::run::{Run, StopCause};
 use vocative_core::slots::PLACE_KEPT_MS_MAX;
@@ -45,7 +45,7 @@ const GIVEN_UP_SQL: &str = "
     WHERE state = 'dead' AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR finished_at_ms >= ?2)
     ORDER BY id LIMIT ?3";
 
-impl Store {
+impl Reader {
     /// Runs that are not at their end, oldest first, and what each waits for.
     ///
     /// # Errors
@@ -77,7 +77,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl Store {
     /// Queues runs again that were given up, oldest first, up to a number. Returns how many.
     ///
     /// # Errors

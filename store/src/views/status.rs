@@ -19,13 +19,13 @@ use crate::rows::reach::read_reach;
 use crate::rows::summaries::count_summaries;
 use crate::rows::token_ratios::token_ratios;
 use crate::rows::vectors::embedding_status;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::outbox::DeadCause;
 
 /// How long a run that was given up counts as recent, in milliseconds.
 const DAY_MS: i64 = 86_400_000;
 
-impl Store {
+impl Reader {
     /// Numbers for `status` and metrics. Dead posts that a person dropped are not counted.
     ///
     /// # Errors

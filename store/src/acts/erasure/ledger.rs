@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::orders::add_order_txn;
 use crate::engine::open::make_private;
 use crate::new_id::NewId as _;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::counted::counted;
 use vocative_core::ids::{AccountId, ErasureId};
 
@@ -153,7 +153,7 @@ impl LedgerLine {
     }
 }
 
-impl Store {
+impl Reader {
     /// The whole ledger, to be carried over into a copy of another time.
     ///
     /// # Errors
@@ -161,7 +161,9 @@ impl Store {
     pub async fn ledger(&self) -> Result<Vec<LedgerEntry>, StoreError> {
         self.read(rows).await
     }
+}
 
+impl Store {
     /// Makes a ledger's entries hold here, and carries out those that were not known. Returns how
     /// many that were.
     ///

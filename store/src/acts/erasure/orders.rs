@@ -7,7 +7,7 @@ use vocative_contract::crash;
 use super::ledger::{LedgerEntry, LedgerKind, Reach, append, path_beside};
 use crate::rows::columns::{count_from, missing};
 use crate::rows::places::find_chat;
-use crate::{Store, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId};
 
 pub use vocative_core::ids::ErasureId;
@@ -110,27 +110,7 @@ pub(crate) struct IncomingMessage<'a> {
     pub(crate) sent_at_ms: i64,
 }
 
-impl Store {
-    /// Writes the orders of a plan into the ledger: from here on they are carried out, whatever
-    /// happens. [`Store::carry_out_all`] does it.
-    ///
-    /// # Errors
-    /// Storage refuses; a line that the ledger file took is carried out at the next start.
-    pub async fn begin_erasure(&self, entries: Vec<LedgerEntry>) -> Result<(), StoreError> {
-        let file = self.ledger_path();
-        self.write(move |connection| {
-            append(file.as_deref(), &entries, true)?;
-            crash::point("erase.ledger-written");
-            for entry in &entries {
-                add_order_txn(connection, entry)?;
-            }
-            Ok(())
-        })
-        .await?;
-        crash::point("erase.begun");
-        Ok(())
-    }
-
+impl Reader {
     /// How far an order is.
     ///
     /// # Errors
@@ -161,6 +141,28 @@ impl Store {
 
     pub(crate) fn ledger_path(&self) -> Option<std::path::PathBuf> {
         self.database_path().map(path_beside)
+    }
+}
+
+impl Store {
+    /// Writes the orders of a plan into the ledger: from here on they are carried out, whatever
+    /// happens. [`Store::carry_out_all`] does it.
+    ///
+    /// # Errors
+    /// Storage refuses; a line that the ledger file took is carried out at the next start.
+    pub async fn begin_erasure(&self, entries: Vec<LedgerEntry>) -> Result<(), StoreError> {
+        let file = self.ledger_path();
+        self.write(move |connection| {
+            append(file.as_deref(), &entries, true)?;
+            crash::point("erase.ledger-written");
+            for entry in &entries {
+                add_order_txn(connection, entry)?;
+            }
+            Ok(())
+        })
+        .await?;
+        crash::point("erase.begun");
+        Ok(())
     }
 }
 

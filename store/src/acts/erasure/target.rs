@@ -6,7 +6,7 @@ use super::ledger::{LedgerEntry, LedgerKind, Reach};
 use super::orders::targets;
 use crate::new_id::NewId as _;
 use crate::rows::columns::count_from;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::ErasureId;
 
 /// The most candidates that an ambiguous name lists.
@@ -59,7 +59,7 @@ impl Person {
     }
 }
 
-impl Store {
+impl Reader {
     /// What erasing would take away; changes nothing.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::capability::MayWork;
 use crate::engine::sql::{Connection, params};
 use crate::rows::open::open_run;
 use crate::rows::run_events::forget_live_text_txn;
@@ -63,7 +64,7 @@ pub struct CarriedOut {
     pub verification: Option<Verification>,
 }
 
-impl Store {
+impl<C: MayWork> Store<C> {
     /// Carries out orders to the end, in batches with live writes between them, and searches the
     /// files for the erased texts if asked to.
     ///

@@ -13,6 +13,7 @@
 
 pub(crate) mod steps;
 
+use crate::capability::{MayCapture, MayWork};
 use crate::engine::sql::{Connection, params};
 use crate::rows::open::{open_post, open_run};
 
@@ -25,7 +26,7 @@ use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId};
 use vocative_core::job::Job;
 
-impl Store {
+impl<C: MayCapture> Store<C> {
     /// Makes two chat ids one chat, whichever of them was heard first. Doing it again does nothing. Long
     /// conversations leave work for [`Store::continue_merges`].
     ///
@@ -49,7 +50,9 @@ impl Store {
         })
         .await
     }
+}
 
+impl<C: MayWork> Store<C> {
     /// Does the next bounded step of the merges that are under way; returns whether anything is left.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::engine::sql::{Connection, OptionalExtension};
 use crate::contract::{SearchFilter, SearchHits, SearchMode, SearchQuery};
 use crate::rows::columns::limit_of;
 use crate::rows::conversations::conversation_row;
-use crate::{Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, ParticipantId, Seq};
 use vocative_core::search::SearchReach;
 
@@ -40,7 +40,7 @@ const NEWEST_OF_SPEAKER_SQL: &str = "SELECT seq, sent_at_ms, ordinal FROM turns
 const THREADS_SQL: &str = "SELECT id FROM conversations WHERE parent_id = ?1
      ORDER BY id DESC LIMIT ?2";
 
-impl Store {
+impl Reader {
     /// The turns that a query finds; empty for a conversation that is not known.
     ///
     /// # Errors

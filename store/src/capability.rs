@@ -1,0 +1,138 @@
+//! What the holder of a store may write. A [`Store`] of a capability is made from the whole one by [`Store::only`];
+//! its methods stand in `impl` blocks that ask for that capability:
+//!
+//! ```
+//! # use vocative_store::contract::{ClaimRequest, NewMessage};
+//! # use vocative_store::{Capturing, Replying, Store};
+//! # async fn both(store: &Store, request: ClaimRequest, message: NewMessage) {
+//! store.only::<Capturing>().capture_message(message).await;
+//! store.only::<Replying>().claim_run(request, Default::default()).await;
+//! # }
+//! ```
+//!
+//! Any other call does not compile:
+//!
+//! ```compile_fail,E0599
+//! # use vocative_store::{Capturing, Store};
+//! # async fn claim(store: &Store, request: vocative_store::contract::ClaimRequest) {
+//! store.only::<Capturing>().claim_run(request, Default::default()).await;
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use vocative_store::{Delivering, Store};
+//! # async fn capture(store: &Store, message: vocative_store::contract::NewMessage) {
+//! store.only::<Delivering>().capture_message(message).await;
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use vocative_store::Reader;
+//! # async fn capture(reader: &Reader, message: vocative_store::contract::NewMessage) {
+//! reader.capture_message(message).await;
+//! # }
+//! ```
+//!
+//! Who writes may read: a store derefs to its [`Reader`].
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use crate::{Reader, Store};
+
+/// What a [`Store`] may write.
+pub trait Capability: Send + Sync + 'static {}
+
+macro_rules! permissions {
+    ($($(#[$doc:meta])* $may:ident;)*) => {$(
+        $(#[$doc])*
+        pub trait $may: Capability {}
+        impl $may for Everything {}
+    )*};
+}
+
+permissions! {
+    /// May capture what people say, edit and delete, the commands they give, and what is learnt of rooms and people.
+    MayCapture;
+    /// May claim runs, work on them and commit their replies, and answer inquiries.
+    MayReply;
+    /// May claim posts and write what becomes of them.
+    MayDeliver;
+    /// May claim background jobs and write what they do: files, erasures, merges.
+    MayWork;
+    /// May add summaries.
+    MayFold;
+    /// May write what is known of the history of chats.
+    MayReadBack;
+    /// May note what calls of models cost, and which models rest; and want a file again.
+    MayUseModels;
+}
+
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $name:ident: $($may:ident),*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $name {}
+        impl Capability for $name {}
+        $(impl $may for $name {})*
+    )*};
+}
+
+capabilities! {
+    /// All of it: the daemon's wiring and operators.
+    Everything: ;
+    /// Of who hears the platforms.
+    Capturing: MayCapture;
+    /// Of agents.
+    Replying: MayReply, MayUseModels;
+    /// Of delivery.
+    Delivering: MayDeliver;
+    /// Of the background workers.
+    Working: MayWork, MayUseModels;
+    /// Of the summary worker.
+    Folding: MayFold, MayUseModels;
+    /// Of who reads back what was missed.
+    ReadingBack: MayReadBack;
+}
+
+impl Store {
+    /// The same store for a holder that may do only this.
+    #[must_use]
+    pub fn only<C: Capability>(&self) -> Store<C> {
+        Store {
+            reader: self.reader.clone(),
+            may: PhantomData,
+        }
+    }
+}
+
+impl<C> Store<C> {
+    /// The same store for a holder that only reads.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+}
+
+impl<C> Clone for Store<C> {
+    fn clone(&self) -> Self {
+        Self {
+            reader: self.reader.clone(),
+            may: PhantomData,
+        }
+    }
+}
+
+impl<C> Deref for Store<C> {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl<C> std::fmt::Debug for Store<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
