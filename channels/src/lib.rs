@@ -26,6 +26,7 @@ mod log_gate;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod mac;
 pub mod multipart;
+pub mod permalink;
 pub mod rate;
 pub mod render;
 

@@ -28,6 +28,7 @@ use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{BoundTo, Toolbox};
 use vocative_core::ids::RunId;
 use vocative_core::judging::policy::SpentUp;
+use vocative_core::options::Profile;
 use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::turn::Recount;
@@ -563,6 +564,7 @@ fn toolbox(
         conversation: claimed.run.conversation,
         search_reach: spec.search_reach,
         triggers: claimed.run.triggers.clone(),
+        is_strict: spec.options.profile == Profile::Toolpack,
         embeddings: embeddings.cloned(),
     };
     let tools = if spec.max_steps > 1 {

@@ -11,8 +11,8 @@ use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantsView,
-    SearchView, TurnView,
+    BesideView, ConversationDetailView, ConversationView, EntryView, HappeningView,
+    ParticipantsView, SearchFilterView, SearchView, TurnView,
 };
 use vocative_core::counted::counted;
 
@@ -150,6 +150,13 @@ pub(super) async fn search(args: &SearchArgs, context: &Context) -> Result<ExitC
     let operation = AdminOperation::Search {
         name: args.conversation.clone(),
         query: args.query.join(" "),
+        wordings: args.wordings.clone(),
+        filter: SearchFilterView {
+            from: args.from.clone(),
+            after_ms: args.after,
+            before_ms: args.before,
+            files: args.files.clone(),
+        },
         limit: args.limit.get(),
         threads: args.threads,
     };
@@ -165,9 +172,22 @@ pub(super) async fn search(args: &SearchArgs, context: &Context) -> Result<ExitC
 fn found(view: &SearchView) -> String {
     let mut out = String::new();
     for hit in &view.hits {
+        for it in hit.replies_to.iter().chain(&hit.before) {
+            beside(&mut out, it);
+        }
         let text = hit.text.replace('\n', "\n        ");
         let at = instant(Some(hit.sent_at_ms));
-        let _ = writeln!(out, "{:>6}  {at}  {}: {text}", hit.seq, hit.speaker);
+        let _ = write!(out, "{:>6}  {at}  {}: {text}", hit.seq, hit.speaker);
+        let _ = match hit.similar {
+            0 => writeln!(out),
+            count => writeln!(out, "  (and {count} like it)"),
+        };
+        for it in hit.after.iter().chain(&hit.answered_by) {
+            beside(&mut out, it);
+        }
+        if let Some(link) = &hit.link {
+            let _ = writeln!(out, "        {link}");
+        }
     }
     let or_more = if view.is_bounded { " or more" } else { "" };
     let _ = match (view.hits.len(), view.matches) {
@@ -181,6 +201,13 @@ fn found(view: &SearchView) -> String {
         let _ = writeln!(out, "{note}");
     }
     out
+}
+
+/// A message beside a hit, marked as one.
+fn beside(out: &mut String, it: &BesideView) {
+    let text = it.text.replace('\n', " ");
+    let at = instant(Some(it.sent_at_ms));
+    let _ = writeln!(out, "{:>6}. {at}  {}: {text}", it.seq, it.speaker);
 }
 
 fn report(view: &ConversationDetailView) -> String {

@@ -8,7 +8,7 @@
 //! run), `search` (`conversation_search`).
 
 mod arguments;
-mod search;
+pub(crate) mod search;
 mod toolbox;
 
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct BoundTo {
     pub search_reach: SearchReach,
     /// The turns that are being answered.
     pub triggers: Vec<TurnId>,
+    /// Whether a search requires all words, as the `toolpack` profile's does.
+    pub is_strict: bool,
     /// Makes vectors of queries, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
 }

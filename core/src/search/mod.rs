@@ -3,12 +3,14 @@
 //!
 //! Reading order: `text` (a text as words), `language` (whose words they are), `stems` (what of a word is indexed),
 //! `query` (what is asked for), `scoring` (how well a text answers), `asking` (whether a line only asks), `likeness`
-//! (whether two lines say the same), `fusion` (one list from several), `spelling` (words that were meant).
+//! (whether two lines say the same), `moment` (days and times of filters),
+//! `fusion` (one list from several), `spelling` (words that were meant).
 
 pub mod asking;
 pub mod fusion;
 pub mod language;
 pub mod likeness;
+pub mod moment;
 pub mod query;
 pub mod scoring;
 pub mod spelling;

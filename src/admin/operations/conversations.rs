@@ -12,7 +12,8 @@ use vocative_core::place::Conversation;
 use vocative_core::search::SearchReach;
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    ConversationFilter, ExportQuery, ExportTurn, PageQuery, SearchQuery, Speakers, TurnDetail,
+    ConversationFilter, ExportQuery, ExportTurn, PageQuery, SearchFilter, SearchQuery, Speakers,
+    TurnDetail,
 };
 
 /// The most speakers of a conversation that are named.
@@ -122,21 +123,23 @@ impl Operations {
     pub(super) async fn search(
         &self,
         name: &str,
-        query: String,
+        queries: Vec<String>,
+        filter: SearchFilter,
         limit: usize,
         threads: bool,
     ) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
         let query = SearchQuery {
-            reach: if threads {
-                SearchReach::Threads
-            } else {
-                SearchReach::Conversation
+            reach: match threads {
+                true => SearchReach::Threads,
+                false => SearchReach::Conversation,
             },
+            queries,
+            filter,
             limit,
             token_cap: usize::MAX,
             text_max_chars: SEARCH_TEXT_MAX_CHARS,
-            ..SearchQuery::new(conversation.id, query)
+            ..SearchQuery::new(conversation.id, "")
         };
         let found = self.store.search(query).await?;
         let name = self.conversation_view(&conversation).await?.name;

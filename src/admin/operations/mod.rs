@@ -20,6 +20,7 @@ use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
 use crate::admin::view::CapacityView;
 use crate::admin::view::ModelRestView;
+use crate::admin::view::SearchFilterView;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
@@ -112,6 +113,12 @@ pub enum AdminOperation {
         name: String,
         /// What to look for.
         query: String,
+        /// Other wordings of it.
+        #[serde(default)]
+        wordings: Vec<String>,
+        /// What hits must be besides.
+        #[serde(default)]
+        filter: SearchFilterView,
         /// The most hits.
         limit: usize,
         /// Whether a thread's room and a room's threads are searched, too.
@@ -392,9 +399,16 @@ impl Operations {
             AdminOperation::Search {
                 name,
                 query,
+                wordings,
+                filter,
                 limit,
                 threads,
-            } => self.search(&name, query, limit, threads).await,
+            } => {
+                let mut queries = vec![query];
+                queries.extend(wordings);
+                let filter = filter.filter();
+                self.search(&name, queries, filter, limit, threads).await
+            }
             AdminOperation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
             AdminOperation::SentPrompt { run } => self.sent_prompt(&run).await,
             AdminOperation::Summaries { name, agent } => self.summaries(&name, agent).await,

@@ -25,7 +25,7 @@ pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, Pr
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
 };
-pub use search::{HitView, SearchView};
+pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use status::{
     ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts,
     StatusView, StoreView, SummaryCountsView, TokenRatioView,

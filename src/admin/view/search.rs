@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_store::contract::{SearchHit, SearchHits};
-use vocative_store::{MATCHES_MAX, THREADS_MAX};
+use crate::tools::search::link;
+use vocative_store::THREADS_MAX;
+use vocative_store::contract::{Neighbour, SearchFilter, SearchHit, SearchHits};
 
 /// What a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +36,75 @@ pub struct HitView {
     pub speaker: String,
     /// What was said, around the match.
     pub text: String,
+    /// Messages that say nearly the same and are not given.
+    #[serde(default)]
+    pub similar: usize,
+    /// The address at which people open it, where the platform has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// The messages before it, oldest first.
+    #[serde(default)]
+    pub before: Vec<BesideView>,
+    /// The messages after it, oldest first.
+    #[serde(default)]
+    pub after: Vec<BesideView>,
+    /// The message that it replies to, unless that is given already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replies_to: Option<BesideView>,
+    /// The first message that replies to it, unless that is given already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<BesideView>,
+}
+
+/// A message beside one that was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BesideView {
+    /// Its capture order.
+    pub seq: i64,
+    /// When it was said, in milliseconds since the Unix epoch.
+    pub sent_at_ms: i64,
+    /// The speaker's name.
+    pub speaker: String,
+    /// What was said, cut short.
+    pub text: String,
+}
+
+impl BesideView {
+    fn of(neighbour: &Neighbour) -> Self {
+        Self {
+            seq: neighbour.turn.seq().0,
+            sent_at_ms: neighbour.turn.said_at_ms,
+            speaker: neighbour.turn.participant.shown_name().to_owned(),
+            text: neighbour.text.clone(),
+        }
+    }
+}
+
+/// What hits of a search must be besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchFilterView {
+    /// Said by this person.
+    pub from: Option<String>,
+    /// Sent at or after, in milliseconds since the Unix epoch.
+    pub after_ms: Option<i64>,
+    /// Sent before, in milliseconds since the Unix epoch.
+    pub before_ms: Option<i64>,
+    /// With a file whose name has this in it.
+    pub files: Option<String>,
+}
+
+impl SearchFilterView {
+    /// The filter of a query.
+    #[must_use]
+    pub fn filter(self) -> SearchFilter {
+        SearchFilter {
+            from: self.from,
+            after_ms: self.after_ms,
+            before_ms: self.before_ms,
+            files: self.files,
+        }
+    }
 }
 
 impl SearchView {
@@ -48,12 +118,28 @@ impl SearchView {
             sent_at_ms: hit.turn.said_at_ms,
             speaker: hit.turn.participant.shown_name().to_owned(),
             text: hit.text.clone(),
+            similar: hit.same,
+            link: link(hit),
+            before: hit.before.iter().map(BesideView::of).collect(),
+            after: hit.after.iter().map(BesideView::of).collect(),
+            replies_to: hit.replied_to.as_ref().map(BesideView::of),
+            answered_by: hit.answered_by.as_ref().map(BesideView::of),
         };
         let mut notes = Vec::new();
-        if found.is_bounded {
+        if found.is_speaker_unknown {
+            notes.push("Nobody of that name has said anything here.".to_owned());
+        }
+        for (word, others) in &found.taken_for {
             notes.push(format!(
-                "Only the newest {MATCHES_MAX} matches were looked at; add words to find older ones."
+                "No message has {word:?}; looked for {}.",
+                others.join(", ")
             ));
+        }
+        if found.is_bounded {
+            notes.push(
+                "Only the newest matches were looked at; add rarer words to find older ones."
+                    .to_owned(),
+            );
         }
         if found.is_query_cut {
             notes.push("The query was too long; only its beginning was looked for.".to_owned());

@@ -613,6 +613,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
         conversation: run.run.conversation,
         search_reach: SearchReach::Threads,
         triggers: run.run.triggers.clone(),
+        is_strict: false,
         embeddings: None,
     });
     let toolbox = Toolbox::new(vec![Arc::new(search)], 5_000);

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use vocative_core::search::moment::{MOMENTS, moment_ms};
 
 use super::TableFormat;
 use super::examples::{CONVERSATION_NAMES, EXPORT_EXAMPLES};
@@ -139,9 +140,25 @@ pub struct ShowArgs {
 pub struct SearchArgs {
     /// Which one: the start of its id, or CHANNEL/CHAT
     pub conversation: String,
-    /// What to look for; several words must all be there
-    #[arg(required = true)]
+    /// What to look for: the more of the words a message has, the higher it ranks. "Quotes" for a phrase, +word for
+    /// one that must be there, a star for the beginning of a word
+    #[arg(required_unless_present_any = ["from", "after", "before", "files"])]
     pub query: Vec<String>,
+    /// Another wording of the same; may be given several times
+    #[arg(long = "or", value_name = "WORDS")]
+    pub wordings: Vec<String>,
+    /// Only what this person said: a shown name, a username or the platform's id
+    #[arg(long, value_name = "NAME")]
+    pub from: Option<String>,
+    /// Only what was said on this day or later, or since this time (UTC)
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub after: Option<i64>,
+    /// Only what was said before this day or time (UTC)
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub before: Option<i64>,
+    /// Only messages with a file; with NAME in its name, if that is given
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub files: Option<String>,
     /// The most hits to show
     #[arg(long, value_name = "N", default_value = "20")]
     pub limit: NonZeroUsize,
@@ -191,4 +208,8 @@ pub struct SummaryRebuildArgs {
     /// Also those that stand for turns which went by their age: what only they remember is lost
     #[arg(long)]
     pub forget_expired: bool,
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    moment_ms(text).ok_or_else(|| format!("{text:?} is not {MOMENTS}"))
 }
