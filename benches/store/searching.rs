@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use vocative_store::Store;
-use vocative_store::contract::SearchQuery;
+use vocative_store::contract::{SearchEffort, SearchQuery};
 
 use crate::Fail;
 use crate::bare::{Bare, BareRoom, Concerns};
@@ -12,10 +12,19 @@ use crate::sample::Sample;
 use crate::texts::{ABSENT, COMMON, RARE};
 
 const TIMES: usize = 200;
+/// Of one word, of three and of five that are in many lines, and a question of twelve words.
+const QUERIES: [&str; 6] = [
+    COMMON,
+    RARE,
+    ABSENT,
+    "deploy server cache",
+    "deploy server cache region branch",
+    "why has the deploy of the server in another region broken the cache",
+];
 
 pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
     let folder = place::Place::make("search")?;
-    for size in [1_000, 100_000, turns] {
+    for size in [10_000, 100_000, turns] {
         let path = folder.path(&format!("{size}.db"));
         let (store, account) = open(&path).await?;
         store.close().await?;
@@ -25,12 +34,20 @@ pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
         let room = bare.room("C1")?;
         bare.fill(&[room], 0..size, 5_000, Concerns::Nobody)?;
         drop(bare);
+        let bytes = std::fs::metadata(&path)?.len();
         let (store, _) = open(&path).await?;
-        for word in [COMMON, RARE, ABSENT] {
-            let (sample, matches) = search_often(&store, room, word).await?;
+        let started = Instant::now();
+        while store.index_turns().await? {}
+        let took = started.elapsed();
+        let more = std::fs::metadata(&path)?.len().saturating_sub(bytes);
+        println!("search, {size} turns: indexed in {took:.1?}, {more} bytes beside {bytes}");
+        for words in QUERIES {
+            let (sample, effort) = search_often(&store, room, words).await?;
             println!(
-                "search, {size} turns, `{word}`: {}; {matches} matches looked at",
-                sample.shown()
+                "search, {size} turns, `{words}`: {}; {} postings, {} texts",
+                sample.shown(),
+                effort.postings,
+                effort.texts
             );
         }
         store.close().await?;
@@ -38,8 +55,12 @@ pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
     Ok(())
 }
 
-async fn search_often(store: &Store, room: BareRoom, word: &str) -> Result<(Sample, usize), Fail> {
-    let (mut sample, mut matches) = (Sample::default(), 0);
+async fn search_often(
+    store: &Store,
+    room: BareRoom,
+    word: &str,
+) -> Result<(Sample, SearchEffort), Fail> {
+    let (mut sample, mut effort) = (Sample::default(), SearchEffort::default());
     for _ in 0..TIMES {
         let query = SearchQuery {
             text_max_chars: 400,
@@ -48,7 +69,7 @@ async fn search_often(store: &Store, room: BareRoom, word: &str) -> Result<(Samp
         let started = Instant::now();
         let found = store.search(query).await?;
         sample.push(started.elapsed());
-        matches = found.matches;
+        effort = found.effort;
     }
-    Ok((sample, matches))
+    Ok((sample, effort))
 }
