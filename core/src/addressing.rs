@@ -12,6 +12,7 @@ use crate::command::CommandVerdict;
 use crate::ids::AgentName;
 use crate::judging::access::Access;
 use crate::judging::addressing::Rule;
+use crate::judging::policy::Spent;
 
 /// What the store knows about a message at its commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,10 +41,10 @@ pub struct MessageFacts {
     pub runs_by_person_last_hour: u32,
     /// Runs in this chat in the last hour.
     pub runs_in_chat_last_hour: u32,
-    /// Tokens this channel's runs used since the start of the UTC day.
-    pub tokens_today: u64,
-    /// Tokens that this person's questions and voice notes cost since then.
-    pub tokens_by_person_today: u64,
+    /// What this channel spent since the start of the UTC day.
+    pub spent_today: Spent,
+    /// What this person's questions and voice notes took of it.
+    pub spent_by_person_today: Spent,
     /// When this chat was last told that it is not served, in milliseconds since the Unix epoch.
     pub refused_notice_at_ms: Option<i64>,
     /// When this chat was last told of a limit, in milliseconds since the Unix epoch.

@@ -20,6 +20,7 @@ pub mod model_rest;
 pub mod options;
 pub mod outbox;
 pub mod place;
+pub mod price;
 pub mod probing;
 pub mod prompting;
 pub mod queueing;

@@ -144,6 +144,7 @@ fn add_account(view: &mut ChannelView, account: &AccountStatus) {
     view.cache_read_tokens_today = account.usage_today.cache_read_tokens;
     view.cache_write_tokens_today = account.usage_today.cache_write_tokens;
     view.completion_tokens_today = account.usage_today.completion_tokens;
+    view.cost_micros_today = account.cost_micros_today;
     view.unread_from_ms = account.unread_from_ms;
     view.backfills = account.backfills;
     view.history_gaps = account.history_gaps;

@@ -10,6 +10,7 @@ use crate::tools::ToolName;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
+use vocative_core::price::Prices;
 use vocative_core::prompting::TokenCounter;
 use vocative_core::search::SearchReach;
 
@@ -61,12 +62,14 @@ pub struct AgentSpec {
 }
 
 /// A configured model, as far as its askers share it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelUse {
     /// Its configured name.
     pub name: String,
     /// Runs that may ask it at the same time.
     pub max_parallel: usize,
+    /// What its tokens cost.
+    pub prices: Prices,
 }
 
 /// A model that makes summaries.

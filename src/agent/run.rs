@@ -277,6 +277,7 @@ impl Working<'_> {
             claimed,
             display_name: &spec.display_name,
             model: &*spec.model,
+            model_use: &spec.model_use,
             place: self.place,
             messages: &built.prompt.messages,
             shown: &built.prompt.turns,

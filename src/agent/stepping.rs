@@ -11,6 +11,7 @@ use vocative_contract::crash;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
+use crate::agent::registry::ModelUse;
 use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
@@ -28,7 +29,7 @@ use vocative_core::prompting::{
 };
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
-use vocative_store::spending::{Purpose, Spending};
+use vocative_store::spending::{ModelCall, Purpose, Spending};
 use vocative_store::{Replying, Store, StoreError};
 
 /// The most tool calls of one step that are made; further calls get an error as their result.
@@ -45,6 +46,8 @@ pub(super) struct Stepping<'a> {
     pub(super) claimed: &'a ClaimedRun,
     pub(super) display_name: &'a str,
     pub(super) model: &'a dyn Model,
+    /// Which model that is.
+    pub(super) model_use: &'a ModelUse,
     /// The run's place at it.
     pub(super) place: &'a ModelSlot,
     /// The prompt.
@@ -162,6 +165,13 @@ impl Stepping<'_> {
             person: asker.person,
             purpose: Purpose::Answers,
             usage,
+            cost_micros: self.model_use.prices.cost_micros(usage),
+            call: Some(ModelCall {
+                conversation: self.claimed.run.conversation,
+                agent: self.claimed.run.agent.clone(),
+                model: self.model_use.name.clone(),
+                run: Some(self.claimed.run.id),
+            }),
             now_ms: (self.clock)(),
         };
         self.store.spend(spending).await

@@ -451,6 +451,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         model_use: ModelUse {
             name: "test".to_owned(),
             max_parallel: 4,
+            prices: vocative_core::price::Prices::default(),
         },
         model_key: "test".to_owned(),
         counter: &ClassEstimate,

@@ -27,8 +27,8 @@ pub use self::conversations::{
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
-    AgentsArgs, AgentsCommand, DeadCommand, HeldCommand, HeldListArgs, JobsArgs, JobsCommand,
-    QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
+    AgentsArgs, AgentsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs, JobsArgs,
+    JobsCommand, QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -123,6 +123,10 @@ pub enum Command {
     /// List questions and posts that were given up; show one, retry it or drop it
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// List what calls of models cost: tokens, and money where models have prices
+    ///
+    /// Added up by UTC day, channel, room, person, agent or model. Prices stand in [models], caps in [limits].
+    Costs(CostsArgs),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///
     /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges

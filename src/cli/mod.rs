@@ -12,6 +12,7 @@ mod check;
 mod config;
 mod context;
 mod conversations;
+mod costs;
 #[cfg(feature = "demo")]
 mod demo;
 mod erase;
@@ -170,6 +171,7 @@ async fn dispatch(
         Command::Queue(args) => queue::queue(args, context).await,
         Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,
+        Command::Costs(args) => costs::run(args, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,

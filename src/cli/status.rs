@@ -15,6 +15,7 @@ use crate::admin::view::{
 };
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
+use vocative_core::price::shown_amount;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
 pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
@@ -291,6 +292,17 @@ fn about_cache(out: &mut String, channel: &ChannelView) {
     }
 }
 
+fn about_costs(out: &mut String, channel: &ChannelView) {
+    if channel.cost_micros_today > 0 {
+        let _ = writeln!(
+            out,
+            "{}: answers and summaries cost {} today; `vocative costs` says whose",
+            channel.name,
+            shown_amount(channel.cost_micros_today)
+        );
+    }
+}
+
 fn channels(view: &StatusView, now_ms: i64) -> String {
     if view.channels.is_empty() {
         return "no channel has been connected yet\n".to_owned();
@@ -325,6 +337,7 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
     for channel in &view.channels {
         let name = &channel.name;
         about_cache(&mut out, channel);
+        about_costs(&mut out, channel);
         if let Some(at_ms) = channel.unread_from_ms {
             let _ = writeln!(
                 out,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::manners::MannersShape;
 use super::platforms::{ChannelsShape, PLATFORMS, PlatformDraft, with_streams};
+use super::resolve::micros;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{Access, Agent, AgentView, Channel, Limits, PlatformId, RetentionDays};
@@ -92,6 +93,8 @@ pub(super) struct ChannelDraft {
     pub max_runs_per_hour_chat: Option<u32>,
     pub tokens_per_day: Option<u64>,
     pub tokens_per_day_person: Option<u64>,
+    pub cost_per_day: Option<f64>,
+    pub cost_per_day_person: Option<f64>,
     pub chats: BTreeMap<String, ChatShape>,
     pub retention_days: RetentionDays,
     pub manners: MannersShape,
@@ -179,6 +182,12 @@ impl ChannelDraft {
                 tokens_per_day_person: self
                     .tokens_per_day_person
                     .unwrap_or(inherited.limits.tokens_per_day_person),
+                cost_micros_per_day: self
+                    .cost_per_day
+                    .map_or(inherited.limits.cost_micros_per_day, micros),
+                cost_micros_per_day_person: self
+                    .cost_per_day_person
+                    .map_or(inherited.limits.cost_micros_per_day_person, micros),
             },
             chat_overlaps: self
                 .chats

@@ -168,6 +168,7 @@ impl Config {
             delivery: resolved.delivery,
             files: resolved.files,
             transcription: resolved.transcription,
+            currency: resolved.currency,
             embeddings: resolved.embeddings,
             http: resolved.http,
             api: resolved.api,

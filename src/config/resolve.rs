@@ -21,6 +21,7 @@ use super::shape::{
 };
 use super::suggest::nearest;
 use vocative_core::ids::AgentName;
+use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// What the checks need to know and where they write what they find.
@@ -120,6 +121,7 @@ pub(super) struct Resolved {
     pub delivery: Delivery,
     pub files: Files,
     pub transcription: Option<Transcription>,
+    pub currency: String,
     pub embeddings: Option<EmbeddingServer>,
     pub http: Http,
     pub api: Api,
@@ -169,6 +171,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         delivery: resolve_delivery(&shape.delivery, review),
         files: shape.files,
         transcription: resolve_transcription(shape.transcription, review),
+        currency: shape.limits.currency.clone(),
         embeddings: resolve_embeddings(shape.embeddings, review),
         http: resolve_http(&shape.http, review),
         webhooks: resolve_webhooks(&shape.webhooks, review),
@@ -266,6 +269,32 @@ fn limits(shape: &LimitsShape) -> Limits {
         max_runs_per_hour_chat: shape.max_runs_per_hour_chat,
         tokens_per_day: shape.tokens_per_day,
         tokens_per_day_person: shape.tokens_per_day_person,
+        cost_micros_per_day: micros(shape.cost_per_day),
+        cost_micros_per_day_person: micros(shape.cost_per_day_person),
+    }
+}
+
+/// An amount in millionths; nothing for what is no amount.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(super) fn micros(amount: f64) -> u64 {
+    (amount * 1e6).round() as u64
+}
+
+/// Prices that are not set are those of the input; without any there are none.
+fn prices(shape: &ModelShape, name: &str, review: &mut Review<'_>) -> Prices {
+    let others = [shape.price_cached, shape.price_written, shape.price_output];
+    if shape.price_input.is_none() && others.iter().any(Option::is_some) {
+        review.problem(
+            &format!("models.{name}.price_input"),
+            "must be set beside the other prices",
+        );
+    }
+    let input = shape.price_input.unwrap_or(0.0);
+    Prices {
+        input,
+        cached: shape.price_cached.unwrap_or(input),
+        written: shape.price_written.unwrap_or(input),
+        output: shape.price_output.unwrap_or(input),
     }
 }
 
@@ -452,6 +481,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         Provider::Offline
     });
     let is_known = shape.provider.is_some();
+    let prices = prices(&shape, name, review);
     let model = shape.model.unwrap_or_default();
     if model.is_empty() && is_known && provider != Provider::Offline {
         review.problem(
@@ -499,6 +529,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         timeout_ms: shape.timeout_s * 1_000,
         max_output_tokens,
         temperature: shape.temperature,
+        prices,
         reasoning_effort: shape.reasoning_effort,
         context_limit: shape.context_limit,
         retries: shape.retries,

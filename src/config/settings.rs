@@ -45,6 +45,8 @@ pub struct Config {
     pub files: Files,
     /// Writing voice notes down; `None` = they are only named.
     pub transcription: Option<Transcription>,
+    /// What amounts of money are in.
+    pub currency: String,
     /// Makes vectors of what is said, where that is wanted.
     pub embeddings: Option<EmbeddingServer>,
     /// Health and metrics over HTTP.

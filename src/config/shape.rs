@@ -101,6 +101,14 @@ pub(super) struct LimitsShape {
     pub tokens_per_day: u64,
     /// Tokens that one person may cost in one UTC day; 0 = no limit.
     pub tokens_per_day_person: u64,
+    /// What one channel may cost in one UTC day; 0 = no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day: f64,
+    /// What one person may cost in one UTC day; 0 = no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day_person: f64,
+    /// What amounts are in, as it is shown.
+    pub currency: String,
 }
 
 /// Posting answers.
@@ -223,6 +231,18 @@ pub(super) struct ModelShape {
     /// Randomness of the answers.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
+    /// What a million tokens of a prompt cost.
+    #[schemars(range(min = 0.0))]
+    pub price_input: Option<f64>,
+    /// What a million of those that the provider's cache gives cost.
+    #[schemars(range(min = 0.0))]
+    pub price_cached: Option<f64>,
+    /// What a million of those that the provider's cache takes cost.
+    #[schemars(range(min = 0.0))]
+    pub price_written: Option<f64>,
+    /// What a million tokens of an answer cost.
+    #[schemars(range(min = 0.0))]
+    pub price_output: Option<f64>,
     /// How much it reasons before it answers.
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Tokens that prompt and answer may have together.

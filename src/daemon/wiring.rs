@@ -257,6 +257,7 @@ fn model_use(settings: &config::Model) -> ModelUse {
     ModelUse {
         name: settings.name.clone(),
         max_parallel: settings.max_parallel,
+        prices: settings.prices,
     }
 }
 
@@ -407,6 +408,8 @@ pub fn policy(
             runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,
             tokens_per_day: channel.limits.tokens_per_day,
             tokens_per_day_person: channel.limits.tokens_per_day_person,
+            cost_micros_per_day: channel.limits.cost_micros_per_day,
+            cost_micros_per_day_person: channel.limits.cost_micros_per_day_person,
             max_trigger_age_ms: millis(channel.max_trigger_age_ms),
             album_wait_ms: millis(config.capture.album_wait_ms),
             inbound_text_max_bytes: config.capture.inbound_text_max_bytes,

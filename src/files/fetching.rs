@@ -311,6 +311,8 @@ impl Fetcher {
                         prompt_tokens: heard.tokens,
                         ..Usage::default()
                     },
+                    cost_micros: 0,
+                    call: None,
                     now_ms: (self.clock)(),
                 };
                 self.store.spend(spending).await?;

@@ -153,7 +153,7 @@ fn add_channels(registry: &mut Registry, view: &StatusView) {
 /// What prompts and answers of the day took, by what the providers' caches did with it.
 fn add_usage(registry: &mut Registry, view: &StatusView) {
     type Count = fn(&ChannelView) -> u64;
-    let counts: [(&str, &str, Count); 4] = [
+    let counts: [(&str, &str, Count); 5] = [
         (
             "channel_prompt_tokens_today",
             "Tokens of prompts since the start of the UTC day",
@@ -173,6 +173,11 @@ fn add_usage(registry: &mut Registry, view: &StatusView) {
             "channel_completion_tokens_today",
             "Tokens of answers and summaries since the start of the UTC day",
             |channel| channel.completion_tokens_today,
+        ),
+        (
+            "channel_cost_micros_today",
+            "What answers and summaries cost since the start of the UTC day, in millionths of limits.currency",
+            |channel| channel.cost_micros_today,
         ),
     ];
     for (name, help, count) in counts {

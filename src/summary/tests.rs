@@ -144,6 +144,7 @@ impl Stage {
             model_use: ModelUse {
                 name: "test".to_owned(),
                 max_parallel: 4,
+                prices: vocative_core::price::Prices::default(),
             },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
@@ -154,6 +155,7 @@ impl Stage {
                 model_use: ModelUse {
                     name: "summaries".to_owned(),
                     max_parallel: 4,
+                    prices: vocative_core::price::Prices::default(),
                 },
                 context_limit: None,
                 answer_reserve: 0,
@@ -657,7 +659,7 @@ async fn what_summaries_cost_is_counted_and_they_end_with_the_tokens_of_the_day(
     stage.say_all(1..=50).await;
     let spent = async |stage: &Stage| {
         let spent = stage.store.spent_today(stage.account, None, NOW_MS).await;
-        spent.unwrap().by_account
+        spent.unwrap().by_account.tokens
     };
     // What is no summary costs as much as one.
     stage.worker.once().await;

@@ -26,13 +26,14 @@ use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::options::AssemblerOptions;
+use vocative_core::price::Prices;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
 use vocative_core::run::Usage;
 use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
 };
-use vocative_store::spending::{Purpose, Spending};
+use vocative_store::spending::{ModelCall, Purpose, Spending};
 use vocative_store::{Folding, Store, StoreError};
 
 /// How often work is looked for without a wake hint.
@@ -347,7 +348,7 @@ impl SummaryWorker {
                 return Ok(Attempt::Outdated);
             }
             let asked = (text.as_deref(), step.text.as_str());
-            let meter = self.meter(account);
+            let meter = self.meter(account, history.conversation.id, spec);
             let made = match summarise(spec, place.as_ref(), asked, &meter).await {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
@@ -398,10 +399,23 @@ impl SummaryWorker {
         Ok(spent_up.map(|_| refused()))
     }
 
-    fn meter(&self, account: AccountId) -> Meter<'_> {
+    fn meter(
+        &self,
+        account: AccountId,
+        conversation: ConversationId,
+        spec: &AgentSpec,
+    ) -> Meter<'_> {
+        let model_use = spec.summary_model.as_ref().map(|it| &it.model_use);
         Meter {
             store: &self.store,
             account,
+            call: ModelCall {
+                conversation,
+                agent: spec.name.clone(),
+                model: model_use.map_or_else(String::new, |it| it.name.clone()),
+                run: None,
+            },
+            prices: model_use.map_or_else(Prices::default, |it| it.prices),
             now_ms: (self.clock)(),
         }
     }
@@ -468,6 +482,8 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 struct Meter<'a> {
     store: &'a Store<Folding>,
     account: AccountId,
+    call: ModelCall,
+    prices: Prices,
     now_ms: i64,
 }
 
@@ -489,6 +505,8 @@ impl Meter<'_> {
             person: None,
             purpose: Purpose::Summaries,
             usage,
+            cost_micros: self.prices.cost_micros(usage),
+            call: Some(self.call.clone()),
             now_ms: self.now_ms,
         };
         if let Err(cause) = self.store.spend(spending).await {

@@ -45,6 +45,7 @@ pub use engine::writer::inline::{Gate, Moment};
 pub use new_id::NewId;
 pub use rows::accounts::ChannelBinding;
 pub use rows::contents::ContentWriter;
+pub use rows::costs;
 pub use rows::origins;
 pub use rows::quarantine;
 pub use rows::spending;

@@ -144,3 +144,44 @@ async fn a_run_that_uses_the_tokens_up_between_its_steps_is_ended_and_not_begun_
     assert_eq!(flow.model.requests().len(), 1);
     assert_eq!(tokens_today(&flow.status().await, "acme"), 650);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_is_counted_by_person_and_room_and_ends_as_tokens_do() {
+    let mut flow = FlowBuilder::default()
+        .slack("cost_per_day_person = 0.5\nlive = \"off\"")
+        .config(
+            "[defaults.model]\nprice_input = 1000.0\nprice_cached = 100.0\nprice_output = 2000.0\n",
+        )
+        .start()
+        .await;
+    flow.model.enqueue(answer("first"));
+    let asked = flow.slack.say("#general", "ann", "@vocative one?");
+    flow.slack_reply("#general", &asked).await;
+    flow.settle().await;
+    let status = flow.status().await;
+    assert_eq!(acme(&status)["cost_micros_today"], 700_000, "{status}");
+    flow.restart().await;
+    flow.slack.say("#general", "ann", "@vocative two?");
+    flow.wait_until("Ann alone is told", || flow.slack.ephemerals().len() == 1)
+        .await;
+    assert_eq!(flow.model.requests().len(), 1);
+    for (by, of) in [
+        ("person", "Ann"),
+        ("agent", "vocative"),
+        ("channel", "acme"),
+    ] {
+        let costs = flow.cli_json(&["costs", "--by", by]).await;
+        let expected = json!([{
+            "of": of,
+            "calls": 1,
+            "prompt_tokens": 500,
+            "cache_read_tokens": 0,
+            "cache_write_tokens": 0,
+            "completion_tokens": 100,
+            "cost_micros": 700_000,
+        }]);
+        assert_eq!(costs, expected, "{by}");
+    }
+    let told = flow.cli(&["costs", "--by", "room"]).await;
+    assert!(told.stdout.contains("0.70 USD together"), "{told:?}");
+}

@@ -373,6 +373,7 @@ impl Daemon {
             model_use: ModelUse {
                 name: "test".to_owned(),
                 max_parallel: 4,
+                prices: vocative_core::price::Prices::default(),
             },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,

@@ -260,7 +260,7 @@ fn limit_met(
             "I have answered here as often as I may in an hour; please try again later.",
         );
     }
-    match limits.spent(facts.tokens_by_person_today, facts.tokens_today) {
+    match limits.spent(facts.spent_by_person_today, facts.spent_today) {
         Some(spent @ SpentUp::Person) => met(Whose::Person, spent.text()),
         Some(spent @ SpentUp::Channel) => met(Whose::Room, spent.text()),
         None => None,
@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
     use crate::judging::addressing::Rule;
-    use crate::judging::policy::AllowList;
+    use crate::judging::policy::{AllowList, Spent};
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
 
@@ -477,10 +477,14 @@ mod tests {
         let mut capped = policy();
         capped.limits.tokens_per_day = 1_000;
         capped.limits.tokens_per_day_person = 100;
+        let spent = |tokens| Spent {
+            tokens,
+            cost_micros: 0,
+        };
         let verdict = |by_person, by_channel| {
             let facts = MessageFacts {
-                tokens_by_person_today: by_person,
-                tokens_today: by_channel,
+                spent_by_person_today: spent(by_person),
+                spent_today: spent(by_channel),
                 ..MessageFacts::default()
             };
             let verdict = decide(&mention(), &facts, &capped);
@@ -496,7 +500,21 @@ mod tests {
         assert_eq!(verdict(99, 1_000), (RunVerdict::LimitMet, Some(channel)));
         capped.limits.tokens_per_day = 0;
         capped.limits.tokens_per_day_person = 0;
-        assert_eq!(capped.limits.spent(u64::MAX, u64::MAX), None);
+        let everything = Spent {
+            tokens: u64::MAX,
+            cost_micros: u64::MAX,
+        };
+        assert_eq!(capped.limits.spent(everything, everything), None);
+        capped.limits.cost_micros_per_day = 1_000;
+        capped.limits.cost_micros_per_day_person = 100;
+        let cost = |cost_micros| Spent {
+            tokens: 9,
+            cost_micros,
+        };
+        let of = |person, channel| capped.limits.spent(cost(person), cost(channel));
+        assert_eq!(of(99, 999), None);
+        assert_eq!(of(100, 999), Some(SpentUp::Person));
+        assert_eq!(of(99, 1_000), Some(SpentUp::Channel));
     }
 
     #[test]

@@ -117,6 +117,10 @@ pub struct Limits {
     pub tokens_per_day: u64,
     /// Tokens that one person's questions and voice notes may cost in a UTC day.
     pub tokens_per_day_person: u64,
+    /// What the channel may cost in a UTC day, in millionths of the currency of the prices.
+    pub cost_micros_per_day: u64,
+    /// What one person's questions may cost in a UTC day, in the same.
+    pub cost_micros_per_day_person: u64,
     /// A trigger older than this by platform time is captured and not answered, in milliseconds.
     pub max_trigger_age_ms: i64,
     /// How long the run of an album waits for further items, in milliseconds.
@@ -132,6 +136,8 @@ impl Default for Limits {
             runs_per_hour_chat: 120,
             tokens_per_day: 0,
             tokens_per_day_person: 0,
+            cost_micros_per_day: 0,
+            cost_micros_per_day_person: 0,
             max_trigger_age_ms: 3_600_000,
             album_wait_ms: 1_000,
             inbound_text_max_bytes: 65_536,
@@ -140,18 +146,31 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Which tokens of the day are used up, given what the person and the whole channel have spent.
+    /// What of the day is used up, given what the person and the whole channel have spent.
     #[must_use]
-    pub fn spent(&self, by_person: u64, by_channel: u64) -> Option<SpentUp> {
+    pub fn spent(&self, by_person: Spent, by_channel: Spent) -> Option<SpentUp> {
         let is_over = |count: u64, max: u64| max > 0 && count >= max;
-        if is_over(by_person, self.tokens_per_day_person) {
+        if is_over(by_person.tokens, self.tokens_per_day_person)
+            || is_over(by_person.cost_micros, self.cost_micros_per_day_person)
+        {
             return Some(SpentUp::Person);
         }
-        is_over(by_channel, self.tokens_per_day).then_some(SpentUp::Channel)
+        let is_channel = is_over(by_channel.tokens, self.tokens_per_day)
+            || is_over(by_channel.cost_micros, self.cost_micros_per_day);
+        is_channel.then_some(SpentUp::Channel)
     }
 }
 
-/// Which tokens of the day are used up: the person's or the channel's.
+/// What was spent since the start of the UTC day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// What they cost, in millionths of the currency of the prices.
+    pub cost_micros: u64,
+}
+
+/// What of the day is used up: the person's or the channel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpentUp {
     /// One person's.

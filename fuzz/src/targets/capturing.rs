@@ -15,6 +15,7 @@ use vocative_contract::identity::Identity;
 use vocative_core::addressing::{MessageFacts, Overlap, RunVerdict, ThreadFacts, Verdict};
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::judging::judge::judge;
+use vocative_core::judging::policy::Spent;
 use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative_core::manners::Manners;
@@ -155,7 +156,10 @@ fn facts() -> [MessageFacts; 3] {
     let busy = MessageFacts {
         runs_by_person_last_hour: u32::MAX,
         runs_in_chat_last_hour: u32::MAX,
-        tokens_today: u64::MAX,
+        spent_today: Spent {
+            tokens: u64::MAX,
+            cost_micros: u64::MAX,
+        },
         replies_to_agent: Some(AgentName::trusted("ops")),
         refused_notice_at_ms: Some(i64::MIN),
         limit_notice_at_ms: Some(i64::MAX),

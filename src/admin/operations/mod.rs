@@ -2,6 +2,7 @@
 
 mod agents;
 mod conversations;
+mod costs;
 mod erasure;
 mod events;
 mod imports;
@@ -18,9 +19,8 @@ use vocative_contract::channel::BoxFuture;
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
-use crate::admin::view::CapacityView;
 use crate::admin::view::ModelRestView;
-use crate::admin::view::SearchFilterView;
+use crate::admin::view::{CapacityView, CostsBy, SearchFilterView};
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
@@ -182,6 +182,13 @@ pub enum AdminOperation {
         id: String,
         /// Whether it is tried again; else it is dropped.
         retry: bool,
+    },
+    /// What calls of models cost.
+    Costs {
+        /// By what it is added up.
+        by: CostsBy,
+        /// From this time on, in milliseconds since the Unix epoch; its whole UTC day.
+        since_ms: i64,
     },
     /// Background work.
     Jobs,
@@ -422,6 +429,7 @@ impl Operations {
             AdminOperation::Queue => self.queue().await,
             AdminOperation::Dead { id } => self.dead(id).await,
             AdminOperation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
+            AdminOperation::Costs { by, since_ms } => self.costs(by, since_ms).await,
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
             AdminOperation::Quarantine => self.quarantine().await,

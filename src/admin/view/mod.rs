@@ -3,6 +3,7 @@
 mod agents;
 mod capacity;
 mod conversations;
+mod costs;
 mod erasure;
 mod exports;
 mod jobs;
@@ -18,6 +19,7 @@ pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
     ParticipantsView, SourceView, TurnView, timeline,
 };
+pub use costs::{CostView, CostsBy};
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
 pub use exports::{ExportMessageView, ExportPageView, ReplyView};
 pub use jobs::{JobCountView, JobView};

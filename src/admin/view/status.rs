@@ -167,6 +167,9 @@ pub struct ChannelView {
     /// Tokens of answers and summaries.
     #[serde(default)]
     pub completion_tokens_today: u64,
+    /// What they cost, in millionths of `limits.currency`; 0 where models have no prices.
+    #[serde(default)]
+    pub cost_micros_today: u64,
     /// Messages since then may be missing and are being read back; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_from_ms: Option<i64>,

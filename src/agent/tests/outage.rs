@@ -278,6 +278,7 @@ async fn a_sick_model_holds_up_no_other_agent_even_in_one_conversation() {
         model_use: ModelUse {
             name: "healthy".to_owned(),
             max_parallel: 1,
+            prices: vocative_core::price::Prices::default(),
         },
         ..spec(Arc::clone(&healthy) as _)
     };

@@ -160,6 +160,7 @@ impl House {
         let model_use = ModelUse {
             name: "test".to_owned(),
             max_parallel: 1,
+            prices: vocative_core::price::Prices::default(),
         };
         let place = models.begin(&model_use, run.run.id);
         let filter = TurnFilter::default();
@@ -180,6 +181,7 @@ impl House {
             claimed: run,
             display_name: "Helper",
             model,
+            model_use: &model_use,
             place: &place,
             messages: &messages,
             shown: &shown,
@@ -749,6 +751,6 @@ async fn a_call_of_which_the_model_does_not_say_what_it_cost_is_counted_by_an_es
     let model = Scripted::new(vec![Ok(silent)]);
     house.work(&run, &model, &Toolbox::default()).await;
     let estimate = spent().await;
-    assert!(estimate.by_account >= 8, "{estimate:?}");
+    assert!(estimate.by_account.tokens >= 8, "{estimate:?}");
     assert_eq!(estimate.by_person, estimate.by_account);
 }

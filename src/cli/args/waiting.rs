@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::TableFormat;
+use crate::admin::view::CostsBy;
 
 /// `vocative agents`.
 #[derive(Debug, Args)]
@@ -89,6 +90,20 @@ pub enum QuarantineCommand {
         /// Its id, from the list.
         id: String,
     },
+}
+
+/// `vocative costs`.
+#[derive(Debug, Args)]
+pub struct CostsArgs {
+    /// By what they are added up.
+    #[arg(long, value_name = "WHAT", default_value = "day")]
+    pub by: CostsBy,
+    /// From when on: 2h, 30d, 2026-11-22, "2026-11-22 10:30" (UTC); the whole day of it counts.
+    #[arg(long, value_name = "TIME", default_value = "30d")]
+    pub since: String,
+    /// How the list looks.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
 }
 
 /// `vocative jobs`.

@@ -112,6 +112,12 @@ pub(in crate::config) struct TelegramShape {
     pub tokens_per_day: Option<u64>,
     /// As in `[limits]`, for this channel.
     pub tokens_per_day_person: Option<u64>,
+    /// As in `[limits]`, for this channel.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day: Option<f64>,
+    /// As in `[limits]`, for this channel.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day_person: Option<f64>,
     /// Settings of single chats, by the platform's id of the chat.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
@@ -148,6 +154,8 @@ impl TelegramShape {
             max_runs_per_hour_chat: self.max_runs_per_hour_chat,
             tokens_per_day: self.tokens_per_day,
             tokens_per_day_person: self.tokens_per_day_person,
+            cost_per_day: self.cost_per_day,
+            cost_per_day_person: self.cost_per_day_person,
             chats: self.chats,
             retention_days: self.retention_days,
             manners: self.manners,

@@ -24,6 +24,10 @@ pub struct Limits {
     pub tokens_per_day: u64,
     /// Tokens that one person may cost in one UTC day.
     pub tokens_per_day_person: u64,
+    /// What the channel may cost in one UTC day, in millionths of `limits.currency`.
+    pub cost_micros_per_day: u64,
+    /// What one person may cost in one UTC day, in the same.
+    pub cost_micros_per_day_person: u64,
 }
 
 /// Days for which a channel's data is kept; 0 = until it is erased.

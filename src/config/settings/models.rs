@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vocative_core::price::Prices;
 
 use crate::config::secret::SecretRef;
 
@@ -26,6 +27,8 @@ pub struct Model {
     pub max_output_tokens: u32,
     /// Randomness of the answers; none = the provider's default.
     pub temperature: Option<f64>,
+    /// What its tokens cost, in `limits.currency`.
+    pub prices: Prices,
     /// How much it reasons; none = the provider's default.
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Tokens that prompt and answer may have together; none = not checked.

@@ -11,6 +11,7 @@ use crate::rows::messages::{MessageKey, find_message, find_message_of_merged_cha
 use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
 use vocative_core::addressing::{MessageFacts, ThreadFacts};
 use vocative_core::ids::{AccountId, AgentName, ChatId};
+use vocative_core::judging::policy::Spent;
 use vocative_core::turn::ParticipantKind;
 
 /// A run that was made more than this after the present, in milliseconds, was made under a wrong clock.
@@ -27,8 +28,8 @@ pub(crate) fn read_facts(
     let usage = usage(connection, message, chat.map(|chat| chat.id))?;
     let mut facts = MessageFacts {
         chat_kind: message.place.kind,
-        tokens_today: usage.tokens_today,
-        tokens_by_person_today: usage.tokens_by_person,
+        spent_today: usage.spent,
+        spent_by_person_today: usage.spent_by_person,
         runs_by_person_last_hour: usage.runs_by_person,
         runs_in_chat_last_hour: usage.runs_in_chat,
         restored_at_ms: usage.restored_at_ms,
@@ -176,8 +177,8 @@ fn agents_in(
 
 /// What is compared with the limits of a channel, and when it was restored.
 struct LimitUsage {
-    tokens_today: u64,
-    tokens_by_person: u64,
+    spent: Spent,
+    spent_by_person: Spent,
     runs_by_person: u32,
     runs_in_chat: u32,
     restored_at_ms: Option<i64>,
@@ -192,19 +193,19 @@ fn usage(
     let now_ms = message.received_at_ms;
     let usage = connection
         .prepare_cached(
-            "SELECT coalesce((SELECT tokens FROM usage_days
-                              WHERE account_id = ?1 AND day_start_ms = ?2), 0) AS tokens_today,
+            "SELECT coalesce(d.tokens, 0) AS tokens, coalesce(d.cost_micros, 0) AS cost_micros,
+                    coalesce(u.tokens, 0) AS person_tokens, coalesce(u.cost_micros, 0) AS person_cost_micros,
                     (SELECT count(*) FROM runs
                      WHERE person_participant_id = (SELECT id FROM participants
                                WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
                        AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_by_person,
                     (SELECT count(*) FROM runs
                      WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_in_chat,
-                    (SELECT max(at_ms) FROM restores) AS restored_at_ms,
-                    coalesce((SELECT tokens FROM usage_people
-                              WHERE day_start_ms = ?2 AND participant_id = (
-                                  SELECT id FROM participants
-                                  WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)), 0) AS tokens_by_person",
+                    (SELECT max(at_ms) FROM restores) AS restored_at_ms
+             FROM (SELECT 1)
+             LEFT JOIN usage_days d ON d.account_id = ?1 AND d.day_start_ms = ?2
+             LEFT JOIN usage_people u ON u.day_start_ms = ?2 AND u.participant_id = (
+                 SELECT id FROM participants WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)",
         )?
         .query_row(
             params![
@@ -218,11 +219,17 @@ fn usage(
             ],
             |row| {
                 Ok(LimitUsage {
-                    tokens_today: count_from(row.get("tokens_today")?),
+                    spent: Spent {
+                        tokens: count_from(row.get("tokens")?),
+                        cost_micros: count_from(row.get("cost_micros")?),
+                    },
                     runs_by_person: row.get("runs_by_person")?,
                     runs_in_chat: row.get("runs_in_chat")?,
                     restored_at_ms: row.get("restored_at_ms")?,
-                    tokens_by_person: count_from(row.get("tokens_by_person")?),
+                    spent_by_person: Spent {
+                        tokens: count_from(row.get("person_tokens")?),
+                        cost_micros: count_from(row.get("person_cost_micros")?),
+                    },
                 })
             },
         )?;

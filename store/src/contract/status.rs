@@ -106,6 +106,8 @@ pub struct AccountStatus {
     pub tokens_today: u64,
     /// Of these, those of answers and summaries.
     pub usage_today: Usage,
+    /// What they cost, in millionths of the currency of the prices.
+    pub cost_micros_today: u64,
     /// Why the account is held, if it is.
     pub held: Option<String>,
     /// Chats parked.

@@ -65,3 +65,26 @@ CREATE TABLE vocabulary (
     PRIMARY KEY (conversation_id, stem)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turns_with_files ON turns (conversation_id, sent_at_ms) WHERE attachments IS NOT NULL;
+
+-- What calls of models cost, in millionths of the currency of the prices.
+ALTER TABLE usage_days ADD COLUMN cost_micros INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_people ADD COLUMN cost_micros INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN cost_micros INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE cost_days (
+    account_id INTEGER NOT NULL REFERENCES accounts(id),
+    day_start_ms INTEGER NOT NULL,               -- UTC
+    conversation_id INTEGER NOT NULL REFERENCES conversations(id),
+    participant_id INTEGER REFERENCES participants(id), -- who asked; NULL of summaries
+    agent TEXT NOT NULL,
+    model TEXT NOT NULL,                         -- its name in the configuration
+    calls INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    cache_read_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX cost_days_once
+    ON cost_days (account_id, day_start_ms, conversation_id, coalesce(participant_id, 0), agent, model);
+CREATE INDEX cost_days_of_conversation ON cost_days (conversation_id);
+CREATE INDEX cost_days_by_day ON cost_days (day_start_ms);

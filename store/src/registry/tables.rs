@@ -132,6 +132,14 @@ pub(crate) const TABLES: &[Table] = &[
             ..STATE
         },
     ),
+    account(
+        "cost_days",
+        text(&[], &[], &["agent", "model"]),
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
+    ),
     nobody(
         "dropped_contents",
         "hashes of files that are about to be removed",

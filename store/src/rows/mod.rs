@@ -6,6 +6,7 @@ pub(crate) mod columns;
 pub(crate) mod contents;
 pub(crate) mod context_limits;
 pub(crate) mod conversations;
+pub mod costs;
 pub(crate) mod fresh_starts;
 pub(crate) mod inquiries;
 pub(crate) mod jobs;

@@ -7,8 +7,10 @@ use crate::capability::MayUseModels;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
+use crate::rows::costs::add_cost_txn;
 use crate::{Reader, Store, StoreError};
-use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::ids::{AccountId, AgentName, ConversationId, ParticipantId, RunId};
+use vocative_core::judging::policy::Spent;
 use vocative_core::run::Usage;
 
 /// What tokens were spent on.
@@ -23,7 +25,7 @@ pub enum Purpose {
 }
 
 /// Tokens that were spent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spending {
     /// The channel's account that spent them.
     pub account: AccountId,
@@ -33,17 +35,34 @@ pub struct Spending {
     pub purpose: Purpose,
     /// How many; of a voice note the tokens of its prompt only.
     pub usage: Usage,
+    /// What they cost, in millionths of the currency of the prices.
+    pub cost_micros: u64,
+    /// The call of a model that spent them; `None` for voice notes.
+    pub call: Option<ModelCall>,
     /// When, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }
 
-/// What was spent since the start of the UTC day, in tokens.
+/// A call of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCall {
+    /// Where.
+    pub conversation: ConversationId,
+    /// For which agent.
+    pub agent: AgentName,
+    /// The model's name in the configuration.
+    pub model: String,
+    /// In which run; `None` for summaries.
+    pub run: Option<RunId>,
+}
+
+/// What was spent since the start of the UTC day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentToday {
     /// By everybody of an account.
-    pub by_account: u64,
+    pub by_account: Spent,
     /// By one person of it.
-    pub by_person: u64,
+    pub by_person: Spent,
 }
 
 impl Reader {
@@ -60,15 +79,26 @@ impl Reader {
         self.read(move |connection| {
             let spent = connection
                 .prepare_cached(
-                    "SELECT coalesce((SELECT tokens FROM usage_days
-                                      WHERE account_id = ?1 AND day_start_ms = ?3), 0) AS by_account,
-                            coalesce((SELECT tokens FROM usage_people
-                                      WHERE participant_id = ?2 AND day_start_ms = ?3), 0) AS by_person",
+                    "SELECT coalesce(sum(iif(of_person, 0, tokens)), 0) AS tokens,
+                            coalesce(sum(iif(of_person, 0, cost_micros)), 0) AS cost_micros,
+                            coalesce(sum(iif(of_person, tokens, 0)), 0) AS person_tokens,
+                            coalesce(sum(iif(of_person, cost_micros, 0)), 0) AS person_cost_micros
+                     FROM (SELECT 0 AS of_person, tokens, cost_micros FROM usage_days
+                           WHERE account_id = ?1 AND day_start_ms = ?3
+                           UNION ALL
+                           SELECT 1, tokens, cost_micros FROM usage_people
+                           WHERE participant_id = ?2 AND day_start_ms = ?3)",
                 )?
                 .query_row(params![account, person, day_start_ms(now_ms)], |row| {
                     Ok(SpentToday {
-                        by_account: count_from(row.get("by_account")?),
-                        by_person: count_from(row.get("by_person")?),
+                        by_account: Spent {
+                            tokens: count_from(row.get("tokens")?),
+                            cost_micros: count_from(row.get("cost_micros")?),
+                        },
+                        by_person: Spent {
+                            tokens: count_from(row.get("person_tokens")?),
+                            cost_micros: count_from(row.get("person_cost_micros")?),
+                        },
                     })
                 })?;
             Ok(spent)
@@ -105,7 +135,7 @@ impl<C: MayUseModels> Store<C> {
     /// # Errors
     /// Storage refuses.
     pub async fn spend(&self, spending: Spending) -> Result<(), StoreError> {
-        if spending.usage.total() == 0 {
+        if spending.usage.total() == 0 && spending.cost_micros == 0 {
             return Ok(());
         }
         self.write_riding(move |connection| spend_txn(connection, &spending))
@@ -133,15 +163,16 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
     connection
         .prepare_cached(
             "INSERT INTO usage_days (account_id, day_start_ms, tokens, summary_tokens, speech_tokens,
-                 prompt_tokens, cache_read_tokens, cache_write_tokens, completion_tokens)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 prompt_tokens, cache_read_tokens, cache_write_tokens, completion_tokens, cost_micros)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens,
                  summary_tokens = summary_tokens + excluded.summary_tokens,
                  speech_tokens = speech_tokens + excluded.speech_tokens,
                  prompt_tokens = prompt_tokens + excluded.prompt_tokens,
                  cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
                  cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-                 completion_tokens = completion_tokens + excluded.completion_tokens",
+                 completion_tokens = completion_tokens + excluded.completion_tokens,
+                 cost_micros = cost_micros + excluded.cost_micros",
         )?
         .execute(params![
             spending.account,
@@ -153,19 +184,28 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
             stored_count(usage.cache_read_tokens),
             stored_count(usage.cache_write_tokens),
             stored_count(usage.completion_tokens),
+            stored_count(spending.cost_micros),
         ])?;
+    add_cost_txn(connection, spending)?;
     let Some(person) = spending.person else {
         return Ok(());
     };
     connection
         .prepare_cached(
-            "INSERT INTO usage_people (participant_id, day_start_ms, tokens)
-             SELECT id, ?2, ?3 FROM participants WHERE id = ?1
+            "INSERT INTO usage_people (participant_id, day_start_ms, tokens, cost_micros)
+             SELECT id, ?2, ?3, ?4 FROM participants WHERE id = ?1
              ON CONFLICT DO UPDATE SET
                  tokens = excluded.tokens + iif(day_start_ms = excluded.day_start_ms, tokens, 0),
+                 cost_micros = excluded.cost_micros
+                     + iif(day_start_ms = excluded.day_start_ms, cost_micros, 0),
                  day_start_ms = excluded.day_start_ms",
         )?
-        .execute(params![person, day, tokens])?;
+        .execute(params![
+            person,
+            day,
+            tokens,
+            stored_count(spending.cost_micros)
+        ])?;
     Ok(())
 }
 
@@ -173,6 +213,7 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::costs::CostsBy;
     use crate::scene::Scene;
 
     const DAY_MS: i64 = 86_400_000;
@@ -181,15 +222,23 @@ mod tests {
     async fn tokens_are_counted_by_day_for_all_and_for_each() {
         let scene = Scene::open().await;
         let room = scene.room("C1").await;
-        scene.ask(&room, "when?", 1_000).await;
+        let (_, run) = scene.ask(&room, "when?", 1_000).await;
         let account = scene.account;
         let found = scene.store.participant(account, "U1".to_owned()).await;
         let person = found.unwrap().unwrap();
-        let spend = async |purpose, person, tokens, now_ms| {
+        let call = ModelCall {
+            conversation: room.id,
+            agent: crate::scene::agent(),
+            model: "large".to_owned(),
+            run: Some(run),
+        };
+        let spend = async |purpose, person, tokens: u64, now_ms| {
             let spending = Spending {
                 account,
                 person,
                 purpose,
+                cost_micros: tokens * 3,
+                call: (purpose != Purpose::Speech).then(|| call.clone()),
                 usage: Usage {
                     prompt_tokens: tokens,
                     cache_read_tokens: tokens / 5,
@@ -207,9 +256,13 @@ mod tests {
             let spent = scene.store.spent_today(account, Some(person), now_ms);
             spent.await.unwrap()
         };
+        let of = |tokens| Spent {
+            tokens,
+            cost_micros: tokens * 3,
+        };
         let spent = |by_account, by_person| SpentToday {
-            by_account,
-            by_person,
+            by_account: of(by_account),
+            by_person: of(by_person),
         };
         assert_eq!(today(4_000).await, spent(115, 15));
         // Voice notes are in no prompt.
@@ -220,5 +273,30 @@ mod tests {
         assert_eq!(today(DAY_MS + 2).await, spent(7, 7));
         // One row a person: the day before is known of the account only.
         assert_eq!(today(4_000).await, spent(115, 0));
+        let cost = "SELECT cost_micros FROM runs";
+        assert_eq!(scene.value::<i64>(cost).await, 3 * (10 + 100 + 7));
+
+        let told = async |by, since_ms| {
+            let costs = scene.store.costs(by, since_ms, 9).await.unwrap();
+            let costs = costs
+                .into_iter()
+                .map(|it| (it.of, it.calls, it.cost_micros));
+            costs.collect::<Vec<_>>()
+        };
+        let of = |name: &str, calls, cost| (name.to_owned(), calls, cost);
+        let both = [of("1970-01-02", 1, 21), of("1970-01-01", 2, 330)];
+        assert_eq!(told(CostsBy::Day, 0).await, both);
+        assert_eq!(told(CostsBy::Day, DAY_MS + 7).await, both[..1]);
+        let people = [of("", 1, 300), of("Ada", 2, 51)];
+        assert_eq!(told(CostsBy::Person, 0).await, people);
+        for (by, name) in [
+            (CostsBy::Agent, "helper"),
+            (CostsBy::Model, "large"),
+            (CostsBy::Channel, "acme"),
+        ] {
+            assert_eq!(told(by, 0).await, [of(name, 3, 351)]);
+        }
+        let rooms = told(CostsBy::Conversation, 0).await;
+        assert_eq!((rooms.len(), rooms[0].2), (1, 351));
     }
 }

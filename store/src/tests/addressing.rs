@@ -177,7 +177,7 @@ async fn the_facts_count_runs_of_the_last_hour_and_tokens_of_the_day() {
             "UPDATE runs SET created_at_ms = created_at_ms - 3600000 WHERE id = 1;
              INSERT INTO usage_days (account_id, day_start_ms, tokens)
              VALUES (1, 1699920000000, 205), (1, 1699833600000, 101);
-             INSERT INTO usage_people SELECT id, 1699920000000, 33 FROM participants
+             INSERT INTO usage_people SELECT id, 1699920000000, 33, 0 FROM participants
              WHERE platform_id = 'U1'",
         )
         .await;
@@ -186,8 +186,8 @@ async fn the_facts_count_runs_of_the_last_hour_and_tokens_of_the_day() {
         (
             facts.runs_by_person_last_hour,
             facts.runs_in_chat_last_hour,
-            facts.tokens_today,
-            facts.tokens_by_person_today
+            facts.spent_today.tokens,
+            facts.spent_by_person_today.tokens
         ),
         (2, 3, 205, 33)
     );

@@ -54,7 +54,8 @@ INSERT INTO erased_identities VALUES (2, 'person', 'U7', '', 0);
 INSERT INTO erasures (uuid, account_id, kind, platform_id, erased_at_ms, phase, finished_at_ms)
 VALUES (randomblob(16), 2, 'person', 'U7', 0, 'done', 0);
 INSERT INTO usage_days (account_id, day_start_ms, tokens) VALUES (2, 0, 7);
-INSERT INTO usage_people VALUES (900, 0, 7);
+INSERT INTO usage_people VALUES (900, 0, 7, 21);
+INSERT INTO cost_days VALUES (2, 0, 900, 900, 'helper', 'm', 1, 5, 0, 0, 2, 21);
 INSERT INTO imports VALUES (2, 'f', 1, 0, 0);
 INSERT INTO fresh_starts VALUES (900, 'helper', 0, 0, 0, 0);
 INSERT INTO inquiries (kind, agent, conversation_id, target, person)

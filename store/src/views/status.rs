@@ -212,6 +212,7 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
                 coalesce(u.cache_read_tokens, 0) AS cache_read_tokens,
                 coalesce(u.cache_write_tokens, 0) AS cache_write_tokens,
                 coalesce(u.completion_tokens, 0) AS completion_tokens,
+                coalesce(u.cost_micros, 0) AS cost_micros,
                 a.held_reason,
                 (SELECT count(*) FROM chats h
                  WHERE h.account_id = a.id AND h.parked_until_ms > ?2) AS parked_chats
@@ -233,6 +234,7 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
                 cache_write_tokens: count_from(row.get("cache_write_tokens")?),
                 completion_tokens: count_from(row.get("completion_tokens")?),
             },
+            cost_micros_today: count_from(row.get("cost_micros")?),
             held: row.get("held_reason")?,
             parked_chats: count_from(row.get("parked_chats")?),
             unread_from_ms: None,
@@ -286,6 +288,8 @@ mod tests {
             person: None,
             purpose: Purpose::Answers,
             usage,
+            cost_micros: 0,
+            call: None,
             now_ms: DAY_MS + 302,
         };
         scene.store.spend(spending).await.unwrap();
@@ -311,6 +315,7 @@ mod tests {
                 last_captured_ms: None,
                 tokens_today: 10,
                 usage_today: usage,
+                cost_micros_today: 0,
                 held: None,
                 parked_chats: 0,
                 unread_from_ms: None,

@@ -11,6 +11,7 @@ use crate::rows::open::open_run;
 use super::JOIN_ATTRIBUTES_SQL;
 use crate::StoreError;
 use crate::rows::columns::limit_of;
+use crate::rows::costs::move_costs_txn;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
 use crate::rows::run_events::move_events_txn;
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
@@ -324,6 +325,7 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
             return Ok(false);
         }
     }
+    move_costs_txn(connection, pair.source, pair.target)?;
     merge_fresh_starts_txn(connection, pair.source, pair.target)?;
     connection
         .prepare_cached(JOIN_ATTRIBUTES_SQL)?
