@@ -222,23 +222,28 @@ fn text_txn(
                             WHERE ",
             open_post!("o"),
             "
-                              AND o.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1))"
+                              AND o.chat_id = (SELECT chat_id FROM conversations WHERE id = ?1)) AS is_at_work"
         ))?
-        .query_row([room], |row| row.get(0))?;
+        .query_row([room], |row| row.get("is_at_work"))?;
     if is_at_work {
         return Ok(0);
     }
     let mut statement = connection.prepare_cached(concat!(
         "SELECT t.seq, t.content, ",
         in_index!("t"),
-        ", t.sent_at_ms
+        " AS is_indexed, t.sent_at_ms
          FROM conversations c CROSS JOIN turns t ON t.conversation_id = c.id
          WHERE c.id = ?1 AND t.sent_at_ms >= c.expired_through_ms AND t.sent_at_ms < ?2
            AND t.visibility <> 'hidden'
          ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?3"
     ))?;
     let rows = statement.query_map((room, before_ms, max), |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        Ok((
+            row.get("seq")?,
+            row.get("content")?,
+            row.get("is_indexed")?,
+            row.get("sent_at_ms")?,
+        ))
     })?;
     let turns: Vec<(i64, String, bool, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
     for (seq, content, is_indexed, _) in &turns {

@@ -95,7 +95,7 @@ fn agents_with_run(connection: &Connection, seq: i64) -> Result<Vec<AgentName>, 
 
 fn agents(connection: &Connection, sql: &str, key: i64) -> Result<Vec<AgentName>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([key], |row| row.get(0))?;
+    let rows = statement.query_map([key], |row| row.get("agent"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

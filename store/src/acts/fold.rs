@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::rows::columns::conversation_row_id;
 use crate::rows::columns::limit_of;
 use crate::rows::fresh_starts::floor;
-use crate::rows::summaries::{SummaryBound, current_summary, keep_name, position_at};
+use crate::rows::summaries::{AT, SummaryBound, current_summary, keep_name, position_at};
 use crate::views::history::{HistoryReading, LAST};
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryQuery, Keep, Role};
@@ -141,8 +141,8 @@ impl FoldableTurns<'_> {
             ],
             |row| {
                 Ok(KeptTurn {
-                    seq: row.get(0)?,
-                    source: (row.get(1)?, row.get(2)?),
+                    seq: row.get("seq")?,
+                    source: (row.get("uuid")?, row.get("revision")?),
                 })
             },
         )?;
@@ -194,7 +194,7 @@ impl FoldableTurns<'_> {
                     self.coverage.scope,
                     limit_of(count.saturating_sub(1))
                 ],
-                |row| position_at(row, 0),
+                |row| position_at(row, AT),
             )
             .optional()?;
         Ok(found)
@@ -205,7 +205,7 @@ impl FoldableTurns<'_> {
         let found = self
             .connection
             .prepare_cached(WAITING_SQL)?
-            .query_row([self.conversation_row], |row| position_at(row, 0))
+            .query_row([self.conversation_row], |row| position_at(row, AT))
             .optional()?;
         Ok(found.unwrap_or(LAST))
     }

@@ -53,7 +53,7 @@ impl Reader {
                 .query_row([channel], |row| {
                     Ok(ImportAccount {
                         account: row.get("id")?,
-                        platform: platform(row, 1)?,
+                        platform: platform(row)?,
                         platform_id: row.get("platform_id")?,
                         name: row.get("name")?,
                         own_ids: Vec::new(),

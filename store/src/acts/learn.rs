@@ -151,7 +151,7 @@ fn ids(
     limit: i64,
 ) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![account, limit], |row| row.get(0))?;
+    let rows = statement.query_map(params![account, limit], |row| row.get("platform_id"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

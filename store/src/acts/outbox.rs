@@ -91,8 +91,8 @@ macro_rules! with_heads {
 
 /// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight.
 const CLAIMABLE_SQL: &str = with_heads!(
-    "SELECT o.id, o.state = 'leased', c.id, min(o.sort_key),
-            coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0)
+    "SELECT o.id, o.state = 'leased' AS is_expired, c.id AS chat, min(o.sort_key),
+            coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0) AS is_stale
      FROM free CROSS JOIN outbox o ON o.id = free.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL
@@ -111,7 +111,7 @@ const CLAIMABLE_SQL: &str = with_heads!(
 const NEXT_DUE_SQL: &str = with_heads!(
     "SELECT min(max(CASE o.state WHEN 'leased' THEN o.lease_until_ms ELSE o.not_before_ms END,
                     coalesce(c.parked_until_ms, 0),
-                    iif(o.line = 'signs', 0, coalesce(c.rests_until_ms, 0))))
+                    iif(o.line = 'signs', 0, coalesce(c.rests_until_ms, 0)))) AS due_ms
      FROM free CROSS JOIN outbox o ON o.id = free.id
      JOIN accounts a ON a.id = o.account_id JOIN chats c ON c.id = o.chat_id
      WHERE a.held_reason IS NULL"
@@ -262,8 +262,12 @@ pub(crate) fn claim_posts_txn(
                 WAIT_MAX_MS,
             ),
             |row| {
-                let (chat, is_stale): (ChatId, bool) = (row.get(2)?, row.get(4)?);
-                Ok((row.get(0)?, row.get(1)?, is_stale.then_some(chat)))
+                let (chat, is_stale): (ChatId, bool) = (row.get("chat")?, row.get("is_stale")?);
+                Ok((
+                    row.get("id")?,
+                    row.get("is_expired")?,
+                    is_stale.then_some(chat),
+                ))
             },
         )?
         .collect::<crate::engine::sql::Result<_>>()?;
@@ -312,7 +316,7 @@ fn lease_txn(
 pub(crate) fn next_post_due_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(NEXT_DUE_SQL)?
-        .query_row([], |row| row.get(0))?)
+        .query_row([], |row| row.get("due_ms"))?)
 }
 
 pub(crate) fn mark_send_started_txn(
@@ -399,7 +403,7 @@ pub(crate) fn release_post_txn(
     let cause = (!send).then_some(DeadCause::Dropped);
     let row = connection
         .prepare_cached(sql)?
-        .query_row((entry, now_ms, cause), |row| row.get::<_, i64>(0))
+        .query_row((entry, now_ms, cause), |row| row.get::<_, i64>("id"))
         .map_err(|error| missing(error, || format!("a held or dead post {entry}")))?;
     if send {
         return Ok(());

@@ -443,11 +443,11 @@ fn insert_replacing_txn(
     // Only parts of the same turn can stand between this entry and the next whole number.
     let (next_key, mut part_number): (Option<f64>, u32) = connection
         .prepare_cached(
-            "SELECT (SELECT min(sort_key) FROM outbox WHERE turn_seq = ?1 AND sort_key > ?2),
-                    (SELECT coalesce(max(part), ?3) + 1 FROM outbox WHERE turn_seq = ?1)",
+            "SELECT (SELECT min(sort_key) FROM outbox WHERE turn_seq = ?1 AND sort_key > ?2) AS next_key,
+                    (SELECT coalesce(max(part), ?3) + 1 FROM outbox WHERE turn_seq = ?1) AS part",
         )?
         .query_row((leased.turn, leased.sort_key, leased.part_number), |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("next_key")?, row.get("part")?))
         })?;
     let whole = leased.sort_key.floor() + 1.0;
     let end = next_key.map_or(whole, |key| key.min(whole));

@@ -223,11 +223,11 @@ fn is_accounted_for(
                  OR EXISTS (SELECT 1 FROM chat_ids i JOIN outbox o ON o.chat_id = i.chat_id
                             WHERE i.account_id = ?1 AND i.platform_id = ?3
                               AND o.state IN ('held', 'dead') AND o.send_started = 1
-                              AND coalesce(o.number_above, 0) < ?4)"
+                              AND coalesce(o.number_above, 0) < ?4) AS is_so"
         ))?
         .query_row(
             params![account, numbered.sequence.name, numbered.chat, own.number],
-            |row| row.get(0),
+            |row| row.get("is_so"),
         )?)
 }
 
@@ -414,8 +414,10 @@ fn rivals(connection: &Connection, row: i64, chat: ChatId) -> Result<(bool, bool
                                                  WHERE a.outbox_id = open.id
                                                    AND a.ended_at_ms IS NULL)
              )
-             SELECT EXISTS (SELECT 1 FROM open WHERE id NOT IN (SELECT id FROM busy)),
-                    EXISTS (SELECT 1 FROM busy)"
+             SELECT EXISTS (SELECT 1 FROM open WHERE id NOT IN (SELECT id FROM busy)) AS is_open,
+                    EXISTS (SELECT 1 FROM busy) AS is_busy"
         ))?
-        .query_row(params![row, chat], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        .query_row(params![row, chat], |row| {
+            Ok((row.get("is_open")?, row.get("is_busy")?))
+        })?)
 }

@@ -300,19 +300,20 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
     let not_found = |error| missing(error, || format!("run {run}"));
     let (run_row, chat, mut route): (i64, ChatId, ReplyRoute) = connection
         .prepare_cached(
-            "SELECT r.id, h.id, h.account_id, a.platform, h.platform_id, h.kind, c.thread,
+            "SELECT r.id, h.id AS chat, h.account_id, a.platform, h.platform_id, h.kind, c.thread,
                     c.is_topic,
                     coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
-                              ORDER BY n.bound_at_ms DESC, n.name LIMIT 1), '')
+                              ORDER BY n.bound_at_ms DESC, n.name LIMIT 1), '') AS channel
              FROM runs r JOIN conversations c ON c.id = r.conversation_id
              JOIN chats h ON h.id = c.chat_id JOIN accounts a ON a.id = h.account_id
              WHERE r.uuid = ?1",
         )?
         .query_row([run], |row| {
-            let kind: Option<String> = row.get(5)?;
+            let kind: Option<String> = row.get("kind")?;
             let chat_kind = kind.as_deref().and_then(chat_kind_from_name);
-            let thread: Option<String> = Some(row.get(6)?).filter(|t: &String| !t.is_empty());
-            let is_topic: bool = row.get(7)?;
+            let thread: Option<String> =
+                Some(row.get("thread")?).filter(|t: &String| !t.is_empty());
+            let is_topic: bool = row.get("is_topic")?;
             let scope = Scope::of(chat_kind, thread.is_some() && !is_topic);
             let (topic, thread) = if is_topic {
                 (thread, None)
@@ -320,12 +321,12 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
                 (None, thread)
             };
             let route = ReplyRoute {
-                account: row.get(2)?,
-                channel: row.get(8)?,
-                platform: platform(row, 3)?,
-                chat: row.get(1)?,
+                account: row.get("account_id")?,
+                channel: row.get("channel")?,
+                platform: platform(row)?,
+                chat: row.get("chat")?,
                 target: Target {
-                    chat: row.get(4)?,
+                    chat: row.get("platform_id")?,
                     thread,
                     topic,
                     reply_to: None,
@@ -335,7 +336,7 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
                 replaces_answer: false,
                 person: None,
             };
-            Ok((row.get(0)?, row.get(1)?, route))
+            Ok((row.get("id")?, row.get("chat")?, route))
         })
         .map_err(not_found)?;
     route.target.reply_to = trigger_message(connection, run_row, chat)?;
@@ -344,15 +345,12 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
     Ok(route)
 }
 
-/// The platform of a column.
-pub(crate) fn platform(
-    row: &crate::engine::sql::Row<'_>,
-    index: usize,
-) -> crate::engine::sql::Result<Platform> {
-    let name: String = row.get(index)?;
+/// The platform of the column `platform`.
+pub(crate) fn platform(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Platform> {
+    let name: String = row.get("platform")?;
     Platform::from_name(&name).ok_or_else(|| {
         crate::engine::sql::Error::FromSqlConversionFailure(
-            index,
+            0,
             crate::engine::sql::Type::Text,
             format!("{name:?} is no platform that this build knows").into(),
         )

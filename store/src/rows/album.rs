@@ -144,13 +144,13 @@ fn place_of_item(
 ) -> Result<Option<usize>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq AND o.part < m.part),
-                    (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq)
+            "SELECT (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq AND o.part < m.part) AS earlier,
+                    (SELECT count(*) FROM messages o WHERE o.turn_seq = m.turn_seq) AS all_items
              FROM messages m
              WHERE m.turn_seq = ?1 AND m.account_id = ?2 AND m.chat_id = ?3 AND m.platform_id = ?4",
         )?
         .query_row(params![seq, account, chat, message_id], |row| {
-            Ok((count_from(row.get(0)?), count_from(row.get(1)?)))
+            Ok((count_from(row.get("earlier")?), count_from(row.get("all_items")?)))
         })
         .optional()?;
     let is_one_each = |(_, items): &(u64, u64)| *items == attachments as u64;

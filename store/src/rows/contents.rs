@@ -155,10 +155,10 @@ impl<C: MayWork> Store<C> {
         loop {
             let has_any: bool = self
                 .read(|connection| {
-                    let sql = "SELECT EXISTS (SELECT 1 FROM dropped_contents)";
+                    let sql = "SELECT EXISTS (SELECT 1 FROM dropped_contents) AS has_any";
                     Ok(connection
                         .prepare_cached(sql)?
-                        .query_row([], |row| row.get(0))?)
+                        .query_row([], |row| row.get("has_any"))?)
                 })
                 .await?;
             if !has_any {

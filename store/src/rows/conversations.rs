@@ -341,7 +341,7 @@ fn near_titles(
 
 fn names(connection: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names = statement.query_map([], |row| row.get(0))?;
+    let names = statement.query_map([], |row| row.get("name"))?;
     Ok(names.collect::<crate::engine::sql::Result<_>>()?)
 }
 

@@ -10,7 +10,7 @@ use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
 use crate::rows::places::ConversationRow;
-use crate::rows::summaries::position_at;
+use crate::rows::summaries::{AT, position_at};
 use crate::views::history::{FIRST, LAST};
 use vocative_core::ids::AgentName;
 use vocative_core::turn::Position;
@@ -93,7 +93,7 @@ pub(crate) fn floor(
     let of = |row: i64| {
         connection
             .prepare_cached(FLOOR_SQL)?
-            .query_row(params![row, agent, afresh_ms], |row| position_at(row, 0))
+            .query_row(params![row, agent, afresh_ms], |row| position_at(row, AT))
             .optional()
     };
     let parent: Option<i64> = connection

@@ -35,10 +35,10 @@ pub(crate) struct MessageKey<'a> {
 impl KnownMessage {
     fn from_row(row: &Row<'_>) -> crate::engine::sql::Result<Self> {
         Ok(Self {
-            identity: row.get(0)?,
-            turn_seq: row.get(1)?,
-            edit_marker: row.get(2)?,
-            text: row.get(3)?,
+            identity: row.get("chat_id")?,
+            turn_seq: row.get("turn_seq")?,
+            edit_marker: row.get("edit_marker")?,
+            text: row.get("text")?,
         })
     }
 }

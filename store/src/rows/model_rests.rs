@@ -112,13 +112,15 @@ pub(crate) fn queued_by_agent(
     connection: &Connection,
 ) -> Result<Vec<(AgentName, u64)>, StoreError> {
     let mut statement = connection.prepare_cached(concat!(
-        "SELECT agent, count(*) FROM runs INDEXED BY runs_waiting
+        "SELECT agent, count(*) AS runs FROM runs INDEXED BY runs_waiting
          WHERE ",
         open_run!(),
         " AND state = 'queued'
          GROUP BY agent ORDER BY agent"
     ))?;
-    let counts = statement.query_map([], |row| Ok((row.get(0)?, count_from(row.get(1)?))))?;
+    let counts = statement.query_map([], |row| {
+        Ok((row.get("agent")?, count_from(row.get("runs")?)))
+    })?;
     Ok(counts.collect::<crate::engine::sql::Result<_>>()?)
 }
 

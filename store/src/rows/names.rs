@@ -233,7 +233,7 @@ impl<'a> NameLookup<'a> {
         let name: Option<Option<String>> = self
             .connection
             .prepare_cached(sql)?
-            .query_row(params![self.account, key], |row| row.get(0))
+            .query_row(params![self.account, key], |row| row.get("name"))
             .optional()?;
         Ok(name.flatten())
     }

@@ -71,9 +71,9 @@ impl Reader {
 
 /// A place of the columns `platform_id` and `kind`.
 fn place(row: &Row<'_>) -> crate::engine::sql::Result<Place> {
-    let kind: Option<String> = row.get(1)?;
+    let kind: Option<String> = row.get("kind")?;
     Ok(Place {
-        chat: row.get(0)?,
+        chat: row.get("platform_id")?,
         kind: kind.as_deref().and_then(chat_kind_from_name),
         ..Place::default()
     })

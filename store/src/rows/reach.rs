@@ -512,17 +512,17 @@ pub(crate) fn read_reach(
         .optional()?
         .flatten();
     let mut statement = connection.prepare_cached(
-        "SELECT count(*) FILTER (WHERE backfill_until_ms IS NOT NULL),
-                count(*) FILTER (WHERE gap_reason IS NOT NULL),
-                max(chat || ': ' || gap_reason)
+        "SELECT count(*) FILTER (WHERE backfill_until_ms IS NOT NULL) AS backfills,
+                count(*) FILTER (WHERE gap_reason IS NOT NULL) AS gaps,
+                max(chat || ': ' || gap_reason) AS a_gap
          FROM chat_reach WHERE account_id = ?1",
     )?;
     (status.backfills, status.history_gaps, status.history_gap) =
         statement.query_row([status.account], |row| {
             Ok((
-                count_from(row.get(0)?),
-                count_from(row.get(1)?),
-                row.get(2)?,
+                count_from(row.get("backfills")?),
+                count_from(row.get("gaps")?),
+                row.get("a_gap")?,
             ))
         })?;
     Ok(())

@@ -93,7 +93,7 @@ const END_SQL: &str = concat!(
 
 /// The event that told a call's result, and whether the timeline has it, too. Looked for among the
 /// newest events of the run: a step's calls and results are never further apart.
-const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL FROM (
+const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL AS has_turn FROM (
          SELECT id, kind, step, call_id, turn FROM run_events WHERE run_id = ?1 ORDER BY id DESC LIMIT 64)
      WHERE kind = 'tool_result' AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
 
@@ -160,9 +160,8 @@ impl Reader {
     /// Storage refuses.
     pub async fn restored_at_ms(&self) -> Result<Option<i64>, StoreError> {
         self.read(|connection| {
-            let newest =
-                connection.query_row("SELECT max(at_ms) FROM restores", [], |row| row.get(0));
-            Ok(newest?)
+            let newest = "SELECT max(at_ms) AS newest_ms FROM restores";
+            Ok(connection.query_row(newest, [], |row| row.get("newest_ms"))?)
         })
         .await
     }
@@ -300,7 +299,7 @@ fn told_result(
     Ok(connection
         .prepare_cached(TOLD_RESULT_SQL)?
         .query_row(params![run_row, step, call_id], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("id")?, row.get("has_turn")?))
         })
         .optional()?)
 }
@@ -527,7 +526,7 @@ fn events_after(
 fn newest(connection: &Connection) -> Result<EventId, StoreError> {
     Ok(connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'run_events'")?
-        .query_row([], |row| row.get(0))?)
+        .query_row([], |row| row.get("seq"))?)
 }
 
 fn open_runs(
@@ -543,7 +542,7 @@ fn open_runs(
          ORDER BY id LIMIT ?2"
     ))?;
     let limit = limit_of(OPEN_RUNS_MAX);
-    let runs = statement.query_map((conversation_row, limit), |row| row.get(0))?;
+    let runs = statement.query_map((conversation_row, limit), |row| row.get("uuid"))?;
     Ok(runs.collect::<crate::engine::sql::Result<_>>()?)
 }
 

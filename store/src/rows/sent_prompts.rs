@@ -15,7 +15,7 @@ use crate::acts::made_from::note_run_sources_txn;
 use crate::acts::runs::leased_run;
 use crate::rows::columns::{conversation_row_id, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
-use crate::rows::summaries::position_at;
+use crate::rows::summaries::{THROUGH, position_at};
 use crate::views::history::mentioned;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
@@ -40,7 +40,7 @@ const TURN_BYTES: usize = 16 + 1 + 4;
 const ANSWER_BYTES: usize = 16 + 16;
 
 const RECORD_SQL: &str =
-    "SELECT s.id, c.uuid, r.agent, s.recipe, i.text, t.text, s.summary_id, s.turns,
+    "SELECT s.id, c.uuid AS conversation, r.agent, s.recipe, i.text AS instructions, t.text AS tools, s.summary_id, s.turns,
         s.thread_answers
      FROM runs r CROSS JOIN sent_prompts s ON s.run_id = r.id
      JOIN conversations c ON c.id = r.conversation_id
@@ -149,17 +149,17 @@ fn record_prompt_txn(
 }
 
 fn recorded(row: &Row<'_>, run: RunId) -> crate::engine::sql::Result<RecordedPrompt> {
-    let (turns, answers): (Vec<u8>, Vec<u8>) = (row.get(7)?, row.get(8)?);
+    let (turns, answers): (Vec<u8>, Vec<u8>) = (row.get("turns")?, row.get("thread_answers")?);
     Ok(RecordedPrompt {
-        number: row.get(0)?,
+        number: row.get("id")?,
         run,
-        conversation: row.get(1)?,
-        agent: row.get(2)?,
+        conversation: row.get("conversation")?,
+        agent: row.get("agent")?,
         sent: SentPrompt {
-            recipe: row.get(3)?,
-            instructions: row.get(4)?,
-            tools: row.get(5)?,
-            summary: row.get(6)?,
+            recipe: row.get("recipe")?,
+            instructions: row.get("instructions")?,
+            tools: row.get("tools")?,
+            summary: row.get("summary_id")?,
             turns: turns
                 .chunks_exact(TURN_BYTES)
                 .filter_map(unpacked_turn)
@@ -319,7 +319,11 @@ fn name_then(
     let found: Option<Named> = connection
         .prepare_cached(sql)?
         .query_row((account, key), |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            Ok((
+                row.get("id")?,
+                row.get("display_name")?,
+                row.get("username")?,
+            ))
         })
         .optional()?;
     let Some((participant, display_name, username)) = found else {
@@ -348,7 +352,7 @@ fn summary_of(
             Ok(SummaryView {
                 id: row.get("id")?,
                 text: row.get("text")?,
-                through: position_at(row, 2)?,
+                through: position_at(row, THROUGH)?,
             })
         })
         .optional()?;

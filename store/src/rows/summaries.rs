@@ -184,26 +184,36 @@ pub(crate) fn summaries_created(
 
 fn summary_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Summary> {
     Ok(Summary {
-        id: row.get(0)?,
-        agent: row.get(1)?,
-        previous: row.get(2)?,
-        from: position_at(row, 3)?,
-        through: position_at(row, 6)?,
-        turns: count_from(row.get(9)?),
-        text: row.get(10)?,
-        tokens: count_from(row.get(11)?),
-        model: row.get(12)?,
-        state: row.get(13)?,
-        created_at_ms: row.get(14)?,
+        id: row.get("id")?,
+        agent: row.get("agent")?,
+        previous: row.get("previous_id")?,
+        from: position_at(row, FROM)?,
+        through: position_at(row, THROUGH)?,
+        turns: count_from(row.get("turn_count")?),
+        text: row.get("text")?,
+        tokens: count_from(row.get("tokens")?),
+        model: row.get("model")?,
+        state: row.get("state")?,
+        created_at_ms: row.get("created_at_ms")?,
     })
 }
 
+/// The columns of a turn's position.
+pub(crate) const AT: [&str; 3] = ["sent_at_ms", "ordinal", "seq"];
+/// The columns of the first position that a summary stands for.
+const FROM: [&str; 3] = ["from_sent_at_ms", "from_ordinal", "from_seq"];
+/// The columns of the last position that a summary stands for.
+pub(crate) const THROUGH: [&str; 3] = ["through_sent_at_ms", "through_ordinal", "through_seq"];
+
 /// The position of three columns in a row.
-pub(crate) fn position_at(row: &Row<'_>, first: usize) -> crate::engine::sql::Result<Position> {
+pub(crate) fn position_at(
+    row: &Row<'_>,
+    [sent_at_ms, ordinal, seq]: [&str; 3],
+) -> crate::engine::sql::Result<Position> {
     Ok(Position {
-        sent_at_ms: row.get(first)?,
-        ordinal: row.get(first + 1)?,
-        seq: row.get(first + 2)?,
+        sent_at_ms: row.get(sent_at_ms)?,
+        ordinal: row.get(ordinal)?,
+        seq: row.get(seq)?,
     })
 }
 
@@ -232,7 +242,7 @@ pub(crate) fn current_summary(
                 Ok(SummaryView {
                     id: row.get("id")?,
                     text: row.get("text")?,
-                    through: position_at(row, 2)?,
+                    through: position_at(row, THROUGH)?,
                 })
             },
         )
@@ -301,9 +311,9 @@ pub(crate) fn invalidate_summaries_txn(
         params![row, turn.seq, turn.sent_at_ms, turn.ordinal],
         |found| {
             Ok((
-                found.get::<_, String>(0)?,
-                found.get::<_, String>(1)?,
-                position_at(found, 2)?,
+                found.get::<_, String>("agent")?,
+                found.get::<_, String>("fingerprint")?,
+                position_at(found, THROUGH)?,
             ))
         },
     )?;

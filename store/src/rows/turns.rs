@@ -239,7 +239,7 @@ fn is_in_index(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
         .prepare_cached(concat!(
             "SELECT ",
             in_index!("t"),
-            " FROM turns t WHERE t.seq = ?1"
+            " AS is_indexed FROM turns t WHERE t.seq = ?1"
         ))?
-        .query_row([seq], |row| row.get(0))?)
+        .query_row([seq], |row| row.get("is_indexed"))?)
 }

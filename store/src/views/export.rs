@@ -173,12 +173,12 @@ fn replied_to(
     const SHOWN_CHARS: i64 = 300;
     let found: Option<(String, String)> = connection
         .prepare_cached(
-            "SELECT coalesce(p.display_name, p.platform_id), substr(t.content, 1, ?2)
+            "SELECT coalesce(p.display_name, p.platform_id) AS name, substr(t.content, 1, ?2) AS said
              FROM turns t JOIN participants p ON p.id = t.participant_id
              WHERE t.uuid = ?1 AND t.visibility = 'room'",
         )?
         .query_row(params![target, SHOWN_CHARS], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("name")?, row.get("said")?))
         })
         .optional()?;
     found

@@ -18,7 +18,7 @@ use crate::rows::columns::{
 };
 use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
-use crate::rows::summaries::{SummaryBound, current_summary, position_at};
+use crate::rows::summaries::{AT, SummaryBound, current_summary, position_at};
 use crate::{Reader, StoreError};
 use vocative_core::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
 use vocative_core::ids::{AccountId, RunId, Seq, TurnId};
@@ -132,10 +132,11 @@ const ROOT_SQL: &str = select_turns!(
        AND t.visibility = 'room' AND t.seq <= ?2"
 );
 
-pub(crate) const NAME_BY_ID_SQL: &str = "SELECT coalesce(display_name, username) FROM participants
+pub(crate) const NAME_BY_ID_SQL: &str =
+    "SELECT coalesce(display_name, username) AS name FROM participants
      WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
 pub(crate) const NAME_BY_USERNAME_SQL: &str =
-    "SELECT coalesce(display_name, username) FROM participants
+    "SELECT coalesce(display_name, username) AS name FROM participants
      WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
      LIMIT 1";
 
@@ -433,7 +434,7 @@ impl<'a> HistoryReading<'a> {
             .collect();
         for (seq, id, role) in questions {
             let key = (seq, &self.query.agent, self.conversation_row);
-            let Some(run) = self.one(THREAD_RUN_SQL, key, |row| row.get::<_, i64>(0))? else {
+            let Some(run) = self.one(THREAD_RUN_SQL, key, |row| row.get::<_, i64>("id"))? else {
                 continue;
             };
             let answer = if role == Role::Ambient {
@@ -462,7 +463,7 @@ impl<'a> HistoryReading<'a> {
             .filter_map(|read| Some((read.turn.id, read.turn.reply_to?)))
             .collect();
         for (answer, asked) in answers {
-            let asked = self.one(POSITION_SQL, [asked], |row| position_at(row, 0))?;
+            let asked = self.one(POSITION_SQL, [asked], |row| position_at(row, AT))?;
             if asked.is_some_and(|asked| asked <= self.floor) {
                 self.turns.retain(|read| read.turn.id != answer);
             }
@@ -503,7 +504,7 @@ impl<'a> HistoryReading<'a> {
             Some(username) => (NAME_BY_USERNAME_SQL, username),
             None => (NAME_BY_ID_SQL, id),
         };
-        let name = self.one(sql, (account, key), |row| row.get(0))?;
+        let name = self.one(sql, (account, key), |row| row.get("name"))?;
         Ok(name.flatten())
     }
 

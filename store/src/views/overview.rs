@@ -102,7 +102,7 @@ fn overview(
             Ok(ConversationOverview {
                 title: String::new(),
                 channel: row.get("channel")?,
-                platform: platform(row, 1)?,
+                platform: platform(row)?,
                 chat_title: row.get("chat_title")?,
                 own_title: row.get("own_title")?,
                 archived_at_ms: row.get("archived_at_ms")?,
@@ -202,7 +202,7 @@ fn speakers(
              FROM participants p WHERE p.account_id = ?2
          )
          SELECT p.id, p.kind, p.platform_id, p.display_name, p.username, n.turns,
-                (SELECT count(*) FROM counted WHERE turns > 0)
+                (SELECT count(*) FROM counted WHERE turns > 0) AS speakers
          FROM counted n JOIN participants p ON p.id = n.id
          WHERE n.turns > 0 ORDER BY n.turns DESC, n.id LIMIT ?3",
     )?;
@@ -210,15 +210,15 @@ fn speakers(
     let rows = statement.query_map(params![row, account, limit_of(limit)], |row| {
         let speaker = Speaker {
             participant: Participant {
-                id: row.get(0)?,
-                kind: row.get::<_, ParticipantKind>(1)?,
-                platform_id: row.get(2)?,
-                display_name: row.get(3)?,
-                username: row.get(4)?,
+                id: row.get("id")?,
+                kind: row.get::<_, ParticipantKind>("kind")?,
+                platform_id: row.get("platform_id")?,
+                display_name: row.get("display_name")?,
+                username: row.get("username")?,
             },
-            turns: count_from(row.get(5)?),
+            turns: count_from(row.get("turns")?),
         };
-        Ok((speaker, count_from(row.get(6)?)))
+        Ok((speaker, count_from(row.get("speakers")?)))
     })?;
     let mut shown = Vec::new();
     for row in rows {

@@ -224,7 +224,7 @@ fn accounts(connection: &Connection, now_ms: i64) -> Result<Vec<AccountStatus>, 
         Ok(AccountStatus {
             account: row.get("id")?,
             channel: row.get("channel")?,
-            platform: platform(row, 2)?,
+            platform: platform(row)?,
             name: row.get("name")?,
             last_captured_ms: row.get("last_captured_ms")?,
             tokens_today: count_from(row.get("tokens_today")?),

@@ -30,7 +30,8 @@ pub(super) fn blank_batch_txn(
     Ok((counts, turns.last().copied()))
 }
 
-pub(super) const OF_PERSON_SQL: &str = "SELECT conversation_id, sent_at_ms, 0, seq FROM turns
+pub(super) const OF_PERSON_SQL: &str =
+    "SELECT conversation_id, sent_at_ms, 0 AS ordinal, seq FROM turns
      WHERE participant_id = ?1 AND (conversation_id, sent_at_ms, seq) > (?2, ?3, ?5)
        AND sent_at_ms <= ?6 AND ?4 IS NOT NULL
      ORDER BY conversation_id, sent_at_ms, seq LIMIT ?7";
@@ -62,10 +63,10 @@ fn next_turns(
         ];
         let rows = statement.query_map(values, |row| {
             Ok(Reached {
-                conversation: row.get(0)?,
-                sent_at_ms: row.get(1)?,
-                ordinal: row.get(2)?,
-                seq: row.get(3)?,
+                conversation: row.get("conversation_id")?,
+                sent_at_ms: row.get("sent_at_ms")?,
+                ordinal: row.get("ordinal")?,
+                seq: row.get("seq")?,
             })
         })?;
         for row in rows {

@@ -304,7 +304,7 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
                 values: &dyn crate::engine::sql::ToSql,
                 second: &dyn crate::engine::sql::ToSql| {
         let mut statement = connection.prepare_cached(sql)?;
-        let ids = statement.query_map([values, second], |row| row.get(0))?;
+        let ids = statement.query_map([values, second], |row| row.get("id"))?;
         Ok::<Vec<i64>, StoreError>(ids.collect::<crate::engine::sql::Result<_>>()?)
     };
     match entry.kind {

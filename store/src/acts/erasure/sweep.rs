@@ -138,26 +138,26 @@ pub(super) fn sweep_batch_txn(
         SweepStage::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
         SweepStage::Turns => sweep.turns_txn(),
         SweepStage::Revisions => sweep.rows_txn(
-            "SELECT turn_seq, content FROM revisions WHERE turn_seq > ?1
+            "SELECT turn_seq AS key, content AS text FROM revisions WHERE turn_seq > ?1
              ORDER BY turn_seq LIMIT ?2",
             |connection, key| {
                 execute_txn(connection, "DELETE FROM revisions WHERE turn_seq = ?1", key)
             },
         ),
         SweepStage::Raw => sweep.rows_txn(
-            "SELECT id, raw FROM raw_envelopes WHERE id > ?1 ORDER BY id LIMIT ?2",
+            "SELECT id AS key, raw AS text FROM raw_envelopes WHERE id > ?1 ORDER BY id LIMIT ?2",
             |connection, key| {
                 execute_txn(connection, "DELETE FROM raw_envelopes WHERE id = ?1", key)
             },
         ),
         SweepStage::Steps => sweep.rows_txn(
-            "SELECT run_id, message FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
+            "SELECT run_id AS key, message AS text FROM steps WHERE run_id > ?1 ORDER BY run_id LIMIT ?2",
             |connection, key| delete_steps_txn(connection, "= ?1", key),
         ),
         SweepStage::Events => sweep.events_txn(),
         SweepStage::Posts => sweep.posts_txn(),
         SweepStage::Summaries => sweep.rows_txn(
-            "SELECT id, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
+            "SELECT id AS key, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
             |connection, key| void_summaries_txn(connection, "id = ?1", params![key]),
         ),
         SweepStage::Commands => sweep.commands_txn(),
@@ -312,13 +312,13 @@ impl Sweep<'_> {
         let mut rows = statement.query((self.order.cursor, -1))?;
         let (mut hits, mut last, mut seen) = (Vec::new(), None, 0);
         while let Some(row) = rows.next()? {
-            let key: i64 = row.get(0)?;
+            let key: i64 = row.get("key")?;
             if seen >= ROWS_MAX && last != Some(key) {
                 break;
             }
             seen += 1;
             last = Some(key);
-            if hits.last() != Some(&key) && self.is_hit(&row.get::<_, String>(1)?) {
+            if hits.last() != Some(&key) && self.is_hit(&row.get::<_, String>("text")?) {
                 hits.push(key);
             }
         }
@@ -343,8 +343,9 @@ impl Sweep<'_> {
     }
 
     fn posts_txn(&self) -> SweptBatch {
-        let (hits, last) =
-            self.hits("SELECT id, payload FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+        let (hits, last) = self.hits(
+            "SELECT id AS key, payload AS text FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2",
+        )?;
         for key in &hits {
             empty_posts_txn(self.connection, "id = ?1", *key, self.now_ms)?;
         }
@@ -429,7 +430,7 @@ impl Sweep<'_> {
     /// Titles that were taken from what was said.
     fn titles_txn(&self) -> SweptBatch {
         self.rows_txn(
-            "SELECT id, coalesce(title, '') || char(10) || coalesce(own_title, '')
+            "SELECT id AS key, coalesce(title, '') || char(10) || coalesce(own_title, '') AS text
              FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",
             |connection, key| {
                 let sql = "UPDATE conversations SET title = NULL, own_title = NULL WHERE id = ?1";

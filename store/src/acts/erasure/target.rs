@@ -247,16 +247,16 @@ fn plan(
                  SELECT seq, conversation_id FROM turns
                  WHERE conversation_id IN (SELECT value FROM json_each(?2))
                    AND visibility <> 'hidden')
-             SELECT count(*), count(DISTINCT conversation_id),
+             SELECT count(*) AS turns, count(DISTINCT conversation_id) AS conversations,
                     (SELECT count(DISTINCT g.run_id) FROM theirs x
-                     JOIN run_triggers g ON g.turn_seq = x.seq)
+                     JOIN run_triggers g ON g.turn_seq = x.seq) AS runs
              FROM theirs",
         )?
         .query_row((people, rooms), |row| {
             Ok((
-                count_from(row.get(0)?),
-                count_from(row.get(1)?),
-                count_from(row.get(2)?),
+                count_from(row.get("turns")?),
+                count_from(row.get("conversations")?),
+                count_from(row.get("runs")?),
             ))
         })?;
     Ok(ErasurePlan {

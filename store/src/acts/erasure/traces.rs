@@ -168,15 +168,15 @@ fn is_theirs(
     }
     let (held, others): (i64, i64) = connection
         .prepare_cached(
-            "SELECT count(*),
+            "SELECT count(*) AS held,
                     count(*) FILTER (WHERE p.kind = 'user'
-                                       AND p.id NOT IN (SELECT value FROM json_each(?3)))
+                                       AND p.id NOT IN (SELECT value FROM json_each(?3))) AS others
              FROM (SELECT f.rowid AS seq FROM turn_text f
                    WHERE turn_text MATCH ?1 AND f.rowid > ?2 ORDER BY f.rowid LIMIT ?4) x
              JOIN turns t ON t.seq = x.seq JOIN participants p ON p.id = t.participant_id",
         )?
         .query_row((&phrase, seq, &people, HELD_MAX), |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get("held")?, row.get("others")?))
         })?;
     Ok(held < HELD_MAX && others <= OTHERS_MAX)
 }

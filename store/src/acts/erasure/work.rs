@@ -321,9 +321,9 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
                             WHERE ",
             open_run!(),
             " AND state = 'leased'
-                              AND stop_cause IS NULL AND first_claimed_at_ms <= ?1)"
+                              AND stop_cause IS NULL AND first_claimed_at_ms <= ?1) AS is_at_work"
         ))?
-        .query_row([until_ms - SETTLE_MS], |row| row.get(0))?;
+        .query_row([until_ms - SETTLE_MS], |row| row.get("is_at_work"))?;
     if is_at_work && has_time {
         move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
         return Ok(Left::Runs);
