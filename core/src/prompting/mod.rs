@@ -4,7 +4,7 @@
 //! network.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `cut`, `files`, `record` (turns for a summary); then
+//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `record` (turns for a summary); then
 //! `toolpack` (another system's rules, exactly) and `view` (the JSON at the rim).
 
 mod count;
@@ -14,6 +14,7 @@ pub mod files;
 mod project;
 mod query;
 mod record;
+mod start;
 mod toolpack;
 pub mod view;
 mod vocative;
@@ -48,6 +49,9 @@ pub struct AgentView {
 pub struct Prompt {
     /// The messages, in order. Consecutive ones may have the same role.
     pub messages: Vec<PromptMessage>,
+    /// How many of the first messages stay as they are in the conversation's next prompts; behind them stands
+    /// what is of this run only.
+    pub stable_messages: usize,
     /// Pictures that belong to the last message.
     pub images: Vec<files::PromptImage>,
     /// What each message is there for and costs, in the same order.
@@ -206,6 +210,8 @@ pub enum OmissionReason {
     Summarized,
     /// Newer turns used the token budget.
     OverBudget,
+    /// The history begins at a fixed turn behind it, so that prompts share their beginning.
+    BeforeStart,
     /// Overheard turns get at most a quarter of the budget.
     OverAmbientShare,
     /// It is only there for the turn that replies to it, which was left out.
@@ -232,6 +238,7 @@ impl OmissionReason {
             Self::OverThreshold => "over_threshold",
             Self::Summarized => "summarized",
             Self::OverBudget => "over_budget",
+            Self::BeforeStart => "before_start",
             Self::OverAmbientShare => "over_ambient_share",
             Self::ReplierLeftOut => "replier_left_out",
             Self::OwnThread => "own_thread",
@@ -249,6 +256,9 @@ impl OmissionReason {
             Self::OverThreshold => "over rolling_summary_threshold newer turns are kept",
             Self::Summarized => "the summary stands for it",
             Self::OverBudget => "newer turns used token_budget",
+            Self::BeforeStart => {
+                "more turns are kept than are read (max_turns_to_load), and the history begins at a fixed one"
+            }
             Self::OverAmbientShare => "overheard turns get at most a quarter of token_budget",
             Self::ReplierLeftOut => "what replies to it was left out",
             Self::OwnThread => "it is answered, or waits for its answer, in a thread of its own",
@@ -307,6 +317,7 @@ impl Prompt {
     pub fn empty(counter: &dyn TokenCounter) -> Self {
         Self {
             messages: Vec::new(),
+            stable_messages: 0,
             images: Vec::new(),
             costs: Vec::new(),
             turns: Vec::new(),
@@ -342,6 +353,7 @@ impl Prompt {
             content: text.to_owned(),
         };
         self.messages.insert(0, message);
+        self.stable_messages += 1;
         self
     }
 }

@@ -5,20 +5,20 @@
 //! * names lose line breaks, control and invisible characters, colons, and the words `(agent)`,
 //!   `(overheard)`, `(system)` and `(you)`, and what looks like them or like an id, lose their
 //!   brackets; they are cut at [`NAME_MAX_CHARS`];
-//! * where two speakers of a snapshot would look the same, or a person like an agent, their labels
-//!   carry the platform id;
+//! * where a speaker of a snapshot would look like an earlier one, or a person like an agent, the label
+//!   carries the platform id;
 //! * every line after the first of what people and other agents say is indented by two spaces, so
 //!   no line of theirs starts where a label would;
 //! * control characters that are no line break or tab stay out of every message.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use super::{AgentView, PromptRole};
 use crate::history::{History, Role};
 use crate::ids::ParticipantId;
-use crate::turn::{Participant, ParticipantKind, Turn};
+use crate::turn::{Participant, ParticipantKind, Position, Turn};
 
 /// Names longer than this are cut, in characters.
 pub const NAME_MAX_CHARS: usize = 64;
@@ -47,11 +47,17 @@ pub(super) enum Quote {
 
 impl<'a> Projector<'a> {
     /// Learns who speaks in the snapshot.
-    pub(super) fn new(history: &'a History, agent: &'a AgentView) -> Self {
+    ///
+    /// `landmark` is where the history begins at the earliest.
+    pub(super) fn new(
+        history: &'a History,
+        agent: &'a AgentView,
+        landmark: Option<Position>,
+    ) -> Self {
         Self {
             agent,
             names: &history.names,
-            labels: labels(history, agent),
+            labels: labels(history, agent, landmark),
         }
     }
 
@@ -195,44 +201,55 @@ pub(super) fn is_unfit_for_messages(c: char) -> bool {
 }
 
 /// The label of every speaker but the agent itself; no two look the same.
-fn labels(history: &History, agent: &AgentView) -> HashMap<ParticipantId, String> {
-    let mut speakers: HashMap<ParticipantId, &Participant> = HashMap::new();
-    for entry in &history.turns {
-        let speaker = &entry.turn.participant;
-        let is_own =
-            speaker.kind == ParticipantKind::Agent && speaker.platform_id == agent.name.as_str();
-        if !is_own {
-            speakers.insert(speaker.id, speaker);
-        }
-    }
+///
+/// Of speakers that look the same, the first keeps the plain name: a label that a prompt had stays when
+/// somebody else speaks later. What is of one run only (overheard, asked) comes after what stays.
+fn labels(
+    history: &History,
+    agent: &AgentView,
+    landmark: Option<Position>,
+) -> HashMap<ParticipantId, String> {
+    let mut read: Vec<_> = history.turns.iter().collect();
+    read.sort_by_key(|entry| {
+        let rank = match entry.role {
+            Role::Kept | Role::Root | Role::Parent | Role::ThreadAnswer => 0,
+            Role::RepliedTo => 1,
+            Role::Ambient | Role::Trigger => 2,
+        };
+        let is_before = landmark.is_some_and(|landmark| entry.turn.position < landmark);
+        let rank = if is_before { 3 } else { rank };
+        (rank, entry.turn.position)
+    });
     let own = [agent.display_name.as_str(), agent.name.as_str()].map(without_label_marks);
-    let mut labels: HashMap<ParticipantId, String> = speakers
-        .iter()
-        .map(|(id, speaker)| (*id, label_name(speaker)))
-        .collect();
-    // The second round is for a name that reads like another's name with its id.
-    for _ in 0..2 {
-        let mut count_by_look: HashMap<(bool, String), usize> = HashMap::new();
-        for name in own.iter().chain(labels.values()) {
-            *count_by_look.entry((false, look_of(name))).or_default() += 1;
+    let mut looks: HashSet<String> = own.iter().map(|name| look_of(name)).collect();
+    let mut looks_of_agents: HashSet<String> = HashSet::new();
+    let mut labels: HashMap<ParticipantId, String> = HashMap::new();
+    for entry in read {
+        let speaker = &entry.turn.participant;
+        let is_agent = speaker.kind == ParticipantKind::Agent;
+        let is_own = is_agent && speaker.platform_id == agent.name.as_str();
+        if is_own || labels.contains_key(&speaker.id) {
+            continue;
         }
-        for (id, name) in &labels {
-            if speakers[id].kind == ParticipantKind::Agent {
-                *count_by_look.entry((true, look_of(name))).or_default() += 1;
-            }
-        }
-        for (id, label) in &mut labels {
-            let is_agent = speakers[id].kind == ParticipantKind::Agent;
+        let mut label = label_name(speaker);
+        // The second round is for a name that reads like another's name with its id.
+        for _ in 0..2 {
+            let look = look_of(&label);
             // An agent's label tells it from people anyway.
-            if count_by_look[&(is_agent, look_of(label))] > 1 {
-                *label = format!("{label} ({})", clean_name(&speakers[id].platform_id));
+            let is_taken = match is_agent {
+                true => looks_of_agents.contains(&look),
+                false => looks.contains(&look),
+            };
+            if is_taken {
+                label = format!("{label} ({})", clean_name(&speaker.platform_id));
             }
         }
-    }
-    for (id, label) in &mut labels {
-        if speakers[id].kind == ParticipantKind::Agent {
+        looks.insert(look_of(&label));
+        if is_agent {
+            looks_of_agents.insert(look_of(&label));
             label.push_str(" (agent)");
         }
+        labels.insert(speaker.id, label);
     }
     labels
 }

@@ -12,7 +12,7 @@ use crate::history::History;
 /// Labels can't be forged, as in prompts: later lines of an entry are indented.
 #[must_use]
 pub fn record(history: &History, agent: &AgentView) -> Vec<String> {
-    let projector = Projector::new(history, agent);
+    let projector = Projector::new(history, agent, None);
     let entry = |turn| {
         let said = projector.spoken(turn)?;
         let at = DateTime::<Utc>::from_timestamp_millis(turn.said_at_ms)

@@ -7,15 +7,18 @@
 //! 3. What no summary stands for is left out by the budget only, whether the summary is not made yet,
 //!    was set aside, or its model fails.
 //! 4. The budget is given to the triggers (the long ones cut so that all together stay within
-//!    `trigger_max_tokens`), what they reply to, the root, and then newest to oldest, each with what it
-//!    replies to. Equality fits. Overheard turns get at most a quarter of the budget and are never cut.
+//!    `trigger_max_tokens`), what they reply to, the root, then the history. Equality fits. Overheard turns get
+//!    what is left, at most a quarter of the budget, and are never cut.
 //!    A question that is answered in a thread of its own comes right before that answer, which is cut to
 //!    [`THREAD_ANSWER_MAX_TOKENS`]; one without an answer there is left out, or the model would give it
 //!    a second one.
-//! 5. A turn that does not fit is cut, so that a long one does not hide what is before it: the first
-//!    to what is left and at most a quarter of the budget, each further one to a quarter of what is
-//!    left. One for which too little is left even so ends the walk.
-//! 6. The order is the room's, except that the triggers stand last.
+//! 5. Where the history begins moves in steps ([`start`](super::start)), so that prompts share their beginning
+//!    and providers can cache it. For the same reason a turn of it is cut to an eighth of the budget, whatever
+//!    stands around it.
+//! 6. The order is the room's for what stays: parent, root and history. Behind that stands what is of this run
+//!    only: overheard turns, what was said behind the first trigger, what the triggers reply to, the triggers.
+//!    What another turn replies to stands right before it, and a question that was answered in a thread of its
+//!    own where its answer was said: both come later than they were said, and nothing before them changes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,6 +27,7 @@ use chrono::{DateTime, Utc};
 use super::count::tokens_of;
 use super::cut::{CUT_MIN_TOKENS, Cut, cut, marker_only};
 use super::project::{Projector, Quote, indented};
+use super::start;
 use super::{
     AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
     PromptRole, TokenCounter,
@@ -34,9 +38,11 @@ use crate::options::AssemblerOptions;
 use crate::summary::SummaryView;
 use crate::turn::{ParticipantKind, Position, Turn, Visibility};
 
-/// The summary, overheard turns, and the first cut turn, each get at most this part of the budget; a
-/// further cut turn this part of what is left.
+/// The summary and overheard turns each get at most this part of the budget.
 const SHARE_OF_BUDGET: usize = 4;
+
+/// A turn of the history gets at most this part of the budget.
+const LINE_SHARE_OF_BUDGET: usize = 8;
 
 /// The most tokens that an answer given in another thread takes behind the room's question that it answers.
 const THREAD_ANSWER_MAX_TOKENS: usize = 100;
@@ -47,9 +53,11 @@ pub(super) fn assemble(
     options: &AssemblerOptions,
     counter: &dyn TokenCounter,
 ) -> Prompt {
-    let projector = Projector::new(history, agent);
     let mut lines = lines(history);
+    let landmark = landmark(&lines, history);
+    let projector = Projector::new(history, agent, landmark);
     leave_out_unreadable(&mut lines);
+    leave_out_before(&mut lines, landmark);
     leave_out_unanswered(&mut lines, history);
     write_out(&mut lines, &projector, counter);
     let summary = BudgetWalk::new(&mut lines, history, options, counter).spend();
@@ -107,6 +115,8 @@ struct PromptLine<'a> {
     message: PromptMessage,
     tokens: usize,
     state: State,
+    /// The turn that replies to it, where it is there for that turn only.
+    comes_before: Option<TurnId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,8 +144,8 @@ impl PromptLine<'_> {
     }
 }
 
-/// Each turn once, by position, under the strongest reason it was read for. The answer to a question of
-/// the room stands right behind the last question that it answers.
+/// Each turn once, in the room's order, under the strongest reason it was read for. A question that was
+/// answered in a thread of its own stands where its answer was said.
 fn lines(history: &History) -> Vec<PromptLine<'_>> {
     let mut roles: HashMap<TurnId, Role> = HashMap::new();
     for entry in &history.turns {
@@ -145,22 +155,23 @@ fn lines(history: &History) -> Vec<PromptLine<'_>> {
         }
     }
     let mut turns: Vec<&Turn> = history.turns.iter().map(|entry| &entry.turn).collect();
-    let asked = last_questions(history);
+    let positions: HashMap<TurnId, Position> =
+        turns.iter().map(|turn| (turn.id, turn.position)).collect();
     turns.sort_by_key(|turn| {
-        let question = asked
-            .get(&turn.id)
-            .filter(|_| roles[&turn.id] == Role::ThreadAnswer);
-        (
-            question.copied().unwrap_or(turn.position),
-            question.is_some(),
-        )
+        let answer = history.thread_answers.get(&turn.id).copied().flatten();
+        let answered = answer
+            .filter(|answer| roles.get(answer) == Some(&Role::ThreadAnswer))
+            .and_then(|answer| positions.get(&answer).copied());
+        let is_answer = roles[&turn.id] == Role::ThreadAnswer;
+        (answered.unwrap_or(turn.position), is_answer, turn.position)
     });
     if !roles.values().any(|role| *role == Role::Trigger) {
         let newest = turns
             .iter()
-            .rev()
-            .find(|turn| !matches!(roles[&turn.id], Role::Ambient | Role::ThreadAnswer));
-        roles.extend(newest.map(|turn| (turn.id, Role::Trigger)));
+            .filter(|turn| !matches!(roles[&turn.id], Role::Ambient | Role::ThreadAnswer))
+            .max_by_key(|turn| turn.position)
+            .map(|turn| turn.id);
+        roles.extend(newest.map(|turn| (turn, Role::Trigger)));
     }
     turns
         .into_iter()
@@ -175,21 +186,10 @@ fn lines(history: &History) -> Vec<PromptLine<'_>> {
                     content: String::new(),
                 },
                 state: State::Open,
+                comes_before: None,
             })
         })
         .collect()
-}
-
-/// Where the last question stands that a thread's answer answers, by the answer.
-fn last_questions(history: &History) -> HashMap<TurnId, Position> {
-    let mut asked: HashMap<TurnId, Position> = HashMap::new();
-    for read in &history.turns {
-        if let Some(Some(answer)) = history.thread_answers.get(&read.turn.id) {
-            let position = asked.entry(*answer).or_insert(read.turn.position);
-            *position = read.turn.position.max(*position);
-        }
-    }
-    asked
 }
 
 /// Gives each line that may be in the prompt its message and its cost: the open ones, and what a line
@@ -220,6 +220,28 @@ fn strength(role: Role) -> u8 {
         Role::Parent => 2,
         Role::RepliedTo => 1,
         Role::ThreadAnswer | Role::Ambient => 0,
+    }
+}
+
+/// From where on the history is looked at; `None` = from its oldest turn.
+fn landmark(lines: &[PromptLine<'_>], history: &History) -> Option<Position> {
+    let kept = lines.iter().filter(|line| line.role == Role::Kept);
+    let kept: Vec<&Turn> = kept.map(|line| line.turn).collect();
+    let ids: Vec<TurnId> = kept.iter().map(|turn| turn.id).collect();
+    start::landmark(&ids, history.has_older).map(|n| kept[n].position)
+}
+
+/// What is from before the landmark stays out, also what history turns reply to: whether it is read as a turn
+/// of the history or for its replier changes from prompt to prompt.
+fn leave_out_before(lines: &mut [PromptLine<'_>], landmark: Option<Position>) {
+    let Some(landmark) = landmark else {
+        return;
+    };
+    for line in lines {
+        let is_of_history = matches!(line.role, Role::Kept | Role::RepliedTo);
+        if is_of_history && line.state == State::Open && line.turn.position < landmark {
+            line.state = State::Left(OmissionReason::BeforeStart);
+        }
     }
 }
 
@@ -258,8 +280,9 @@ struct BudgetWalk<'w, 'a> {
     tokens_left: usize,
     summary_max_tokens: usize,
     ambient_left: usize,
-    cut_max_tokens: usize,
-    has_cut: bool,
+    /// Kept from the history, so that overheard turns have room whatever it takes.
+    ambient_reserved: usize,
+    line_max_tokens: usize,
 }
 
 impl<'w, 'a> BudgetWalk<'w, 'a> {
@@ -274,17 +297,19 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
             .enumerate()
             .map(|(index, line)| (line.turn.id, index))
             .collect();
+        let budget = options.token_budget;
+        let share = budget / SHARE_OF_BUDGET;
         Self {
             lines,
             history,
             index_of,
             counter,
             trigger_max_tokens: options.trigger_max_tokens,
-            tokens_left: options.token_budget,
-            summary_max_tokens: options.token_budget / SHARE_OF_BUDGET,
-            ambient_left: options.token_budget / SHARE_OF_BUDGET,
-            cut_max_tokens: options.token_budget / SHARE_OF_BUDGET,
-            has_cut: false,
+            tokens_left: budget,
+            summary_max_tokens: share,
+            ambient_left: share,
+            ambient_reserved: if options.ambient_turns > 0 { share } else { 0 },
+            line_max_tokens: (budget / LINE_SHARE_OF_BUDGET).max(CUT_MIN_TOKENS),
         }
     }
 
@@ -298,27 +323,12 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         }
         let summary = self.history.summary.as_ref();
         let summary = summary.and_then(|summary| self.take_summary(summary));
-        for index in triggers {
-            self.take_replied_to(index);
-        }
         for index in self.open(|role| role == Role::Root) {
             self.take(index);
         }
-        for index in self
-            .open(|role| matches!(role, Role::Kept | Role::Parent | Role::Ambient))
-            .into_iter()
-            .rev()
-        {
-            if self.lines[index].state != State::Open {
-                continue;
-            }
-            if self.lines[index].role == Role::Ambient {
-                self.take_ambient(index);
-            } else if self.take_with_answer(index) {
-                self.take_replied_to(index);
-            } else {
-                break;
-            }
+        self.take_history(&triggers);
+        for index in self.open(|role| role == Role::Ambient).into_iter().rev() {
+            self.take_ambient(index);
         }
         for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
             line.state = State::Left(match line.role {
@@ -327,6 +337,63 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
             });
         }
         summary
+    }
+
+    /// The history from its start on, and what its turns and the triggers reply to.
+    fn take_history(&mut self, triggers: &[usize]) {
+        let history = self.open(|role| matches!(role, Role::Kept | Role::Parent));
+        for index in &history {
+            self.shorten(*index, self.line_max_tokens);
+        }
+        let mut claimed = HashSet::new();
+        let asked: usize = triggers
+            .iter()
+            .map(|index| self.lines[*index].tokens + self.replied_to_cost(*index, &mut claimed))
+            .sum();
+        claimed.clear();
+        let costs: Vec<usize> = history
+            .iter()
+            .map(|index| self.cost_with_company(*index, &mut claimed))
+            .collect();
+        let taken: usize = triggers.iter().map(|index| self.lines[*index].tokens).sum();
+        let capacity = (self.tokens_left + taken).saturating_sub(self.ambient_reserved);
+        let (left_out, history) = history.split_at(start::start(&costs, asked, capacity));
+        for index in left_out {
+            self.lines[*index].state = State::Left(OmissionReason::OverBudget);
+        }
+        for index in history {
+            self.take_with_answer(*index);
+        }
+        for index in history {
+            self.take_replied_to(*index, |line| line.state == State::Open);
+        }
+        for index in triggers {
+            // Also what the history does not reach back to.
+            self.take_replied_to(*index, |line| !line.is_in());
+        }
+    }
+
+    /// What a turn costs with the answer that it got in a thread of its own and with what it replies to.
+    fn cost_with_company(&self, index: usize, claimed: &mut HashSet<usize>) -> usize {
+        let answer = self
+            .open_answer(index)
+            .filter(|answer| claimed.insert(*answer));
+        let answer = answer.map_or(0, |answer| {
+            self.lines[answer].tokens.min(THREAD_ANSWER_MAX_TOKENS)
+        });
+        self.lines[index].tokens + answer + self.replied_to_cost(index, claimed)
+    }
+
+    /// What a turn replies to costs, where it is read for nothing else.
+    fn replied_to_cost(&self, index: usize, claimed: &mut HashSet<usize>) -> usize {
+        let target = self.replied_to(index);
+        let target = target.filter(|target| {
+            let line = &self.lines[*target];
+            line.role == Role::RepliedTo && line.state == State::Open && claimed.insert(*target)
+        });
+        target.map_or(0, |target| {
+            self.lines[target].tokens.min(self.line_max_tokens)
+        })
     }
 
     /// The summary, cut to its share; `None` where the triggers left no room for it.
@@ -377,16 +444,9 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let Some(answer) = self.open_answer(index) else {
             return self.take(index);
         };
-        let line = &mut self.lines[answer];
-        line.state = State::Whole;
-        if line.tokens > THREAD_ANSWER_MAX_TOKENS {
-            let limit = THREAD_ANSWER_MAX_TOKENS;
-            let text = &line.message.content;
-            let shorter = cut(text, line.tokens, limit, self.counter)
-                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
-            line.shorten(shorter);
-        }
-        let tokens = line.tokens;
+        self.lines[answer].state = State::Whole;
+        self.shorten(answer, THREAD_ANSWER_MAX_TOKENS);
+        let tokens = self.lines[answer].tokens;
         if tokens <= self.tokens_left {
             self.tokens_left -= tokens;
             if self.take(index) {
@@ -400,6 +460,17 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         false
     }
 
+    /// Cuts a line to so many tokens.
+    fn shorten(&mut self, index: usize, max_tokens: usize) {
+        let line = &mut self.lines[index];
+        if line.tokens > max_tokens {
+            let text = &line.message.content;
+            let shorter = cut(text, line.tokens, max_tokens, self.counter)
+                .unwrap_or_else(|| marker_only(text, line.tokens, self.counter));
+            line.shorten(shorter);
+        }
+    }
+
     /// The answer to a question of the room, if it is not in the prompt for another question already.
     fn open_answer(&self, index: usize) -> Option<usize> {
         let answer = (*self
@@ -411,16 +482,29 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         (line.role == Role::ThreadAnswer && line.state == State::Open).then_some(index)
     }
 
-    /// What a turn in the prompt replies to comes with it.
-    fn take_replied_to(&mut self, index: usize) {
-        let replied_to = self.lines[index].turn.reply_to;
-        let Some(index) = replied_to.and_then(|id| self.index_of.get(&id).copied()) else {
+    /// What a turn replies to, if it was read.
+    fn replied_to(&self, index: usize) -> Option<usize> {
+        let target = self.lines[index].turn.reply_to?;
+        self.index_of.get(&target).copied()
+    }
+
+    /// What a turn in the prompt replies to comes right before it, where it is in it for nothing else.
+    fn take_replied_to(&mut self, index: usize, may_come: impl Fn(&PromptLine<'_>) -> bool) {
+        let Some(target) = self.replied_to(index) else {
             return;
         };
-        let line = &self.lines[index];
-        if line.state == State::Open && line.role != Role::Ambient {
-            self.take_with_answer(index);
+        let line = &self.lines[target];
+        let is_readable = matches!(
+            line.state,
+            State::Open | State::Left(OmissionReason::OverBudget | OmissionReason::BeforeStart)
+        );
+        if !is_readable || !may_come(line) || matches!(line.role, Role::Ambient | Role::Trigger) {
+            return;
         }
+        let replier = self.lines[index].turn.id;
+        self.shorten(target, self.line_max_tokens);
+        self.take_with_answer(target);
+        self.lines[target].comes_before = Some(replier);
     }
 
     fn take_ambient(&mut self, index: usize) {
@@ -437,20 +521,18 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
 
     /// Whether the turn is in the prompt, whole or cut.
     fn take(&mut self, index: usize) -> bool {
-        let limit = if self.has_cut {
-            self.tokens_left / SHARE_OF_BUDGET
-        } else {
-            self.tokens_left.min(self.cut_max_tokens)
-        };
+        let limit = self.tokens_left.min(self.line_max_tokens);
         let line = &mut self.lines[index];
-        line.state = State::Left(OmissionReason::OverBudget);
         if line.tokens <= self.tokens_left {
-            line.state = State::Whole;
+            if !matches!(line.state, State::Cut(_)) {
+                line.state = State::Whole;
+            }
         } else if limit >= CUT_MIN_TOKENS
             && let Some(shorter) = cut(&line.message.content, line.tokens, limit, self.counter)
         {
-            self.has_cut = true;
             line.shorten(shorter);
+        } else {
+            line.state = State::Left(OmissionReason::OverBudget);
         }
         if line.is_in() {
             self.tokens_left -= line.tokens;
@@ -486,11 +568,7 @@ fn prompt(
         .iter()
         .filter_map(|line| omission(line, projector))
         .collect();
-    let (triggers, mut ordered): (Vec<_>, Vec<_>) = lines
-        .into_iter()
-        .filter(PromptLine::is_in)
-        .partition(|line| line.role == Role::Trigger);
-    ordered.extend(triggers);
+    let (mut ordered, stable) = in_order(lines);
     drop_quotes_of_neighbours(&mut ordered, projector, counter);
     let costs: Vec<MessageCost> = summary
         .iter()
@@ -516,11 +594,52 @@ fn prompt(
             .chain(ordered.into_iter().map(|line| line.message))
             .collect(),
         has_summary,
+        stable_messages: stable + usize::from(has_summary),
         turns_loaded,
         has_older: history.has_older,
         omitted,
         ..Prompt::empty(counter)
     }
+}
+
+/// The lines that are in the prompt, in its order, and how many of them stay as they are in later prompts.
+fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
+    let triggers = lines.iter().filter(|line| line.role == Role::Trigger);
+    let asked = triggers.map(|line| line.turn.position).min();
+    let is_of_this_run = |line: &PromptLine<'_>| {
+        line.role == Role::Ambient || asked.is_some_and(|asked| line.turn.position > asked)
+    };
+    let mut before: HashMap<TurnId, PromptLine<'_>> = HashMap::new();
+    let (mut stable, mut tail, mut triggers) = (Vec::new(), Vec::new(), Vec::new());
+    for line in lines.into_iter().filter(PromptLine::is_in) {
+        match line.comes_before {
+            Some(replier) => {
+                before.insert(replier, line);
+            }
+            None if line.role == Role::Trigger => triggers.push(line),
+            None if is_of_this_run(&line) => tail.push(line),
+            None => stable.push(line),
+        }
+    }
+    tail.extend(triggers);
+    let stable = with_their_targets(stable, &mut before);
+    let count = stable.len();
+    let mut ordered = stable;
+    ordered.extend(with_their_targets(tail, &mut before));
+    (ordered, count)
+}
+
+/// Puts right before each line what it replies to, where that is there for it.
+fn with_their_targets<'a>(
+    lines: Vec<PromptLine<'a>>,
+    before: &mut HashMap<TurnId, PromptLine<'a>>,
+) -> Vec<PromptLine<'a>> {
+    let mut ordered = Vec::with_capacity(lines.len());
+    for line in lines {
+        ordered.extend(before.remove(&line.turn.id));
+        ordered.push(line);
+    }
+    ordered
 }
 
 fn omission(line: &PromptLine<'_>, projector: &Projector<'_>) -> Option<Omission> {
