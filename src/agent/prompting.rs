@@ -131,7 +131,11 @@ pub async fn build_prompt(
     };
     let view = agent_view(spec, identity);
     let as_of_ms = request.as_of_ms;
-    let instructions = instructions(&spec.instructions, &view, &history, as_of_ms);
+    let instructions = filled(&spec.instructions, &view, &history, as_of_ms);
+    let situation = match options.profile {
+        Profile::Vocative => filled(&spec.situation, &view, &history, as_of_ms),
+        Profile::Toolpack => String::new(),
+    };
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
         Profile::Vocative => load_files(store, &spec.files, &history, as_of_ms, in_prompt).await?,
@@ -142,9 +146,16 @@ pub async fn build_prompt(
         options,
         shown: files_shown,
         limits,
-    } = fit(spec, options, &instructions, &loaded.files, &counter)?;
-    let mut prompt =
-        assemble(&history, &view, &options, &counter).with_instructions(&instructions, &counter);
+    } = fit(
+        spec,
+        options,
+        &[&instructions, &situation],
+        &loaded.files,
+        &counter,
+    )?;
+    let mut prompt = assemble(&history, &view, &options, &counter)
+        .with_instructions(&instructions, &counter)
+        .with_situation(&situation, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -188,7 +199,7 @@ struct Fitting {
 fn fit(
     spec: &AgentSpec,
     options: AssemblerOptions,
-    instructions: &str,
+    instructions: &[&str],
     files: &[PromptFile],
     counter: &Scaled,
 ) -> Result<Fitting, ContextTooSmall> {
@@ -206,7 +217,8 @@ fn fit(
         };
         return Ok(fitting(options, shown, limits));
     };
-    let instruction_tokens = counter.count(instructions) as usize;
+    let counted = instructions.iter().map(|text| counter.count(text) as usize);
+    let instruction_tokens = counted.sum();
     let within =
         |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
     // The conversation keeps at least half of its budget, or they are not worth it.
@@ -310,9 +322,9 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
     }
 }
 
-/// The instructions with their values filled in. Names come from the room: they are cleaned, so that
+/// A template with its values filled in. Names come from the room: they are cleaned, so that
 /// none can add lines to the instructions.
-pub(super) fn instructions(
+pub(super) fn filled(
     template: &Template,
     agent: &AgentView,
     history: &History,

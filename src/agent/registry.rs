@@ -23,6 +23,8 @@ pub struct AgentSpec {
     pub display_name: String,
     /// Its instructions, with places for values.
     pub instructions: Template,
+    /// What stands behind the history, with places for values.
+    pub situation: Template,
     /// How its prompts are assembled.
     pub options: AssemblerOptions,
     /// How they are in chats that have settings of their own.

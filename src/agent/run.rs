@@ -541,7 +541,11 @@ async fn record_sent(
     built: &BuiltPrompt,
     toolbox: &Toolbox,
 ) {
-    let sent = sent::recipe_of(built, &spec.instructions, &toolbox.specs());
+    let sent = sent::recipe_of(
+        built,
+        (&spec.instructions, &spec.situation),
+        &toolbox.specs(),
+    );
     let run = claimed.run.id;
     let files_of = built.files_of.clone();
     let recorded = worker

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use vocative_contract::envelope::ChatKind;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
-use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, instructions, shown};
+use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, filled, shown};
 use crate::config::Template;
 use crate::llm::ToolSpec;
 use vocative_core::ids::{AgentName, RunId};
@@ -29,6 +29,9 @@ use vocative_store::{Replying, Store};
 
 /// The version of recipes that this build writes and reads.
 const VERSION: u32 = 1;
+
+/// The rules that this build assembles by; 1 moved the history's start with every turn (0 was not recorded).
+const RULES: u32 = 2;
 
 /// The names of the counters of this build.
 const COUNTERS: [&str; 2] = ["class", "o200k"];
@@ -52,6 +55,12 @@ struct Recipe {
     token_budget: usize,
     trigger_max_tokens: usize,
     files: RecipeFiles,
+    /// What stood behind the history, with places for values.
+    #[serde(default)]
+    situation: String,
+    /// Which rules assembled it.
+    #[serde(default)]
+    rules: u32,
     hashes: Hashes,
 }
 
@@ -121,7 +130,7 @@ struct SentToolName {
 #[must_use]
 pub(super) fn recipe_of(
     built: &BuiltPrompt,
-    template: &Template,
+    (template, situation): (&Template, &Template),
     tools: &[ToolSpec],
 ) -> SentPrompt {
     let tools = tools_text(tools);
@@ -143,6 +152,8 @@ pub(super) fn recipe_of(
         token_budget: built.asked.token_budget,
         trigger_max_tokens: built.asked.trigger_max_tokens,
         files: files_text(&voice.files, built.files_shown),
+        situation: situation.source(),
+        rules: RULES,
         hashes: hashes(&built.prompt, &tools),
     };
     let turn = |read: &vocative_core::history::HistoryTurn| SentTurn {
@@ -226,7 +237,12 @@ async fn build_again(
     } else {
         Scaled::new(&Utf16Div4, TokenRatio::ONE)
     };
-    let instructions = instructions(template, &voice.view, &history, voice.as_of_ms);
+    let instructions = filled(template, &voice.view, &history, voice.as_of_ms);
+    let situation = Template::parse(&recipe.situation).unwrap_or_default();
+    let situation = match is_ours {
+        true => filled(&situation, &voice.view, &history, voice.as_of_ms),
+        false => String::new(),
+    };
     let in_prompt = || assemble(&history, &voice.view, &asked, &counter).turns;
     let files_shown = match recipe.files.shown.as_str() {
         "whole" => FilesShown::Whole,
@@ -239,7 +255,8 @@ async fn build_again(
         LoadedFiles::default()
     };
     let mut prompt = assemble(&history, &voice.view, &options, &counter)
-        .with_instructions(&instructions, &counter);
+        .with_instructions(&instructions, &counter)
+        .with_situation(&situation, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, voice.files.limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -319,7 +336,9 @@ fn name_differences(
         return;
     }
     let program = env!("CARGO_PKG_VERSION");
-    changes.push(if recipe.program != program {
+    changes.push(if recipe.rules != RULES {
+        "the order and the cuts: it was assembled by earlier rules".to_owned()
+    } else if recipe.program != program {
         format!(
             "the wording: it was made by version {}, and this is {program}",
             recipe.program

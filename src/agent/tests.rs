@@ -444,6 +444,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         name: AgentName::trusted("helper"),
         display_name: "Helper".to_owned(),
         instructions: Template::parse("Be brief.").unwrap(),
+        situation: Template::default(),
         options: AssemblerOptions::default(),
         chat_options: BTreeMap::new(),
         model,

@@ -6,7 +6,7 @@ use super::platforms::PLATFORMS;
 use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
-use super::template::Template;
+use super::template::{Template, TemplateValue};
 use crate::tools::ToolName;
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile};
@@ -36,12 +36,17 @@ pub(super) fn resolve_agents(
 
 fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agent {
     let instructions = instructions(name, &shape, review);
+    let situation = Template::parse(&shape.situation).unwrap_or_else(|what| {
+        review.problem(&format!("agents.{name}.situation"), what);
+        Template::default()
+    });
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
         display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
         aliases: shape.aliases,
         instructions,
+        situation,
         model: shape.model,
         summary_model: shape.summary_model,
         channels: if shape.channels.iter().any(|channel| channel == "*") {
@@ -107,10 +112,22 @@ fn instructions(name: &str, shape: &AgentShape, review: &mut Review<'_>) -> Temp
         }
         _ => (inline_key, shape.instructions.clone()),
     };
-    Template::parse(&text).unwrap_or_else(|what| {
+    let template = Template::parse(&text).unwrap_or_else(|what| {
         review.problem(&key, what);
         Template::default()
-    })
+    });
+    let of_a_run = [TemplateValue::Participant, TemplateValue::Date];
+    if let Some(value) = of_a_run.into_iter().find(|value| template.has(*value)) {
+        review.warn(
+            &key,
+            format!(
+                "{{{{{0}}}}} changes what every prompt begins with, so that the provider's cache gives less; \
+                 agents.{name}.situation stands behind the history and may hold it",
+                value.name()
+            ),
+        );
+    }
+    template
 }
 
 fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> AssemblerOptions {

@@ -17,6 +17,7 @@ const TAKEN: &[&str] = &[
     "agents.*.display_name",
     "agents.*.instructions",
     "agents.*.instructions_file",
+    "agents.*.situation",
     "agents.*.max_attempts",
     "agents.*.answer_within_s",
     "agents.*.max_steps",

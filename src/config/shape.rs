@@ -274,6 +274,8 @@ pub(super) struct AgentShape {
     pub instructions: String,
     /// A file with the system instructions.
     pub instructions_file: Option<PathBuf>,
+    /// What stands behind the history of a prompt, a template.
+    pub situation: String,
     /// A name from `[models]`.
     pub model: String,
     /// The model that makes its summaries: a name from `[models]`, or `offline`.

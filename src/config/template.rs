@@ -35,7 +35,22 @@ impl TemplateValue {
     ];
 }
 
+impl TemplateValue {
+    /// Its name between the braces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(_, it)| *it == self);
+        known.map_or("", |(name, _)| *name)
+    }
+}
+
 impl Template {
+    /// Whether it names a value.
+    #[must_use]
+    pub fn has(&self, value: TemplateValue) -> bool {
+        self.0.contains(&Piece::Value(value))
+    }
+
     /// Reads a template.
     ///
     /// # Errors
@@ -58,15 +73,11 @@ impl Template {
     /// The text that it was read from.
     #[must_use]
     pub fn source(&self) -> String {
-        let name = |value: TemplateValue| {
-            let known = TemplateValue::ALL.iter().find(|(_, it)| *it == value);
-            known.map_or("", |(name, _)| *name)
-        };
         self.0
             .iter()
             .map(|piece| match piece {
                 Piece::Text(text) => text.clone(),
-                Piece::Value(value) => format!("{{{{{}}}}}", name(*value)),
+                Piece::Value(value) => format!("{{{{{}}}}}", value.name()),
             })
             .collect()
     }

@@ -208,6 +208,7 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             name: agent.name.clone(),
             display_name: agent.display_name.clone(),
             instructions: agent.instructions.clone(),
+            situation: agent.situation.clone(),
             options: agent.prompt.clone(),
             chat_options: chat_options(config, agent),
             model: Arc::clone(&models[settings.name.as_str()]),

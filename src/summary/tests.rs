@@ -138,6 +138,7 @@ impl Stage {
             name: AgentName::trusted("kael"),
             display_name: "Kael".to_owned(),
             instructions: Template::default(),
+            situation: Template::default(),
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),

@@ -316,6 +316,7 @@ impl Room {
             name: AgentName::trusted("kael"),
             display_name: "Kael".to_owned(),
             instructions: Template::default(),
+            situation: Template::default(),
             options: self.options.clone(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),

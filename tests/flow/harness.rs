@@ -191,6 +191,7 @@ runtime_dir = \"{data}\"
 
 [defaults.agent]
 model = \"{model}\"
+situation = \"\"
 
 [models.offline]
 provider = \"offline\"

@@ -367,6 +367,7 @@ impl Daemon {
             name: agent(),
             display_name: "Vocative".to_owned(),
             instructions: Template::parse("Be brief.").unwrap(),
+            situation: Template::default(),
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),

@@ -76,6 +76,9 @@ pub struct Prompt {
     pub counter: String,
 }
 
+/// What stands before what is so at the time of a run.
+const SITUATION_LABEL: &str = "(now)";
+
 /// What one message is there for and costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageCost {
@@ -104,6 +107,8 @@ pub enum PromptPart {
     Parent,
     /// The answer to a question of the room, from the thread that the question opened.
     ThreadAnswer,
+    /// What is so at the time of this run.
+    Situation,
     /// Overheard before the trigger.
     Ambient,
     /// A turn to answer.
@@ -112,7 +117,7 @@ pub enum PromptPart {
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Instructions,
         Self::Summary,
         Self::Parent,
@@ -120,6 +125,7 @@ impl PromptPart {
         Self::Root,
         Self::RepliedTo,
         Self::History,
+        Self::Situation,
         Self::Ambient,
         Self::Trigger,
     ];
@@ -135,6 +141,7 @@ impl PromptPart {
             Self::Root => "root",
             Self::Parent => "parent",
             Self::ThreadAnswer => "thread_answer",
+            Self::Situation => "situation",
             Self::Ambient => "ambient",
             Self::Trigger => "trigger",
         }
@@ -354,6 +361,33 @@ impl Prompt {
         };
         self.messages.insert(0, message);
         self.stable_messages += 1;
+        self
+    }
+
+    /// The prompt with what is so at the time of its run, behind what stays.
+    ///
+    /// It is the daemon's, counted with the instructions, and stands as a person's line would: providers put
+    /// what speaks with the system's authority at the top, where it would change how each prompt begins.
+    #[must_use]
+    pub fn with_situation(mut self, text: &str, counter: &dyn TokenCounter) -> Self {
+        if text.trim().is_empty() || self.messages.is_empty() {
+            return self;
+        }
+        let content = format!("{SITUATION_LABEL} {text}");
+        let tokens = counter.cost(&content);
+        self.instruction_tokens += tokens;
+        let at = self.stable_messages;
+        let cost = MessageCost {
+            part: PromptPart::Situation,
+            seq: None,
+            tokens,
+        };
+        self.costs.insert(at, cost);
+        let message = PromptMessage {
+            role: PromptRole::User,
+            content,
+        };
+        self.messages.insert(at, message);
         self
     }
 }

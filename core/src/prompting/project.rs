@@ -285,7 +285,7 @@ fn is_label_mark(bracketed: &str) -> bool {
     let is_long = bracketed.len() > 4 || bracketed.bytes().any(|b| b.is_ascii_digit());
     let is_id = is_long && bracketed.bytes().all(is_of_id);
     let look: String = look_of(bracketed).split_whitespace().collect();
-    is_id || ["agent", "overheard", "system", "you"].contains(&look.as_str())
+    is_id || ["agent", "found", "now", "overheard", "system", "you"].contains(&look.as_str())
 }
 
 /// How a name looks to a hasty reader: without case, accents and letters of other alphabets that

@@ -308,7 +308,7 @@ runtime_dir = "{directory}"
 
 [agents.vocative]
 display_name = "Vocative"
-instructions = "You are {{{{agent}}}}, a helpful colleague in {{{{chat}}}}. Today is {{{{date}}}}."
+instructions = "You are {{{{agent}}}}, a helpful colleague in {{{{chat}}}}."
 
 [channels.slack.acme]
 app_token = "env:DEMO_SLACK_APP_TOKEN"

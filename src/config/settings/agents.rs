@@ -18,6 +18,8 @@ pub struct Agent {
     pub aliases: Vec<String>,
     /// The system instructions.
     pub instructions: Template,
+    /// What stands behind the history of a prompt.
+    pub situation: Template,
     /// Its model's name; `Config::models` has it.
     pub model: String,
     /// The model that makes its summaries; not set: the one above. `offline` is built in.
