@@ -30,6 +30,9 @@ const PARAMETERS: [&str; 18] = [
     "top_p",
 ];
 
+/// Blocks that may be marked for the cache.
+const MARKS_MAX: usize = 4;
+
 fn refused(status: u16, kind: &str, message: &str) -> Refused {
     Refused {
         status,
@@ -118,6 +121,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
         ));
     }
     check_system(&body)?;
+    check_marks(&body)?;
     check_tool_order(messages)?;
     check_parameters(&body)?;
     check_thoughts(&body, messages)?;
@@ -182,6 +186,11 @@ fn thought(answer: &Answer, request: &Value) -> Option<Value> {
     Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
 }
 
+/// The refusal of a field that is not known.
+pub(super) fn unknown_field_refused(name: &str) -> Refused {
+    invalid(&format!("{name}: Extra inputs are not permitted"))
+}
+
 /// The refusal of a prompt that is too long.
 pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
     invalid(&format!(
@@ -222,6 +231,36 @@ fn check_message(n: usize, message: &Value, last: bool) -> Result<(), Refused> {
         return Err(invalid(
             "messages: final assistant content cannot end with trailing whitespace",
         ));
+    }
+    Ok(())
+}
+
+/// At most four blocks are marked for the cache, and none that holds no text or a thought.
+fn check_marks(body: &Value) -> Result<(), Refused> {
+    let lists = [&body["tools"], &body["system"]];
+    let contents = body["messages"].as_array().into_iter().flatten();
+    let contents = contents.map(|message| &message["content"]);
+    let blocks = lists
+        .into_iter()
+        .chain(contents)
+        .filter_map(Value::as_array);
+    let marked: Vec<&Value> = blocks
+        .flatten()
+        .filter(|block| block.get("cache_control").is_some())
+        .collect();
+    if marked.len() > MARKS_MAX {
+        return Err(invalid(&format!(
+            "A maximum of {MARKS_MAX} blocks with cache_control may be provided. Found {}.",
+            marked.len()
+        )));
+    }
+    for block in marked {
+        if block["cache_control"]["type"] != "ephemeral" {
+            return Err(invalid("cache_control.type: Input should be 'ephemeral'"));
+        }
+        if block["type"] == "thinking" || block["text"] == "" {
+            return Err(invalid("cache_control cannot be set for this block"));
+        }
     }
     Ok(())
 }
@@ -274,6 +313,17 @@ fn stop_reason(answer: &Answer) -> &'static str {
     }
 }
 
+/// Tokens as the API tells them: what the cache gave or took is not in the input.
+fn usage(answer: &Answer, output: u32) -> Value {
+    let usage = answer.usage;
+    let mut told = json!({"input_tokens": usage.uncached(), "output_tokens": output});
+    if usage.is_cached() {
+        told["cache_creation_input_tokens"] = json!(usage.cache_write);
+        told["cache_read_input_tokens"] = json!(usage.cache_read);
+    }
+    told
+}
+
 /// The body of an answer that is not streamed.
 pub(super) fn body(answer: &Answer, request: &Value) -> Value {
     let mut content: Vec<Value> = thought(answer, request).into_iter().collect();
@@ -288,7 +338,7 @@ pub(super) fn body(answer: &Answer, request: &Value) -> Value {
     json!({
         "id": answer.id, "type": "message", "role": "assistant", "model": answer.model,
         "content": content, "stop_reason": stop_reason(answer), "stop_sequence": null,
-        "usage": {"input_tokens": answer.usage.input, "output_tokens": answer.usage.output},
+        "usage": usage(answer, answer.usage.output),
     })
 }
 
@@ -297,7 +347,7 @@ pub(super) fn opening(answer: &Answer, request: &Value) -> Vec<String> {
     let start = json!({"type": "message_start", "message": {
         "id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": [],
         "stop_reason": null, "stop_sequence": null,
-        "usage": {"input_tokens": answer.usage.input, "output_tokens": 1},
+        "usage": usage(answer, 1),
     }});
     let mut events = vec![event_named(&start), event_named(&json!({"type": "ping"}))];
     let index = usize::from(answer.thinking.is_some());

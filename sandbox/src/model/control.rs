@@ -225,6 +225,7 @@ impl Reply {
         reply.usage = self.usage.map(|it| ModelUsage {
             input: it.input,
             output: it.output,
+            ..ModelUsage::default()
         });
         reply.pace = self.pace.map(ModelPace::from);
         reply.thinking = self.thinking;

@@ -13,6 +13,7 @@
 //! `anthropic`: checks and wire form, both pure; `embeddings`; `rules` (what a model's name says); `control` (HTTP).
 
 mod anthropic;
+mod cache;
 mod control;
 mod embeddings;
 mod openai;

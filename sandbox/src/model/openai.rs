@@ -228,6 +228,12 @@ fn check_parameters(body: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
+/// The refusal of a field that is not known.
+pub(super) fn unknown_field_refused(name: &str) -> Refused {
+    let message = format!("Unrecognized request argument supplied: {name}");
+    refused(400, &message, Some(name), None)
+}
+
 /// The refusal of a prompt that is too long.
 pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
     refused(
@@ -356,10 +362,16 @@ impl Answer<'_> {
     }
 
     fn usage_json(&self) -> Value {
-        json!({
-            "prompt_tokens": self.usage.input, "completion_tokens": self.usage.output,
-            "total_tokens": self.usage.input + self.usage.output,
-        })
+        let usage = self.usage;
+        let mut told = json!({
+            "prompt_tokens": usage.input, "completion_tokens": usage.output,
+            "total_tokens": usage.input + usage.output,
+        });
+        if usage.is_cached() {
+            told["prompt_tokens_details"] =
+                json!({"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write});
+        }
+        told
     }
 
     /// The body of an answer that is not streamed.

@@ -18,10 +18,14 @@ pub struct ModelToolCall {
 }
 
 /// Tokens as the provider counts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelUsage {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, whatever the cache did with them.
     pub input: u32,
+    /// Of these, what the cache gave.
+    pub cache_read: u32,
+    /// Of these, what the cache took.
+    pub cache_write: u32,
     /// Tokens of the answer.
     pub output: u32,
 }
@@ -224,8 +228,26 @@ impl ModelReply {
     /// Sets the tokens to report.
     #[must_use]
     pub fn usage(mut self, input: u32, output: u32) -> Self {
-        self.usage = Some(ModelUsage { input, output });
+        self.usage = Some(ModelUsage {
+            input,
+            output,
+            ..ModelUsage::default()
+        });
         self
+    }
+}
+
+impl ModelUsage {
+    /// What the cache neither gave nor took.
+    pub(super) fn uncached(self) -> u32 {
+        self.input
+            .saturating_sub(self.cache_read)
+            .saturating_sub(self.cache_write)
+    }
+
+    /// Whether the cache had to do with it.
+    pub(super) fn is_cached(self) -> bool {
+        self.cache_read > 0 || self.cache_write > 0
     }
 }
 

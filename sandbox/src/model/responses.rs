@@ -98,6 +98,15 @@ fn check_items(body: &Value, items: &[Value]) -> Result<(), Refused> {
     let of_type = |kind: &'static str| items.iter().filter(move |item| item["type"] == kind);
     for (n, item) in items.iter().enumerate() {
         let param = format!("input[{n}]");
+        let mut parts = item["content"].as_array().into_iter().flatten();
+        if text(item, "role") == "assistant"
+            && parts.any(|part| part.get("prompt_cache_breakpoint").is_some())
+        {
+            return Err(invalid(
+                "Invalid value: 'prompt_cache_breakpoint' is not supported on assistant messages.",
+                &param,
+            ));
+        }
         match (text(item, "type").as_str(), text(item, "role").as_str()) {
             ("reasoning", _) => check_reasoning(body, item, items.get(n + 1), &param)?,
             ("function_call", _) => {
@@ -229,6 +238,19 @@ fn output(answer: &Answer, body: &Value) -> Vec<Value> {
     items
 }
 
+fn usage(answer: &Answer) -> Value {
+    let usage = answer.usage;
+    let mut told = json!({
+        "input_tokens": usage.input, "output_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+    });
+    if usage.is_cached() {
+        told["input_tokens_details"] =
+            json!({"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write});
+    }
+    told
+}
+
 /// The body of an answer that is not streamed.
 pub(super) fn body(answer: &Answer, request: &Value) -> Value {
     let (status, details) = match answer.cut {
@@ -239,10 +261,7 @@ pub(super) fn body(answer: &Answer, request: &Value) -> Value {
         "id": answer.id, "object": "response", "created_at": answer.created_s, "status": status,
         "model": answer.model, "error": null, "incomplete_details": details,
         "output": output(answer, request), "store": request["store"],
-        "usage": {
-            "input_tokens": answer.usage.input, "output_tokens": answer.usage.output,
-            "total_tokens": answer.usage.input + answer.usage.output,
-        },
+        "usage": usage(answer),
     })
 }
 

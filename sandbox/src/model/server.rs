@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::cache::PromptCache;
 use super::embeddings::{Embedding, embeddings};
 use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
@@ -63,6 +64,12 @@ pub(super) struct Script {
     pub(super) refuses_streams: bool,
     /// How long prompts may be, in tokens of four characters; `None` = as long as they like.
     pub(super) context_tokens: Option<u32>,
+    /// What the provider's cache keeps; `None` = no cache is told of.
+    cache: Option<PromptCache>,
+    /// How far its clock is ahead, in milliseconds.
+    ahead_ms: i64,
+    /// Whether fields about caches are refused, as by servers that don't know them.
+    refuses_cache_fields: bool,
     /// A word, and the tool that an answer without a script calls before it answers who said it.
     pub(super) looks_up: Option<(String, ModelToolCall)>,
 }
@@ -175,6 +182,24 @@ impl ModelServer {
     pub fn limit_context(&self, tokens: u32) {
         self.shared
             .script(|script| script.context_tokens = Some(tokens));
+    }
+
+    /// From now on answers tell what the provider's cache gave and took, by its rules.
+    pub fn count_cache(&self) {
+        self.shared
+            .script(|script| script.cache = Some(PromptCache::default()));
+    }
+
+    /// Lets so much time pass for the provider's cache.
+    pub fn pass_time(&self, time: Duration) {
+        let ahead_ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        self.shared.script(|script| script.ahead_ms += ahead_ms);
+    }
+
+    /// From now on fields about caches are refused, as by servers that don't know them.
+    pub fn refuse_cache_fields(&self) {
+        self.shared
+            .script(|script| script.refuses_cache_fields = true);
     }
 
     /// How many bytes of streams were taken from this server so far.
@@ -324,6 +349,13 @@ impl Provider {
         match self {
             Self::OpenAi | Self::Responses => openai::no_streams(),
             Self::Anthropic => anthropic::no_streams(),
+        }
+    }
+
+    fn unknown_field(self, name: &str) -> Refused {
+        match self {
+            Self::OpenAi | Self::Responses => openai::unknown_field_refused(name),
+            Self::Anthropic => anthropic::unknown_field_refused(name),
         }
     }
 
@@ -496,6 +528,7 @@ async fn answer(
             script.answered,
         )
     });
+    let reply = shared.script(|script| with_cache(script, provider, &body, reply));
     tokio::time::sleep(reply.latency).await;
     let played = play(provider, &body, &reply, serial);
     match played {
@@ -526,6 +559,11 @@ fn refusal(script: &Script, provider: Provider, body: &Value) -> Option<Refused>
     if body["stream"] == true && script.refuses_streams {
         return Some(provider.no_streams());
     }
+    if script.refuses_cache_fields
+        && let Some(name) = cache_field(body)
+    {
+        return Some(provider.unknown_field(name));
+    }
     let limit = script.context_tokens?;
     let said = [
         &body["system"],
@@ -535,6 +573,20 @@ fn refusal(script: &Script, provider: Provider, body: &Value) -> Option<Refused>
     ];
     let asked: u32 = said.iter().map(|said| counted(&said.to_string())).sum();
     (asked > limit).then(|| provider.too_long(limit, asked))
+}
+
+/// A field about caches, wherever it stands.
+fn cache_field(body: &Value) -> Option<&'static str> {
+    let text = body.to_string();
+    let names = [
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_breakpoint",
+        "cache_control",
+    ];
+    names
+        .into_iter()
+        .find(|name| text.contains(&format!("\"{name}\":")))
 }
 
 /// What is answered without a script.
@@ -555,6 +607,36 @@ fn unscripted(script: &Script, provider: Provider, body: &Value) -> ModelReply {
             ..ModelReply::text(&format!("echo: {heard}"))
         },
     }
+}
+
+/// The reply with what the cache gave and took, where that is counted.
+fn with_cache(
+    script: &mut Script,
+    provider: Provider,
+    body: &Value,
+    mut reply: ModelReply,
+) -> ModelReply {
+    let at_ms = now_ms() + script.ahead_ms;
+    let Some(cache) = &mut script.cache else {
+        return reply;
+    };
+    let used = match provider {
+        Provider::Anthropic => cache.messages(body, at_ms),
+        Provider::Responses => cache.openai(body, &body["input"], at_ms),
+        Provider::OpenAi => cache.openai(body, &body["messages"], at_ms),
+    };
+    let output = match (&reply.usage, &reply.act) {
+        (Some(usage), _) => usage.output,
+        (None, ModelAct::Answer { text, .. }) => counted(text),
+        (None, _) => 0,
+    };
+    reply.usage = Some(ModelUsage {
+        input: used.prompt,
+        cache_read: used.read,
+        cache_write: used.written,
+        output,
+    });
+    reply
 }
 
 /// Keeps a request and tells those who wait for it; returns its place.
@@ -730,6 +812,7 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
         usage: reply.usage.unwrap_or_else(|| ModelUsage {
             input: counted(&provider.messages(body).to_string()),
             output: counted(text),
+            ..ModelUsage::default()
         }),
         pace: reply.pace,
         thinking: reply.thinking.as_deref(),
