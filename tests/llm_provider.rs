@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vocative::llm::{
-    Answer, BuildError, Exchange, Model, ModelError, ModelSettings, Provider, Request, ToolCall,
-    ToolChoice, ToolResult, ToolSpec, build,
+    Answer, BuildError, Caching, Exchange, Model, ModelError, ModelSettings, Provider, Request,
+    ToolCall, ToolChoice, ToolResult, ToolSpec, build,
 };
 use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
 use vocative_core::run::Finish;

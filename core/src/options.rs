@@ -100,7 +100,7 @@ impl Default for AssemblerOptions {
             scope: None,
             rolling_summary_threshold: 40,
             preserve_recent_turns: 10,
-            token_budget: 3_000,
+            token_budget: 8_000,
             trigger_max_tokens: 2_000,
             parent_turns: 10,
             ambient_turns: 0,
@@ -116,6 +116,7 @@ impl AssemblerOptions {
     pub fn toolpack() -> Self {
         Self {
             preserve_recent_turns: 0,
+            token_budget: 3_000,
             trigger_max_tokens: usize::MAX,
             parent_turns: 0,
             profile: Profile::Toolpack,

@@ -2,7 +2,7 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`,
+//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`,
 //! `telling`, `events`, `worker`, `desk`.
 
 pub mod attached;
@@ -19,6 +19,7 @@ pub mod prompting;
 pub mod registry;
 mod run;
 pub mod sent;
+mod stable;
 mod standing;
 mod step;
 mod stepping;

@@ -16,6 +16,7 @@ use crate::agent::models::ModelSlot;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent;
+use crate::agent::stable::Stable;
 use crate::agent::step::{self, ModelStep};
 use crate::agent::stepping::{Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
@@ -286,6 +287,7 @@ impl Working<'_> {
             max_steps: spec.max_steps,
             results_max_tokens: results_max_tokens(spec, &built.prompt),
             counting: Counting::of(spec, &built),
+            stable: Stable::of(&built),
             max_output_tokens: spec.output_tokens(),
             telling: match &live {
                 Some(live) => telling.and(live.listener()),
@@ -353,6 +355,7 @@ impl Working<'_> {
             images: &built.prompt.images,
             results_max_tokens: results_max_tokens(&smaller, &built.prompt),
             counting: Counting::of(&smaller, &built),
+            stable: Stable::of(&built),
             max_output_tokens: smaller.output_tokens(),
             ..stepping
         };

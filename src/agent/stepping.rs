@@ -12,6 +12,7 @@ use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
+use crate::agent::stable::Stable;
 use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
@@ -62,6 +63,8 @@ pub(super) struct Stepping<'a> {
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
     pub(super) counting: Counting<'a>,
+    /// What of the messages stays in later prompts.
+    pub(super) stable: Stable,
     /// Tokens that an answer may have; `None` = what the model's settings allow.
     pub(super) max_output_tokens: Option<u32>,
     /// Who hears the answers.
@@ -215,6 +218,7 @@ impl Stepping<'_> {
             },
             max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),
+            caching: self.stable.caching(),
         };
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
@@ -248,21 +252,7 @@ impl Stepping<'_> {
             answer,
             results: None,
         };
-        self.telling.settled().await;
-        let claimed = self.claimed;
-        let recorded = self
-            .store
-            .record_step(
-                claimed.run.id,
-                claimed.token,
-                number,
-                record(&step),
-                step.answer.usage,
-                (self.clock)(),
-            )
-            .await?;
-        crash::point("step.recorded");
-        if recorded == LeaseOutcome::Stale {
+        if self.record_answer(&step).await? == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
         }
         if !step.answer.tool_calls.is_empty()
@@ -279,6 +269,25 @@ impl Stepping<'_> {
             learning.await;
         }
         Ok(Ok(step))
+    }
+
+    /// Records what the model answered.
+    async fn record_answer(&self, step: &ModelStep) -> Result<LeaseOutcome, StoreError> {
+        self.telling.settled().await;
+        let claimed = self.claimed;
+        let recorded = self
+            .store
+            .record_step(
+                claimed.run.id,
+                claimed.token,
+                step.number,
+                record(step),
+                step.answer.usage,
+                (self.clock)(),
+            )
+            .await?;
+        crash::point("step.recorded");
+        Ok(recorded)
     }
 
     /// Asks; once more with less of what tools gave if the model's context did not hold all of it.

@@ -176,6 +176,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
                     written.trigger_max_tokens,
                     profile.trigger_max_tokens,
                 ),
+                token_budget: pick("token_budget", written.token_budget, profile.token_budget),
                 parent_turns: pick("parent_turns", written.parent_turns, profile.parent_turns),
                 profile: profile.profile,
                 ..written

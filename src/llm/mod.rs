@@ -75,6 +75,19 @@ pub struct Request<'a> {
     pub max_output_tokens: Option<u32>,
     /// Who hears the answer while it is written; `None` = it is not streamed.
     pub listener: Option<&'a dyn Listener>,
+    /// What the provider's cache may do for it.
+    pub caching: Caching<'a>,
+}
+
+/// What a provider's cache may do for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caching<'a> {
+    /// How many of the first messages stay as they are in later requests of the conversation.
+    pub stable_messages: usize,
+    /// The same for requests that begin alike: an agent's in a conversation.
+    pub key: Option<&'a str>,
+    /// How long it usually takes until the next question, in milliseconds; `None` = not known.
+    pub gap_ms: Option<i64>,
 }
 
 impl<'a> Request<'a> {

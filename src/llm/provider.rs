@@ -8,6 +8,7 @@
 //! `rim` (the network).
 
 mod asking;
+mod caching;
 mod chat;
 mod draft;
 mod events;
@@ -323,6 +324,8 @@ impl Remote {
             return;
         } else if next.no_temperature != before.no_temperature {
             "temperature"
+        } else if next.cache != before.cache {
+            "what is said to its cache"
         } else if next.effort != before.effort {
             "reasoning_effort"
         } else {

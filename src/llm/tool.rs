@@ -46,7 +46,7 @@ pub struct ToolResult {
 }
 
 /// One earlier model call of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
     /// What the model said with its calls; may be blank.
     pub text: String,

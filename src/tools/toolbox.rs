@@ -51,7 +51,7 @@ impl Toolbox {
         Self { tools, timeout_ms }
     }
 
-    /// What a model is told of the tools.
+    /// What a model is told of the tools, by name: in the same order in every prompt, for the provider's cache.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         let spec = |tool: &Arc<dyn Tool>| ToolSpec {
@@ -59,7 +59,9 @@ impl Toolbox {
             description: tool.description().to_owned(),
             schema: tool.schema(),
         };
-        self.tools.iter().map(spec).collect()
+        let mut specs: Vec<ToolSpec> = self.tools.iter().map(spec).collect();
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        specs
     }
 
     /// Whether there is a tool of that name.

@@ -258,3 +258,97 @@ async fn an_answer_of_more_than_eight_mebibytes_is_not_read() {
         assert_eq!(outcome, Err(ModelError::Malformed { what }));
     }
 }
+
+/// A loop of tools with so many steps, behind a history that is long enough for a cache.
+fn long_loop(steps: usize) -> (Vec<PromptMessage>, Vec<Exchange>) {
+    let long = "word ".repeat(2_000);
+    let messages = vec![
+        message(PromptRole::System, &long),
+        message(PromptRole::User, "Alice: hi"),
+        message(PromptRole::Assistant, "Hello."),
+        message(PromptRole::User, "Alice: and now?"),
+    ];
+    let exchange = |n: usize| Exchange {
+        calls: vec![call(&format!("c{n}"), json!({}))],
+        results: vec![ToolResult {
+            call_id: format!("c{n}"),
+            content: "found".to_owned(),
+            is_error: false,
+        }],
+        ..Exchange::default()
+    };
+    (messages, (0..steps).map(exchange).collect())
+}
+
+#[tokio::test]
+async fn anthropic_is_told_what_its_cache_is_to_keep_and_never_more_than_it_takes() {
+    let server = server().await;
+    server.count_cache();
+    let model = model(Provider::Anthropic, &server);
+    let tools = [ToolSpec {
+        name: "search".to_owned(),
+        description: "Finds.".to_owned(),
+        schema: json!({"type": "object"}),
+    }];
+    let mut reads = Vec::new();
+    for steps in [0, 1, 2, 12] {
+        let (messages, exchanges) = long_loop(steps);
+        let request = Request {
+            exchanges: &exchanges,
+            tools: &tools,
+            caching: Caching {
+                stable_messages: 3,
+                ..Caching::default()
+            },
+            ..Request::of(&messages)
+        };
+        server.enqueue(ModelReply::text("ok"));
+        reads.push(
+            model
+                .complete(&request)
+                .await
+                .unwrap()
+                .usage
+                .cache_read_tokens,
+        );
+    }
+    assert!(reads[0] == 0 && reads[1] > 2_000, "{reads:?}");
+    assert!(
+        reads.is_sorted_by(|a, b| a < b || (*a > 0 && a <= b)),
+        "{reads:?}"
+    );
+    let body = server.requests().pop().unwrap().body;
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(body["system"][0]["cache_control"], mark);
+    assert_eq!(body["messages"][1]["content"][0]["text"], "Hello.");
+    assert_eq!(body["messages"][1]["content"][0]["cache_control"], mark);
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"][0]["cache_control"], mark);
+    assert_eq!(body.to_string().matches("cache_control").count(), 4);
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_marks_is_asked_without_from_then_on() {
+    let server = server().await;
+    server.refuse_cache_fields();
+    let model = model(Provider::Anthropic, &server);
+    let (messages, _) = long_loop(0);
+    let request = Request {
+        caching: Caching {
+            stable_messages: 3,
+            ..Caching::default()
+        },
+        ..Request::of(&messages)
+    };
+    for _ in 0..2 {
+        server.enqueue(ModelReply::text("ok"));
+        assert_eq!(model.complete(&request).await.unwrap().text, "ok");
+    }
+    let statuses: Vec<_> = server.requests().iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [Some(400), Some(200), Some(200)]);
+    // What is compatible with OpenAI is told nothing of caches at all.
+    let compatible = super::model(Provider::OpenAi, &server);
+    server.enqueue(ModelReply::text("ok"));
+    assert_eq!(compatible.complete(&request).await.unwrap().text, "ok");
+    assert_eq!(server.requests().len(), 4);
+}

@@ -178,6 +178,7 @@ pub(super) fn answer(input: &[u8]) {
                 listener: is_stream.then_some(&heard as &dyn Listener),
                 images: &[],
                 max_output_tokens: None,
+                caching: Default::default(),
             };
             let answered = asking.runtime.block_on(model.complete(&request));
             if is_stream {

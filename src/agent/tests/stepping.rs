@@ -194,6 +194,7 @@ impl House {
                 key: None,
                 prompt_tokens: 0,
             },
+            stable: Stable::default(),
             max_output_tokens: None,
             telling: self.telling.clone(),
         };

@@ -477,6 +477,22 @@ fn a_vocabulary_of_another_maker_is_warned_of() {
 }
 
 #[test]
+fn instructions_that_change_from_run_to_run_are_warned_of() {
+    let warned = |settings: &str| {
+        let text = format!("{MINIMAL}\n[agents.ops]\n{settings}\n");
+        let (_, warnings) = load_with(&text, []).unwrap();
+        let told: String = warnings.iter().map(|it| format!("{it}\n")).collect();
+        told.contains("agents.ops.situation stands behind the history")
+    };
+    assert!(warned("instructions = \"You answer {{participant}}.\""));
+    assert!(warned("instructions = \"It is {{date}}.\""));
+    assert!(!warned("instructions = \"You are {{agent}} in {{chat}}.\""));
+    assert!(!warned("situation = \"It is {{date}}.\""));
+    let refused = refused("[agents.ops]\nsituation = \"{{day}}\"\n");
+    assert!(refused.contains("there is no value {{day}}"), "{refused}");
+}
+
+#[test]
 fn providers_of_other_names_are_told_how_they_are_reached() {
     let said = |name: &str| {
         refused(&format!(

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::caching::{CacheHabit, CachePoints, points};
 use super::habits::Habits;
 use super::replay::{ReplayOrigin, received};
 use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
@@ -22,6 +23,19 @@ pub(super) struct Asking<'a> {
 impl Asking<'_> {
     pub(super) fn has_tools(&self) -> bool {
         !self.request.tools.is_empty()
+    }
+
+    /// What of it the provider's cache is to keep.
+    pub(super) fn cache_points(&self) -> CachePoints {
+        points(self.habits.cache, self.request)
+    }
+
+    /// The key of requests that begin alike, where the provider takes one.
+    pub(super) fn cache_key(&self) -> Option<&str> {
+        match self.habits.cache {
+            CacheHabit::Key | CacheHabit::Breakpoints => self.request.caching.key,
+            CacheHabit::Unsaid | CacheHabit::Marks { .. } => None,
+        }
     }
 
     /// Whether tools are there, and must not be called.

@@ -50,6 +50,9 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.is_streamed {
         body["stream_options"] = json!({"include_usage": true});
     }
+    if let Some(key) = asking.cache_key() {
+        body["prompt_cache_key"] = json!(key);
+    }
     if let Some(temperature) = asking.temperature() {
         body["temperature"] = json!(temperature);
     }

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::caching::CacheHabit;
 use crate::llm::base_url::Wire;
 use crate::llm::{Effort, ModelSettings};
 
@@ -19,6 +20,8 @@ pub(super) struct Habits {
     pub(super) effort: EffortHabit,
     /// Whether reasoning items are not asked for.
     pub(super) no_encrypted: bool,
+    /// What its cache is told.
+    pub(super) cache: CacheHabit,
     /// Whether earlier answers go back in our own words, without thoughts. For one request.
     pub(super) is_neutral: bool,
 }
@@ -59,6 +62,7 @@ impl Habits {
                 false => EffortHabit::AsSet,
             },
             no_encrypted: is_openai && !reasons(&settings.model),
+            cache: CacheHabit::of(&settings.model, wire, is_openai),
             is_neutral: false,
         }
     }
@@ -101,7 +105,10 @@ impl Habits {
             Some(effort) => effort,
             None => &body["reasoning"]["effort"],
         };
-        if body.get("include").is_some()
+        let caches = ["cache_control", "prompt_cache"];
+        if self.cache != CacheHabit::Unsaid && caches.iter().any(|name| names(name)) {
+            next.cache = CacheHabit::Unsaid;
+        } else if body.get("include").is_some()
             && is_unsupported
             && (param == "include" || names("encrypted content"))
         {
@@ -147,7 +154,7 @@ impl Habits {
 }
 
 /// The version of one of OpenAI's GPT models: 5 and 6 of `gpt-5.6-mini`.
-fn gpt(model: &str) -> Option<(u32, u32)> {
+pub(super) fn gpt(model: &str) -> Option<(u32, u32)> {
     let name = model.strip_prefix("gpt-")?;
     let version = name.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));

@@ -19,10 +19,16 @@ use vocative_core::prompting::{PromptMessage, PromptRole};
 /// wants a person to speak first.
 const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
 
+/// The most marks of a request. Source: Anthropic's prompt caching page.
+const MARKS_MAX: usize = 4;
+/// Blocks from one mark to the next in a long loop of tools.
+const MARK_BLOCKS: usize = 15;
+
 /// The body of a request. System messages go to the top.
 pub(super) fn request(asking: &Asking<'_>) -> Value {
+    let points = asking.cache_points();
     let (mut system, mut messages) = (Vec::new(), Vec::new());
-    for (message, images) in asking.messages() {
+    for (n, (message, images)) in asking.messages().enumerate() {
         match message.role {
             PromptRole::System => system.push(message.content.as_str()),
             PromptRole::Assistant if messages.is_empty() => {
@@ -33,6 +39,11 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
                 messages.push(prompt_message(message, images));
             }
         }
+        if points.history == Some(n)
+            && let Some(last) = messages.last_mut()
+        {
+            last["content"] = marked_text(&last["content"]);
+        }
     }
     for exchange in asking.request.exchanges {
         let content = asking
@@ -41,6 +52,12 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
         messages.push(json!({"role": "assistant", "content": content}));
         messages.push(results(exchange));
     }
+    if points.results {
+        mark_results(
+            &mut messages,
+            usize::from(points.system) + usize::from(points.history.is_some()),
+        );
+    }
     let mut body = json!({
         "model": asking.origin.model,
         "max_tokens": asking.max_output_tokens,
@@ -48,7 +65,11 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
         "stream": asking.is_streamed,
     });
     if !system.is_empty() {
-        body["system"] = json!(system.join("\n\n"));
+        let system = json!(system.join("\n\n"));
+        body["system"] = match points.system {
+            true => marked_text(&system),
+            false => system,
+        };
     }
     if let Some(temperature) = asking.temperature() {
         body["temperature"] = json!(temperature);
@@ -68,6 +89,37 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
         body["tool_choice"] = json!({"type": "none"});
     }
     body
+}
+
+/// A text as the block with which a part ends that the cache is to keep.
+fn marked_text(text: &Value) -> Value {
+    json!([{"type": "text", "text": text, "cache_control": mark()}])
+}
+
+fn mark() -> Value {
+    json!({"type": "ephemeral"})
+}
+
+/// Marks the last result, and results at most [`MARK_BLOCKS`] blocks before it, as far as the provider takes
+/// further marks: it finds what it keeps at most 20 blocks before a mark.
+fn mark_results(messages: &mut [Value], marks: usize) {
+    let (mut left, mut passed) = (MARKS_MAX.saturating_sub(marks), MARK_BLOCKS);
+    for message in messages.iter_mut().rev() {
+        let Some(blocks) = message["content"].as_array_mut() else {
+            return;
+        };
+        let last = blocks
+            .last_mut()
+            .filter(|block| block["type"] == "tool_result");
+        if let Some(block) = last
+            && left > 0
+            && passed >= MARK_BLOCKS
+        {
+            block["cache_control"] = mark();
+            (left, passed) = (left - 1, 0);
+        }
+        passed += blocks.len();
+    }
 }
 
 fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {

@@ -19,10 +19,17 @@ const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// The body of a request.
 pub(super) fn request(asking: &Asking<'_>) -> Value {
+    let points = asking.cache_points();
     let mut input: Vec<Value> = asking
         .messages()
         .map(|(message, images)| prompt_message(message, images))
         .collect();
+    if let Some(n) = points.history {
+        let text = input[n]["content"].take();
+        input[n]["content"] = json!([{
+            "type": "input_text", "text": text, "prompt_cache_breakpoint": {"mode": "explicit"},
+        }]);
+    }
     for exchange in asking.request.exchanges {
         match asking.received(exchange) {
             Some(Value::Array(items)) => input.extend(items),
@@ -41,6 +48,13 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
         "store": false,
         "stream": asking.is_streamed,
     });
+    if let Some(key) = asking.cache_key() {
+        body["prompt_cache_key"] = json!(key);
+    }
+    // By itself the provider also keeps the question, which only a further step of the run reads again.
+    if points.history.is_some() && !asking.has_tools() {
+        body["prompt_cache_options"] = json!({"mode": "explicit"});
+    }
     if !asking.habits.no_encrypted {
         body["include"] = json!(["reasoning.encrypted_content"]);
     }
@@ -223,6 +237,74 @@ impl Output {
     /// The whole answer.
     pub(super) fn conclude(self, written: Written) -> Said {
         written.said(Value::Array(self.items))
+    }
+}
+
+#[cfg(test)]
+mod cache_tests {
+    use super::*;
+    use crate::llm::base_url::Wire;
+    use crate::llm::provider::habits::Habits;
+    use crate::llm::provider::replay::ReplayOrigin;
+    use crate::llm::{Caching, ModelSettings, Provider, Request, ToolSpec};
+
+    /// What is asked of a model of OpenAI's own.
+    fn body(model: &str, tools: &[ToolSpec]) -> Value {
+        let said = |role, content: &str| PromptMessage {
+            role,
+            content: content.to_owned(),
+        };
+        let messages = [
+            said(PromptRole::System, "Be brief."),
+            said(PromptRole::User, &"word ".repeat(2_000)),
+            said(PromptRole::Assistant, "ok"),
+            said(PromptRole::User, "and now?"),
+        ];
+        let mut settings = ModelSettings::sample(Provider::OpenAi, None);
+        model.clone_into(&mut settings.model);
+        let asking = Asking {
+            request: &Request {
+                tools,
+                caching: Caching {
+                    stable_messages: 3,
+                    key: Some("k"),
+                    gap_ms: None,
+                },
+                ..Request::of(&messages)
+            },
+            origin: ReplayOrigin {
+                provider: Provider::OpenAi,
+                wire: Wire::Responses,
+                model,
+            },
+            max_output_tokens: 100,
+            temperature: None,
+            effort: None,
+            habits: Habits::of(&settings, Wire::Responses, true),
+            is_streamed: false,
+        };
+        request(&asking)
+    }
+
+    #[test]
+    fn the_last_stable_message_of_a_person_is_a_breakpoint_from_5_6_on() {
+        let asked = body("gpt-5.6", &[]);
+        let part = &asked["input"][1]["content"][0];
+        assert_eq!(part["prompt_cache_breakpoint"], json!({"mode": "explicit"}));
+        assert_eq!(part["type"], "input_text");
+        assert_eq!(asked.to_string().matches("breakpoint").count(), 1);
+        assert_eq!(asked["prompt_cache_key"], "k");
+        assert_eq!(asked["prompt_cache_options"], json!({"mode": "explicit"}));
+        // A step of tools reads the question again.
+        let tool = ToolSpec {
+            name: "t".to_owned(),
+            description: String::new(),
+            schema: json!({}),
+        };
+        assert_eq!(body("gpt-5.6", &[tool]).get("prompt_cache_options"), None);
+        let older = body("gpt-5.5", &[]);
+        assert_eq!(older["prompt_cache_key"], "k");
+        assert!(!older.to_string().contains("breakpoint"));
     }
 }
 
