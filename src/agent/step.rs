@@ -29,9 +29,9 @@ struct Recorded {
     text: String,
     finish: String,
     prompt_tokens: u64,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     cache_read_tokens: u64,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     cache_write_tokens: u64,
     completion_tokens: u64,
     /// The provider's own message, opaque.
@@ -54,6 +54,12 @@ struct RecordedResult {
     call_id: String,
     content: String,
     is_error: bool,
+}
+
+/// Whether the cache had nothing to do with it.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 fn first() -> u32 {
