@@ -323,6 +323,7 @@ impl Room {
             model_use: ModelUse {
                 name: "test".to_owned(),
                 max_parallel: 4,
+                prices: vocative_core::price::Prices::default(),
             },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
@@ -333,6 +334,7 @@ impl Room {
                 model_use: ModelUse {
                     name: "summaries".to_owned(),
                     max_parallel: 4,
+                    prices: vocative_core::price::Prices::default(),
                 },
                 context_limit: None,
                 answer_reserve: 0,
