@@ -275,13 +275,6 @@ pub(crate) fn delete_steps_txn(
     of: &'static str,
     value: i64,
 ) -> Result<usize, StoreError> {
-    // Blank first, each in its place: where a delete lets SQLite merge pages, copies of their other rows stay in
-    // the gaps between rows, also with `secure_delete`.
-    connection
-        .prepare_cached(&format!(
-            "UPDATE steps SET message = printf('%*s', octet_length(message), '') WHERE run_id {of}"
-        ))?
-        .execute([value])?;
     let mut runs: Vec<i64> = connection
         .prepare_cached(&format!(
             "DELETE FROM steps WHERE run_id {of} RETURNING run_id"
