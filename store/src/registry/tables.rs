@@ -150,7 +150,10 @@ pub(crate) const TABLES: &[Table] = &[
         "embedding_models",
         "models are the operator's",
         text(&[], &[], &["name"]),
-        STATE,
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
     ),
     account(
         "erased_identities",
