@@ -160,11 +160,16 @@ impl Tool for ConversationSearch {
             ..SearchQuery::new(self.0.conversation, "")
         };
         let is_strict = self.0.is_strict;
+        let embeddings = self.0.embeddings.clone();
         Box::pin(async move {
-            let query = match is_strict {
+            let mut query = match is_strict {
                 true => strict_query(to, arguments),
                 false => query(to, arguments),
             }?;
+            if let (Some(embeddings), false) = (embeddings, is_strict) {
+                let vectors = embeddings.of_queries(&query.queries).await;
+                query.vectors = vectors.unwrap_or_default();
+            }
             let has_words = query
                 .queries
                 .iter()

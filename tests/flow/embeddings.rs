@@ -1,6 +1,6 @@
 //! Vectors of what is said: made in the background, gone with the text, and never in the way of an answer.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -109,4 +109,34 @@ async fn a_day_s_tokens_are_spent_once() {
     flow.wait_for_job("embeddings.tokens_per_day is spent")
         .await;
     assert_eq!(embedded(&flow), ["a line of some tokens"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_finds_what_means_the_same_in_other_words() {
+    let mut flow = with_embeddings("").await;
+    flow.model.mean_the_same(&["wifi", "network"]);
+    flow.start().await;
+    for number in 1..=6 {
+        let text = format!("the build number {number} is green");
+        flow.slack.say(GENERAL, "bob", &text);
+    }
+    flow.slack
+        .say(GENERAL, "ann", "the network is called otter");
+    flow.wait_for_status("seven turns have vectors", |status| counts(status, 7))
+        .await;
+    let search = json!({"queries": ["wifi"]});
+    flow.model
+        .look_up("secret", "conversation_search", search.clone());
+    let asked = flow
+        .slack
+        .say(GENERAL, "ann", "@vocative what is the secret?");
+    flow.slack_reply(GENERAL, &asked).await;
+    let found = flow.model.requests().last().map(|it| it.body.to_string());
+    let found = found.unwrap_or_default();
+    assert!(found.contains("the network is called otter"), "{found}");
+    // A server that hangs costs what only it finds, and no answer.
+    flow.model.hang_embeddings(true);
+    flow.model.look_up("again", "conversation_search", search);
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative again?");
+    flow.slack_reply(GENERAL, &asked).await;
 }

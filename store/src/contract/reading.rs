@@ -9,6 +9,7 @@ use vocative_core::run::Run;
 use vocative_core::search::SearchReach;
 use vocative_core::summary::Summary;
 use vocative_core::turn::{Participant, Turn};
+use vocative_core::vector::Vector;
 
 /// How a listing of conversations is bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +79,7 @@ pub struct TurnFilter {
 }
 
 /// A search from one conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SearchQuery {
     /// The conversation.
     pub conversation: ConversationId,
@@ -88,6 +89,9 @@ pub struct SearchQuery {
     /// [`SearchMode`] says, required; `"phrases"`, beginnings of words (`dep*`) and words with a plus before them are
     /// always required. Without any word everything is found.
     pub queries: Vec<String>,
+    /// Vectors of the queries by the current embedding model, where there is one: what means nearly the same is
+    /// found besides. Only [`SearchMode::Forgiving`] uses them, and not with a filter for files.
+    pub vectors: Vec<Vector>,
     /// What hits must be besides.
     pub filter: SearchFilter,
     /// The most hits.
@@ -114,6 +118,7 @@ impl SearchQuery {
             conversation,
             reach: SearchReach::Conversation,
             queries: vec![text.into()],
+            vectors: Vec::new(),
             filter: SearchFilter::default(),
             limit: 5,
             token_cap: 2_000,
@@ -180,6 +185,8 @@ pub struct SearchEffort {
     pub postings: usize,
     /// Texts that were read and scored.
     pub texts: usize,
+    /// Vectors that were compared.
+    pub vectors: usize,
 }
 
 /// A turn that was found.

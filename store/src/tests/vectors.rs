@@ -197,7 +197,7 @@ async fn the_most_alike_turns_of_their_own_conversations_are_found() {
     ];
     for (rows, query, limit, expected) in cases {
         let near = fixture.read(found(rows.to_vec(), query, limit)).await;
-        let near: Vec<i64> = near.into_iter().map(|it| it.seq.0).collect();
+        let near: Vec<i64> = near.turns.into_iter().map(|it| it.seq.0).collect();
         assert_eq!(near, expected);
     }
 }

@@ -34,7 +34,16 @@ impl Ord for Near {
     }
 }
 
-/// The most alike turns of some conversations, the best first: among the newest [`COMPARED_MAX`], and among those
+/// What was found near a vector.
+#[derive(Debug, Default)]
+pub(crate) struct Nearest {
+    /// The turns, the likest first.
+    pub(crate) turns: Vec<Near>,
+    /// Vectors that were compared.
+    pub(crate) compared: usize,
+}
+
+/// The most alike turns of some conversations: among the newest [`COMPARED_MAX`], and among those
 /// that are named besides. Vectors of another model or with another number of dimensions don't count.
 pub(crate) fn nearest(
     connection: &Connection,
@@ -42,7 +51,7 @@ pub(crate) fn nearest(
     besides: &[Seq],
     query: &Vector,
     limit: usize,
-) -> Result<Vec<Near>, StoreError> {
+) -> Result<Nearest, StoreError> {
     let mut best = BinaryHeap::with_capacity(limit + 1);
     let mut keep = |near: Near| {
         best.push(Reverse(near));
@@ -92,8 +101,11 @@ pub(crate) fn nearest(
             keep(near);
         }
     }
-    let best = best.into_sorted_vec();
-    Ok(best.into_iter().map(|Reverse(near)| near).collect())
+    let turns = best.into_sorted_vec().into_iter();
+    Ok(Nearest {
+        turns: turns.map(|Reverse(near)| near).collect(),
+        compared: COMPARED_MAX - left,
+    })
 }
 
 fn compared(

@@ -16,6 +16,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::columns::{attachments_from, limit_of};
 use crate::rows::names::NameLookup;
 use crate::rows::stem_index::{place_from, place_through, through_seq};
+use crate::views::nearest::{Near, nearest};
 use vocative_contract::markup::MENTION_OPEN;
 use vocative_core::ids::{ParticipantId, Seq};
 use vocative_core::search::fusion::fused;
@@ -24,6 +25,7 @@ use vocative_core::search::query::{Query, Wish};
 use vocative_core::search::scoring::{Line, Scorer, rarity, repeated};
 use vocative_core::search::spelling::{Kinship, MISSPELT_MIN_CHARS, kinship};
 use vocative_core::search::text::{Word, words};
+use vocative_core::vector::Vector;
 
 /// The most texts that are read for a wording.
 const TEXTS_MAX: usize = 400;
@@ -33,6 +35,10 @@ const TEXTS_OF_SET: usize = 120;
 const ANSWERS_MAX: usize = 100;
 /// The most lines with files that are looked at, the newest.
 const FILES_MAX: usize = 2_000;
+/// The most turns that one vector finds.
+const NEAREST_MAX: usize = 100;
+/// How much of its likeness counts for a line that only asks.
+const ASKS_SHARE: f64 = 0.8;
 /// The most people of an account whose names are compared.
 const PEOPLE_MAX: usize = 5_000;
 /// The most words of the vocabulary that a word which is nowhere is compared with.
@@ -210,8 +216,13 @@ pub(super) fn forgiving(
         return search.newest_files(found);
     }
     let mut lists = Vec::new();
-    for wording in wordings {
-        lists.push(search.answers(wording, found)?);
+    for wording in &wordings {
+        lists.push(search.answers(wording.clone(), found)?);
+    }
+    for vector in &query.vectors {
+        let by_words = lists.iter().take(wordings.len()).flatten();
+        let besides: Vec<Seq> = by_words.map(|it| it.found.seq).collect();
+        lists.push(search.alike(&wordings, vector, &besides, found)?);
     }
     Ok(joined(lists, query.limit))
 }
@@ -322,6 +333,39 @@ impl Search<'_> {
             likeness: line.likeness.clone(),
             same: 0,
         })
+    }
+
+    /// What means nearly the same as a query, the likest first; near-identical lines as one.
+    fn alike(
+        &mut self,
+        wordings: &[Query],
+        vector: &Vector,
+        besides: &[Seq],
+        found: &mut SearchHits,
+    ) -> Result<Vec<Answer>, StoreError> {
+        let (connection, rows) = (self.asking.connection, &self.asking.range.rows);
+        let near = nearest(connection, rows, besides, vector, NEAREST_MAX)?;
+        found.effort.vectors += near.compared;
+        let mut answers = Vec::new();
+        for Near { seq, likeness } in near.turns {
+            self.read(seq.0)?;
+            found.effort.texts += 1;
+            let Some(Some((found, _, line))) = self.read.get(&seq.0) else {
+                continue;
+            };
+            if self.excluded.contains(&seq) || !wordings.iter().any(|it| line.has_required(it)) {
+                continue;
+            }
+            let share = if line.asks { ASKS_SHARE } else { 1.0 };
+            answers.push(Answer {
+                found: *found,
+                wishes: 0,
+                score: f64::from(likeness.max(0.0)) * share,
+                likeness: line.likeness.clone(),
+                same: 0,
+            });
+        }
+        Ok(folded(answers))
     }
 
     fn candidates(&self, wording: &Query, named: &[Named]) -> Result<Candidates, StoreError> {
