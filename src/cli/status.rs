@@ -303,6 +303,17 @@ fn about_costs(out: &mut String, channel: &ChannelView) {
     }
 }
 
+const CHANNELS_HEADER: [&str; 8] = [
+    "channel",
+    "account",
+    "state",
+    "heard",
+    "captured",
+    "lag",
+    "tokens today",
+    "",
+];
+
 fn channels(view: &StatusView, now_ms: i64) -> String {
     if view.channels.is_empty() {
         return "no channel has been connected yet\n".to_owned();
@@ -323,17 +334,7 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
             ]
         })
         .collect();
-    let header = [
-        "channel",
-        "account",
-        "state",
-        "heard",
-        "captured",
-        "lag",
-        "tokens today",
-        "",
-    ];
-    let mut out = table(&header, &rows);
+    let mut out = table(&CHANNELS_HEADER, &rows);
     for channel in &view.channels {
         let name = &channel.name;
         about_cache(&mut out, channel);
@@ -381,7 +382,7 @@ fn channels(view: &StatusView, now_ms: i64) -> String {
             );
         }
         for warning in &channel.warnings {
-            let _ = writeln!(out, "{}: {warning}", channel.name);
+            let _ = writeln!(out, "{name}: {warning}");
         }
     }
     out

@@ -27,6 +27,7 @@ use vocative_core::ids::{AccountId, AgentName, ConversationId};
 use vocative_core::judging::testing::policy;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
+use vocative_core::price::Prices;
 use vocative_core::prompting::{ClassEstimate, OmissionReason, Prompt, RunView};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
@@ -113,6 +114,14 @@ struct Stage {
     now_ms: Arc<AtomicI64>,
 }
 
+fn model_use(name: &str) -> ModelUse {
+    ModelUse {
+        name: name.to_owned(),
+        max_parallel: 4,
+        prices: Prices::default(),
+    }
+}
+
 impl Stage {
     async fn with(model: Scripted) -> Self {
         let model = Arc::new(model);
@@ -142,22 +151,14 @@ impl Stage {
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
             model: Arc::new(Offline),
-            model_use: ModelUse {
-                name: "test".to_owned(),
-                max_parallel: 4,
-                prices: vocative_core::price::Prices::default(),
-            },
+            model_use: model_use("test"),
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
             summary_model: asked.map(|model| SummaryModel {
                 model,
-                model_use: ModelUse {
-                    name: "summaries".to_owned(),
-                    max_parallel: 4,
-                    prices: vocative_core::price::Prices::default(),
-                },
+                model_use: model_use("summaries"),
                 context_limit: None,
                 answer_reserve: 0,
             }),

@@ -26,10 +26,11 @@ pub fn kinship(asked: &[char], known: &[char]) -> Option<Kinship> {
     };
     // A number is another number, not a misspelt one.
     let has_digit = asked.iter().chain(known).any(|c| c.is_numeric());
-    if slips_max > 0 && !has_digit {
-        if let Some(slips) = slips(asked, known, slips_max).filter(|slips| *slips > 0) {
-            return Some(Kinship::Misspelt(slips));
-        }
+    if slips_max > 0
+        && !has_digit
+        && let Some(slips) = slips(asked, known, slips_max).filter(|slips| *slips > 0)
+    {
+        return Some(Kinship::Misspelt(slips));
     }
     let (short, long) = match asked.len() < known.len() {
         true => (asked, known),

@@ -358,11 +358,18 @@ pub struct Operations {
 
 type Answer = Result<serde_json::Value, OperationError>;
 
+fn queries(first: String, others: Vec<String>) -> Vec<String> {
+    let mut queries = vec![first];
+    queries.extend(others);
+    queries
+}
+
 impl Operations {
     /// Executes one operation; the answer is its view as JSON.
     ///
     /// # Errors
     /// [`OperationError`], see there.
+    #[allow(clippy::too_many_lines, reason = "an arm for each operation")]
     pub async fn execute(&self, operation: AdminOperation) -> Answer {
         match operation {
             AdminOperation::Status => self.status().await,
@@ -372,15 +379,7 @@ impl Operations {
                 limit,
                 all,
                 before,
-            } => {
-                let filter = ConversationFilter {
-                    channel,
-                    limit,
-                    with_archived: all,
-                    before: before.as_deref().map(place_in_list).transpose()?,
-                };
-                self.conversations(filter).await
-            }
+            } => self.listed(channel, limit, all, before.as_deref()).await,
             AdminOperation::Events { target, after } => {
                 Ok(json(&self.events(&target, after).await?))
             }
@@ -411,10 +410,14 @@ impl Operations {
                 limit,
                 threads,
             } => {
-                let mut queries = vec![query];
-                queries.extend(wordings);
-                let filter = filter.filter();
-                self.search(&name, queries, filter, limit, threads).await
+                self.search(
+                    &name,
+                    queries(query, wordings),
+                    filter.filter(),
+                    limit,
+                    threads,
+                )
+                .await
             }
             AdminOperation::Prompt { name, agent, at } => self.prompt(&name, agent, at).await,
             AdminOperation::SentPrompt { run } => self.sent_prompt(&run).await,
@@ -450,6 +453,22 @@ impl Operations {
             } => self.import_begin(&channel, fingerprint.as_deref()).await,
             AdminOperation::Import { channel, batch } => self.import(&channel, batch).await,
         }
+    }
+
+    async fn listed(
+        &self,
+        channel: Option<String>,
+        limit: usize,
+        with_archived: bool,
+        before: Option<&str>,
+    ) -> Answer {
+        let filter = ConversationFilter {
+            channel,
+            limit,
+            with_archived,
+            before: before.map(place_in_list).transpose()?,
+        };
+        self.conversations(filter).await
     }
 
     async fn status(&self) -> Answer {

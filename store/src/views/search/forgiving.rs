@@ -606,9 +606,12 @@ fn said_by(named: &[Named], participant: ParticipantId) -> u64 {
     bits.map(|(n, _)| 1_u64 << n.min(63)).fold(0, |a, b| a | b)
 }
 
+/// Turns by their places in the index, with their seq.
+type Places = Vec<(i64, i64)>;
+
 /// The turns whose texts are read: of each set of words the newest, those whose words weigh most first.
 fn chosen(candidates: &Candidates, rarities: &[f64], found: &mut SearchHits) -> Vec<i64> {
-    let mut sets: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
+    let mut sets: HashMap<u64, Places> = HashMap::new();
     for (seq, (place, wishes)) in &candidates.turns {
         sets.entry(*wishes).or_default().push((*place, *seq));
     }
@@ -619,7 +622,7 @@ fn chosen(candidates: &Candidates, rarities: &[f64], found: &mut SearchHits) -> 
             .filter(|(n, _)| wishes & (1 << n) != 0);
         words.map(|(_, rarity)| rarity).sum()
     };
-    let mut sets: Vec<(f64, u64, Vec<(i64, i64)>)> = sets
+    let mut sets: Vec<(f64, u64, Places)> = sets
         .into_iter()
         .map(|(wishes, turns)| (weight(wishes), wishes, turns))
         .collect();
