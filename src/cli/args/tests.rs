@@ -46,6 +46,7 @@ fn the_help_of_the_program() {
       queue          Show the questions that wait for an answer and why they wait; cancel one
       events         Tell what happened in a run or a conversation, and with --follow what happens
       dead           List questions and posts that were given up; show one, retry it or drop it
+      costs          List what calls of models cost: tokens, and money where models have prices
       jobs           List background work and what was given up of it; have a job done now or cancel it
       quarantine     List stored rows that can't be decoded; try one again or drop it
       held           List posts and questions that wait for a decision, let one go on, or drop it

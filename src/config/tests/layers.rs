@@ -170,6 +170,7 @@ fn show_says_where_each_value_came_from() {
     sockets = 2                              # vocative.toml:7
     [channels.slack.acme.manners]
     [channels.slack.acme.retention_days]
+    tokens_per_day = 5000000                 # default
     tokens_per_day = 7                       # $VOCATIVE_LIMITS__TOKENS_PER_DAY
     tokens_per_day_person = 1000000          # default
     readers = 4                              # default

@@ -9,7 +9,7 @@ use crate::rows::columns::{limit_of, select_turns, turn_from_row};
 use crate::rows::names::NameLookup;
 use crate::views::search::terms::{SearchTerms, excerpt};
 use vocative_contract::identity::Platform;
-use vocative_core::ids::TurnId;
+use vocative_core::ids::{Seq, TurnId};
 use vocative_core::search::query::Query;
 use vocative_core::search::scoring::{Line, Scorer};
 use vocative_core::turn::Turn;
@@ -89,6 +89,7 @@ pub(super) fn read_hits(
     query: &SearchQuery,
     range: &Range,
     best: &[Ranked],
+    excluded: &[Seq],
     found: &mut SearchHits,
 ) -> Result<(), StoreError> {
     let marks = Marks::of(query);
@@ -99,6 +100,7 @@ pub(super) fn read_hits(
             .iter()
             .take(query.limit)
             .map(|it| it.found.seq.0)
+            .chain(excluded.iter().map(|seq| seq.0))
             .collect(),
     };
     let mut tokens = 0_usize;
@@ -138,7 +140,7 @@ pub(super) fn read_hits(
 struct Reading<'a> {
     connection: &'a Connection<'a>,
     names: NameLookup<'a>,
-    /// The seqs of all hits: none is shown again beside another.
+    /// The seqs of all hits, and of what is no hit: none is shown beside another.
     shown: Vec<i64>,
 }
 

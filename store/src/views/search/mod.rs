@@ -101,7 +101,7 @@ fn search(connection: &Connection, query: &SearchQuery) -> Result<SearchHits, St
             strict::strict(connection, query, &range, &excluded, &mut found)?
         }
     };
-    hits::read_hits(connection, query, &range, &best, &mut found)?;
+    hits::read_hits(connection, query, &range, &best, &excluded, &mut found)?;
     Ok(found)
 }
 
