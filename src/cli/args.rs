@@ -125,7 +125,7 @@ pub enum Command {
     Dead(DeadCommand),
     /// List what calls of models cost: tokens, and money where models have prices
     ///
-    /// Added up by UTC day, channel, room, person, agent or model. Prices stand in [models], caps in [limits].
+    /// Added up by UTC day, channel, room, person, agent or model. Prices stand at each model (price_input and its kin), caps among the limits.
     Costs(CostsArgs),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///

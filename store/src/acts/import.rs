@@ -95,7 +95,7 @@ impl Reader {
         .await
     }
 
-    /// What [`Self::import`] would make of a batch, as far as the store is now. Nothing is written.
+    /// What [`Store::import`](crate::Store::import) would make of a batch, as far as the store is now. Nothing is written.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.

@@ -322,7 +322,7 @@ impl Reader {
         })
     }
 
-    /// Waits until writing has come to an end, by [`Self::close`] or by a bug.
+    /// Waits until writing has come to an end, by [`Store::close`](crate::Store::close) or by a bug.
     pub async fn ended(&self) {
         match &self.inner.writer {
             Some(writer) => writer.ended().await,
