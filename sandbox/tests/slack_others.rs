@@ -446,6 +446,66 @@ async fn a_modal_is_opened_filled_in_corrected_and_closed() {
 }
 
 #[tokio::test]
+async fn a_modal_has_bounds_and_so_has_what_is_entered() {
+    let stage = Stage::new().await;
+    let mut socket = stage.socket().await;
+    let mut bounded = modal("Amount");
+    bounded["blocks"][0]["element"]["min_length"] = json!(2);
+    bounded["blocks"][0]["element"]["max_length"] = json!(4);
+    let mut endless = bounded.clone();
+    endless["blocks"][0]["element"]["max_length"] = json!(3_001);
+    let mut large = bounded.clone();
+    large["blocks"][0]["hint"] = json!({"type": "plain_text", "text": "x".repeat(250_000)});
+    for (view, error) in [
+        (endless, "invalid_arguments"),
+        (large, "view_too_large"),
+        (bounded, ""),
+    ] {
+        let typed = json!({"channel": "#ops", "user": "ann", "command": "/amount"});
+        stage.done("command", typed).await;
+        let trigger = interaction(&mut socket).await["payload"]["trigger_id"].clone();
+        let open = json!({"trigger_id": trigger, "view": view});
+        let opened = stage.call("views.open", open).await;
+        assert_eq!(opened["error"].as_str().unwrap_or_default(), error);
+    }
+    let enter = |text: &str| json!({"user": "ann", "values": {"a1": text}});
+    for wrong in ["1", "12345"] {
+        let refused = stage.refused("submit", enter(wrong)).await;
+        assert_eq!(refused, "the input a1 takes no text of this length");
+    }
+    stage.done("submit", enter("120")).await;
+    let sent = interaction(&mut socket).await;
+    let entered = &sent["payload"]["view"]["state"]["values"]["b1"]["a1"]["value"];
+    assert_eq!(entered, "120");
+}
+
+#[tokio::test]
+async fn a_click_may_name_a_button_by_its_words() {
+    let stage = Stage::new().await;
+    let mut socket = stage.socket().await;
+    let blocks = json!([{"type": "actions", "elements": [
+        {"type": "button", "action_id": "a0", "value": "yes", "text": {"type": "plain_text", "text": "Approve"}},
+        {"type": "button", "action_id": "a1", "value": "no", "text": {"type": "plain_text", "text": "Deny"}},
+    ]}]);
+    let send = json!({"channel": "C0GENERAL", "text": "Refund?", "blocks": blocks});
+    let ts = stage.call("chat.postMessage", send).await["ts"].clone();
+    let click =
+        |button: &str| json!({"channel": "C0GENERAL", "user": "ann", "ts": ts, "button": button});
+    stage.done("click", click("Deny")).await;
+    let clicked = interaction(&mut socket).await;
+    let action = &clicked["payload"]["actions"][0];
+    assert_eq!(
+        (&action["action_id"], &action["value"]),
+        (&json!("a1"), &json!("no"))
+    );
+    let refused = stage.refused("click", click("Perhaps")).await;
+    assert_eq!(
+        refused,
+        "nothing to click is called Perhaps; there is: a0, a1"
+    );
+}
+
+#[tokio::test]
 async fn a_trigger_opens_nothing_when_its_time_is_over() {
     let stage = Stage::new().await;
     let mut socket = stage.socket().await;

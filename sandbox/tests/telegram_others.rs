@@ -190,6 +190,47 @@ async fn a_button_is_shown_pressed_answered_and_taken_away() {
 }
 
 #[tokio::test]
+async fn a_press_is_answered_once_and_a_changed_client_may_send_any() {
+    let bot = Bot::start().await;
+    let send = json!({"chat_id": SUPERGROUP, "text": "Retry?", "reply_markup": keyboard("Retry")});
+    let id = bot.call("sendMessage", send).await["message_id"].clone();
+    let callback = |user: i64, data: &str| json!({"chat": SUPERGROUP, "user": user, "message_id": id, "data": data});
+    let first = bot.done("callback", callback(ANN, "other")).await["callback_id"].clone();
+    bot.done("callback", callback(1_087_968_824, "x")).await;
+    bot.done("delete", json!({"chat": SUPERGROUP, "message_id": id}))
+        .await;
+    bot.done("callback", callback(ANN, "late")).await;
+    let inline = json!({"user": ANN, "inline_message_id": "AgAA", "data": "x"});
+    bot.done("callback", inline).await;
+    let queries: Vec<Value> = bot.updates().await;
+    let queries: Vec<&Value> = queries.iter().map(|it| &it["callback_query"]).collect();
+    assert_eq!(queries[0]["data"], "other");
+    assert_eq!(queries[1]["from"]["username"], "GroupAnonymousBot");
+    assert_eq!(queries[2]["message"]["date"], 0);
+    assert_eq!(queries[2]["message"].get("text"), None);
+    assert_eq!(queries[3]["inline_message_id"], "AgAA");
+    assert_eq!(queries[3].get("message"), None);
+    let answer = json!({"callback_query_id": first});
+    assert_eq!(bot.call("answerCallbackQuery", answer.clone()).await, true);
+    let again = bot.refused("answerCallbackQuery", answer).await;
+    assert!(again.contains("query is too old"), "{again}");
+}
+
+#[tokio::test]
+async fn a_press_that_nobody_takes_is_forgotten_after_150_seconds() {
+    let bot = Bot::start().await;
+    let send = json!({"chat_id": SUPERGROUP, "text": "Retry?", "reply_markup": keyboard("Retry")});
+    let id = bot.call("sendMessage", send).await["message_id"].clone();
+    let press = json!({"chat": SUPERGROUP, "user": ANN, "message_id": id, "button": "Retry"});
+    bot.done("press", press.clone()).await;
+    bot.done("clock", json!({"advance_s": 149})).await;
+    bot.done("press", press).await;
+    bot.done("clock", json!({"advance_s": 2})).await;
+    let queries = bot.updates().await;
+    assert_eq!(queries.len(), 1, "{queries:?}");
+}
+
+#[tokio::test]
 async fn a_keyboard_of_replies_writes_its_words() {
     let bot = Bot::start().await;
     let markup = json!({"keyboard": [["Yes", "No"]]});

@@ -313,7 +313,7 @@ async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
                 name: it.name,
                 arguments: it.arguments,
             };
-            script.looks_up = Some((it.word, call.into_call(0)));
+            script.looks_up = Some((it.word, vec![call.into_call(0)]));
         }
     });
     done()

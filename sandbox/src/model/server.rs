@@ -70,8 +70,8 @@ pub(super) struct Script {
     ahead_ms: i64,
     /// Whether fields about caches are refused, as by servers that don't know them.
     refuses_cache_fields: bool,
-    /// A word, and the tool that an answer without a script calls before it answers who said it.
-    pub(super) looks_up: Option<(String, ModelToolCall)>,
+    /// A word, and the calls that an answer without a script asks for before it answers who said it.
+    pub(super) looks_up: Option<(String, Vec<ModelToolCall>)>,
 }
 
 #[derive(Debug)]
@@ -216,7 +216,20 @@ impl ModelServer {
             arguments,
         };
         self.shared
-            .script(|script| script.looks_up = Some((word.to_owned(), call)));
+            .script(|script| script.looks_up = Some((word.to_owned(), vec![call])));
+    }
+
+    /// From now on an answer without a script to somebody who says `word` asks for these calls first, all in one
+    /// answer, once. A value `"{said}"` stands for what was said.
+    pub fn call_tools(&self, word: &str, calls: &[(&str, Value)]) {
+        let call = |(name, arguments): &(&str, Value)| ModelToolCall {
+            id: String::new(),
+            name: (*name).to_owned(),
+            arguments: arguments.clone(),
+        };
+        let calls = calls.iter().map(call).collect();
+        self.shared
+            .script(|script| script.looks_up = Some((word.to_owned(), calls)));
     }
 
     /// Adds what the next voice note says; without one it says how long it is. A number is a status.
@@ -598,15 +611,34 @@ fn unscripted(script: &Script, provider: Provider, body: &Value) -> ModelReply {
         last_user_text(&messages)
     };
     match &script.looks_up {
-        Some((word, call)) if heard.contains(word.as_str()) && !has_looked_up(&messages) => {
-            let id = format!("call_{}", script.answered);
-            ModelReply::tool_call(&id, &call.name, call.arguments.clone())
+        Some((word, calls)) if heard.contains(word.as_str()) && !has_looked_up(&messages) => {
+            let said = |(n, call): (usize, &ModelToolCall)| ModelToolCall {
+                id: format!("call_{}_{n}", script.answered),
+                name: call.name.clone(),
+                arguments: with_said(&call.arguments, &heard),
+            };
+            ModelReply::tool_calls(calls.iter().enumerate().map(said).collect())
         }
         _ => ModelReply {
             pace: script.pace,
             ..ModelReply::text(&format!("echo: {heard}"))
         },
     }
+}
+
+/// Arguments in which `"{said}"` is what was said.
+fn with_said(arguments: &Value, heard: &str) -> Value {
+    let mut arguments = arguments.clone();
+    for value in arguments
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|it| it.values_mut())
+    {
+        if value == "{said}" {
+            *value = Value::from(heard);
+        }
+    }
+    arguments
 }
 
 /// The reply with what the cache gave and took, where that is counted.

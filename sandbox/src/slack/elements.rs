@@ -48,6 +48,8 @@ const VALUE_CHARS_MAX: usize = 2_000;
 const OPTION_VALUE_CHARS_MAX: usize = 150;
 /// Most characters of a link.
 const URL_CHARS_MAX: usize = 3_000;
+/// Most characters that an input may take.
+const ENTERED_CHARS_MAX: u64 = 3_000;
 /// Most characters of a placeholder.
 const PLACEHOLDER_CHARS_MAX: usize = 150;
 
@@ -137,6 +139,7 @@ pub(super) fn check_element(element: &Value, at: &str, within: Within) -> Result
     }
     match kind {
         "button" => check_button(element, at),
+        "plain_text_input" => check_length(element, at),
         "image" => check_image(element, at),
         "static_select" | "multi_static_select" => check_menu(element, at),
         "overflow" => check_options(&element["options"], at, 5, &["plain_text"]),
@@ -161,6 +164,10 @@ fn check_button(button: &Value, at: &str) -> Result<(), Complaint> {
     if chars(&button["url"]) > URL_CHARS_MAX {
         return Err(too_long(&format!("{at}/url"), URL_CHARS_MAX));
     }
+    if chars(&button["accessibility_label"]) > LABEL_CHARS_MAX {
+        let at = format!("{at}/accessibility_label");
+        return Err(too_long(&at, LABEL_CHARS_MAX));
+    }
     let style = &button["style"];
     match style.as_str() {
         None if style.is_null() => Ok(()),
@@ -168,6 +175,22 @@ fn check_button(button: &Value, at: &str) -> Result<(), Complaint> {
         _ => Err(invalid(format!(
             "must be one of: {} [json-pointer:{at}/style]",
             STYLES.join(", ")
+        ))),
+    }
+}
+
+/// How much a person may enter.
+fn check_length(input: &Value, at: &str) -> Result<(), Complaint> {
+    let is_length = |name: &str, least: u64| match &input[name] {
+        Value::Null => true,
+        length => length
+            .as_u64()
+            .is_some_and(|it| (least..=ENTERED_CHARS_MAX).contains(&it)),
+    };
+    match is_length("max_length", 1) && is_length("min_length", 0) {
+        true => Ok(()),
+        false => Err(invalid(format!(
+            "must be 1 to {ENTERED_CHARS_MAX} [json-pointer:{at}/max_length]"
         ))),
     }
 }
@@ -287,8 +310,25 @@ fn made_up_id() -> String {
     (0..5).map(|_| letter()).collect()
 }
 
-/// The element with this action id, and the id of its block; the block may be named, too.
-pub(super) fn find(blocks: &Value, block_id: &str, action_id: &str) -> Option<(String, Value)> {
+/// How somebody names an element.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named<'a> {
+    ActionId(&'a str),
+    /// The words on it.
+    Words(&'a str),
+}
+
+impl Named<'_> {
+    fn is(self, element: &Value) -> bool {
+        match self {
+            Self::ActionId(id) => element["action_id"] == id,
+            Self::Words(words) => element["text"]["text"] == words,
+        }
+    }
+}
+
+/// The element of this name, and the id of its block; the block may be named, too.
+pub(super) fn find(blocks: &Value, block_id: &str, named: Named<'_>) -> Option<(String, Value)> {
     let mut blocks = blocks.clone();
     for block in blocks.as_array_mut()? {
         let id = block["block_id"].as_str().unwrap_or_default().to_owned();
@@ -296,7 +336,7 @@ pub(super) fn find(blocks: &Value, block_id: &str, action_id: &str) -> Option<(S
             continue;
         }
         let found = elements_mut(block).into_iter();
-        if let Some(element) = found.into_iter().find(|it| it["action_id"] == action_id) {
+        if let Some(element) = found.into_iter().find(|it| named.is(it)) {
             return Some((id, element.clone()));
         }
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::deliveries::{AckedEnvelope, EnvelopeKind};
-use super::elements::{action_ids, chosen, find};
+use super::elements::{Named, action_ids, chosen, find};
 use super::events::{self, Event};
 use super::hooks::{self, Source};
 use super::state::{Core, Shared};
@@ -32,6 +32,8 @@ pub struct BlockAction {
     pub block_id: String,
     /// Of the element.
     pub action_id: String,
+    /// The words on a button, instead of its action id.
+    pub button: String,
     /// What is chosen in a menu, or entered. A button has its own.
     pub value: String,
     /// The same where several can be chosen.
@@ -183,16 +185,18 @@ fn seen_view(core: &Core, id: &str, person: &SlackUser) -> Result<View, String> 
 
 /// The action that a click makes of an element.
 fn acted(core: &mut Core, blocks: &Value, action: &BlockAction) -> Result<Value, String> {
-    let found = find(blocks, &action.block_id, &action.action_id);
+    let named = match action.action_id.is_empty() {
+        true => Named::Words(&action.button),
+        false => Named::ActionId(&action.action_id),
+    };
+    let found = find(blocks, &action.block_id, named);
     let (block_id, element) = found.ok_or_else(|| {
         let there = action_ids(blocks).join(", ");
-        format!(
-            "nothing to click is called {}; there is: {there}",
-            action.action_id
-        )
+        let wanted = format!("{}{}", action.action_id, action.button);
+        format!("nothing to click is called {wanted}; there is: {there}")
     })?;
     let mut acted = chosen(&element, &action.chosen())?;
-    acted["action_id"] = json!(action.action_id);
+    acted["action_id"] = element["action_id"].clone();
     acted["block_id"] = json!(block_id);
     acted["action_ts"] = json!(core.next_ts());
     Ok(acted)
@@ -274,6 +278,9 @@ pub(super) fn send_view(
         if let Some(missing) = missing_input(&view) {
             return Err(format!("the input {missing} must be filled in"));
         }
+        if let Some(wrong) = wrong_length(&view) {
+            return Err(format!("the input {wrong} takes no text of this length"));
+        }
         let mut payload = common(core, "view_submission", &person, Some(&view.id));
         payload["view"] = view.to_json(&core.world);
         payload["response_urls"] = json!([]);
@@ -313,6 +320,23 @@ fn missing_input(view: &View) -> Option<String> {
         held.is_none() && !has_initial
     });
     empty.next().map(|((_, action), _)| action.to_owned())
+}
+
+/// The first input that holds more or less text than it takes.
+fn wrong_length(view: &View) -> Option<String> {
+    let blocks = view.content["blocks"].as_array().into_iter().flatten();
+    let mut inputs = blocks
+        .filter(|block| block["type"] == "input")
+        .filter_map(|block| {
+            let action = block["element"]["action_id"].as_str()?;
+            let held = view.values.get(block["block_id"].as_str()?)?.get(action)?;
+            let chars = held["value"].as_str()?.chars().count() as u64;
+            let bound = |name: &str| block["element"][name].as_u64();
+            let (least, most) = (bound("min_length"), bound("max_length"));
+            let is_wrong = least.is_some_and(|it| chars < it) || most.is_some_and(|it| chars > it);
+            is_wrong.then(|| action.to_owned())
+        });
+    inputs.next()
 }
 
 /// A person closes the topmost modal.

@@ -99,7 +99,7 @@ impl SlackPost {
         };
         let words = blocks.iter().map(|block| match block["text"].as_str() {
             Some(markdown) => without_escapes(markdown),
-            None => table_words(block),
+            None => block_words(block),
         });
         words.collect::<Vec<_>>().join("\n")
     }
@@ -203,6 +203,31 @@ fn without_escapes(markdown: &str) -> String {
 }
 
 /// The cells of a table, a row a line.
+/// The words of a block that is not Markdown: those of its buttons in brackets.
+fn block_words(block: &Value) -> String {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    match block["type"].as_str() {
+        Some("header" | "section") => block["text"]["text"].as_str().unwrap_or("").to_owned(),
+        Some("rich_text") => {
+            let inner = list(&block["elements"]).into_iter().map(|section| {
+                let leaves = list(&section["elements"]);
+                let words = leaves.iter().filter_map(|it| it["text"].as_str());
+                words.collect::<String>()
+            });
+            inner.collect::<Vec<_>>().join("\n")
+        }
+        Some("actions") => {
+            let buttons = list(&block["elements"]);
+            let words = buttons.iter().filter_map(|it| it["text"]["text"].as_str());
+            words
+                .map(|it| format!("[{it}]"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        _ => table_words(block),
+    }
+}
+
 fn table_words(block: &Value) -> String {
     let cell = |cell: &Value| match cell["text"].as_str() {
         Some(text) => text.to_owned(),

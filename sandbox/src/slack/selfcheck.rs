@@ -513,8 +513,10 @@ pub async fn slack_refusals() -> Vec<Refusal> {
         let got = check.call(method, &form.replace("{ann}", &anns_ts)).await;
         refusals.push(judge(section, what, expected, got));
     }
-    for (section, what, args, expected) in
-        content_rows().into_iter().chain(metadata_and_author_rows())
+    for (section, what, args, expected) in content_rows()
+        .into_iter()
+        .chain(metadata_and_author_rows())
+        .chain(button_rows())
     {
         let got = check.call("chat.postMessage", &form(&args)).await;
         refusals.push(judge(section, what, expected, got));
@@ -609,6 +611,54 @@ fn content_rows() -> Vec<ContentRow> {
             "post 101 attachments",
             json!({"attachments": attachments}),
             "too_many_attachments",
+        ),
+    ]
+}
+
+/// Posts whose buttons are refused.
+fn button_rows() -> Vec<ContentRow> {
+    let button = |change: &[(&str, Value)]| {
+        let text = json!({"type": "plain_text", "text": "Approve"});
+        let mut button = json!({"type": "button", "action_id": "a", "value": "v", "text": text});
+        for (name, value) in change {
+            button[*name] = value.clone();
+        }
+        button
+    };
+    let refused = |what, buttons: Vec<Value>| {
+        let blocks = json!([{"type": "actions", "elements": buttons}]);
+        post(
+            "slack.md §6.2",
+            what,
+            json!({"blocks": blocks}),
+            "invalid_blocks",
+        )
+    };
+    let words = |kind: &str, chars| json!({"type": kind, "text": long(chars)});
+    let many = (0..26).map(|n| button(&[("action_id", json!(n.to_string()))]));
+    let with = |name, value| vec![button(&[(name, value)])];
+    vec![
+        refused("post 26 buttons in a row", many.collect()),
+        refused(
+            "post two buttons of one action_id",
+            vec![button(&[]), button(&[])],
+        ),
+        refused(
+            "post a button of 76 characters",
+            with("text", words("plain_text", 76)),
+        ),
+        refused("post a button in mrkdwn", with("text", words("mrkdwn", 5))),
+        refused(
+            "post a button value of 2,001 characters",
+            with("value", json!(long(2_001))),
+        ),
+        refused(
+            "post an action_id of 256 characters",
+            with("action_id", json!(long(256))),
+        ),
+        refused(
+            "post a label for screen readers of 76 characters",
+            with("accessibility_label", json!(long(76))),
         ),
     ]
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::elements::with_ids;
+use super::elements::{Named, find};
 use super::world::SlackWorld;
 
 /// Most modals on top of each other.
@@ -157,7 +158,7 @@ impl Views {
         view.errors = Value::Null;
         let blocks = view.content["blocks"].clone();
         view.values.retain(|block, actions| {
-            actions.retain(|action, _| super::elements::find(&blocks, block, action).is_some());
+            actions.retain(|action, _| find(&blocks, block, Named::ActionId(action)).is_some());
             !actions.is_empty()
         });
         Some(view.clone())

@@ -41,7 +41,9 @@ impl Rooms {
             .world
             .chat(chat)
             .ok_or_else(|| format!("no chat {chat}"))?;
-        let is_there = room.members.contains(&user) || room.kind == ChatKind::Channel;
+        // What is public can be looked at by everybody.
+        let is_open = room.kind == ChatKind::Channel || room.username.is_some();
+        let is_there = room.members.contains(&user) || is_open;
         if self.world.user(user).is_none() || !is_there {
             return Err(format!("{user} is not in {chat} and sees no buttons there"));
         }
@@ -109,6 +111,20 @@ impl Rooms {
             "id": id, "from": self.world.user_json(user), "message": wire,
             "chat_instance": format!("-32178945{chat}").replace("--", "-"), "data": data,
         });
+        self.push_callback(id, body)
+    }
+
+    /// A press in a message that a person had the bot write in a chat without it.
+    pub(super) fn inline_callback(&mut self, inline_id: &str, user: i64, data: &str) -> String {
+        let id = format!("4382bfd{:011}", self.serial());
+        let body = json!({
+            "id": id, "from": self.world.user_json(user), "inline_message_id": inline_id,
+            "chat_instance": "-3217894561230", "data": data,
+        });
+        self.push_callback(id, body)
+    }
+
+    fn push_callback(&mut self, id: String, body: Value) -> String {
         let now_s = self.now_s();
         self.callbacks.insert(id.clone(), (now_s, None));
         self.push_event("callback_query", body, CALLBACK_LIFE_S);

@@ -343,7 +343,8 @@ fn answer_callback_query(rooms: &mut Rooms, params: &Params) -> Result<Success> 
         return Err(ApiFailure::bad("MESSAGE_TOO_LONG"));
     }
     match rooms.callbacks.get_mut(params.text("callback_query_id")) {
-        Some((pressed_s, stored)) if now_s - *pressed_s <= CALLBACK_LIFE_S => {
+        // A press is answered once.
+        Some((pressed_s, stored)) if now_s - *pressed_s <= CALLBACK_LIFE_S && stored.is_none() => {
             *stored = Some(answer);
             Ok(json!(true).into())
         }

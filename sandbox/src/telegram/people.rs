@@ -124,6 +124,12 @@ impl TelegramServer {
         self.act(|rooms| rooms.callback((chat, message), user, data))
     }
 
+    /// Sends a press of a button in a message that a person had the bot write in a chat without it; returns the
+    /// callback's id.
+    pub fn inline_callback(&self, inline_id: &str, user: i64, data: &str) -> String {
+        self.act(|rooms| rooms.inline_callback(inline_id, user, data))
+    }
+
     /// Presses a button that is there, named by its words or its data: an inline one gives the
     /// callback's id, one of a keyboard of replies the id of the message that it writes.
     ///

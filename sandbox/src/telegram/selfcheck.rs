@@ -48,8 +48,10 @@ pub async fn telegram_refusals() -> Vec<Refusal> {
     let cases = [
         text_cases(),
         markup_cases(),
+        button_cases(),
         place_cases(),
         message_cases(&server),
+        press_cases(&server),
         draft_cases(),
         webhook_cases(),
     ];
@@ -175,12 +177,6 @@ fn markup_cases() -> Vec<Case> {
             json!({"text": "<br>", "parse_mode": "HTML"}),
             "400 Bad Request: can't parse entities: Unsupported start tag \"br\" at byte offset 0",
         ),
-        send(
-            "telegram.md §9.5",
-            "send 65 bytes of button data",
-            json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": "d".repeat(65)}]]}}),
-            "400 Bad Request: BUTTON_DATA_INVALID",
-        ),
         (
             "telegram.md §2.3",
             "send a body that is no JSON",
@@ -271,10 +267,79 @@ fn place_cases() -> Vec<Case> {
     ]
 }
 
-fn message_cases(server: &TelegramServer) -> Vec<Case> {
-    let theirs = server.say(SUPERGROUP, ANN, "mine, not yours");
+fn button_cases() -> Vec<Case> {
+    vec![
+        send(
+            "telegram.md §9.5",
+            "send 65 bytes of button data",
+            json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": "d".repeat(65)}]]}}),
+            "400 Bad Request: BUTTON_DATA_INVALID",
+        ),
+        send(
+            "telegram.md §9.5",
+            "send a button without data",
+            json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": ""}]]}}),
+            "400 Bad Request: BUTTON_DATA_INVALID",
+        ),
+        send(
+            "telegram.md §9.5",
+            "send 101 buttons",
+            json!({"reply_markup": {"inline_keyboard": vec![json!([{"text": "b", "callback_data": "d"}]); 101]}}),
+            "400 Bad Request: reply markup is too long",
+        ),
+        send(
+            "telegram.md §9.5",
+            "send a button of another style",
+            json!({"reply_markup": {"inline_keyboard": [[{"text": "b", "callback_data": "d", "style": "blue"}]]}}),
+            "400 Bad Request: can't parse inline keyboard button: unknown style specified",
+        ),
+        send(
+            "telegram.md §9.5",
+            "send a button that does nothing",
+            json!({"reply_markup": {"inline_keyboard": [[{"text": "b"}]]}}),
+            "400 Bad Request: can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard",
+        ),
+    ]
+}
+
+fn press_cases(server: &TelegramServer) -> Vec<Case> {
+    let theirs = server.say(SUPERGROUP, ANN, "press me");
     let pressed = server.callback(SUPERGROUP, ANN, theirs, "x");
     server.advance_clock(200);
+    let answered = server.callback(SUPERGROUP, ANN, theirs, "x");
+    server.act(|rooms| {
+        if let Some((_, answer)) = rooms.callbacks.get_mut(&answered) {
+            *answer = Some(json!({}));
+        }
+    });
+    let open = server.callback(SUPERGROUP, ANN, theirs, "x");
+    vec![
+        (
+            "telegram.md §9.5",
+            "answer a button after 200 seconds",
+            "answerCallbackQuery",
+            json!({"callback_query_id": pressed}),
+            "400 Bad Request: query is too old and response timeout expired or query ID is invalid",
+        ),
+        (
+            "telegram.md §9.5",
+            "answer a button a second time",
+            "answerCallbackQuery",
+            json!({"callback_query_id": answered}),
+            "400 Bad Request: query is too old and response timeout expired or query ID is invalid",
+        ),
+        (
+            "telegram.md §9.5",
+            "answer a button in 201 characters",
+            "answerCallbackQuery",
+            json!({"callback_query_id": open, "text": "x".repeat(201)}),
+            "400 Bad Request: MESSAGE_TOO_LONG",
+        ),
+    ]
+}
+
+fn message_cases(server: &TelegramServer) -> Vec<Case> {
+    let theirs = server.say(SUPERGROUP, ANN, "mine, not yours");
     vec![
         (
             "telegram.md §9.2",
@@ -310,13 +375,6 @@ fn message_cases(server: &TelegramServer) -> Vec<Case> {
             "setMessageReaction",
             json!({"chat_id": SUPERGROUP, "message_id": theirs, "reaction": [{"type": "emoji", "emoji": "🛠"}]}),
             "400 Bad Request: REACTION_INVALID",
-        ),
-        (
-            "telegram.md §9.5",
-            "answer a button after 200 seconds",
-            "answerCallbackQuery",
-            json!({"callback_query_id": pressed}),
-            "400 Bad Request: query is too old and response timeout expired or query ID is invalid",
         ),
         (
             "telegram.md §9.3",

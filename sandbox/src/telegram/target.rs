@@ -272,6 +272,7 @@ pub(super) fn reply_markup(params: &Params) -> Result<Option<Value>, ApiFailure>
     let rows = keyboard.as_array().ok_or_else(|| {
         ApiFailure::bad("field \"inline_keyboard\" of the InlineKeyboardMarkup must be an Array")
     })?;
+    let mut count = 0;
     for row in rows {
         let buttons = row.as_array().ok_or_else(|| {
             ApiFailure::bad("field \"inline_keyboard\" must be an Array of Arrays")
@@ -279,12 +280,23 @@ pub(super) fn reply_markup(params: &Params) -> Result<Option<Value>, ApiFailure>
         for button in buttons {
             check_button(button)?;
         }
+        count += buttons.len();
+    }
+    if count > INLINE_BUTTONS_MAX {
+        return Err(ApiFailure::bad("reply markup is too long"));
     }
     let empty = rows
         .iter()
         .all(|row| row.as_array().is_none_or(Vec::is_empty));
     Ok((!empty).then(|| json!({"inline_keyboard": keyboard})))
 }
+
+/// Most buttons of an inline keyboard.
+const INLINE_BUTTONS_MAX: usize = 100;
+/// Most characters that a button copies.
+const COPIED_CHARS_MAX: usize = 256;
+/// The styles of a button.
+const STYLES: [&str; 3] = ["danger", "success", "primary"];
 
 fn check_button(button: &Value) -> Result<(), ApiFailure> {
     const ACTIONS: [&str; 8] = [
@@ -303,6 +315,19 @@ fn check_button(button: &Value) -> Result<(), ApiFailure> {
     }
     if !ACTIONS.iter().any(|action| button.get(action).is_some()) {
         return Err(bad("Text buttons are unallowed in the inline keyboard"));
+    }
+    // The words of these two refusals are ours; the limits are the platform's.
+    let style = button.get("style").and_then(Value::as_str);
+    if button.get("style").is_some() && !style.is_some_and(|style| STYLES.contains(&style)) {
+        return Err(bad("unknown style specified"));
+    }
+    if let Some(copied) = button.get("copy_text") {
+        let chars = copied["text"]
+            .as_str()
+            .map_or(0, |text| text.chars().count());
+        if !(1..=COPIED_CHARS_MAX).contains(&chars) {
+            return Err(bad("text to copy must have 1 to 256 characters"));
+        }
     }
     let data = button.get("callback_data").and_then(Value::as_str);
     match data.map(str::len) {

@@ -15,6 +15,8 @@ use super::{ApiError, Outcome, Reply};
 
 /// Most characters of a modal's title and of the words on its buttons.
 const LABEL_CHARS_MAX: usize = 24;
+/// Most bytes of a view.
+const VIEW_BYTES_MAX: usize = 250_000;
 /// Most characters of `private_metadata`.
 const METADATA_CHARS_MAX: usize = 3_000;
 /// Most characters of `callback_id` and `external_id`.
@@ -122,6 +124,9 @@ fn given_view(call: &Call, kind: &str) -> Result<Value, ApiError> {
     let view = view.map_err(|()| wrong("view is no JSON"))?;
     let view = view.filter(Value::is_object);
     let view = view.ok_or_else(|| wrong("missing required field: view"))?;
+    if view.to_string().len() > VIEW_BYTES_MAX {
+        return Err(ApiError::new("view_too_large"));
+    }
     check_view(&view, kind).map_err(|(_, sentence)| wrong(&sentence))?;
     Ok(view)
 }

@@ -297,6 +297,32 @@ pub(super) async fn press(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Calling {
+    user: i64,
+    data: String,
+    #[serde(default)]
+    chat: i64,
+    #[serde(default)]
+    message_id: i64,
+    /// Instead of chat and message.
+    inline_message_id: Option<String>,
+}
+
+/// What a client may send that was changed: a press whether the button is there or not, with whatever data.
+pub(super) async fn callback(State(shared): State<Shared>, body: Bytes) -> Answer {
+    let it: Calling = read(&body)?;
+    let id = shared.act(|rooms| match &it.inline_message_id {
+        Some(inline) => Ok(rooms.inline_callback(inline, it.user, &it.data)),
+        None => {
+            known_chat(rooms, it.chat)?;
+            Ok::<_, Refused>(rooms.callback((it.chat, it.message_id), it.user, &it.data))
+        }
+    })?;
+    Ok(Json(json!({"callback_id": id})))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Acting {
     chat: i64,
     user: i64,

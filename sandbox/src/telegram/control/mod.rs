@@ -55,7 +55,7 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/clear_faults", post(clear_faults))
         .route("/knobs", post(knobs))
         .route("/posts", get(room_posts))
-        .route("/callback", get(callback))
+        .route("/callback", get(callback).post(acts::callback))
         .route("/journal", get(read_journal))
         .route("/state", get(state));
     messages.merge(things).merge(rest)

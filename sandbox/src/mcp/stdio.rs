@@ -1,0 +1,29 @@
+//! The server over standard streams: a message a line.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+
+use super::world::{McpWorld, Reply};
+
+/// Serves the world of a file until the input ends. The file is read again for each message, so that it can be changed.
+///
+/// # Errors
+/// If a stream or the file can't be read.
+pub fn serve_stdio(file: &Path) -> std::io::Result<()> {
+    let mut is_open = false;
+    let mut out = std::io::stdout();
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let mut world: McpWorld = serde_json::from_slice(&std::fs::read(file)?)?;
+        let message = serde_json::from_str(&line)?;
+        match world.answer(&message, &mut is_open) {
+            Reply::Message(message) => writeln!(out, "{message}")?,
+            Reply::Broken => writeln!(out, "this is no message")?,
+            Reply::Die => return Ok(()),
+            Reply::Nothing | Reply::Hang => {}
+        }
+        out.flush()?;
+        eprintln!("answered {}", message["method"]);
+    }
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! What the server offers, and what it answers a request.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The newest version with a handshake.
+const LEGACY: &str = "2025-11-25";
+/// The stateless version.
+const MODERN: &str = "2026-07-28";
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// What the server is.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default)]
+pub struct McpWorld {
+    /// Which era it speaks.
+    pub era: Era,
+    /// Its tools. Each takes a text and repeats it; `count` says how often tools were called.
+    pub tools: Vec<String>,
+    /// What it says of each.
+    pub description: String,
+    /// What goes wrong with a call.
+    pub fault: Option<Fault>,
+    /// The token that it wants over HTTP.
+    pub token: Option<String>,
+    /// Tools on a page of its list.
+    pub page: usize,
+    /// Calls that were made.
+    pub calls: usize,
+}
+
+impl Default for McpWorld {
+    fn default() -> Self {
+        Self {
+            era: Era::Modern,
+            tools: vec!["echo".to_owned()],
+            description: "Repeats a text.".to_owned(),
+            fault: None,
+            token: None,
+            page: 2,
+            calls: 0,
+        }
+    }
+}
+
+/// An era of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Era {
+    /// A handshake, then requests.
+    Legacy,
+    /// Each request says all.
+    Modern,
+}
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The server ends.
+    Dies,
+    /// It never answers.
+    Hangs,
+    /// It asks a person first.
+    Asks,
+    /// It answers with 8 MiB.
+    Huge,
+    /// It answers with what is no JSON.
+    Broken,
+    /// It answers with an error for the model.
+    Refuses,
+    /// It answers with an image and a link beside the text.
+    Files,
+}
+
+/// What a request gets.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reply {
+    /// This message.
+    Message(Value),
+    /// Nothing: it was a notification.
+    Nothing,
+    /// What is no message.
+    Broken,
+    /// The server ends.
+    Die,
+    /// Nothing, ever.
+    Hang,
+}
+
+impl McpWorld {
+    /// Answers a message. `is_open` = the handshake was made.
+    pub(super) fn answer(&mut self, message: &Value, is_open: &mut bool) -> Reply {
+        let method = message["method"].as_str().unwrap_or_default();
+        let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
+            return Reply::Nothing;
+        };
+        let answered = match self.refusal(message, method, *is_open) {
+            Some(error) => Err(error),
+            None => self.result(message, method, is_open),
+        };
+        match answered {
+            Ok(Reply::Message(mut result)) => {
+                if self.era == Era::Modern && result["resultType"].is_null() {
+                    result["resultType"] = "complete".into();
+                }
+                Reply::Message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+            }
+            Ok(other) => other,
+            Err((code, text, data)) => Reply::Message(json!({
+                "jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text, "data": data},
+            })),
+        }
+    }
+
+    /// What is wrong with a request before it is looked at.
+    fn refusal(
+        &self,
+        message: &Value,
+        method: &str,
+        is_open: bool,
+    ) -> Option<(i64, &'static str, Value)> {
+        match self.era {
+            Era::Legacy if method == "initialize" || method == "ping" => None,
+            Era::Legacy if method == "server/discover" => {
+                Some((-32601, "method not found", Value::Null))
+            }
+            Era::Legacy => (!is_open).then_some((-32600, "not initialized", Value::Null)),
+            Era::Modern => {
+                let meta = &message["params"]["_meta"];
+                if !meta[META_CAPABILITIES].is_object() {
+                    return Some((-32602, "the client's capabilities are missing", Value::Null));
+                }
+                match meta[META_VERSION].as_str() {
+                    None => Some((-32602, "the version is missing", Value::Null)),
+                    Some(MODERN) => None,
+                    Some(asked) => Some((
+                        -32022,
+                        "unsupported version",
+                        json!({"supported": [MODERN], "requested": asked}),
+                    )),
+                }
+            }
+        }
+    }
+
+    fn result(
+        &mut self,
+        message: &Value,
+        method: &str,
+        is_open: &mut bool,
+    ) -> Result<Reply, (i64, &'static str, Value)> {
+        let capabilities = json!({"tools": {"listChanged": true}});
+        let own = json!({"name": "loopback", "version": "1"});
+        let params = &message["params"];
+        Ok(match (self.era, method) {
+            (Era::Legacy, "initialize") => {
+                *is_open = true;
+                Reply::Message(json!({
+                    "protocolVersion": LEGACY, "capabilities": capabilities, "serverInfo": own,
+                }))
+            }
+            (Era::Legacy, "ping") => Reply::Message(json!({})),
+            (Era::Modern, "server/discover") => Reply::Message(json!({
+                "supportedVersions": [MODERN], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private",
+                "_meta": {"io.modelcontextprotocol/serverInfo": own},
+            })),
+            (_, "tools/list") => self.page(params)?,
+            (_, "tools/call") => self.call(params)?,
+            _ => return Err((-32601, "method not found", Value::Null)),
+        })
+    }
+
+    fn page(&self, params: &Value) -> Result<Reply, (i64, &'static str, Value)> {
+        let from = match &params["cursor"] {
+            Value::Null => 0,
+            cursor => {
+                let from = cursor.as_str().and_then(|it| it.parse::<usize>().ok());
+                from.filter(|from| *from < self.tools.len()).ok_or((
+                    -32602,
+                    "no such cursor",
+                    Value::Null,
+                ))?
+            }
+        };
+        let to = (from + self.page.max(1)).min(self.tools.len());
+        let tool = |name: &String| {
+            json!({
+                "name": name,
+                "description": self.description,
+                "annotations": {"readOnlyHint": true},
+                "inputSchema": {
+                    "type": "object", "required": ["text"], "$defs": {"text": {"type": "string"}},
+                    "properties": {"text": {"$ref": "#/$defs/text"}},
+                },
+            })
+        };
+        let tools: Vec<Value> = self.tools[from..to].iter().map(tool).collect();
+        let mut page = json!({"tools": tools});
+        if self.era == Era::Modern {
+            page["ttlMs"] = 60_000.into();
+            page["cacheScope"] = "private".into();
+        }
+        if to < self.tools.len() {
+            page["nextCursor"] = to.to_string().into();
+        }
+        Ok(Reply::Message(page))
+    }
+
+    fn call(&mut self, params: &Value) -> Result<Reply, (i64, &'static str, Value)> {
+        let name = params["name"].as_str().unwrap_or_default();
+        if !self.tools.iter().any(|tool| tool == name) {
+            return Err((-32602, "no such tool", Value::Null));
+        }
+        self.calls += 1;
+        let Some(said) = params["arguments"]["text"].as_str() else {
+            return Err((-32602, "text is missing", Value::Null));
+        };
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        Ok(match self.fault {
+            None if name == "count" => Reply::Message(text(&self.calls.to_string())),
+            None => Reply::Message(text(said)),
+            Some(Fault::Dies) => Reply::Die,
+            Some(Fault::Hangs) => Reply::Hang,
+            Some(Fault::Broken) => Reply::Broken,
+            Some(Fault::Huge) => Reply::Message(text(&"x".repeat(8 << 20))),
+            Some(Fault::Refuses) => {
+                let mut refused = text("there is no such thing");
+                refused["isError"] = true.into();
+                Reply::Message(refused)
+            }
+            Some(Fault::Asks) => Reply::Message(json!({
+                "resultType": "input_required",
+                "requestState": "opaque",
+                "inputRequests": {"q": {"method": "elicitation/create", "params": {
+                    "mode": "form", "message": "Which?", "requestedSchema": {"type": "object", "properties": {}},
+                }}},
+            })),
+            Some(Fault::Files) => Reply::Message(json!({"content": [
+                {"type": "text", "text": said},
+                {"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"},
+                {"type": "resource_link", "uri": "https://example.com/plan", "name": "plan"},
+            ]})),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(reply: &Reply) -> i64 {
+        let Reply::Message(message) = reply else {
+            return 0;
+        };
+        message["error"]["code"].as_i64().unwrap_or_default()
+    }
+
+    #[test]
+    fn each_era_refuses_what_the_other_sends() {
+        let meta = json!({META_VERSION: MODERN, META_CAPABILITIES: {}});
+        let old = json!({META_VERSION: LEGACY, META_CAPABILITIES: {}});
+        let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let cases = [
+            (Era::Modern, request("tools/list", json!({})), -32602),
+            (
+                Era::Modern,
+                request("tools/list", json!({"_meta": old})),
+                -32022,
+            ),
+            (
+                Era::Modern,
+                request("initialize", json!({"_meta": meta})),
+                -32601,
+            ),
+            (
+                Era::Modern,
+                request("tools/list", json!({"_meta": meta})),
+                0,
+            ),
+            (
+                Era::Modern,
+                request("tools/list", json!({"_meta": meta, "cursor": "9"})),
+                -32602,
+            ),
+            (
+                Era::Legacy,
+                request("server/discover", json!({"_meta": meta})),
+                -32601,
+            ),
+            (Era::Legacy, request("tools/list", json!({})), -32600),
+        ];
+        for (era, message, expected) in cases {
+            let mut world = McpWorld {
+                era,
+                ..McpWorld::default()
+            };
+            let reply = world.answer(&message, &mut false);
+            assert_eq!(code(&reply), expected, "{message}: {reply:?}");
+        }
+    }
+}
