@@ -13,6 +13,7 @@ pub mod capture;
 pub mod catchup;
 pub mod cli;
 pub mod config;
+pub mod confining;
 pub mod daemon;
 pub mod delivery;
 pub mod embeddings;

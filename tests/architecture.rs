@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
+    "confining",
     "llm",
     "embeddings",
     "tools",
@@ -39,7 +40,8 @@ const ENGINE: [&str; 5] = [
 const POSTERS: [&str; 4] = ["channels", "src/delivery", "src/daemon", "src/cli/live"];
 
 /// A word, and the only places where it may stand.
-const FENCES: [(&str, &[&str]); 4] = [
+const FENCES: [(&str, &[&str]); 5] = [
+    ("rmcp::", &["src/tools/mcp"]),
     ("rusqlite", &ENGINE),
     ("tokio_tungstenite", &["channels/src/slack"]),
     ("Poster", &POSTERS),

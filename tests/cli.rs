@@ -71,6 +71,8 @@ fn check_says_who_answers_where() {
     channel        home (Telegram): iris answers
     agent          hermes: goes by hermes; model gpt (gpt-5-mini of openai)
     agent          iris: goes by iris, rainbow; model gpt (gpt-5-mini of openai)
+    recall         hermes: overheard lines that answer a question are sent to the model gpt (recall = "auto")
+    recall         iris: overheard lines that answer a question are sent to the model gpt (recall = "auto")
     tokens         acme: a day, a member may spend 1,000,000 tokens, a stranger nothing, all together 5,000,000 tokens
     tokens         home: a day, whoever is served may spend 1,000,000 tokens, all together 5,000,000 tokens
 

@@ -85,6 +85,17 @@ pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
     build(builder(timeouts)?)
 }
 
+/// The same for a client that asks no proxy, and this for the addresses of names.
+///
+/// # Errors
+/// As [`client`].
+pub(crate) fn direct_client_resolving(
+    timeouts: HttpTimeouts,
+    names: impl reqwest::dns::Resolve + 'static,
+) -> Result<Client, ChannelError> {
+    build(builder(timeouts)?.no_proxy().dns_resolver(names))
+}
+
 /// The same for a client that asks this for the addresses of names.
 #[cfg(feature = "slack")]
 pub(crate) fn client_resolving(

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
-use crate::http::{HttpTimeouts, client_resolving};
+#[cfg(feature = "slack")]
+use crate::http::client_resolving;
+use crate::http::{HttpTimeouts, direct_client_resolving};
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::error::ChannelError;
 
@@ -43,7 +45,7 @@ const OWN_V4: [(Ipv4Addr, u32); 16] = [
 /// Why a name was not connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to no address of the internet")]
-pub(crate) struct NotOfTheInternet;
+struct NotOfTheInternet;
 
 /// Whether an address may be of the internet, as far as it says so itself.
 pub(crate) fn may_be_of_it(address: &Url) -> bool {
@@ -52,18 +54,43 @@ pub(crate) fn may_be_of_it(address: &Url) -> bool {
     ip.map_or_else(|_| is_name_of_it(host), is_of_it)
 }
 
+/// A client for one address that asks no proxy. Unless `admits_own`, the address must be of the internet, and its
+/// name is not connected to where it resolves to a machine or a network of one's own.
+///
+/// # Errors
+/// [`ChannelError::NotSent`] if the address is none of the internet, or a client can't be made.
+pub fn direct_client(
+    timeouts: HttpTimeouts,
+    address: &Url,
+    admits_own: bool,
+) -> Result<Client, ChannelError> {
+    if !admits_own && !may_be_of_it(address) {
+        return Err(ChannelError::NotSent {
+            operation: "http client",
+            cause: Box::new(NotOfTheInternet),
+        });
+    }
+    // An empty name is nobody's.
+    let guarded = match admits_own {
+        true => "",
+        false => address.host_str().unwrap_or_default(),
+    };
+    direct_client_resolving(timeouts, Guard::new(guarded, Arc::new(ask)))
+}
+
 /// A client for one address: its name is not connected to where it resolves to a machine or a network
 /// of one's own. A proxy, which is asked with the name, is reached wherever it is.
 ///
 /// # Errors
 /// As [`crate::http::client`].
+#[cfg(feature = "slack")]
 pub(crate) fn client(timeouts: HttpTimeouts, address: &Url) -> Result<Client, ChannelError> {
     let guarded = address.host_str().unwrap_or_default();
     client_resolving(timeouts, Guard::new(guarded, Arc::new(ask)))
 }
 
 /// Whether a request failed because its name leads elsewhere.
-pub(crate) fn leads_elsewhere(error: &reqwest::Error) -> bool {
+pub fn leads_elsewhere(error: &reqwest::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if cause.is::<NotOfTheInternet>() {

@@ -16,8 +16,7 @@ pub mod export;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;
-#[cfg(feature = "slack")]
-mod internet;
+pub mod internet;
 #[cfg(any(feature = "slack", feature = "telegram"))]
 mod json_object;
 #[cfg(any(feature = "slack", feature = "telegram"))]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use vocative_channels::slack::{Delivery, translate};
 use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender};
 use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::interaction::PressedMessage;
 use vocative_contract::markup::replace_mentions;
 
 fn identity(account: &str, user_id: &str, bot_id: &str) -> Identity {
@@ -59,15 +60,18 @@ fn shown(event: &Event) -> String {
             shown_sender(&command.sender),
             shown_place(&command.place)
         ),
-        Event::Interaction {
-            id,
-            place,
-            sender,
-            data,
-        } => format!(
-            "Interaction {id} {data:?} by {} in {}",
-            shown_sender(sender),
-            place.as_ref().map_or("nowhere".to_owned(), shown_place)
+        Event::Interaction(press) => format!(
+            "Interaction {} {:?} {:?} by {} of {} in {} {}",
+            press.id,
+            press.control,
+            press.data,
+            shown_sender(&press.sender),
+            press.team.as_deref().unwrap_or("no team"),
+            press
+                .place
+                .as_ref()
+                .map_or("nowhere".to_owned(), shown_place),
+            shown_pressed(press.message.as_ref())
         ),
         Event::ChatChanged { place } => format!("ChatChanged {}", shown_place(place)),
         Event::Membership { place, standing } => {
@@ -76,6 +80,19 @@ fn shown(event: &Event) -> String {
         Event::PersonChanged { sender } => format!("PersonChanged {}", shown_sender(sender)),
         other => format!("{other:?}"),
     }
+}
+
+fn shown_pressed(message: Option<&PressedMessage>) -> String {
+    let Some(message) = message else {
+        return "(no message)".to_owned();
+    };
+    let flags = [
+        (message.is_ephemeral, " ephemeral"),
+        (message.is_forwarded, " forwarded"),
+    ];
+    let flags = flags.into_iter().filter(|(is_set, _)| *is_set);
+    let flags: String = flags.map(|(_, flag)| flag).collect();
+    format!("({} of {:?}{flags})", message.id, message.author)
 }
 
 fn braced(text: &str) -> String {
@@ -312,7 +329,7 @@ fn who_gives_a_command_in_a_sibling_workspace_is_no_stranger_and_a_press_says_on
             .event
         {
             Event::Command(command) => command.sender.is_stranger,
-            Event::Interaction { sender, .. } => sender.is_stranger,
+            Event::Interaction(press) => press.sender.is_stranger,
             other => panic!("{other:?}"),
         };
     let table = [

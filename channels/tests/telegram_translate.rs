@@ -10,6 +10,7 @@ use vocative_contract::envelope::{
     ReplyTo, Sender, SenderKind, Standing,
 };
 use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::mention_token;
 use vocative_contract::probe::{Numbered, Sequence};
 
@@ -444,17 +445,32 @@ fn membership_says_whether_the_bot_can_post() {
 #[test]
 fn what_is_no_message_is_an_interaction_or_ignored() {
     let events = fixtures!("events");
-    let pressed = |id: &str, data: &str| Event::Interaction {
-        id: id.to_owned(),
-        place: Some(team()),
-        sender: ann(),
-        data: data.to_owned(),
+    let pressed = |id: &str, data: &str, author| {
+        Event::Interaction(Interaction {
+            id: id.to_owned(),
+            control: Control::Button,
+            place: Some(team()),
+            message: Some(PressedMessage {
+                id: "420".to_owned(),
+                author,
+                is_forwarded: false,
+                is_via_bot: false,
+                is_ephemeral: false,
+            }),
+            sender: ann(),
+            team: None,
+            is_anonymous: false,
+            data: data.to_owned(),
+        })
     };
     assert_eq!(
         events.event("callback"),
-        pressed("4382bfdwdsb323b2d9", "retry:8f3a")
+        pressed("4382bfdwdsb323b2d9", "retry:8f3a", PressedAuthor::Us)
     );
-    assert_eq!(events.event("callback_inaccessible"), pressed("99", ""));
+    assert_eq!(
+        events.event("callback_inaccessible"),
+        pressed("99", "", PressedAuthor::Untold)
+    );
     let messages = fixtures!("messages");
     for (event, reason) in [
         (events.event("reaction"), "reaction"),

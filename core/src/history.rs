@@ -61,6 +61,8 @@ pub struct History {
     /// The questions that opened threads of their own, each with its answer from there; without one while it is
     /// made, or if there will be none.
     pub thread_answers: HashMap<TurnId, Option<TurnId>>,
+    /// Lines that were found for the question and are not in the prompt for another reason, the best first.
+    pub recalled: Vec<TurnId>,
     /// Names for mention tokens: platform id (or `@username`) to name.
     pub names: HashMap<String, String>,
     /// What stands for the kept turns before the oldest read.
@@ -101,6 +103,8 @@ pub enum Role {
     ThreadAnswer,
     /// Overheard before the trigger.
     Ambient,
+    /// Found for the question.
+    Recalled,
     /// A turn to answer.
     Trigger,
 }

@@ -50,6 +50,18 @@ uuid_id!(
     OutboxId
 );
 uuid_id!(
+    /// A tool call, and the turn of the timeline that shows it; outside, the key of an idempotent request.
+    ToolCallId
+);
+uuid_id!(
+    /// A decision that a person is asked for; it stands in the buttons of its card.
+    ApprovalId
+);
+uuid_id!(
+    /// A standing consent.
+    GrantId
+);
+uuid_id!(
     /// Who holds a lease: one per process start.
     OwnerId
 );

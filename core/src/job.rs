@@ -43,6 +43,8 @@ pub enum Job {
     EmbedTurns,
     /// Turns that were captured are put into the index of stems.
     IndexTurns,
+    /// What was deleted is overwritten in the unused bytes of the database file.
+    CleanPages,
 }
 
 /// A kind of job.
@@ -64,6 +66,8 @@ pub enum JobKind {
     EmbedTurns,
     /// See [`Job::IndexTurns`].
     IndexTurns,
+    /// See [`Job::CleanPages`].
+    CleanPages,
 }
 
 /// What jobs of a kind may take.
@@ -112,7 +116,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -121,6 +125,7 @@ impl JobKind {
         Self::RemoveContents,
         Self::EmbedTurns,
         Self::IndexTurns,
+        Self::CleanPages,
     ];
 
     /// Its name, as it is stored and shown.
@@ -135,6 +140,7 @@ impl JobKind {
             Self::RemoveContents => "remove-contents",
             Self::EmbedTurns => "embed-turns",
             Self::IndexTurns => "index-turns",
+            Self::CleanPages => "clean-pages",
         }
     }
 
@@ -197,7 +203,9 @@ impl JobKind {
                 later_max_ms: DAY_MS,
                 ..housekeeping
             },
-            Self::MergeChats | Self::RemoveContents | Self::IndexTurns => housekeeping,
+            Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
+                housekeeping
+            }
         }
     }
 }
@@ -229,6 +237,7 @@ impl Job {
             Self::RemoveContents => JobKind::RemoveContents,
             Self::EmbedTurns => JobKind::EmbedTurns,
             Self::IndexTurns => JobKind::IndexTurns,
+            Self::CleanPages => JobKind::CleanPages,
         }
     }
 
@@ -239,9 +248,11 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
-            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns | Self::IndexTurns => {
-                String::new()
-            }
+            Self::MergeChats
+            | Self::RemoveContents
+            | Self::EmbedTurns
+            | Self::IndexTurns
+            | Self::CleanPages => String::new(),
         }
     }
 
@@ -252,9 +263,11 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
-            Self::MergeChats | Self::RemoveContents | Self::EmbedTurns | Self::IndexTurns => {
-                json!({})
-            }
+            Self::MergeChats
+            | Self::RemoveContents
+            | Self::EmbedTurns
+            | Self::IndexTurns
+            | Self::CleanPages => json!({}),
         };
         value.to_string()
     }
@@ -288,6 +301,7 @@ impl Job {
             JobKind::RemoveContents => Self::RemoveContents,
             JobKind::EmbedTurns => Self::EmbedTurns,
             JobKind::IndexTurns => Self::IndexTurns,
+            JobKind::CleanPages => Self::CleanPages,
         })
     }
 }
@@ -372,7 +386,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 8] {
+    fn samples() -> [Job; 9] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -389,6 +403,7 @@ mod tests {
             Job::RemoveContents,
             Job::EmbedTurns,
             Job::IndexTurns,
+            Job::CleanPages,
         ]
     }
 

@@ -1,11 +1,15 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
-//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`.
+//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`,
+//! `tool_call`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
-//! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for), [`queueing`] (which job is next, and what follows an attempt).
+//! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
+//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`queueing`] (which job is next, and what follows an attempt).
 
+pub mod acting;
 pub mod addressing;
+pub mod approving;
 pub mod command;
 pub mod counted;
 pub mod decode;
@@ -34,5 +38,6 @@ pub mod slots;
 pub mod summary;
 pub mod title;
 pub mod tokens;
+pub mod tool_call;
 pub mod turn;
 pub mod vector;

@@ -26,6 +26,10 @@ pub struct AssemblerOptions {
     pub parent_turns: usize,
     /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: usize,
+    /// What is looked up in the room for a question.
+    pub recall: RecallMode,
+    /// The most tokens of lines that were found without being asked for; besides `token_budget`.
+    pub recall_max_tokens: usize,
     /// Platform ids under which the agent is mentioned in a transcript's metadata.
     pub agent_aliases: Vec<String>,
     /// Which rules.
@@ -76,10 +80,23 @@ impl OptionOverrides {
             trigger_max_tokens: self.trigger_max_tokens.unwrap_or(own.trigger_max_tokens),
             parent_turns: self.parent_turns.unwrap_or(own.parent_turns),
             ambient_turns: self.ambient_turns.unwrap_or(own.ambient_turns),
+            recall: own.recall,
+            recall_max_tokens: own.recall_max_tokens,
             agent_aliases: own.agent_aliases.clone(),
             profile: own.profile,
         }
     }
+}
+
+/// What is looked up in the room for a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecallMode {
+    /// What answers a person's question is put into its prompt; the model may also search by its tool.
+    Auto,
+    /// Only the model searches, by its tool.
+    Tool,
+    /// Nothing, also not by a tool.
+    Off,
 }
 
 /// A set of assembler rules.
@@ -104,6 +121,8 @@ impl Default for AssemblerOptions {
             trigger_max_tokens: 2_000,
             parent_turns: 10,
             ambient_turns: 0,
+            recall: RecallMode::Auto,
+            recall_max_tokens: 400,
             agent_aliases: Vec::new(),
             profile: Profile::Vocative,
         }
@@ -119,6 +138,7 @@ impl AssemblerOptions {
             token_budget: 3_000,
             trigger_max_tokens: usize::MAX,
             parent_turns: 0,
+            recall: RecallMode::Tool,
             profile: Profile::Toolpack,
             ..Self::default()
         }

@@ -18,6 +18,11 @@ pub enum RunState {
         /// Until when, in milliseconds since the Unix epoch.
         until_ms: i64,
     },
+    /// Waits for people to decide about its tool calls.
+    Waiting {
+        /// When the first of them is decided by time, in milliseconds since the Unix epoch; `None` = never.
+        until_ms: Option<i64>,
+    },
     /// Was open in a backup that was restored, and may have been answered since; waits for a person.
     Held {
         /// Why.
@@ -41,6 +46,7 @@ impl RunState {
         match self {
             Self::Queued { .. } => "queued",
             Self::Leased { .. } => "leased",
+            Self::Waiting { .. } => "waiting",
             Self::Held { .. } => "held",
             Self::Done => "done",
             Self::Cancelled => "cancelled",
@@ -248,6 +254,8 @@ pub struct Run {
     pub created_at_ms: i64,
     /// Tokens used.
     pub usage: Usage,
+    /// What they cost, in millionths of `limits.currency`.
+    pub cost_micros: u64,
 }
 
 /// A run that this process has leased, with what is needed to answer.

@@ -25,7 +25,8 @@ pub struct SentPrompt {
     pub tools: String,
     /// The summary in the prompt.
     pub summary: Option<SummaryId>,
-    /// The turns that were read, in the room's order.
+    /// The turns that were read, in the room's order; behind them, the best first, those that were found without
+    /// being asked for. A turn that was read for another reason and found, too, is there twice.
     pub turns: Vec<SentTurn>,
     /// Questions that opened threads of their own, each with its answer from there.
     pub thread_answers: Vec<(TurnId, Option<TurnId>)>,

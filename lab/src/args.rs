@@ -35,6 +35,32 @@ pub(crate) enum Command {
     /// them in several ways. Vocative's search is compared with what there would be otherwise: SQLite's full
     /// text, and the newest lines of the room.
     Recall(RecallArgs),
+    /// Fold conversations again and again, and count what their summaries still say
+    ///
+    /// Draws conversations in which names, numbers, decisions and promises are said once, has the daemon's own
+    /// worker fold them, and counts by kind what is left after one, two and more folds: without a model, and with a
+    /// scripted one that keeps all it is asked to keep.
+    Summaries(SummariesArgs),
+}
+
+/// What `vocative-lab summaries` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SummariesArgs {
+    /// How many lines a conversation has
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(100..=5_000))]
+    pub(crate) lines: u32,
+    /// How many conversations; their seeds follow the first one's
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) conversations: u64,
+    /// The first conversation's seed, or random
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
+    pub(crate) seed: u64,
+    /// Also judge a model behind this address (OpenAI's protocol), such as http://127.0.0.1:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The server's name of that model
+    #[arg(long, value_name = "NAME", default_value = "llama3.2")]
+    pub(crate) model: String,
 }
 
 /// What `vocative-lab recall` takes.
@@ -52,6 +78,12 @@ pub(crate) struct RecallArgs {
     /// Also name the questions whose answer Vocative did not find among its first five
     #[arg(long)]
     pub(crate) missed: bool,
+    /// Also ask with vectors of this server (OpenAI's protocol), such as http://127.0.0.1:8090/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) embeddings: Option<String>,
+    /// The server's name of the embedding model
+    #[arg(long, value_name = "NAME", default_value = "all-MiniLM-L6-v2")]
+    pub(crate) model: String,
 }
 
 /// What `vocative-lab sim` takes.

@@ -21,6 +21,7 @@ mod recall;
 mod scene;
 mod sim;
 mod stage;
+mod summaries;
 mod tally;
 
 use std::io::Write as _;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Crash(args) => crash::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Recall(args) => recall::run(args),
+        Command::Summaries(args) => summaries::run(args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error.report());

@@ -77,7 +77,16 @@ impl Mode {
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
             Self::TelegramHold => {
-                let none = ["import.", "erase.", "placeholder.", "final."];
+                // A card that a person says is there has no id, so its calls are made without a person's consent.
+                let none = [
+                    "import.",
+                    "erase.",
+                    "placeholder.",
+                    "final.",
+                    "approval.",
+                    "park.",
+                    "press.",
+                ];
                 Self::TelegramResend.has(point) && !is_of(&none)
             }
         }
@@ -380,6 +389,7 @@ fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
         Sabotage::EmptyIsProof => {
             mode == Mode::TelegramLook && way == Way::Point("send.response-read")
         }
+        Sabotage::RepeatCalls => way == Way::Point("tool.answered"),
         Sabotage::ReclaimOwn => false,
         // The loopback platform makes every edit at once, a question that is edited there may have no
         // answer yet, what a prompt reads shows in no room, and its clock is the daemon's.

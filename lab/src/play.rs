@@ -161,6 +161,10 @@ fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
         "cancel.",
         "tool.",
         "tools.",
+        "calls.",
+        "approval.",
+        "park.",
+        "press.",
         "shutdown.",
     ];
     let is_rare = rare.iter().any(|prefix| row.name().starts_with(prefix));
@@ -217,6 +221,7 @@ async fn end(
                     scene.ask_directly(stage);
                 }
                 stage.chatter(scene.questions.len());
+                stage.press_cards();
                 process.ended_within(CHATTER).await;
             }
             Ok(process.was_killed())
@@ -251,6 +256,7 @@ async fn chatter_until(stage: &Stage, is_over: impl Fn() -> bool) {
     let mut n = 0;
     while !is_over() {
         stage.chatter(n);
+        stage.press_cards();
         n += 1;
         wait_until(CHATTER, &is_over).await;
     }
@@ -283,6 +289,7 @@ pub(super) async fn settle(
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 {
         seen(stage.posts_count());
+        stage.press_cards();
         if process.has_ended() {
             return Err(late(
                 "the daemon ended on its own and did not finish",
@@ -312,7 +319,7 @@ pub(super) async fn settle(
 
 fn is_idle(status: &StatusView) -> bool {
     let (runs, posts) = (&status.runs, &status.posts);
-    runs.queued + runs.leased + posts.pending + posts.unknown + posts.held == 0
+    runs.queued + runs.leased + runs.waiting + posts.pending + posts.unknown + posts.held == 0
 }
 
 async fn decide(stage: &Stage, process: &Process) -> Vec<PostView> {

@@ -1,15 +1,19 @@
 //! The loopback platform and the scripted model of one scene, and the daemon's configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use vocative_contract::crash::Sabotage;
 use vocative_sandbox::model::ModelServer;
+use vocative_sandbox::orders::OrderServer;
 use vocative_sandbox::slack::{
-    ChannelKind, Fault, RequestUrls, RetryPlan, SlackChannel, SlackKnobs, SlackPost, SlackServer,
-    SlackWorld,
+    BlockAction, ChannelKind, Fault, RequestUrls, RetryPlan, SlackChannel, SlackKnobs, SlackPost,
+    SlackServer, SlackWorld,
 };
 use vocative_sandbox::telegram::{
     BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramPost, TelegramServer, TelegramUser,
@@ -39,6 +43,11 @@ const TELEGRAM_PRIVATE_OF_STEP: usize = 7;
 const TELEGRAM_GROUPS_OF_STEP: usize = 5;
 /// The private chat of a step in which what comes meanwhile interrupts.
 const TELEGRAM_INTERRUPTED: usize = 3;
+
+/// A card's first words, while it waits.
+const CARD_BEGINS: &str = "May I do this?";
+/// A card that is still there is pressed again after so long.
+const PRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Who says it gets an answer for which the model looks something up.
 pub(super) const LOOK_UP: &str = "look it up";
@@ -80,6 +89,8 @@ pub(super) struct Stage {
     pub(super) slack: SlackServer,
     pub(super) telegram: TelegramServer,
     pub(super) model: ModelServer,
+    /// What a tool acts upon.
+    pub(super) shop: OrderServer,
     pub(super) sabotage: Option<Sabotage>,
     /// How long Slack takes to show a post in its history.
     visibility_delay_ms: u64,
@@ -87,6 +98,8 @@ pub(super) struct Stage {
     lags: bool,
     wire: WireLog,
     directory: PathBuf,
+    /// When a card was pressed last: its chat and message.
+    pressed: Mutex<HashMap<(String, String), Instant>>,
 }
 
 impl Drop for Stage {
@@ -115,11 +128,13 @@ impl Stage {
             slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
+            shop: OrderServer::start(anywhere).await?,
             sabotage,
             visibility_delay_ms,
             lags: row.lags(),
             wire,
             directory: private_directory()?,
+            pressed: Mutex::default(),
         };
         stage
             .slack
@@ -134,8 +149,11 @@ impl Stage {
         stage.telegram.lag_behind(stage.lags);
         // Questions of one person that wait are answered together.
         stage.model.echo_all();
-        let query = serde_json::json!({"query": "three"});
-        stage.model.look_up(LOOK_UP, "conversation_search", query);
+        // One that acts, at whose points the daemon is killed first, and two that are made side by side.
+        let search = |query: &str| ("conversation_search", serde_json::json!({"query": query}));
+        let order = ("order", serde_json::json!({"what": "{said}"}));
+        let calls = [order, search("three"), search("four")];
+        stage.model.call_tools(LOOK_UP, &calls);
         if row.is_live() {
             stage.model.pace_all(WORDS, BETWEEN_WORDS);
         }
@@ -155,6 +173,67 @@ impl Stage {
             true => Duration::from_secs(15),
             false => Duration::ZERO,
         }
+    }
+
+    /// Whether calls that act wait for a person. Not where a post of unknown outcome is held: a card that a person says
+    /// is there has no id, so no press of it counts.
+    fn asks_for_consent(&self) -> bool {
+        self.mode != Mode::TelegramHold
+    }
+
+    /// Presses the button that allows a call on every card that has one, each at most once a second: a press that
+    /// nobody took is not sent again by Slack, so the person tries again.
+    pub(super) fn press_cards(&self) {
+        for (chat, message, button) in self.open_cards() {
+            let key = (chat.clone(), message.clone());
+            let mut pressed = self.pressed.lock().expect("nobody panics with it");
+            let now = Instant::now();
+            let is_early = |last: &Instant| now < *last + PRESS_EVERY;
+            if pressed.get(&key).is_some_and(is_early) {
+                continue;
+            }
+            pressed.insert(key, now);
+            drop(pressed);
+            match (chat.parse(), message.parse()) {
+                (Ok(chat), Ok(message)) => {
+                    self.telegram.callback(chat, chat, message, &button);
+                }
+                _ => {
+                    let action = BlockAction {
+                        channel: chat,
+                        user: SLACK_PERSON.to_owned(),
+                        message_ts: message,
+                        action_id: button,
+                        ..BlockAction::default()
+                    };
+                    // The card may have gone since it was looked for.
+                    let _ = self.slack.try_block_action(&action);
+                }
+            }
+        }
+    }
+
+    /// Cards that still have a button that allows a call: their chats, messages and buttons.
+    pub(super) fn open_cards(&self) -> Vec<(String, String, String)> {
+        let mut cards = Vec::new();
+        if self.mode == Mode::Slack {
+            for channel in self.slack.world().channels {
+                for post in self.slack_posts(&channel.id) {
+                    let button = post.blocks.as_ref().and_then(approving_button);
+                    cards.extend(button.map(|button| (channel.id.clone(), post.ts, button)));
+                }
+            }
+            return cards;
+        }
+        for chat in telegram_world().chats {
+            for post in self.telegram.bot_posts(chat.id) {
+                let button = post.keyboard.as_ref().and_then(approving_button);
+                let button = button.filter(|_| !post.deleted);
+                let message = post.message_id.to_string();
+                cards.extend(button.map(|button| (chat.id.to_string(), message, button)));
+            }
+        }
+        cards
     }
 
     /// Stops the servers.
@@ -302,7 +381,9 @@ impl Stage {
     /// oldest first.
     pub(super) fn arrivals_ms(&self, word: &str, place: &Place) -> Vec<i64> {
         let posts = self.wire.records().into_iter().filter(|record| {
+            let is_card = record.body.to_string().contains(CARD_BEGINS);
             let is_there = match (record.name.as_str(), place) {
+                _ if is_card => false,
                 ("chat.postMessage" | "chat.startStream" | "sendMessage", _) => {
                     record.body.to_string().contains(word)
                 }
@@ -341,8 +422,14 @@ impl Stage {
         posts
     }
 
-    /// The texts of the bot's posts at a place, oldest first.
+    /// The texts of the bot's posts at a place, oldest first, without cards.
     pub(super) fn texts_at(&self, place: &Place) -> Vec<String> {
+        let mut texts = self.all_texts_at(place);
+        texts.retain(|text| !is_card(text));
+        texts
+    }
+
+    fn all_texts_at(&self, place: &Place) -> Vec<String> {
         match place {
             Place::Slack { chat, thread } => {
                 let posts = self.slack_posts(chat).into_iter();
@@ -388,7 +475,7 @@ impl Stage {
     /// The texts of the bot's posts in a chat by the platform's id.
     pub(super) fn texts_in(&self, chat: &str) -> Vec<String> {
         match chat.parse() {
-            Ok(chat) => self.texts_at(&Place::Telegram(chat)),
+            Ok(chat) => self.all_texts_at(&Place::Telegram(chat)),
             Err(_) => self
                 .slack_posts(chat)
                 .into_iter()
@@ -465,6 +552,16 @@ provider = \"offline\"
 model = \"scripted\"
 summary_model = \"offline\"
 max_attempts = 100
+tools = [\"conversation_search\", \"order\"]
+
+[tools.order]
+kind = \"http\"
+description = \"Orders something.\"
+method = \"POST\"
+url = \"http://{shop}/orders\"
+allow_private = [\"{shop}\"]
+{approval}
+parameters = '{{\"type\": \"object\", \"properties\": {{\"what\": {{\"type\": \"string\"}}}}}}'
 
 [agents.vocative.prompt]
 rolling_summary_threshold = 3
@@ -475,6 +572,11 @@ trigger_max_tokens = 20000
 {channel}",
             data = self.directory.display(),
             model = self.model.openai_url(),
+            shop = self.shop.addr(),
+            approval = match self.asks_for_consent() {
+                true => "approvers = \"anyone_in_chat\"\napproval_expires_s = \"never\"",
+                false => "approval = \"never\"",
+            },
             channel = self.channel_text(),
             visibility_delay_s = self.visibility_delay_ms.div_ceil(1_000) + 1,
         )
@@ -519,6 +621,36 @@ trigger_max_tokens = 20000
                 }) + &listener
             }
         }
+    }
+}
+
+/// Whether a text is that of a card, decided or not.
+fn is_card(text: &str) -> bool {
+    let begins = [
+        CARD_BEGINS,
+        "Approved: ",
+        "Denied: ",
+        "Expired: ",
+        "Cancelled: ",
+    ];
+    begins
+        .iter()
+        .any(|words| text.trim_start().starts_with(words))
+}
+
+/// The button that allows a call, as a press names it.
+fn approving_button(shown: &Value) -> Option<String> {
+    let is_it = shown["text"] == "Approve" || shown["text"]["text"] == "Approve";
+    let named = shown["callback_data"]
+        .as_str()
+        .or(shown["action_id"].as_str());
+    if let (true, Some(named)) = (is_it, named) {
+        return Some(named.to_owned());
+    }
+    match shown {
+        Value::Array(all) => all.iter().find_map(approving_button),
+        Value::Object(all) => all.values().find_map(approving_button),
+        _ => None,
     }
 }
 

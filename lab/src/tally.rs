@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use vocative_contract::crash::Sabotage;
+use vocative_sandbox::orders::TakenOrder;
 
 use super::piece::Piece;
 use super::plan::{Mode, Row, Way};
@@ -81,6 +82,7 @@ impl Tally {
 
     /// Counts what the rooms show.
     pub(super) fn count(&mut self, stage: &Stage, scene: &Scene, ends: &[End]) {
+        self.count_cards(stage);
         for question in &scene.questions {
             let texts = stage.texts_at(&question.place);
             let outcome = outcome(question, &texts);
@@ -88,6 +90,7 @@ impl Tally {
                 continue;
             }
             self.messages += 1;
+            self.count_orders(stage, &question.words[0]);
             match outcome {
                 Outcome::Answered | Outcome::Silent => self.answered += 1,
                 Outcome::Unwanted => {
@@ -127,6 +130,31 @@ impl Tally {
 }
 
 impl Tally {
+    /// Counts cards that still ask for what nobody has to decide any more. Where a post of unknown outcome is sent
+    /// again a card may stand there twice; a press of the other one is told so.
+    fn count_cards(&mut self, stage: &Stage) {
+        if stage.mode == Mode::TelegramResend {
+            return;
+        }
+        for (chat, message, _) in stage.open_cards() {
+            self.lost += 1;
+            self.wrong
+                .push(format!("the card {message} in {chat} is still open"));
+        }
+    }
+
+    /// Counts what was ordered twice for one question.
+    fn count_orders(&mut self, stage: &Stage, word: &str) {
+        let orders = stage.shop.orders();
+        let is_its = |order: &&TakenOrder| order.body.to_string().contains(word);
+        let times = orders.iter().filter(is_its).count();
+        if times > 1 {
+            self.doubled += 1;
+            self.doubled_outside += 1;
+            self.wrong.push(format!("{word} was ordered {times} times"));
+        }
+    }
+
     /// Somebody listens again.
     pub(super) fn note_gap(&mut self, end: Option<&End>) {
         let now_ms = chrono::Utc::now().timestamp_millis();

@@ -45,6 +45,7 @@ impl Explained<'_> {
                 .collect(),
             tokens: prompt.tokens,
             instruction_tokens: prompt.instruction_tokens,
+            recalled_tokens: prompt.recalled_tokens,
             token_budget: options.token_budget,
             tokens_left: options.token_budget.saturating_sub(prompt.tokens),
             has_chat_options: self.built.has_chat_options,

@@ -37,6 +37,8 @@ pub fn status_view(
             leased: store.runs_leased,
             dead: store.runs_dead,
             held: store.runs_held,
+            waiting: store.runs_waiting,
+            approvals_open: store.approvals_open,
             oldest_waiting_ms: store.oldest_waiting_run_ms,
         },
         posts: PostCounts {
@@ -61,6 +63,8 @@ pub fn status_view(
             erasures_open: store.erasures_open,
         },
         jobs: store.jobs.iter().map(Into::into).collect(),
+        tools: store.tools.iter().map(Into::into).collect(),
+        mcp: Vec::new(),
         embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
             model: it.model.clone(),
             embedded: it.embedded,
@@ -74,6 +78,8 @@ pub fn status_view(
             void: store.summaries.void,
             made: counters.map_or(0, |(_, made, _)| made.made.load(Ordering::Relaxed)),
             failed: counters.map_or(0, |(_, made, _)| made.failed.load(Ordering::Relaxed)),
+            asked_again: counters
+                .map_or(0, |(_, made, _)| made.asked_again.load(Ordering::Relaxed)),
         },
         models: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),

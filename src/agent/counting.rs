@@ -70,7 +70,7 @@ impl<'a> Counting<'a> {
         Self {
             counter: &built.counter,
             key: is_ours.then(|| spec.ratio_key()),
-            prompt_tokens: prompt.tokens + prompt.instruction_tokens,
+            prompt_tokens: prompt.tokens + prompt.instruction_tokens + prompt.recalled_tokens,
         }
     }
 

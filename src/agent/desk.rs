@@ -8,6 +8,7 @@ use vocative_contract::markup::{neutral_text, one_line};
 use vocative_contract::people::People;
 
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
+use crate::agent::recall::RecallFrom;
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::clock::Clock;
 use crate::delivery::rooms::{Room, Rooms};
@@ -103,6 +104,7 @@ impl Desk {
             run: RunView::default(),
             as_of_ms: (self.clock)(),
             ratio: spec.present_ratio(&self.store).await?,
+            recall: RecallFrom::Nothing,
         };
         build_prompt(&self.store, spec, Some(&room.identity), request).await
     }

@@ -16,7 +16,7 @@ use crate::delivery::rooms::Room;
 use crate::llm::Answer;
 use vocative_core::counted::counted;
 use vocative_core::ids::{LeaseToken, RunId};
-use vocative_core::judging::policy::SpentUp;
+use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_core::run::{ClaimedRun, Finish, StopCause, Stopping, Usage};
 use vocative_core::turn::TurnKind;
@@ -82,6 +82,20 @@ impl Working<'_> {
         self.end(&spec.display_name, said).await
     }
 
+    /// Says what the next request may cost, and that it is not made.
+    pub(super) async fn end_too_costly(
+        &self,
+        spec: &AgentSpec,
+        too_costly: TooCostly,
+    ) -> Result<(), StoreError> {
+        warn!(run.id = %self.claimed.run.id, ?too_costly, "a question is not answered: it could pass a cap of the day");
+        let said = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(too_costly.text(&spec.model_use.currency), RunEnding::Done)
+        };
+        self.end(&spec.display_name, said).await
+    }
+
     /// Gives a run up: the room is told, the reason stays with the operators.
     pub(super) async fn give_up(
         &self,
@@ -128,8 +142,10 @@ impl Working<'_> {
 
     /// Tokens of the steps that a run without an answer took.
     async fn recorded_usage(&self) -> Result<Usage, StoreError> {
-        let stored = self.worker.store.steps(self.claimed.run.id).await?;
-        Ok(step::usage_of(&step::replay(&stored)))
+        let run = self.claimed.run.id;
+        let stored = self.worker.store.steps(run).await?;
+        let calls = self.worker.store.tool_calls(run).await?;
+        Ok(step::usage_of(&step::replay(&stored, &calls)))
     }
 
     /// Whom the answer may mention for real.

@@ -2,10 +2,12 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`,
+//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `recall`, `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`, `approving` (a call that needs a person),
 //! `telling`, `events`, `worker`, `desk`.
 
+mod approving;
 pub mod attached;
+mod calling;
 mod context;
 mod counting;
 pub mod desk;
@@ -16,6 +18,7 @@ pub mod limits;
 pub mod models;
 mod picture;
 pub mod prompting;
+pub mod recall;
 pub mod registry;
 mod run;
 pub mod sent;

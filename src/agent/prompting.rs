@@ -5,11 +5,12 @@ use vocative_contract::envelope::ChatKind;
 use vocative_contract::identity::Identity;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
+use crate::agent::recall::{RecallFrom, Recalling, add_recalled, remove_recalled};
 use crate::agent::registry::AgentSpec;
 use crate::config::{Template, TemplateValue};
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
-use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::{ChatName, Conversation};
 use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
@@ -34,7 +35,7 @@ pub enum PromptError {
 }
 
 /// Which prompt.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PromptRequest {
     /// The conversation.
     pub conversation: ConversationId,
@@ -44,6 +45,8 @@ pub struct PromptRequest {
     pub as_of_ms: i64,
     /// What counted tokens are multiplied with.
     pub ratio: TokenRatio,
+    /// Whence lines come that were found without being asked for, where the agent recalls by itself.
+    pub recall: RecallFrom,
 }
 
 /// A prompt and what it was made from.
@@ -67,8 +70,8 @@ pub struct BuiltPrompt {
     pub files_shown: FilesShown,
     /// What had to be counted, to be stored.
     pub recounts: Vec<Recount>,
-    /// Turns whose files it holds.
-    pub files_of: Vec<TurnId>,
+    /// Turns whose files it holds, and those that were found for it: what it was made from for certain.
+    pub sources: Vec<TurnId>,
     /// Turns before the question whose files are still on their way.
     pub awaited: Vec<TurnId>,
 }
@@ -114,15 +117,10 @@ pub async fn build_prompt(
     let chat_options = chat_options(store, spec, request.conversation).await?;
     let has_chat_options = chat_options.is_some();
     let options = chat_options.unwrap_or(&spec.options).clone();
-    let query: HistoryQuery = history_query(
-        request.conversation,
-        request.run,
-        &spec.name,
-        &options,
-        request.as_of_ms,
-    );
-    let mut history = store.history(query).await?;
-    let (counter, recounts) = match options.profile {
+    let (conversation, as_of_ms) = (request.conversation, request.as_of_ms);
+    let query = history_query(conversation, request.run, &spec.name, &options, as_of_ms);
+    let mut history = store.history(query.clone()).await?;
+    let (counter, mut recounts) = match options.profile {
         Profile::Vocative => {
             let recounts = count_turns(&mut history, spec.counter);
             (Scaled::new(spec.counter, request.ratio), recounts)
@@ -130,7 +128,6 @@ pub async fn build_prompt(
         Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
     };
     let view = agent_view(spec, identity);
-    let as_of_ms = request.as_of_ms;
     let instructions = filled(&spec.instructions, &view, &history, as_of_ms);
     let situation = match options.profile {
         Profile::Vocative => filled(&spec.situation, &view, &history, as_of_ms),
@@ -142,22 +139,33 @@ pub async fn build_prompt(
         Profile::Toolpack => LoadedFiles::default(),
     };
     let asked = options.clone();
+    let making = Making {
+        store,
+        spec,
+        query: &query,
+        view: &view,
+        counter: &counter,
+        asked: &asked,
+        instruction_tokens: (counter.count(&instructions) + counter.count(&situation)) as usize,
+        files: &loaded.files,
+    };
+    let (fitting, counted) = making.recalled(&mut history, &request.recall).await?;
+    recounts.extend(counted);
     let Fitting {
         options,
         shown: files_shown,
         limits,
-    } = fit(
-        spec,
-        options,
-        &[&instructions, &situation],
-        &loaded.files,
-        &counter,
-    )?;
+    } = fitting;
     let mut prompt = assemble(&history, &view, &options, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
+    }
+    let mut sources = history.recalled.clone();
+    sources.retain(|turn| prompt.turns.contains(turn));
+    if files_shown == FilesShown::Whole {
+        sources.extend(loaded.read);
     }
     Ok(BuiltPrompt {
         prompt,
@@ -179,12 +187,74 @@ pub async fn build_prompt(
         files_shown,
         counter,
         recounts,
-        files_of: match files_shown {
-            FilesShown::Whole => loaded.read,
-            FilesShown::None | FilesShown::Named => Vec::new(),
-        },
+        sources,
         awaited: loaded.awaited,
     })
+}
+
+/// A prompt that is being made, once what is said there was read.
+struct Making<'a> {
+    store: &'a Reader,
+    spec: &'a AgentSpec,
+    query: &'a HistoryQuery,
+    view: &'a AgentView,
+    counter: &'a Scaled,
+    asked: &'a AssemblerOptions,
+    instruction_tokens: usize,
+    files: &'a [PromptFile],
+}
+
+impl Making<'_> {
+    /// Fits it into the model's context, beside so many tokens of found lines.
+    fn fitted(&self, besides: usize) -> Result<Fitting, ContextTooSmall> {
+        let taken = self.instruction_tokens + besides;
+        fit(
+            self.spec,
+            self.asked.clone(),
+            taken,
+            self.files,
+            self.counter,
+        )
+    }
+
+    /// Adds to the history what is found for the question, as far as the model's context has room for it. Returns also
+    /// what had to be counted.
+    async fn recalled(
+        &self,
+        history: &mut History,
+        from: &RecallFrom,
+    ) -> Result<(Fitting, Vec<Recount>), PromptError> {
+        let fitting = self.fitted(0)?;
+        let is_wanted = self.asked.recall == RecallMode::Auto;
+        if !is_wanted || self.asked.profile != Profile::Vocative {
+            return Ok((fitting, Vec::new()));
+        }
+        let without = assemble(history, self.view, &fitting.options, self.counter);
+        let recalling = Recalling {
+            store: self.store,
+            query: self.query,
+            reach: self.spec.search_reach,
+            view: self.view,
+            history,
+            prompt: &without,
+        };
+        let Some(found) = recalling.lines(from).await? else {
+            return Ok((fitting, Vec::new()));
+        };
+        add_recalled(history, found);
+        let counted = count_turns(history, self.spec.counter);
+        let with = assemble(history, self.view, &fitting.options, self.counter);
+        match self.fitted(with.recalled_tokens) {
+            Ok(fits) if fits.options.token_budget * 2 >= self.asked.token_budget => {
+                Ok((fits, counted))
+            }
+            // The conversation comes first.
+            _ => {
+                remove_recalled(history);
+                Ok((fitting, counted))
+            }
+        }
+    }
 }
 
 /// How a prompt is made to fit the model's context.
@@ -194,12 +264,12 @@ struct Fitting {
     limits: FileLimits,
 }
 
-/// Fits conversation and files into the model's context. Where both don't fit, the files give way as far
+/// Fits conversation and files into the model's context, beside instructions and found lines of so many tokens. Where both don't fit, the files give way as far
 /// as they must; where nothing of them fits they are named, then left out.
 fn fit(
     spec: &AgentSpec,
     options: AssemblerOptions,
-    instructions: &[&str],
+    instruction_tokens: usize,
     files: &[PromptFile],
     counter: &Scaled,
 ) -> Result<Fitting, ContextTooSmall> {
@@ -217,8 +287,6 @@ fn fit(
         };
         return Ok(fitting(options, shown, limits));
     };
-    let counted = instructions.iter().map(|text| counter.count(text) as usize);
-    let instruction_tokens = counted.sum();
     let within =
         |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
     // The conversation keeps at least half of its budget, or they are not worth it.
@@ -365,8 +433,9 @@ fn asker<'a>(history: &'a History, agent: &AgentName) -> Option<&'a Participant>
         wanted.max_by_key(|read| read.turn.position)
     };
     let asked = newest(|role| role == Role::Trigger);
-    let asked =
-        asked.or_else(|| newest(|role| !matches!(role, Role::Ambient | Role::ThreadAnswer)));
+    let asked = asked.or_else(|| {
+        newest(|role| !matches!(role, Role::Ambient | Role::ThreadAnswer | Role::Recalled))
+    });
     asked.map(|read| &read.turn.participant)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use crate::agent::attached::FilesInPrompts;
 use crate::config::Template;
 use crate::llm::Model;
-use crate::tools::ToolName;
+use crate::tools::{ApprovalSettings, ToolUse};
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
@@ -50,11 +50,17 @@ pub struct AgentSpec {
     /// How long after the question a run is given up whose model can't answer, in milliseconds.
     pub answer_within_ms: i64,
     /// What its model may use.
-    pub tools: Vec<ToolName>,
+    pub tools: Vec<ToolUse>,
+    /// Which of these it may use in chats that don't allow all.
+    pub chat_tools: BTreeMap<ChatName, Vec<String>>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.
     pub max_steps: u32,
+    /// Tool calls of one run.
+    pub calls_per_run: u32,
+    /// When calls of its tools that act wait for a person.
+    pub approval: ApprovalSettings,
     /// The longest that one tool call may take, in milliseconds.
     pub tool_timeout_ms: u64,
     /// How its prompts show files.
@@ -72,6 +78,10 @@ pub struct ModelUse {
     pub max_parallel: usize,
     /// What its tokens cost.
     pub prices: Prices,
+    /// In which currency: `limits.currency`.
+    pub currency: String,
+    /// The most tokens of an answer.
+    pub max_output_tokens: u32,
 }
 
 /// A model that makes summaries.

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
+use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 
+use crate::agent::approving::AskedIn;
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
 use crate::agent::models::ModelSlot;
-use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
+use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
+use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent;
 use crate::agent::stable::Stable;
@@ -23,18 +26,18 @@ use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::worker::AgentWorker;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
-use crate::embeddings::Embeddings;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
-use crate::tools::{BoundTo, Toolbox};
-use vocative_core::ids::RunId;
-use vocative_core::judging::policy::SpentUp;
-use vocative_core::options::Profile;
+use crate::tools::{BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, Toolbox, names};
+use vocative_core::ids::{RunId, TurnId};
+use vocative_core::judging::policy::{SpentUp, TooCostly};
+use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
+use vocative_core::place::ChatName;
 use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::turn::Recount;
-use vocative_store::contract::{ReplyRoute, RunLease};
-use vocative_store::{Reader, StoreError};
+use vocative_store::StoreError;
+use vocative_store::contract::{Parked, ReplyRoute, RunLease};
 
 /// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
@@ -93,6 +96,10 @@ enum Work {
     UsedUp(Usage),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
+    /// Its next request could pass a cap of the day.
+    TooCostly(TooCostly),
+    /// People are to decide about its calls.
+    Waits,
     /// Its trigger is gone, or a person said stop.
     Cancelled,
     /// Somebody else holds it.
@@ -150,9 +157,10 @@ pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
 
 async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> {
     let claimed = &claim.run;
-    let (route, steps) = tokio::try_join!(
+    let (route, steps, calls) = tokio::try_join!(
         worker.store.reply_route(claimed.run.id),
         worker.store.steps(claimed.run.id),
+        worker.store.tool_calls(claimed.run.id),
     )?;
     let Some(room) = worker.rooms.get(route.account) else {
         let again = Again::counted(claimed.attempts_used());
@@ -197,12 +205,14 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     let Worked {
         work,
         live_settle_ms,
-    } = working.work(&spec, step::replay(&steps)).await?;
+    } = working.work(&spec, step::replay(&steps, &calls)).await?;
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
         Work::SpentUp(spent_up) => working.end_spent_up(&spec, spent_up).await,
+        Work::TooCostly(too_costly) => working.end_too_costly(&spec, too_costly).await,
         Work::Cancelled => working.cancel(&spec).await,
+        Work::Waits => working.wait_for_people().await,
         Work::LeaseLost => Ok(()),
         Work::TooLong { deadline_ms } => {
             let reason = format!("it took longer than {deadline_ms} ms");
@@ -238,6 +248,28 @@ impl Working<'_> {
         }
     }
 
+    /// Lets go of the run until people have decided about its calls.
+    async fn wait_for_people(&self) -> Result<(), StoreError> {
+        let (store, wake) = (&self.worker.store, &self.worker.wake);
+        let (run, token) = (self.claimed.run.id, self.claimed.token);
+        let now_ms = (self.worker.clock)();
+        crash::point("park.before-commit");
+        let parked = store.park_run(run, token, now_ms).await?;
+        crash::point("park.after-commit");
+        wake.posts.notify_one();
+        match parked {
+            Parked::Waits => {
+                info!(run.id = %run, "a run waits for people to decide about its tool calls");
+            }
+            Parked::LetGo => {}
+            Parked::Decided => {
+                let given = store.return_run(run, token, "people have decided", now_ms);
+                given.await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
     async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
@@ -256,21 +288,21 @@ impl Working<'_> {
             tokio::time::sleep(SIGN_AFTER).await;
             self.show_working(None).await;
         };
-        let built = match self.hold(spec, begun, signs, self.prepare(spec)).await? {
+        let preparing = self.prepare(spec, None);
+        let built = match self.hold(spec, begun, signs, preparing).await? {
             UnderLease::Done(PreparedRequest::Prompt(built)) => built,
             UnderLease::Done(PreparedRequest::Not(work)) | UnderLease::BrokenOff(work) => {
                 return Ok(work.into());
             }
         };
         keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
-        let toolbox = toolbox(&worker.store, worker.embeddings.as_ref(), claimed, spec);
+        let toolbox = self.toolbox(spec).await?;
         if recorded.is_empty() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
         let events = Arc::new(Events::new(recorded.len()));
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
-        let telling = Telling::default().and(Arc::clone(&words) as Arc<dyn Listener>);
         let stepping = Stepping {
             store: &worker.store,
             rooms: &worker.rooms,
@@ -289,14 +321,14 @@ impl Working<'_> {
             counting: Counting::of(spec, &built),
             stable: Stable::of(&built),
             max_output_tokens: spec.output_tokens(),
-            telling: match &live {
-                Some(live) => telling.and(live.listener()),
-                None => telling,
-            }
-            .and_events(Arc::clone(&events)),
+            asked_in: AskedIn {
+                renderer: &*self.room.renderer,
+                place: &self.route.target,
+            },
+            telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };
         let signs = self.show_working(live.as_ref());
-        let working = Box::pin(self.step(spec, stepping, recorded));
+        let working = Box::pin(self.step(spec, &built, stepping, recorded));
         let holding = self.hold(spec, begun, signs, working);
         let telling = events.during(holding, &worker.store, claimed, &worker.clock);
         let held = telling.await;
@@ -319,10 +351,26 @@ impl Working<'_> {
         })
     }
 
+    /// What the model may call for those who ask.
+    async fn toolbox(&self, spec: &AgentSpec) -> Result<Toolbox, StoreError> {
+        let people = self.worker.store.run_askers(self.claimed.run.id).await?;
+        let conversation = self.claimed.run.conversation;
+        let options = options_in(&self.worker.store.reader(), spec, conversation).await?;
+        Ok(toolbox(
+            self.worker,
+            self.claimed,
+            self.route,
+            spec,
+            &options,
+            people,
+        ))
+    }
+
     /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
     async fn step(
         &self,
         spec: &AgentSpec,
+        built: &BuiltPrompt,
         stepping: Stepping<'_>,
         recorded: Vec<ModelStep>,
     ) -> Result<Ended, StoreError> {
@@ -344,7 +392,8 @@ impl Working<'_> {
         }
         let (worker, claimed) = (self.worker, self.claimed);
         let smaller = spec.fitted();
-        let built = match self.prepare(&smaller).await? {
+        let found = Some(built.history.recalled.clone());
+        let built = match self.prepare(&smaller, found).await? {
             PreparedRequest::Prompt(built) => built,
             PreparedRequest::Not(_) => return Ok(ended),
         };
@@ -363,7 +412,13 @@ impl Working<'_> {
     }
 
     /// Waits, within bounds, for what the prompt is made from, and makes it.
-    async fn prepare(&self, spec: &AgentSpec) -> Result<PreparedRequest, StoreError> {
+    ///
+    /// `found` = what was found for the question, where it was looked up already.
+    async fn prepare(
+        &self,
+        spec: &AgentSpec,
+        found: Option<Vec<TurnId>>,
+    ) -> Result<PreparedRequest, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         let learnt = (worker.learn_names)(self.route.account);
         if tokio::time::timeout(NAMES_WAIT, learnt).await.is_err() {
@@ -388,23 +443,24 @@ impl Working<'_> {
             },
             as_of_ms: claimed.as_of_ms,
             ratio,
+            recall: match found {
+                Some(found) => RecallFrom::Found(found),
+                None => RecallFrom::Search(Searching {
+                    rooms: worker.rooms.clone(),
+                    embeddings: worker.embeddings.clone(),
+                }),
+            },
         };
         let earlier_until = Instant::now() + files_wait.min(EARLIER_FILES_WAIT);
-        let build = || {
-            build_prompt(
-                &worker.store,
-                spec,
-                Some(&self.room.identity),
-                request.clone(),
-            )
-        };
-        let mut built = build().await;
+        let build = |request| build_prompt(&worker.store, spec, Some(&self.room.identity), request);
+        let mut built = build(request.clone()).await;
         // Whose files are read besides those of the question is known only with the prompt.
         if let Ok(first) = &built
             && !first.awaited.is_empty()
             && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
         {
-            built = build().await;
+            let recall = RecallFrom::Found(first.history.recalled.clone());
+            built = build(PromptRequest { recall, ..request }).await;
         }
         match built {
             Ok(built) => {
@@ -513,6 +569,15 @@ impl Working<'_> {
     }
 }
 
+/// Who hears what the model says.
+fn telling(words: &Arc<FirstWords>, live: Option<&LiveReply>) -> Telling {
+    let telling = Telling::default().and(Arc::clone(words) as Arc<dyn Listener>);
+    match live {
+        Some(live) => telling.and(live.listener()),
+        None => telling,
+    }
+}
+
 /// How a prompt came out; never what is in it.
 fn log_prompt(run: RunId, built: &BuiltPrompt) {
     let BuiltPrompt {
@@ -520,7 +585,7 @@ fn log_prompt(run: RunId, built: &BuiltPrompt) {
     } = built;
     debug!(
         run.id = %run, tokens = prompt.tokens, instruction_tokens = prompt.instruction_tokens,
-        counter = prompt.counter, turns_loaded = prompt.turns_loaded, turns_in_prompt = prompt.turns.len(),
+        recalled_tokens = prompt.recalled_tokens,         counter = prompt.counter, turns_loaded = prompt.turns_loaded, turns_in_prompt = prompt.turns.len(),
         left_out_or_cut = prompt.omitted.len(), has_summary = prompt.has_summary,
         images = prompt.images.len(), rows = history.cost.rows, "the prompt is made"
     );
@@ -550,42 +615,70 @@ async fn record_sent(
         &toolbox.specs(),
     );
     let run = claimed.run.id;
-    let files_of = built.files_of.clone();
+    let sources = built.sources.clone();
     let recorded = worker
         .store
-        .record_prompt(run, claimed.token, sent, files_of);
+        .record_prompt(run, claimed.token, sent, sources);
     if let Err(cause) = recorded.await {
         warn!(error = %cause, run.id = %run, "what the model is sent could not be recorded; it is asked all the same");
     }
 }
 
-/// The agent's tools, bound to the run's conversation. Where the first step must be the answer,
-/// there are none.
+/// The agent's tools that may be called for the people who ask, bound to the run's conversation.
 fn toolbox(
-    store: &Reader,
-    embeddings: Option<&Arc<Embeddings>>,
+    worker: &AgentWorker,
     claimed: &ClaimedRun,
+    route: &ReplyRoute,
     spec: &AgentSpec,
+    options: &AssemblerOptions,
+    people: Vec<String>,
 ) -> Toolbox {
     let bound = BoundTo {
-        store: store.clone(),
+        store: worker.store.reader(),
         conversation: claimed.run.conversation,
         search_reach: spec.search_reach,
         triggers: claimed.run.triggers.clone(),
-        is_strict: spec.options.profile == Profile::Toolpack,
-        embeddings: embeddings.cloned(),
+        is_strict: options.profile == Profile::Toolpack,
+        embeddings: worker.embeddings.clone(),
     };
-    let tools = if spec.max_steps > 1 {
-        spec.tools.iter().map(|tool| tool.open(&bound)).collect()
-    } else {
-        Vec::new()
+    let person = |id| PersonName {
+        channel: route.channel.clone(),
+        id,
     };
-    Toolbox::new(tools, spec.tool_timeout_ms)
+    let people: Vec<PersonName> = people.into_iter().map(person).collect();
+    // Where the first step must be the answer, there are none.
+    let may_search = options.recall != RecallMode::Off;
+    let offered = spec.tools.iter().filter(|_| spec.max_steps > 1);
+    let offered = offered.filter(|tool| may_search || tool.name() != CONVERSATION_SEARCH);
+    let chat = ChatName {
+        channel: route.channel.clone(),
+        chat: route.target.chat.clone(),
+    };
+    let there = spec.chat_tools.get(&chat);
+    let is_there = |tool: &str| there.is_none_or(|all| all.iter().any(|it| names(it, tool)));
+    let scope = CallScope {
+        chat: format!("{}/{}", route.account, route.target.chat),
+        agent: spec.name.to_string(),
+    };
+    let empty = Toolbox::new(Vec::new(), spec.tool_timeout_ms)
+        .with_run_calls_max(spec.calls_per_run)
+        .of(scope);
+    let mut toolbox = empty;
+    for tool in offered.filter(|tool| tool.is_for(&people)) {
+        for open in tool.open(&bound) {
+            if is_there(open.name()) && !toolbox.has(open.name()) {
+                let approval = tool.approval.with(&spec.approval, open.rule());
+                toolbox = toolbox.with(open, tool.limits, approval);
+            }
+        }
+    }
+    toolbox
 }
 
 /// What the model's context leaves for results, within their own limit.
 fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
-    let taken = prompt.tokens + prompt.instruction_tokens + spec.answer_reserve;
+    let taken =
+        prompt.tokens + prompt.instruction_tokens + prompt.recalled_tokens + spec.answer_reserve;
     let left = spec
         .context_limit
         .map_or(usize::MAX, |limit| limit.saturating_sub(taken));
@@ -597,6 +690,8 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::Answered(answer) => Work::Answered(answer),
         Ended::UsedUp(usage) => Work::UsedUp(usage),
         Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
+        Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
+        Ended::Waits => Work::Waits,
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {
             let reason = "a message that it had read was deleted meanwhile".to_owned();

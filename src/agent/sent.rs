@@ -13,8 +13,10 @@ use vocative_contract::envelope::ChatKind;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, filled, shown};
+use crate::agent::recall::remove_recalled;
 use crate::config::Template;
 use crate::llm::ToolSpec;
+use vocative_core::history::{History, HistoryTurn, Role};
 use vocative_core::ids::{AgentName, RunId};
 use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::Scope;
@@ -71,6 +73,8 @@ struct RecipeOptions {
     preserve_recent_turns: usize,
     token_budget: usize,
     trigger_max_tokens: usize,
+    #[serde(default)]
+    recall_max_tokens: usize,
     scope: Option<String>,
     agent_aliases: Vec<String>,
     is_toolpack: bool,
@@ -156,17 +160,25 @@ pub(super) fn recipe_of(
         rules: RULES,
         hashes: hashes(&built.prompt, &tools),
     };
-    let turn = |read: &vocative_core::history::HistoryTurn| SentTurn {
+    let turn = |read: &HistoryTurn| SentTurn {
         turn: read.turn.id,
         role: read.role,
         revision: read.turn.revision,
     };
+    let read = history.turns.iter().filter(|it| it.role != Role::Recalled);
+    let recalled = history.recalled.iter().filter_map(|id| {
+        let read = history.turns.iter().find(|it| it.turn.id == *id)?;
+        Some(SentTurn {
+            role: Role::Recalled,
+            ..turn(read)
+        })
+    });
     SentPrompt {
         recipe: serde_json::to_string(&recipe).expect("plain data with string keys"),
         instructions: template.source(),
         tools,
         summary: history.summary.as_ref().map(|summary| summary.id),
-        turns: history.turns.iter().map(turn).collect(),
+        turns: read.map(turn).chain(recalled).collect(),
         thread_answers: history
             .thread_answers
             .iter()
@@ -222,7 +234,7 @@ async fn build_again(
     recipe: &Recipe,
     voice: Voice,
     template: &Template,
-    mut history: vocative_core::history::History,
+    mut history: History,
 ) -> Result<BuiltPrompt, PromptError> {
     let options = options_of(&recipe.options);
     let asked = AssemblerOptions {
@@ -243,7 +255,11 @@ async fn build_again(
         true => filled(&situation, &voice.view, &history, voice.as_of_ms),
         false => String::new(),
     };
-    let in_prompt = || assemble(&history, &voice.view, &asked, &counter).turns;
+    let in_prompt = || {
+        let mut without = history.clone();
+        remove_recalled(&mut without);
+        assemble(&without, &voice.view, &asked, &counter).turns
+    };
     let files_shown = match recipe.files.shown.as_str() {
         "whole" => FilesShown::Whole,
         "named" => FilesShown::Named,
@@ -268,7 +284,7 @@ async fn build_again(
         has_chat_options: false,
         counter,
         recounts: Vec::new(),
-        files_of: Vec::new(),
+        sources: Vec::new(),
         awaited: Vec::new(),
         voice,
         files_shown,
@@ -420,6 +436,7 @@ fn options_text(options: &AssemblerOptions) -> RecipeOptions {
         preserve_recent_turns: options.preserve_recent_turns,
         token_budget: options.token_budget,
         trigger_max_tokens: options.trigger_max_tokens,
+        recall_max_tokens: options.recall_max_tokens,
         scope: options.scope.map(|scope| scope.name().to_owned()),
         agent_aliases: options.agent_aliases.clone(),
         is_toolpack: options.profile == Profile::Toolpack,
@@ -433,6 +450,7 @@ fn options_of(recipe: &RecipeOptions) -> AssemblerOptions {
         preserve_recent_turns: recipe.preserve_recent_turns,
         token_budget: recipe.token_budget,
         trigger_max_tokens: recipe.trigger_max_tokens,
+        recall_max_tokens: recipe.recall_max_tokens,
         scope: recipe.scope.as_deref().and_then(Scope::from_name),
         agent_aliases: recipe.agent_aliases.clone(),
         profile: if recipe.is_toolpack {

@@ -1,15 +1,18 @@
-//! A recorded step: what a resumed run replays instead of asking the model and its tools again.
+//! A recorded step: what a resumed run replays instead of asking the model again. What its tools gave is in the rows
+//! of its calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::calling::results_of;
 use crate::llm::{Answer, ToolCall, ToolResult};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
+use vocative_core::tool_call::{Refusal, StoredCall};
 
-/// The version this build writes. Version 1 had no tools and one step to a run; a step of any other
-/// version is not replayed.
-const VERSION: u32 = 2;
+/// The version this build writes. Version 1 had no tools and one step to a run, version 2 the results of its calls; a
+/// step of any other version is not replayed.
+const VERSION: u32 = 3;
 
 /// One model call of a run, and what the calls it asked for gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,18 @@ pub(super) struct ModelStep {
     pub(super) answer: Answer,
     /// One for each call, in order; `None` until all of them ended.
     pub(super) results: Option<Vec<ToolResult>>,
+    /// Whether a call was refused for good: the model is to answer.
+    pub(super) ends_calls: bool,
+}
+
+impl ModelStep {
+    /// Takes over what the step's calls came to, if all of them are over.
+    pub(super) fn take_results(&mut self, calls: &[StoredCall]) {
+        self.results = results_of(calls);
+        self.ends_calls = calls
+            .iter()
+            .any(|call| call.refusal.is_some_and(Refusal::ends_calls));
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,16 +44,17 @@ struct Recorded {
     text: String,
     finish: String,
     prompt_tokens: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default)]
     cache_read_tokens: u64,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default)]
     cache_write_tokens: u64,
     completion_tokens: u64,
     /// The provider's own message, opaque.
     message: String,
     #[serde(default)]
     calls: Vec<RecordedCall>,
-    #[serde(default)]
+    /// Of version 2.
+    #[serde(default, skip_serializing)]
     results: Option<Vec<RecordedResult>>,
 }
 
@@ -49,17 +65,11 @@ struct RecordedCall {
     arguments: Value,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct RecordedResult {
     call_id: String,
     content: String,
     is_error: bool,
-}
-
-/// Whether the cache had nothing to do with it.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_none(tokens: &u64) -> bool {
-    *tokens == 0
 }
 
 fn first() -> u32 {
@@ -75,12 +85,6 @@ pub(super) fn record(step: &ModelStep) -> String {
         name: call.name.clone(),
         arguments: call.arguments.clone(),
     };
-    let result = |result: &ToolResult| RecordedResult {
-        call_id: result.call_id.clone(),
-        content: result.content.clone(),
-        is_error: result.is_error,
-    };
-    let results = step.results.as_ref();
     let recorded = Recorded {
         version: VERSION,
         number: step.number,
@@ -92,19 +96,31 @@ pub(super) fn record(step: &ModelStep) -> String {
         completion_tokens: answer.usage.completion_tokens,
         message: answer.raw_message.clone(),
         calls: answer.tool_calls.iter().map(call).collect(),
-        results: results.map(|results| results.iter().map(result).collect()),
+        results: None,
     };
     serde_json::to_string(&recorded).expect("plain data with string keys")
 }
 
-/// The stored steps of a run as far as they can be replayed: up to the first that is missing, that
-/// another version wrote, or whose calls were cut off.
+/// The stored steps of a run with the results of its calls, as far as they can be replayed: up to the first that is
+/// missing, that another version wrote, or whose calls were cut off.
 #[must_use]
-pub(super) fn replay(stored: &[String]) -> Vec<ModelStep> {
+pub(super) fn replay(stored: &[String], calls: &[StoredCall]) -> Vec<ModelStep> {
     let mut steps: Vec<ModelStep> = Vec::with_capacity(stored.len());
     for (number, stored) in (1..).zip(stored) {
         let is_complete = steps.last().is_none_or(|step| step.results.is_some());
-        match read(stored) {
+        let of_step: Vec<StoredCall> = calls
+            .iter()
+            .filter(|call| call.step == number)
+            .cloned()
+            .collect();
+        let read = read(stored).map(|mut step| {
+            let is_called = !of_step.is_empty() && of_step.len() == step.answer.tool_calls.len();
+            if step.results.is_none() && is_called {
+                step.take_results(&of_step);
+            }
+            step
+        });
+        match read {
             Some(step) if step.number == number && is_complete => steps.push(step),
             _ => break,
         }
@@ -143,6 +159,7 @@ fn read(stored: &str) -> Option<ModelStep> {
         results: recorded
             .results
             .map(|results| results.into_iter().map(result).collect()),
+        ends_calls: false,
     })
 }
 
@@ -182,9 +199,14 @@ fn finish_of(name: &str) -> Finish {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use serde_json::json;
 
     use super::*;
+    use vocative_core::ids::ToolCallId;
+    use vocative_core::tool_call::{CallRule, CallState};
+    use vocative_store::NewId as _;
 
     fn asked(number: u32) -> ModelStep {
         ModelStep {
@@ -207,6 +229,7 @@ mod tests {
                 finish: Finish::Length,
             },
             results: None,
+            ends_calls: false,
         }
     }
 
@@ -228,6 +251,26 @@ mod tests {
         step
     }
 
+    /// The row of a step's call.
+    fn called(step: u32, state: CallState) -> StoredCall {
+        StoredCall {
+            id: ToolCallId::generate(),
+            step,
+            n: 0,
+            call_id: "call_1".to_owned(),
+            tool: "search".to_owned(),
+            arguments: r#"{"query":"x"}"#.to_owned(),
+            digest: [0; 32],
+            rule: CallRule::Repeatable,
+            state,
+            refusal: None,
+            attempts: 1,
+            result: state.is_over().then(|| "found".to_owned()),
+            started_at_ms: None,
+            finished_at_ms: None,
+        }
+    }
+
     #[test]
     fn recorded_steps_are_replayed_whole_up_to_the_first_that_can_not_be() {
         let (first, second, third) = (complete(1), complete(2), answered(3));
@@ -244,8 +287,38 @@ mod tests {
         ];
         for (steps, expected) in cases {
             let stored: Vec<String> = steps.iter().map(record).collect();
-            assert_eq!(replay(&stored), expected);
+            let done = steps.iter().filter(|step| step.results.is_some());
+            let calls: Vec<StoredCall> = done
+                .map(|step| called(step.number, CallState::Done))
+                .collect();
+            assert_eq!(replay(&stored, &calls), expected);
         }
+    }
+
+    #[test]
+    fn a_step_is_complete_when_all_its_calls_are_over() {
+        let stored = [record(&asked(1))];
+        for state in CallState::ALL {
+            let replayed = replay(&stored, &[called(1, state)]);
+            assert_eq!(replayed[0].results.is_some(), state.is_over(), "{state:?}");
+        }
+        let refused = StoredCall {
+            refusal: Some(Refusal::Circling),
+            ..called(1, CallState::Denied)
+        };
+        let replayed = replay(&stored, &[refused]);
+        assert!(replayed[0].ends_calls);
+        let result = &replayed[0].results.as_ref().unwrap()[0];
+        assert!(result.is_error);
+    }
+
+    #[test]
+    fn version_2_has_its_results_itself() {
+        let second = r#"{"version":2,"number":1,"text":"","finish":"length","prompt_tokens":7,"cache_read_tokens":4,
+            "cache_write_tokens":1,"completion_tokens":2,"message":"{}",
+            "calls":[{"id":"call_1","name":"search","arguments":{"query":"x"}}],
+            "results":[{"call_id":"call_1","content":"found","is_error":false}]}"#;
+        assert_eq!(replay(&[second.to_owned()], &[]), [complete(1)]);
     }
 
     #[test]
@@ -255,10 +328,10 @@ mod tests {
         let mut expected = answered(1);
         expected.answer.usage.cache_read_tokens = 0;
         expected.answer.usage.cache_write_tokens = 0;
-        assert_eq!(replay(&[first.to_owned()]), [expected]);
-        let third = record(&answered(1)).replace("\"version\":2", "\"version\":3");
-        for stored in [third, "not json".to_owned()] {
-            assert_eq!(replay(&[stored]), []);
+        assert_eq!(replay(&[first.to_owned()], &[]), [expected]);
+        let fourth = record(&answered(1)).replace("\"version\":3", "\"version\":4");
+        for stored in [fourth, "not json".to_owned()] {
+            assert_eq!(replay(&[stored], &[]), []);
         }
     }
 

@@ -1,13 +1,13 @@
 //! The steps of one run: ask the model, make the calls it asks for, ask again, until it answers.
 //!
-//! Every model call is recorded before its tools run, and their results as soon as all of them
-//! ended. A resumed run replays what is recorded; of calls that a restart cut off it makes those
-//! again that are repeatable. Calls are made one after the other, in the model's order.
+//! Every model call is recorded before its tools run; what becomes of their calls is in `calling`. A resumed run
+//! replays what is recorded.
 
-use serde_json::Value;
 use tracing::{debug, warn};
 use vocative_contract::crash;
 
+use crate::agent::approving::AskedIn;
+use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
@@ -16,20 +16,15 @@ use crate::agent::stable::Stable;
 use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
-use crate::capture::reply::commit_tools;
 use crate::delivery::rooms::Rooms;
-use crate::llm::{
-    Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice, ToolResult, ToolSpec,
-};
-use crate::tools::{ToolOutcome, Toolbox};
+use crate::llm::{Answer, Exchange, Model, ModelError, Request, ToolChoice, ToolSpec};
+use crate::tools::Toolbox;
 use vocative_core::ids::{RunId, TurnId};
-use vocative_core::judging::policy::SpentUp;
+use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::files::{IMAGE_TOKENS, PromptImage};
-use vocative_core::prompting::{
-    ClassEstimate, PromptMessage, Scaled, TokenCounter as _, content_count,
-};
+use vocative_core::prompting::{PromptMessage, Scaled, TokenCounter as _};
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_store::contract::{LeaseOutcome, StepOutcome, StepTools, ToolTurn};
+use vocative_store::contract::{LeaseOutcome, StepOutcome};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 use vocative_store::{Replying, Store, StoreError};
 
@@ -67,6 +62,8 @@ pub(super) struct Stepping<'a> {
     pub(super) stable: Stable,
     /// Tokens that an answer may have; `None` = what the model's settings allow.
     pub(super) max_output_tokens: Option<u32>,
+    /// Where people are asked about calls.
+    pub(super) asked_in: AskedIn<'a>,
     /// Who hears the answers.
     pub(super) telling: Telling,
 }
@@ -80,6 +77,10 @@ pub(super) enum Ended {
     UsedUp(Usage),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
+    /// Its next request could pass a cap of the day.
+    TooCostly(TooCostly),
+    /// People are to decide about its calls.
+    Waits,
     /// Somebody else holds the run.
     LeaseLost,
     /// A message of the prompt, or one that was found, was deleted meanwhile; another attempt is made
@@ -104,23 +105,24 @@ impl Stepping<'_> {
     /// Storage refuses.
     pub(super) async fn work(&self, recorded: Vec<ModelStep>) -> Result<Ended, StoreError> {
         let mut steps = recorded;
-        let mut is_resumed = !steps.is_empty();
         loop {
             if let Some(answer) = answer_of(&steps) {
                 return Ok(Ended::Answered(answer));
             }
-            if steps.len() >= self.max_steps as usize {
+            // An answer was asked for, and calls came in its place.
+            let is_asked_in_vain = steps.iter().rev().skip(1).any(|step| step.ends_calls);
+            if steps.len() >= self.max_steps as usize || is_asked_in_vain {
                 return Ok(used_up(&steps));
             }
             let used_tokens = tokens_of_results(&steps, self.counting.counter);
             if let Some(last) = steps.last_mut().filter(|last| last.results.is_none()) {
-                match self.call_tools(last, used_tokens, is_resumed).await? {
-                    StepOutcome::Written => {}
-                    StepOutcome::Stale => return Ok(Ended::LeaseLost),
-                    StepOutcome::SourceGone => return Ok(Ended::SourceGone),
+                match self.call_tools(last, used_tokens).await? {
+                    Calls::Made | Calls::BrokenOff(StepOutcome::Written) => {}
+                    Calls::Wait => return Ok(Ended::Waits),
+                    Calls::BrokenOff(StepOutcome::Stale) => return Ok(Ended::LeaseLost),
+                    Calls::BrokenOff(StepOutcome::SourceGone) => return Ok(Ended::SourceGone),
                 }
             }
-            is_resumed = false;
             // Nothing that was deleted is sent again.
             if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
                 return Ok(Ended::SourceGone);
@@ -146,6 +148,24 @@ impl Stepping<'_> {
         let rooms = self.rooms;
         rooms
             .spent_up(self.store, asker.account, asker.person, now_ms)
+            .await
+    }
+
+    /// Whether a request could pass a cap of the day, in money: answered as long as it may be, and without a cache.
+    async fn too_costly(&self, request: &Request<'_>) -> Result<Option<TooCostly>, StoreError> {
+        let answer = self.max_output_tokens;
+        let usage = Usage {
+            completion_tokens: answer.unwrap_or(self.model_use.max_output_tokens).into(),
+            ..self.estimated(request, "")
+        };
+        let most_micros = self.model_use.prices.cost_micros(usage);
+        if most_micros == 0 {
+            return Ok(None);
+        }
+        let asker = self.claimed.asker;
+        let (rooms, now_ms) = (self.rooms, (self.clock)());
+        rooms
+            .too_costly(self.store, asker.account, asker.person, most_micros, now_ms)
             .await
     }
 
@@ -211,7 +231,7 @@ impl Stepping<'_> {
             exchanges: &exchanges,
             tools: &tools,
             // The last step is for the answer.
-            tool_choice: if number < self.max_steps {
+            tool_choice: if number < self.max_steps && !steps.iter().any(|step| step.ends_calls) {
                 ToolChoice::Auto
             } else {
                 ToolChoice::None
@@ -220,6 +240,9 @@ impl Stepping<'_> {
             listener: self.telling.listener(),
             caching: self.stable.caching(),
         };
+        if let Some(too_costly) = self.too_costly(&request).await? {
+            return Ok(Err(Ended::TooCostly(too_costly)));
+        }
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
         crash::point("model.called");
@@ -251,6 +274,7 @@ impl Stepping<'_> {
             number,
             answer,
             results: None,
+            ends_calls: false,
         };
         if self.record_answer(&step).await? == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
@@ -308,78 +332,6 @@ impl Stepping<'_> {
         self.place.note(&answered).await;
         answered
     }
-
-    /// Makes a step's calls and records their results.
-    async fn call_tools(
-        &self,
-        step: &mut ModelStep,
-        used_tokens: usize,
-        is_resumed: bool,
-    ) -> Result<StepOutcome, StoreError> {
-        let mut left_tokens = self.results_max_tokens.saturating_sub(used_tokens);
-        let (mut results, mut turns) = (Vec::new(), Vec::new());
-        for (n, call) in step.answer.tool_calls.iter().enumerate() {
-            if let Some(listener) = self.telling.listener() {
-                listener.tool_call(&call.id, &call.name, &called(call));
-            }
-            let outcome = self.outcome(n, call, is_resumed).await;
-            let outcome = within(outcome, &mut left_tokens, self.counting.counter);
-            debug!(run.id = %self.claimed.run.id, step = step.number, is_error = outcome.is_error, "a tool was called");
-            results.push(ToolResult {
-                call_id: call.id.clone(),
-                content: outcome.content.clone(),
-                is_error: outcome.is_error,
-            });
-            let turn = turn(call, self.toolbox.has(&call.name), outcome);
-            if let Some(listener) = self.telling.listener() {
-                listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
-            }
-            turns.push(turn);
-        }
-        step.results = Some(results);
-        self.telling.settled().await;
-        commit_tools(
-            self.store,
-            StepTools {
-                run: self.claimed.run.id,
-                token: self.claimed.token,
-                number: step.number,
-                message: record(step),
-                agent_display_name: self.display_name.to_owned(),
-                calls: turns,
-                now_ms: (self.clock)(),
-            },
-        )
-        .await
-    }
-
-    async fn outcome(&self, n: usize, call: &ToolCall, is_resumed: bool) -> ToolOutcome {
-        if n >= CALLS_MAX {
-            return ToolOutcome::error(format!(
-                "not called: at most {CALLS_MAX} calls are made at once"
-            ));
-        }
-        if is_resumed && !self.toolbox.is_repeatable(&call.name) {
-            warn!(run.id = %self.claimed.run.id, "a tool call was cut off by a restart and is not made again");
-            return ToolOutcome::error(
-                "a restart cut this call off; it may have acted or not, and is not made again",
-            );
-        }
-        crash::point("tool.called");
-        self.toolbox.call(call).await
-    }
-}
-
-/// The outcome, or in its place that there is no room for it.
-fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> ToolOutcome {
-    let tokens = counter.count(&outcome.content) as usize;
-    if tokens > *left_tokens {
-        return ToolOutcome::error(
-            "left out: there is no room for further results; answer with what you have",
-        );
-    }
-    *left_tokens -= tokens;
-    outcome
 }
 
 /// What came of asking the model; never what it said.
@@ -396,34 +348,6 @@ fn log_answer(run: RunId, step: u32, took_ms: i64, answered: &Result<Answer, Mod
         completion_tokens = answer.usage.completion_tokens, tool_calls = answer.tool_calls.len(),
         "the model answered"
     );
-}
-
-/// A call as the timeline shows it.
-fn called(call: &ToolCall) -> String {
-    let arguments = match &call.arguments {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    format!("{} {arguments}", call.name)
-}
-
-fn turn(call: &ToolCall, is_known: bool, outcome: ToolOutcome) -> ToolTurn {
-    let called = called(call);
-    let result = if outcome.is_error {
-        format!("Error: {}", outcome.content)
-    } else {
-        outcome.content
-    };
-    ToolTurn {
-        call_id: call.id.clone(),
-        tool: call.name.clone(),
-        is_known,
-        call_tokens: Some(content_count(&called, &ClassEstimate)),
-        call: called,
-        result_tokens: Some(content_count(&result, &ClassEstimate)),
-        result,
-        sources: outcome.sources,
-    }
 }
 
 fn exchange(step: &ModelStep) -> Exchange {

@@ -37,7 +37,7 @@ use crate::config::Template;
 use crate::delivery::rooms::{Posters, Room, Rooms};
 use crate::delivery::worker::DeliveryWorker;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
-use crate::tools::ToolName;
+use crate::tools::{BuiltIn, ToolUse};
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AccountId, AgentName, OwnerId};
 use vocative_core::judging::policy::ThreadPolicy;
@@ -447,12 +447,15 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         situation: Template::default(),
         options: AssemblerOptions::default(),
         chat_options: BTreeMap::new(),
+        chat_tools: BTreeMap::new(),
         model,
         summary_model: None,
         model_use: ModelUse {
             name: "test".to_owned(),
             max_parallel: 4,
             prices: vocative_core::price::Prices::default(),
+            currency: "USD".to_owned(),
+            max_output_tokens: 1_000,
         },
         model_key: "test".to_owned(),
         counter: &ClassEstimate,
@@ -461,7 +464,9 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         run_deadline_ms: 60_000,
         max_attempts: 3,
         answer_within_ms: 3_600_000,
-        tools: vec![ToolName::ConversationSearch],
+        tools: vec![ToolUse::built_in(BuiltIn::ConversationSearch)],
+        calls_per_run: 64,
+        approval: Default::default(),
         search_reach: SearchReach::Parent,
         max_steps: 10,
         tool_timeout_ms: 5_000,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, Span, debug, debug_span, error, warn};
+use tracing::{Instrument as _, Span, debug, debug_span, error, info, warn};
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::crash;
 
@@ -112,6 +112,7 @@ impl AgentWorker {
         loop {
             let notified = worker.wake.runs.notified();
             let now_ms = (worker.clock)();
+            let expires_at_ms = worker.expire_approvals(now_ms).await;
             slots.run_clock_ms = run_clock.now_ms();
             let is_free = working.len() < worker.max_parallel_runs && !stop.is_cancelled();
             let claimed = if is_free {
@@ -149,6 +150,7 @@ impl AgentWorker {
                 .await;
             // One that is due and was not claimed waits for something else than time.
             let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
+            let due_ms = due_ms.into_iter().chain(expires_at_ms).min();
             tokio::select! {
                 // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
                 biased;
@@ -174,6 +176,24 @@ impl AgentWorker {
         let mut held: Vec<Lease> = held.into_values().collect();
         held.sort_unstable_by_key(|lease| lease.run);
         worker.give_back(held).await;
+    }
+
+    /// Ends approvals whose time is over; returns when the next one's is.
+    async fn expire_approvals(&self, now_ms: i64) -> Option<i64> {
+        let next = self.store.next_expiry_ms(now_ms).await;
+        let next = next.unwrap_or_default()?;
+        if next > now_ms {
+            return Some(next);
+        }
+        match self.store.expire_approvals(now_ms).await {
+            Ok(0) => {}
+            Ok(expired) => {
+                info!(expired, "nobody decided in time about calls of tools");
+                self.wake.posts.notify_one();
+            }
+            Err(cause) => warn!(error = %cause, "approvals could not be ended; trying again"),
+        }
+        None
     }
 
     async fn run_clock(&self) -> RunClock {

@@ -10,6 +10,7 @@ use vocative_contract::envelope::{
     Belonging, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
 };
+use vocative_contract::handles::Renderer;
 use vocative_contract::markup::neutral_text;
 
 use crate::capture::counters::CaptureCounters;
@@ -50,6 +51,8 @@ pub struct ChannelIntake {
     pub(super) gate: Arc<Gate>,
     keeping: Keeping,
     counter: Counter,
+    /// Makes posts of cards, where the channel can.
+    pub(super) cards: Option<Arc<dyn Renderer>>,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     pub(super) seen: Mutex<Seen>,
@@ -85,10 +88,24 @@ impl ChannelIntake {
             gate,
             keeping,
             counter,
+            cards: None,
             wake,
             counters,
             seen: Mutex::default(),
         }
+    }
+
+    /// The same intake, which shows what became of a card in its place.
+    #[must_use]
+    pub fn with_cards(self, renderer: Arc<dyn Renderer>) -> Self {
+        Self {
+            cards: Some(renderer),
+            ..self
+        }
+    }
+
+    pub(super) fn store(&self) -> &Store<Capturing> {
+        &self.store
     }
 
     /// Puts another policy in force for messages from now on.
@@ -190,23 +207,8 @@ impl ChannelIntake {
             }
             Event::PersonChanged { sender } => self.store.learn_person(account, sender).await,
             Event::Command(command) => self.take_command(command, now_ms, policy).await,
-            Event::Interaction {
-                id,
-                place,
-                sender,
-                data,
-            } => {
-                let event = NonMessage {
-                    account,
-                    id,
-                    kind: "interaction",
-                    sender_id: sender.id.clone(),
-                    chat: place.as_ref().map(|place| place.chat.clone()),
-                    text: cut_text(&neutral_text(&data), policy.limits.inbound_text_max_bytes),
-                    received_at_ms: now_ms,
-                };
-                self.keep_non_message(event, place.as_ref(), &sender, policy)
-                    .await
+            Event::Interaction(interaction) => {
+                self.take_interaction(interaction, now_ms, policy).await
             }
             Event::Untranslated { reason } => {
                 self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
@@ -480,7 +482,7 @@ impl ChannelIntake {
     }
 
     /// Keeps what is no message, where its chat and person are served.
-    async fn keep_non_message(
+    pub(super) async fn keep_non_message(
         &self,
         event: NonMessage,
         place: Option<&Place>,

@@ -239,7 +239,7 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
         Event::Deleted { .. } => "delete",
         Event::OwnPost { .. } => "own post",
         Event::Command(_) => "command",
-        Event::Interaction { .. } => "interaction",
+        Event::Interaction(_) => "interaction",
         Event::ChatMoved { .. } => "chat moved",
         Event::ChatChanged { .. } => "chat changed",
         Event::Membership { .. } => "membership",

@@ -12,7 +12,7 @@ use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::sending::limit_parts;
 use vocative_core::turn::{TokenCount, TurnKind};
 use vocative_store::contract::{
-    CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome, StepTools,
+    CallToFinish, CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome,
 };
 use vocative_store::{Replying, Store, StoreError};
 
@@ -124,7 +124,7 @@ pub struct Answering<'a> {
     pub agent_display_name: &'a str,
 }
 
-/// Commits a reply, rendered as `parts`. Turns of ours are made here and in [`commit_tools`] only.
+/// Commits a reply, rendered as `parts`. Turns of ours are made here and in [`commit_call`] only.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
@@ -158,16 +158,16 @@ pub async fn commit_reply(
     Ok(committed)
 }
 
-/// Commits what a step's tools gave: turns that only the timeline shows, and the step to be replayed.
+/// Commits what a tool call came to: its row, and turns that only the timeline shows.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
-pub async fn commit_tools(
+pub async fn commit_call(
     store: &Store<Replying>,
-    step: StepTools,
+    call: CallToFinish,
 ) -> Result<StepOutcome, StoreError> {
     crash::point("tools.before-commit");
-    let recorded = store.record_step_tools(step).await?;
+    let recorded = store.finish_tool_call(call).await?;
     crash::point("tools.after-commit");
     Ok(recorded)
 }

@@ -27,8 +27,9 @@ pub use self::conversations::{
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
-    AgentsArgs, AgentsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs, JobsArgs,
-    JobsCommand, QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
+    AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
+    JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
+    ToolsCommand,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -75,8 +76,8 @@ pub enum Command {
     ///
     /// Plays a short scene in a Slack channel, a Slack direct message, a Telegram group and a
     /// Telegram private chat, over real sockets, with the built-in offline model, and shows what was
-    /// said, stored and sent. Then you can type as a user: `#general @vocative hello`. Ctrl-C ends
-    /// it.
+    /// said, stored and sent. Then a refund waits for a person, through a kill of the daemon. Then you
+    /// can type as a user: `#general @vocative hello`. Ctrl-C ends it.
     #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Say whether the configuration will work, and what to fix
@@ -127,11 +128,22 @@ pub enum Command {
     ///
     /// Added up by UTC day, channel, room, person, agent or model. Prices stand at each model (price_input and its kin), caps among the limits.
     Costs(CostsArgs),
+    /// List the tool calls that wait for a person; show one, approve it or deny it; list and revoke grants
+    ///
+    /// A decision counts as one of who runs the daemon: it needs no place among a tool's approvers. Works with and without a running daemon.
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///
     /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges
     /// of chats: each waits, is at work, or was given up for a reason.
     Jobs(JobsArgs),
+    /// List the tools that agents may call, or call one as the daemon would
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// List servers of tools and what they offer, approve it, or call one of their tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// List stored rows that can't be decoded; try one again or drop it
     ///
     /// Such a row stops no queue: it is set aside and shown here. Another version of the program, which

@@ -14,6 +14,7 @@ use crate::config::{Config, ConfigError, control_socket_despite_mistakes};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
+use crate::tools::mcp::McpServers;
 use vocative_store::{Store, StoreError, StoreOptions};
 
 /// The daemon's answer, or this process's own on the store.
@@ -236,7 +237,7 @@ fn not_asked(cause: &std::io::Error) -> CliError {
 /// The operations on the store itself, opened by this process.
 fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
     let registry = Registry::default();
-    registry.replace(wiring::agents(config, None)?);
+    registry.replace(wiring::agents(config, None, &McpServers::default())?);
     Ok(Operations {
         store: open(config, is_write)?,
         registry,

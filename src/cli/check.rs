@@ -8,11 +8,12 @@ use super::args::CheckArgs;
 use super::backup::lost;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::{folders, live, spending};
+use super::{folders, live, programs, spending};
 use crate::config::{Agent, Channel, Config, Warning};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
+use vocative_core::options::RecallMode;
 use vocative_store::{CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
@@ -25,7 +26,9 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
     let warnings: Vec<String> = warnings.iter().map(Warning::to_string).collect();
     let folders = folders::look(&config)?;
     let landlock = confinement::planned(&config, &context.environment);
-    context.print(&report(&config, &landlock, &[warnings, folders].concat()))?;
+    let programs = programs::told(&config)?;
+    let warnings = [warnings, folders].concat();
+    context.print(&report(&config, &landlock, &programs, &warnings))?;
     let exit = if config.channels.is_empty() {
         // `vocative run` ends with the same.
         Exit::Config
@@ -88,7 +91,12 @@ fn about_database(path: &Path, report: &CheckReport) -> String {
     out
 }
 
-fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> String {
+fn report(
+    config: &Config,
+    landlock: &Confinement,
+    programs: &[String],
+    warnings: &[String],
+) -> String {
     let mut out = String::new();
     let file = config.file.as_ref().map_or_else(
         || "none (defaults and variables only)".to_owned(),
@@ -102,6 +110,14 @@ fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> Strin
     }
     for agent in config.agents.values() {
         let _ = writeln!(out, "agent          {}", agent_line(config, agent));
+    }
+    for agent in config.agents.values() {
+        if let Some(told) = recall_line(config, agent) {
+            let _ = writeln!(out, "recall         {told}");
+        }
+    }
+    for program in programs {
+        let _ = writeln!(out, "program        {program}");
     }
     if let Some(server) = &config.embeddings {
         let _ = writeln!(
@@ -130,6 +146,19 @@ fn report(config: &Config, landlock: &Confinement, warnings: &[String]) -> Strin
     };
     let _ = writeln!(out, "\n{verdict}");
     out
+}
+
+/// What of a room reaches a model though it was not said to its agent.
+fn recall_line(config: &Config, agent: &Agent) -> Option<String> {
+    let prompt = &agent.prompt;
+    let is_wanted = prompt.recall == RecallMode::Auto && prompt.recall_max_tokens > 0;
+    is_wanted.then(|| {
+        format!(
+            "{}: overheard lines that answer a question are sent to the model {} (recall = \"auto\")",
+            agent.name,
+            config.model_of(agent).name
+        )
+    })
 }
 
 fn channel_line(config: &Config, channel: &Channel) -> String {

@@ -15,6 +15,7 @@ use crate::admin::view::{
     ParticipantsView, SearchFilterView, SearchView, TurnView,
 };
 use vocative_core::counted::counted;
+use vocative_core::price::shown_amount;
 
 /// Characters of a tool's call or result that people are shown; `--format json` has all.
 const TOOL_TEXT_CHARS: usize = 400;
@@ -243,6 +244,14 @@ fn report(view: &ConversationDetailView) -> String {
     out
 }
 
+/// What a run cost, where its models have prices.
+fn costing(cost_micros: u64) -> String {
+    match cost_micros {
+        0 => String::new(),
+        _ => format!(", cost {}", shown_amount(cost_micros)),
+    }
+}
+
 fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
     let at = instant(Some(entry.at_ms));
     let because = |reason: &Option<String>| {
@@ -259,14 +268,15 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens",
+            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}",
             run.agent,
             run.state,
             because(&run.reason),
             run.attempt,
             run.prompt_tokens,
             of_cache(run.cache_read_tokens, run.cache_write_tokens),
-            run.completion_tokens
+            run.completion_tokens,
+            costing(run.cost_micros)
         ),
         HappeningView::Post(post) => writeln!(
             out,

@@ -76,11 +76,13 @@ fn with_addresses(manifest: &str, base: &str) -> String {
             1,
         )
         .replacen(
+            "    is_enabled: true\n",
+            &format!("    is_enabled: true\n    request_url: {base}/interactivity\n"),
+            1,
+        )
+        .replacen(
             "  socket_mode_enabled: true\n",
-            &format!(
-                "  interactivity:\n    is_enabled: true\n    request_url: {base}/interactivity\n  \
-                 socket_mode_enabled: false\n"
-            ),
+            "  socket_mode_enabled: false\n",
             1,
         )
 }
@@ -124,8 +126,6 @@ mod tests {
             [
                 "      url: https://bot.example.org/slack/acme/commands",
                 "    request_url: https://bot.example.org/slack/acme/events",
-                "  interactivity:",
-                "    is_enabled: true",
                 "    request_url: https://bot.example.org/slack/acme/interactivity",
                 "  socket_mode_enabled: false",
             ]

@@ -4,6 +4,7 @@
 //! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
 
 mod agents;
+mod approvals;
 pub mod args;
 mod asking;
 mod backup;
@@ -30,6 +31,8 @@ mod live;
 mod logging;
 mod manifest;
 mod markdown;
+mod mcp;
+mod programs;
 mod prompt;
 mod quarantine;
 mod queue;
@@ -43,6 +46,7 @@ mod spending;
 mod status;
 mod summary;
 pub mod table;
+mod tools;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -53,6 +57,7 @@ use self::args::{Cli, Command, ConversationsCommand};
 use self::context::Context;
 use self::run::Prepared;
 use crate::config::Environment;
+use crate::confining::{self, KEEPER};
 
 pub use self::error::{Cause, CliError, Exit};
 
@@ -63,6 +68,11 @@ const WORKER_THREADS: usize = 2;
 /// The whole program, with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|command| command == KEEPER) {
+        let order = arguments.next().unwrap_or_default();
+        return confining::keep(&order.to_string_lossy());
+    }
     main_of(std::env::args_os())
 }
 
@@ -172,7 +182,10 @@ async fn dispatch(
         Command::Events(args) => events::run(args, context).await,
         Command::Dead(command) => queue::dead(command, context).await,
         Command::Costs(args) => costs::run(args, context).await,
+        Command::Approvals(command) => approvals::run(command, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
+        Command::Tools(command) => tools::run(command, context).await,
+        Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,
         Command::Import(args) => import::run(args, context).await,

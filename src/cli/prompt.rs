@@ -15,6 +15,7 @@ use crate::admin::view::{AsSentView, PromptView};
 use crate::agent::prompting::agent_view;
 use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
+use crate::tools::mcp::McpServers;
 use crate::transcripts::lines::{self, LinesRequest};
 use crate::transcripts::transcript;
 use vocative_core::counted::counted;
@@ -82,7 +83,7 @@ fn request(agent: Option<&str>, context: &Context) -> Result<LinesRequest, CliEr
         Err(_) => None,
     };
     let specs = match &config {
-        Some(config) => wiring::agents(config, None)?,
+        Some(config) => wiring::agents(config, None, &McpServers::default())?,
         None => Vec::new(),
     };
     let agents = specs.into_iter().map(|spec| {
@@ -101,9 +102,13 @@ fn report(view: &PromptView, with_stats: bool) -> String {
     for message in &view.messages {
         let _ = writeln!(out, "--- {}\n{}", message.role, message.content);
     }
+    let recalled = match view.recalled_tokens {
+        0 => String::new(),
+        tokens => format!(", {tokens} of found lines"),
+    };
     let _ = writeln!(
         out,
-        "\n{} for {}: {} tokens and {} of instructions (by {}); {} of {} left",
+        "\n{} for {}: {} tokens and {} of instructions{recalled} (by {}); {} of {} left",
         view.conversation,
         view.agent,
         view.tokens,
@@ -271,12 +276,15 @@ mod tests {
             ],
             tokens: 90,
             instruction_tokens: 0,
+            recalled_tokens: 31,
             token_budget: 100,
             tokens_left: 10,
             has_chat_options: true,
             costs: vec![
                 cost("summary", None, 20),
                 cost("history", Some(98), 60),
+                cost("recalled", None, 12),
+                cost("recalled", Some(7), 19),
                 cost("trigger", Some(99), 10),
             ],
             overhead_per_message: 4,
@@ -325,7 +333,7 @@ mod tests {
         --- user
         Bob: yes?
 
-        acme/#general for kael: 90 tokens and 0 of instructions (by class_v1); 10 of 100 left
+        acme/#general for kael: 90 tokens and 0 of instructions, 31 of found lines (by class_v1); 10 of 100 left
         kael has spoken last here; what it was sent for the message before: --at 99
         this chat has prompt options of its own; `vocative config show` lists them
         loaded: 3 turns, of them 1 whole in the prompt, 1 cut, 1 left out
@@ -336,6 +344,7 @@ mod tests {
         read: 3 turns, 12 rows (0 by full scans, 0 sorts, 700 instructions of SQLite)
         cost: summary 20
         cost: history 60 (seq 98: 60)
+        cost: recalled 31 (seq 7: 19)
         cost: trigger 10 (seq 99: 10)
         cost: of all that, overhead 12 (4 a message)
         left: 10 of 100 tokens (token_budget, within the model's context)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::programs;
 use crate::config::{Config, Secrets};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
@@ -33,6 +34,9 @@ pub(super) fn prepare(context: &Context) -> Result<Prepared, CliError> {
     for warning in &warnings {
         let setting = Some(warning.key.as_str()).filter(|key| !key.is_empty());
         tracing::warn!(setting, "{}", warning.what);
+    }
+    for program in programs::told(&config)? {
+        tracing::info!("{program}");
     }
     let confinement = confinement::confine(&config, &context.environment)?;
     tracing::info!("landlock: {confinement}");

@@ -20,6 +20,11 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
     if args.self_check {
         return self_check(context).await;
     }
+    if let Some(file) = &args.mcp_stdio {
+        let served = vocative_sandbox::mcp::serve_stdio(file);
+        served.map_err(|cause| CliError::failed("the server of tools ended", cause))?;
+        return Ok(Exit::Ok.into());
+    }
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
     let failed = |option: &'static str, port: u16| {

@@ -15,6 +15,7 @@ use crate::admin::view::{
 };
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
+use vocative_core::job::JobKind;
 use vocative_core::price::shown_amount;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
@@ -89,7 +90,33 @@ fn about_jobs(jobs: &[JobCountView]) -> String {
         count("leased"),
         count("waiting"),
         count("dead")
-    )
+    ) + about_cleaning(jobs)
+}
+
+/// Whether deleted text may still be in unused bytes of the database file.
+fn about_cleaning(jobs: &[JobCountView]) -> &'static str {
+    match jobs
+        .iter()
+        .any(|job| job.kind == JobKind::CleanPages.name())
+    {
+        true => {
+            "pages     deleted text may be in unused bytes of the database file; a walk overwrites it within the hour\n"
+        }
+        false => "",
+    }
+}
+
+fn servers(view: &StatusView, out: &mut String) {
+    for server in &view.mcp {
+        let tools = counted(server.tools, "tool", "tools");
+        let cause = server.cause.iter().map(|cause| format!(": {cause}"));
+        let cause: String = cause.collect();
+        let _ = writeln!(
+            out,
+            "mcp       {}: {}, {tools}{cause}",
+            server.name, server.state
+        );
+    }
 }
 
 fn report(view: &StatusView, now_ms: i64) -> String {
@@ -105,6 +132,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     if let Some(landlock) = &view.landlock {
         let _ = writeln!(out, "landlock  {landlock}");
     }
+    servers(view, &mut out);
     if view.started_at_ms.is_some() {
         let new = counted(view.intake.captured, "new message", "new messages");
         let again = view.intake.duplicates;

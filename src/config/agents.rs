@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
 use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
-use crate::tools::ToolName;
+use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
-use vocative_core::options::{AssemblerOptions, Profile};
+use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
 use vocative_core::search::SearchReach;
 
@@ -18,15 +19,17 @@ pub(super) fn resolve_agents(
     shapes: BTreeMap<String, AgentShape>,
     models: &BTreeMap<String, Model>,
     channels: &[&str],
+    tools: &[&str],
     review: &mut Review<'_>,
 ) -> BTreeMap<AgentName, Agent> {
     let agents: BTreeMap<AgentName, Agent> = shapes
         .into_iter()
         .map(|(name, shape)| {
-            let agent = resolve_agent(&name, shape, review);
+            let agent = resolve_agent(&name, shape, channels, review);
             check_model(&agent, models, review);
             check_channels(&agent, channels, review);
             check_own_names(&agent, review);
+            check_tools(&agent, tools, review);
             (agent.name.clone(), agent)
         })
         .collect();
@@ -34,12 +37,24 @@ pub(super) fn resolve_agents(
     agents
 }
 
-fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agent {
+fn resolve_agent(
+    name: &str,
+    shape: AgentShape,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> Agent {
+    let shapes = Shapes {
+        approval: shape.approval.as_ref(),
+        approvers: shape.approvers.as_ref(),
+        expires_s: shape.approval_expires_s.as_ref(),
+    };
+    let approval = resolve_approval(&format!("agents.{name}"), &shapes, channels, review);
     let instructions = instructions(name, &shape, review);
     let situation = Template::parse(&shape.situation).unwrap_or_else(|what| {
         review.problem(&format!("agents.{name}.situation"), what);
         Template::default()
     });
+    let recall = recall(&shape);
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
@@ -59,6 +74,8 @@ fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agen
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
         tools: each_once(shape.tools),
+        calls_per_run: shape.calls_per_run,
+        approval,
         search_reach: match shape.search_reach {
             ReachShape::Conversation => SearchReach::Conversation,
             ReachShape::Parent => SearchReach::Parent,
@@ -66,12 +83,34 @@ fn resolve_agent(name: &str, shape: AgentShape, review: &mut Review<'_>) -> Agen
         },
         max_steps: shape.max_steps,
         tool_timeout_ms: shape.tool_timeout_s * 1_000,
-        prompt: prompt_options(name, &shape.prompt, review),
+        prompt: AssemblerOptions {
+            recall,
+            recall_max_tokens: shape.recall_max_tokens,
+            ..prompt_options(name, &shape.prompt, review)
+        },
     }
 }
 
-fn each_once(tools: Vec<ToolName>) -> Vec<ToolName> {
-    let mut each: Vec<ToolName> = Vec::new();
+/// What the agent looks up. The other system's profile never recalls by itself.
+fn recall(shape: &AgentShape) -> RecallMode {
+    match (shape.recall.into(), shape.prompt.profile) {
+        (RecallMode::Auto, ProfileShape::Toolpack) => RecallMode::Tool,
+        (mode, _) => mode,
+    }
+}
+
+/// The agent's tools exist.
+fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
+    let key = format!("agents.{}.tools", agent.name);
+    for tool in &agent.tools {
+        if !is_known_tool(tool, known) {
+            review.dangling(&key, "tools", tool, known);
+        }
+    }
+}
+
+fn each_once(tools: Vec<String>) -> Vec<String> {
+    let mut each: Vec<String> = Vec::new();
     for tool in tools {
         if !each.contains(&tool) {
             each.push(tool);
@@ -143,8 +182,8 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
         trigger_max_tokens: shape.trigger_max_tokens,
         parent_turns: shape.parent_turns,
         ambient_turns: shape.ambient_turns,
-        agent_aliases: Vec::new(),
         profile: Profile::Vocative,
+        ..AssemblerOptions::default()
     };
     match shape.profile {
         ProfileShape::Vocative => {

@@ -9,6 +9,7 @@ use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{Access, Agent, AgentView, Channel, Limits, PlatformId, RetentionDays};
 use super::shape::{ChatPromptShape, ChatShape};
+use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
 use vocative_core::options::{OptionOverrides, Profile};
 use vocative_core::place::Scope;
@@ -18,6 +19,7 @@ use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 pub(super) fn resolve_channels(
     shape: ChannelsShape,
     agents: &BTreeMap<AgentName, Agent>,
+    tools: &[&str],
     inherited: Inherited,
     review: &mut Review<'_>,
 ) -> BTreeMap<String, Channel> {
@@ -32,6 +34,9 @@ pub(super) fn resolve_channels(
             );
         }
     }
+    for (table, draft) in &drafts {
+        check_chat_tools(table, draft, tools, review);
+    }
     drafts
         .into_iter()
         .filter_map(|(table, draft)| {
@@ -39,6 +44,17 @@ pub(super) fn resolve_channels(
             Some((channel.name.clone(), channel))
         })
         .collect()
+}
+
+/// The tools of single chats exist.
+fn check_chat_tools(table: &str, draft: &ChannelDraft, known: &[&str], review: &mut Review<'_>) {
+    for (chat, shape) in &draft.chats {
+        for tool in shape.tools.iter().flatten() {
+            if !is_known_tool(tool, known) {
+                review.dangling(&format!("{table}.chats.{chat}.tools"), "tools", tool, known);
+            }
+        }
+    }
 }
 
 /// Whether channels are called alike, and whether this program has their adapters.
@@ -193,6 +209,11 @@ impl ChannelDraft {
                 .chats
                 .iter()
                 .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?.into())))
+                .collect(),
+            chat_tools: self
+                .chats
+                .iter()
+                .filter_map(|(chat, shape)| Some((chat.clone(), shape.tools.clone()?)))
                 .collect(),
             chats: self
                 .chats

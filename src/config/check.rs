@@ -125,6 +125,7 @@ impl<'a> Checker<'a> {
                 Some(Value::Object(self.of_chats(path, item, table)))
             }
             (Node::List(item), Value::Array(values)) => self.list(path, item, values),
+            (Node::Forms, value) => Some(value.clone()),
             (Node::Words(words), Value::String(text)) => self.word(path, words, text),
             (Node::Secret, Value::String(text)) => self.secret(path, text),
             (Node::Id, Value::Number(id)) if id.is_i64() => Some(id.to_string().into()),

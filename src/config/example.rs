@@ -34,6 +34,16 @@ const START: &str = r##"# Vocative: example configuration.
 #display_name = "Vocative"
 #aliases = ["voc"]
 
+# A tool that agents may use: name it in an agent's `tools`. See docs/TOOLS.md.
+#[tools.weather]
+#kind = "http"
+#description = "The weather in a city, now."
+#url = "https://api.example.com/v1/weather/{city}?units={units}"
+#bearer = "env:WEATHER_KEY"
+#result = "/current"
+#calls_per_day = 50
+#parameters = '{"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}, "units": {"type": "string"}}}'
+
 # ---- every setting ----------------------------------------------------------------------------
 "##;
 

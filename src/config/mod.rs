@@ -6,6 +6,7 @@
 //! the merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
 
 mod agents;
+mod approvals;
 mod channels;
 mod check;
 mod control_socket;
@@ -14,9 +15,11 @@ mod example;
 mod layer;
 mod locate;
 mod manners;
+mod mcp;
 mod origin;
 mod platforms;
 mod problem;
+mod programs;
 mod reload;
 mod resolve;
 mod schema;
@@ -26,6 +29,7 @@ mod shape;
 mod show;
 mod suggest;
 mod template;
+mod tools;
 
 #[cfg(test)]
 mod tests;
@@ -56,8 +60,9 @@ pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http, Landlock, Limits,
-    Live, LogFormat, Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort,
-    ReplyPrefix, RetentionDays, Store, ThreadPolicy, Transcription, Webhooks,
+    Live, LogFormat, McpServer, Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort,
+    ReplyPrefix, RetentionDays, SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind,
+    Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -175,12 +180,15 @@ impl Config {
             webhooks: resolved.webhooks,
             models: resolved.models,
             agents: resolved.agents,
+            tools: resolved.tools,
+            mcp: resolved.mcp,
             channels: resolved.channels,
             file: file.map(|(path, _)| path.to_owned()),
             base_dir,
             effective: tree,
             origins,
         };
+        ConfigError::check(config.reaching_programs(environment))?;
         let mut about_variables = layer::near_misses(environment, schema);
         about_variables.retain(|(name, _)| !config.reads_variable(name));
         let about_variables = about_variables.into_iter().map(|(_, warning)| warning);
@@ -235,6 +243,12 @@ impl Config {
     /// The files that a reload reads again: the configuration and its secrets.
     #[must_use]
     pub fn files_read(&self, environment: &Environment) -> Vec<PathBuf> {
+        let secrets = self.secret_files(environment);
+        self.file.iter().cloned().chain(secrets).collect()
+    }
+
+    /// The files that hold secrets.
+    fn secret_files(&self, environment: &Environment) -> Vec<PathBuf> {
         let credentials = environment.get("CREDENTIALS_DIRECTORY");
         let secrets = self.secret_references();
         let secrets = secrets.iter().filter_map(|(_, reference)| match reference {
@@ -242,7 +256,7 @@ impl Config {
             SecretRef::File(path) => Some(self.base_dir.join(path)),
             SecretRef::Credential(name) => Some(Path::new(credentials?).join(name)),
         });
-        self.file.iter().cloned().chain(secrets).collect()
+        secrets.collect()
     }
 
     /// Every setting that refers to a secret.
@@ -265,7 +279,29 @@ impl Config {
             embeddings.and_then(|it| Some(("embeddings.api_key".to_owned(), it.api_key.as_ref()?)));
         let api = self.api.token.as_ref().filter(|_| self.api.enabled);
         let api = api.map(|token| ("api.token".to_owned(), token));
-        let all = models.chain(channels).chain(api).chain(hearing);
+        let tools = self.tools.iter().flat_map(|(name, tool)| match &tool.kind {
+            ToolKind::Http { secret_headers, .. } => secret_headers
+                .iter()
+                .map(|header| (format!("tools.{name}.{}", header.setting), &header.secret))
+                .collect(),
+            ToolKind::Command { secrets, .. } => secrets
+                .iter()
+                .map(|variable| (format!("tools.{name}.secrets"), &variable.secret))
+                .collect(),
+            ToolKind::BuiltIn(_) => Vec::new(),
+        });
+        let servers = self.mcp.iter().flat_map(|(name, server)| {
+            let bearer = server.bearer.iter().map(|it| ("bearer", it));
+            let secrets = server.secrets.iter().map(|it| ("secrets", &it.secret));
+            let all = bearer.chain(secrets);
+            all.map(move |(setting, secret)| (format!("mcp.{name}.{setting}"), secret))
+        });
+        let all = models
+            .chain(channels)
+            .chain(tools)
+            .chain(servers)
+            .chain(api)
+            .chain(hearing);
         all.chain(embedding).collect()
     }
 }

@@ -6,20 +6,23 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::agents::resolve_agents;
+use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::environment::Environment;
+use super::mcp::resolve_servers;
 use super::origin::Origins;
 use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::settings::{
     Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, EmbeddingServer,
-    Files, Http, Limits, Model, Provider, Store, Transcription, Webhooks,
+    Files, Http, Limits, McpServer, Model, Provider, Store, Tool, Transcription, Webhooks,
 };
 use super::shape::{
     ApiShape, DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape,
     Shape, TranscriptionShape, WebhooksShape,
 };
 use super::suggest::nearest;
+use super::tools::{known_tools, resolve_tools};
 use vocative_core::ids::AgentName;
 use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
@@ -128,6 +131,8 @@ pub(super) struct Resolved {
     pub webhooks: Webhooks,
     pub models: BTreeMap<String, Model>,
     pub agents: BTreeMap<AgentName, Agent>,
+    pub tools: BTreeMap<String, Tool>,
+    pub mcp: BTreeMap<String, McpServer>,
     pub channels: BTreeMap<String, Channel>,
 }
 
@@ -154,8 +159,15 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     };
     let models = resolve_models(shape.models, review);
     let channel_names = shape.channels.names().concat();
-    let agents = resolve_agents(shape.agents, &models, &channel_names, review);
-    let channels = resolve_channels(shape.channels, &agents, inherited, review);
+    let tools = resolve_tools(shape.tools, &channel_names, review);
+    let mcp = resolve_servers(shape.mcp, &channel_names, review);
+    let known = known_tools(&tools, &mcp);
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let agents = resolve_agents(shape.agents, &models, &channel_names, &known, review);
+    let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
+    let all_agents: Vec<_> = agents.values().collect();
+    check_approvals(&tools, &all_agents, review);
+    check_server_approvals(&mcp, &all_agents, review);
     if channels.is_empty() && review.problems.is_empty() && review.faulty.is_empty() {
         review.warn(
             "channels",
@@ -177,6 +189,8 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         webhooks: resolve_webhooks(&shape.webhooks, review),
         models,
         agents,
+        tools,
+        mcp,
         channels,
     }
 }

@@ -94,6 +94,9 @@ fn finish(node: &mut Value) {
     }
 }
 
+/// Marks a value of several forms in the schema.
+pub(super) const FORMS_FORMAT: &str = "several-forms";
+
 /// What the schema wants at one place.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'s> {
@@ -119,6 +122,8 @@ pub(super) enum Node<'s> {
     Number(Bounds),
     /// True or false.
     Switch,
+    /// A value of several forms, which is checked by what reads it.
+    Forms,
 }
 
 /// The bounds of a number, both included.
@@ -144,6 +149,9 @@ impl<'s> Node<'s> {
                 root,
                 target.expect("a reference in the schema has its target"),
             );
+        }
+        if place["format"] == FORMS_FORMAT {
+            return Self::Forms;
         }
         if let Some(options) = place["anyOf"].as_array() {
             let option = options.iter().find(|option| option["type"] != "null");
@@ -199,6 +207,7 @@ impl<'s> Node<'s> {
             Self::Whole(bounds) => format!("a whole number{bounds}"),
             Self::Number(bounds) => format!("a number{bounds}"),
             Self::Switch => "true or false".to_owned(),
+            Self::Forms => "a value".to_owned(),
         }
     }
 }

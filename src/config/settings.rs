@@ -5,6 +5,7 @@
 mod agents;
 mod channels;
 mod models;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,7 @@ use vocative_core::ids::AgentName;
 pub use self::agents::{Agent, ChannelChoice};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
+pub use self::tools::{McpServer, SecretHeader, SecretVariable, Tool, ToolKind};
 pub use vocative_core::judging::policy::ThreadPolicy;
 pub use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
@@ -59,6 +61,10 @@ pub struct Config {
     pub models: BTreeMap<String, Model>,
     /// Agents by name; never empty.
     pub agents: BTreeMap<AgentName, Agent>,
+    /// Tools by name; built-in ones only where they have limits.
+    pub tools: BTreeMap<String, Tool>,
+    /// Servers of tools by name.
+    pub mcp: BTreeMap<String, McpServer>,
     /// Channels by name, of all platforms.
     pub channels: BTreeMap<String, Channel>,
     /// The file it was read from; none if there was none.

@@ -7,16 +7,19 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::mcp::McpShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
+use super::schema::FORMS_FORMAT;
 use super::secret::SecretRef;
 use super::settings::{
     Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
 };
-use crate::tools::ToolName;
 use vocative_core::addressing::Overlap;
+use vocative_core::options::RecallMode;
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
@@ -58,6 +61,12 @@ pub(super) struct Shape {
     /// Agents by name.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentShape>,
+    /// Tools by name.
+    #[serde(default)]
+    pub tools: BTreeMap<String, ToolShape>,
+    /// Servers of tools (Model Context Protocol) by name.
+    #[serde(default)]
+    pub mcp: BTreeMap<String, McpShape>,
     /// Connections to platforms.
     #[serde(default)]
     pub channels: ChannelsShape,
@@ -294,17 +303,169 @@ pub(super) struct AgentShape {
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: OverlapShape,
     /// What its model may use while it works on an answer.
-    pub tools: Vec<ToolName>,
+    pub tools: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: ReachShape,
+    /// What is looked up in the room for a question.
+    pub recall: RecallShape,
+    /// The most tokens of what is looked up without the model asking for it.
+    #[schemars(range(max = 100_000))]
+    pub recall_max_tokens: usize,
     /// Model calls of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_steps: u32,
     /// Seconds that one tool call may take.
     #[schemars(range(min = 1, max = 3600))]
     pub tool_timeout_s: u64,
+    /// Tool calls of one run.
+    #[schemars(range(min = 1, max = 1000))]
+    pub calls_per_run: u32,
+    /// When calls of its tools that act wait for a person, besides what the tools say.
+    #[schemars(schema_with = "forms")]
+    pub approval: Option<Value>,
+    /// Who may decide about them, besides what the tools say.
+    #[schemars(schema_with = "forms")]
+    pub approvers: Option<Value>,
+    /// Seconds that they wait at most.
+    #[schemars(schema_with = "forms")]
+    pub approval_expires_s: Option<Value>,
     /// How its prompts are assembled.
     pub prompt: PromptShape,
+}
+
+/// A tool that agents may name in `tools`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolShape {
+    /// How it works.
+    pub kind: ToolKindShape,
+    /// What it is for, in words for the model.
+    pub description: Option<String>,
+    /// A JSON schema of its arguments, as text.
+    pub parameters: Option<String>,
+    /// The method of the request.
+    #[serde(default)]
+    pub method: MethodShape,
+    /// Where the request goes: {name} stands for an argument, behind the host.
+    pub url: Option<String>,
+    /// What is sent, as JSON text: "{name}" stands for an argument. Not set: of a request with a body the
+    /// arguments that do not stand in the address.
+    pub body: Option<String>,
+    /// Headers, a line each: "accept: application/json".
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// A secret that is sent as "authorization: Bearer ...".
+    pub bearer: Option<SecretRef>,
+    /// A secret that is sent in the header `api_key_header`.
+    pub api_key: Option<SecretRef>,
+    /// The header of `api_key`.
+    #[serde(default = "api_key_header")]
+    pub api_key_header: String,
+    /// The header that carries the id of a call, by which the server knows a repeated request.
+    pub idempotency_header: Option<String>,
+    /// Hosts of own networks that it may ask, with their ports.
+    #[serde(default)]
+    pub allow_private: Vec<String>,
+    /// Which part of a JSON answer is shown, as a JSON pointer.
+    #[serde(default)]
+    pub result: String,
+    /// The longest answer that is read, in bytes.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub answer_max_bytes: Option<usize>,
+    /// The program of a command and its arguments, without a shell.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// Where a command runs; not set: in an empty folder for each call.
+    pub folder: Option<PathBuf>,
+    /// The variables of a command, each NAME=VALUE; it has no others.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// Variables of a command that hold secrets, each NAME=REFERENCE: "TOKEN=env:REFUND_TOKEN".
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// Files and folders that a command may read and execute, beside the system's programs.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Files and folders that a command may change.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+    /// TCP ports that a command may connect to; none: it has no network.
+    #[serde(default)]
+    pub connect_ports: Vec<u16>,
+    /// Memory of all processes of a command together, in MiB.
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub memory_max_mib: Option<u64>,
+    /// Processes of a command.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub processes_max: Option<u32>,
+    /// Whether a command is run where the machine can't keep it from the archive.
+    #[serde(default)]
+    pub trusted: bool,
+    /// Whether a command knows a call that is made again by its id, VOCATIVE_CALL_ID.
+    #[serde(default)]
+    pub keyed: bool,
+    /// Whether a call that was cut off may be made again.
+    pub repeatable: Option<bool>,
+    /// Seconds that one call may take; not set: as the agent has it.
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_s: Option<u64>,
+    /// The people whose questions it may be called for, as CHANNEL/ID; not set: everybody's.
+    pub allow_people: Option<Vec<String>>,
+    /// Calls of it in one run.
+    #[schemars(range(min = 1, max = 1000))]
+    pub calls_per_run: Option<u32>,
+    /// Calls of it in one UTC day for one person.
+    #[schemars(range(min = 1))]
+    pub calls_per_day: Option<u32>,
+    /// When its calls wait for a person: "never", "always", "first" or a table of rules.
+    #[schemars(schema_with = "forms")]
+    pub approval: Option<Value>,
+    /// Who may decide about them.
+    #[schemars(schema_with = "forms")]
+    pub approvers: Option<Value>,
+    /// Seconds that they wait; "never" = until somebody decides.
+    #[schemars(schema_with = "forms")]
+    pub approval_expires_s: Option<Value>,
+}
+
+/// A value of several forms.
+pub(super) fn forms(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"format": FORMS_FORMAT})
+}
+
+fn api_key_header() -> String {
+    "x-api-key".to_owned()
+}
+
+/// How a tool works.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToolKindShape {
+    /// One request.
+    Http,
+    /// One program.
+    Command,
+    /// A built-in tool of that name, with limits.
+    Builtin,
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum MethodShape {
+    /// Reads.
+    #[default]
+    Get,
+    /// Reads the headers.
+    Head,
+    /// Acts.
+    Post,
+    /// Puts in place.
+    Put,
+    /// Changes.
+    Patch,
+    /// Removes.
+    Delete,
 }
 
 /// What `conversation_search` searches; never another chat.
@@ -317,6 +478,28 @@ pub(super) enum ReachShape {
     Parent,
     /// The room's other threads, too.
     Threads,
+}
+
+/// What is looked up in the room for a question.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RecallShape {
+    /// What answers a person's question stands in the prompt; the model may also search.
+    Auto,
+    /// Only the model searches.
+    Tool,
+    /// Nothing is looked up, and there is no tool for it.
+    Off,
+}
+
+impl From<RecallShape> for RecallMode {
+    fn from(shape: RecallShape) -> Self {
+        match shape {
+            RecallShape::Auto => Self::Auto,
+            RecallShape::Tool => Self::Tool,
+            RecallShape::Off => Self::Off,
+        }
+    }
 }
 
 /// What becomes of a message to an agent while an earlier one still waits for its answer.
@@ -400,7 +583,7 @@ impl From<ScopeShape> for Scope {
 }
 
 /// A set of assembler rules.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ProfileShape {
     /// Ours.
@@ -416,6 +599,8 @@ pub(super) struct ChatShape {
     /// What becomes of a message while an earlier one still waits there, for every agent; not set: as
     /// the agent has it.
     pub overlap: Option<OverlapShape>,
+    /// Which of their tools agents may use there; not set: all of them.
+    pub tools: Option<Vec<String>>,
     /// How prompts are assembled there, for every agent: what is not set is as the agent has it.
     #[serde(default)]
     pub prompt: ChatPromptShape,

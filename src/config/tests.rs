@@ -7,6 +7,7 @@ mod chats;
 mod layers;
 mod refusals;
 mod secrets;
+mod tools;
 mod transports;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! What the daemon gives up of the file system before it serves: with Linux's Landlock it can write only below
-//! its own folders, read only what it and the system's libraries need, and start no program.
+//! its own folders, read only what it and the system's libraries need, and start no program but those of tools, which
+//! confine themselves further (`confining`).
 //!
 //! The kernel restricts a thread and those that it starts later, so this happens before the runtime has threads.
 
@@ -7,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{ApiAddress, Config, Environment, Landlock};
+use crate::confining::{SYSTEM_PROGRAMS, own_program};
 use crate::daemon::listeners::make_directory;
 use crate::daemon::start::StartError;
 
@@ -43,6 +45,8 @@ struct Needs {
     sockets: Vec<PathBuf>,
     /// Folders and files that are read.
     read: Vec<PathBuf>,
+    /// Folders and files that are read and executed: none unless tools are programs.
+    execute: Vec<PathBuf>,
 }
 
 /// What the system's libraries read: certificates, time zones, names of hosts and users, their own modules.
@@ -137,8 +141,20 @@ fn needs(config: &Config, environment: &Environment) -> Needs {
             .filter_map(|name| environment.get_filled(name))
             .map(PathBuf::from),
     );
+    let mut own = with_linked(&daemon.data_dir);
+    let mut execute = Vec::new();
+    for (_, program) in config.programs() {
+        execute.extend(SYSTEM_PROGRAMS.iter().map(PathBuf::from));
+        execute.push(own_program());
+        execute.extend(program.argv.first().map(PathBuf::from));
+        execute.extend(program.reach.read.iter().cloned());
+        own.extend(program.reach.write.iter().chain(&program.folder).cloned());
+        read.push("/dev/zero".into());
+        own.push("/dev/null".into());
+    }
     Needs {
-        own: with_linked(&daemon.data_dir),
+        own,
+        execute,
         sockets: sockets
             .filter_map(|path| folder(path))
             .chain([daemon.runtime_dir.clone()])
@@ -197,6 +213,7 @@ mod kernel {
         let confine = || {
             let rules = rules()?;
             let rules = allow(rules, &needs.read, AccessFs::ReadFile | AccessFs::ReadDir)?;
+            let rules = allow(rules, &needs.execute, AccessFs::from_read(OLDEST))?;
             let rules = allow(rules, &needs.sockets, in_socket_folders())?;
             let rules = allow(rules, &needs.own, in_own_folders())?;
             rules.restrict_self()
@@ -235,7 +252,7 @@ mod kernel {
 
     fn in_own_folders() -> BitFlags<AccessFs> {
         in_socket_folders()
-            | make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | MakeDir | RemoveDir | Refer})
+            | make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | MakeDir | MakeSym | RemoveDir | Refer})
     }
 
     fn in_socket_folders() -> BitFlags<AccessFs> {

@@ -27,9 +27,10 @@ use crate::files::counters::FileCounters;
 use crate::files::fetching::Fetcher;
 use crate::files::space::Space;
 use crate::files::speech::Transcriber;
-use crate::jobs::handlers::Handlers;
+use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::summary::worker::{SummaryCounters, SummaryWorker};
+use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
 use vocative_store::NewId as _;
 use vocative_store::Store;
@@ -49,6 +50,8 @@ pub struct Ground {
     pub transcriber: Option<Transcriber>,
     /// Makes vectors of what is said, where that is configured.
     pub embeddings: Option<Arc<Embeddings>>,
+    /// Servers of tools.
+    pub servers: McpServers,
 }
 
 /// What works in a daemon: workers and channels, without anything that faces its host.
@@ -75,7 +78,12 @@ impl Core {
     /// Starts the workers. Nothing is heard before [`Self::listen`].
     #[must_use]
     pub fn start(config: &Config, ground: Ground) -> Self {
-        let shared = Arc::new(Shared::new(config, ground.store, ground.time));
+        let shared = Arc::new(Shared::new(
+            config,
+            ground.store,
+            ground.time,
+            ground.servers,
+        ));
         shared.registry.replace(ground.agents);
         let (stop, stop_posts) = (CancellationToken::new(), CancellationToken::new());
         let drain_until = CancellationToken::new();
@@ -228,6 +236,7 @@ fn job_worker(
         store: shared.store.only(),
         connected: Arc::new(move || rooms.accounts()),
         handlers: Handlers {
+            walked: WalkedAt::default(),
             store: shared.store.only(),
             desk: desk(shared),
             files: fetcher(shared, config, transcriber),

@@ -23,6 +23,7 @@ use crate::daemon::surface::Surface;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Posters, Room, Rooms};
+use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::AccountId;
 use vocative_core::prompting::{ClassEstimate, content_count};
@@ -36,6 +37,7 @@ pub(super) struct Shared {
     pub(super) names: Names,
     pub(super) registry: Registry,
     pub(super) models: Models,
+    servers: McpServers,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     config: RwLock<Arc<Config>>,
@@ -61,13 +63,19 @@ fn counter() -> Counter {
 
 impl Shared {
     /// Before any channel is there.
-    pub(super) fn new(config: &Config, store: Store, time: Timekeeper) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        store: Store,
+        time: Timekeeper,
+        servers: McpServers,
+    ) -> Self {
         let rooms = Rooms::default();
         let (registry, wake) = (Registry::default(), Wake::default());
         Self {
             names: Names::new(store.only(), rooms.clone()),
             rooms,
             posters: Posters::default(),
+            servers,
             models: Models::new(store.only(), registry.clone(), wake.clone(), time.clock()),
             store,
             registry,
@@ -182,14 +190,15 @@ impl Shared {
             keeps_revisions: config.store.keep_revisions,
             keeps_raw: config.store.debug_raw_hours > 0,
         };
-        let intake = Arc::new(ChannelIntake::behind(
+        let intake = ChannelIntake::behind(
             Arc::clone(&gate),
             self.store.only(),
             keeping,
             counter(),
             self.wake.clone(),
             Arc::clone(&self.counters),
-        ));
+        );
+        let intake = Arc::new(intake.with_cards(Arc::clone(&room.renderer)));
         intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
         self.rooms.set_gate(account, gate);
         self.posters.set(account, outbound.poster);
@@ -229,7 +238,10 @@ impl Shared {
 
     /// Puts another configuration in force, and says what of it counts only after a restart.
     pub(super) fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
-        let agents = wiring::agents(&config, Some(secrets))?;
+        let servers = wiring::servers(&config, Some(secrets));
+        self.servers
+            .replace(servers, &self.store.only(), &self.clock);
+        let agents = wiring::agents(&config, Some(secrets), &self.servers)?;
         let waiting = config.needing_restart(&self.started);
         let note = if waiting.is_empty() {
             String::new()

@@ -25,6 +25,8 @@ use crate::daemon::system::{self, Pulse};
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::http::{self, webhooks};
+use crate::tools::mcp::McpServers;
+use crate::tools::program::sweep;
 use vocative_store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
 
 /// How often a start that takes long says what it is at.
@@ -124,17 +126,23 @@ impl Daemon {
         let time = Timekeeper::new(wall_clock());
         let clock = time.clock();
         let store = open_store(&config, &clock, watch).await?;
+        sweep(&wiring::program_folders(&config));
         let listener = open_listener(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
-        let agents = wiring::agents(&config, Some(secrets))?;
+        let servers = McpServers::default();
+        let configured = wiring::servers(&config, Some(secrets));
+        servers.replace(configured, &store.only(), &clock);
+        let agents = wiring::agents(&config, Some(secrets), &servers)?;
         recall_context_limits(&store, &agents, (clock)()).await;
+        let embeddings = wiring::embeddings(&config, secrets, &store, &clock).await?;
         let ground = Ground {
             store: store.clone(),
             time,
             agents,
             transcriber: wiring::transcriber(&config, secrets)?,
-            embeddings: wiring::embeddings(&config, secrets, &store, &clock).await?,
+            embeddings: embeddings.clone(),
+            servers: servers.clone(),
         };
         let mut core = Core::start(&config, ground);
         let rest = CancellationToken::new();
@@ -143,6 +151,7 @@ impl Daemon {
         let shared = &core.shared;
         let running = Running {
             health: health.clone(),
+            embeddings,
             summaries: Arc::clone(&core.summary_counters),
             files: Arc::clone(&core.file_counters),
             counters: Arc::clone(&shared.counters),
@@ -150,6 +159,7 @@ impl Daemon {
             started_at_ms: (clock)(),
             time_doubt: shared.time_doubt.clone(),
             landlock: confinement.to_string(),
+            servers,
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(shared), read_config),
         };

@@ -1,9 +1,11 @@
 //! Turns the configuration into channels, agents and policies. The only place that names platforms.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use vocative_channels::http::http_tls;
 #[cfg(feature = "slack")]
 use vocative_channels::slack::{SlackChannel, SlackSettings};
@@ -19,12 +21,17 @@ use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
-use crate::config::{self, Config, PlatformSettings, Secrets};
+use crate::config::{
+    self, Config, PlatformSettings, SecretHeader, SecretVariable, Secrets, ToolKind,
+};
 use crate::embeddings::Embeddings;
 use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
 use crate::llm::{self, Model};
+use crate::tools::mcp::{McpConfigured, McpPlace, McpServers};
+use crate::tools::program::{Program, ProgramSettings};
+use crate::tools::{BuiltIn, CommandTool, HttpTool, McpUse, ToolSource, ToolUse};
 use vocative_core::file::FileKind;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
@@ -190,12 +197,17 @@ fn left_out(cause: &'static str) -> ChannelError {
 ///
 /// # Errors
 /// [`WiringError::Model`] if a model's client can't be made.
-pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpec>, WiringError> {
+pub fn agents(
+    config: &Config,
+    secrets: Option<&Secrets>,
+    servers: &McpServers,
+) -> Result<Vec<AgentSpec>, WiringError> {
     let http = model_client()?;
     let mut models: BTreeMap<&str, Arc<dyn Model>> = BTreeMap::new();
     for settings in config.models.values() {
         models.insert(&settings.name, model(settings, secrets, &http)?);
     }
+    let tools = tools(config, secrets);
     let prefixed: BTreeSet<String> = config
         .channels
         .values()
@@ -211,15 +223,16 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             situation: agent.situation.clone(),
             options: agent.prompt.clone(),
             chat_options: chat_options(config, agent),
+            chat_tools: chat_tools(config),
             model: Arc::clone(&models[settings.name.as_str()]),
-            model_use: model_use(settings),
+            model_use: model_use(settings, config),
             model_key: model_key(settings),
             counter: counter(settings.counter),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
             summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
                 model: Arc::clone(&models[settings.name.as_str()]),
-                model_use: model_use(settings),
+                model_use: model_use(settings, config),
                 context_limit: settings.context_limit.map(|limit| limit as usize),
                 answer_reserve: settings.max_output_tokens as usize,
             }),
@@ -228,13 +241,127 @@ pub fn agents(config: &Config, secrets: Option<&Secrets>) -> Result<Vec<AgentSpe
             answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
             files: files_in_prompts(&config.files, settings),
             prefixed_channels: prefixed.clone(),
-            tools: agent.tools.clone(),
+            tools: agent
+                .tools
+                .iter()
+                .filter_map(|name| {
+                    let tool = tools.get(name.as_str()).cloned();
+                    tool.or_else(|| server_tools(config, servers, name))
+                })
+                .collect(),
+            calls_per_run: agent.calls_per_run,
+            approval: agent.approval.clone(),
             search_reach: agent.search_reach,
             max_steps: agent.max_steps,
             tool_timeout_ms: agent.tool_timeout_ms,
         }
     };
     Ok(config.agents.values().map(spec).collect())
+}
+
+/// Every tool that agents may have, by name.
+#[must_use]
+pub fn tools<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str, ToolUse> {
+    let mut tools: BTreeMap<&str, ToolUse> = BTreeMap::new();
+    for tool in BuiltIn::ALL {
+        tools.insert(tool.name(), ToolUse::built_in(tool));
+    }
+    for (name, settings) in &config.tools {
+        tools.insert(name, tool(config, settings, secrets));
+    }
+    tools
+}
+
+/// A tool with its secrets.
+fn tool(config: &Config, settings: &config::Tool, secrets: Option<&Secrets>) -> ToolUse {
+    let source = match &settings.kind {
+        ToolKind::BuiltIn(tool) => ToolSource::BuiltIn(*tool),
+        ToolKind::Http {
+            settings,
+            secret_headers,
+        } => {
+            let header = |header: &SecretHeader| {
+                let secret = secrets?.get(&header.secret).expose_secret();
+                let value = SecretString::from(format!("{}{secret}", header.prefix));
+                Some((header.name.clone(), value))
+            };
+            ToolSource::Http(Arc::new(HttpTool {
+                settings: (**settings).clone(),
+                secret_headers: secret_headers.iter().filter_map(header).collect(),
+            }))
+        }
+        ToolKind::Command {
+            settings,
+            secrets: variables,
+        } => ToolSource::Command(Arc::new(CommandTool {
+            settings: (**settings).clone(),
+            program: program(config, &settings.program, variables, secrets),
+        })),
+    };
+    ToolUse {
+        source,
+        limits: settings.limits,
+        allow_people: settings.allow_people.clone(),
+        approval: settings.approval.clone(),
+    }
+}
+
+/// The tools of a server that an agent names: `files__*`, or `files__read`.
+fn server_tools(config: &Config, servers: &McpServers, name: &str) -> Option<ToolUse> {
+    let (server, _) = name.split_once("__")?;
+    let settings = config.mcp.get(server)?;
+    Some(ToolUse {
+        source: ToolSource::Mcp(McpUse {
+            server: servers.get(server)?,
+            name: name.to_owned(),
+        }),
+        limits: settings.limits,
+        allow_people: settings.allow_people.clone(),
+        approval: settings.approval.clone(),
+    })
+}
+
+/// The servers of tools with their secrets.
+#[must_use]
+pub fn servers(config: &Config, secrets: Option<&Secrets>) -> Vec<McpConfigured> {
+    let configured = |server: &config::McpServer| McpConfigured {
+        settings: server.settings.clone(),
+        program: match &server.settings.place {
+            McpPlace::Program(settings) => {
+                Some(program(config, settings, &server.secrets, secrets))
+            }
+            McpPlace::Http { .. } => None,
+        },
+        bearer: server.bearer.as_ref().and_then(|bearer| {
+            let secret = secrets?.get(bearer).expose_secret();
+            Some(SecretString::from(secret))
+        }),
+    };
+    config.mcp.values().map(configured).collect()
+}
+
+/// Where programs have empty folders of their own.
+#[must_use]
+pub fn program_folders(config: &Config) -> PathBuf {
+    config.daemon.data_dir.join("tools")
+}
+
+/// A program with its secrets.
+fn program(
+    config: &Config,
+    settings: &ProgramSettings,
+    variables: &[SecretVariable],
+    secrets: Option<&Secrets>,
+) -> Program {
+    let secret = |variable: &SecretVariable| {
+        let secret = secrets?.get(&variable.secret).expose_secret();
+        Some((variable.name.clone(), SecretString::from(secret)))
+    };
+    Program {
+        settings: settings.clone(),
+        secrets: variables.iter().filter_map(secret).collect(),
+        folders: program_folders(config),
+    }
 }
 
 /// How an agent's prompts are assembled in the chats that have settings of their own.
@@ -254,8 +381,25 @@ fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, As
         .collect()
 }
 
-fn model_use(settings: &config::Model) -> ModelUse {
+/// The tools of the chats that don't allow all.
+fn chat_tools(config: &Config) -> BTreeMap<ChatName, Vec<String>> {
+    let channels = config.channels.values();
+    let of_channel = |channel: &config::Channel| {
+        let name = |chat: &String| ChatName {
+            channel: channel.name.clone(),
+            chat: chat.clone(),
+        };
+        let chats = channel.chat_tools.iter();
+        let chats = chats.map(|(chat, tools)| (name(chat), tools.clone()));
+        chats.collect::<Vec<_>>()
+    };
+    channels.flat_map(of_channel).collect()
+}
+
+fn model_use(settings: &config::Model, config: &Config) -> ModelUse {
     ModelUse {
+        currency: config.currency.clone(),
+        max_output_tokens: settings.max_output_tokens,
         name: settings.name.clone(),
         max_parallel: settings.max_parallel,
         prices: settings.prices,

@@ -14,7 +14,7 @@ use vocative_contract::probe::Prober;
 use crate::capture::gate::Gate;
 use crate::capture::reply::ReplyForm;
 use vocative_core::ids::{AccountId, ParticipantId};
-use vocative_core::judging::policy::{Limits, SpentUp};
+use vocative_core::judging::policy::{Limits, SpentUp, TooCostly};
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_store::{Reader, StoreError};
 
@@ -148,6 +148,28 @@ impl Rooms {
         };
         let spent = store.spent_today(account, person, now_ms).await?;
         Ok(limits.spent(spent.by_person, spent.by_account))
+    }
+
+    /// Whether a request that may cost that much, in millionths, could pass a cap of the day for a question of that
+    /// person and account.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn too_costly(
+        &self,
+        store: &Reader,
+        account: AccountId,
+        person: Option<ParticipantId>,
+        most_micros: u64,
+        now_ms: i64,
+    ) -> Result<Option<TooCostly>, StoreError> {
+        let has_caps =
+            |it: &Limits| it.cost_micros_per_day > 0 || it.cost_micros_per_day_person > 0;
+        let Some(limits) = self.limits(account).filter(has_caps) else {
+            return Ok(None);
+        };
+        let spent = store.spent_today(account, person, now_ms).await?;
+        Ok(limits.too_costly(spent.by_person, spent.by_account, most_micros))
     }
 
     /// The room of an account, once its channel is identified.

@@ -484,7 +484,7 @@ fn log_sent(claimed: &ClaimedEntry, channel: &str) {
             let operation = entry.operation.name();
             info!(channel.id = %channel, post.id = %id, operation, part = entry.part_number, "done in the room");
         }
-        Operation::React { .. } | Operation::Unreact { .. } => {
+        Operation::React { .. } | Operation::Unreact { .. } | Operation::Answer { .. } => {
             let operation = entry.operation.name();
             debug!(channel.id = %channel, post.id = %id, operation, "done in the room");
         }

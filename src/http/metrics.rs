@@ -47,6 +47,12 @@ struct ByKindAndState {
     state: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByToolAndOutcome {
+    tool: String,
+    outcome: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -59,6 +65,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_work(&mut registry, view);
     add_models(&mut registry, view);
     add_jobs(&mut registry, view);
+    add_tools(&mut registry, view);
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
@@ -290,6 +297,7 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
     let counts = [
         (&runs, "queued", view.runs.queued),
         (&runs, "leased", view.runs.leased),
+        (&runs, "waiting", view.runs.waiting),
         (&runs, "dead", view.runs.dead),
         (&posts, "pending", view.posts.pending),
         (&posts, "unknown", view.posts.unknown),
@@ -357,6 +365,33 @@ fn add_jobs(registry: &mut Registry, view: &StatusView) {
             state: count.state.clone(),
         };
         jobs.get_or_create(&label).set(signed(count.count));
+    }
+}
+
+fn add_tools(registry: &mut Registry, view: &StatusView) {
+    let open: Gauge = Gauge::default();
+    open.set(signed(view.runs.approvals_open));
+    registry.register("approvals_open", "Tool calls that wait for a person", open);
+    let calls: Family<ByToolAndOutcome, Gauge> = Family::default();
+    registry.register(
+        "tool_calls_today",
+        "Tool calls that are over, since the start of the UTC day",
+        calls.clone(),
+    );
+    for counts in &view.tools {
+        let outcomes = [
+            ("done", counts.done),
+            ("failed", counts.failed),
+            ("unknown", counts.unknown),
+            ("denied", counts.denied),
+        ];
+        for (outcome, count) in outcomes {
+            let label = ByToolAndOutcome {
+                tool: counts.tool.clone(),
+                outcome: outcome.to_owned(),
+            };
+            calls.get_or_create(&label).set(signed(count));
+        }
     }
 }
 
@@ -455,6 +490,10 @@ fn add_summaries(registry: &mut Registry, view: &StatusView) {
     failed.inc_by(summaries.failed);
     let help = "Attempts at a summary that failed; the one before each stands";
     registry.register("summaries_failed", help, failed);
+    let again: Counter<u64, AtomicU64> = Counter::default();
+    again.inc_by(summaries.asked_again);
+    let help = "Summaries asked for once more, as the first answer lost more details than it kept";
+    registry.register("summaries_asked_again", help, again);
 }
 
 fn add_token_ratios(registry: &mut Registry, view: &StatusView) {

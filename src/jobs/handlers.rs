@@ -1,8 +1,9 @@
 //! What each kind of job does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::agent::desk::Desk;
@@ -14,10 +15,12 @@ use vocative_core::file::FileState;
 use vocative_core::ids::ErasureId;
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::Outcome;
-use vocative_store::{Store, StoreError, Working};
+use vocative_store::{PageWalk, Store, StoreError, Working};
 
 /// The pause between two steps of a long job, in which the writer serves others.
 const BETWEEN_STEPS: Duration = Duration::from_millis(20);
+/// The shortest time between two walks through the database file.
+const BETWEEN_WALKS: Duration = Duration::from_secs(3_600);
 
 /// Those who do the work.
 pub struct Handlers {
@@ -31,6 +34,26 @@ pub struct Handlers {
     pub embeddings: Option<Arc<Embeddings>>,
     /// The time.
     pub clock: Clock,
+    /// When the database file was last walked through.
+    pub walked: WalkedAt,
+}
+
+/// When the database file was last walked through, if this process did.
+#[derive(Debug, Default)]
+pub struct WalkedAt(Mutex<Option<Instant>>);
+
+impl WalkedAt {
+    /// How long the next walk is to wait.
+    fn rest(&self) -> Duration {
+        let walked = *self.0.lock().expect("no holder of this lock panics");
+        walked.map_or(Duration::ZERO, |at| {
+            BETWEEN_WALKS.saturating_sub(at.elapsed())
+        })
+    }
+
+    fn note(&self) {
+        *self.0.lock().expect("no holder of this lock panics") = Some(Instant::now());
+    }
 }
 
 impl Work for Handlers {
@@ -63,6 +86,7 @@ impl Work for Handlers {
             Job::RemoveContents => self.remove_contents().await,
             Job::EmbedTurns => self.embed_turns().await,
             Job::IndexTurns => self.index_turns().await,
+            Job::CleanPages => self.clean_pages().await,
         }
     }
 
@@ -75,7 +99,8 @@ impl Work for Handlers {
             | Job::MergeChats
             | Job::RemoveContents
             | Job::EmbedTurns
-            | Job::IndexTurns => {}
+            | Job::IndexTurns
+            | Job::CleanPages => {}
         }
     }
 }
@@ -128,6 +153,28 @@ impl Handlers {
         while self.store.index_turns().await? {
             tokio::time::sleep(BETWEEN_STEPS).await;
         }
+        Ok(Outcome::Done)
+    }
+
+    async fn clean_pages(&self) -> Result<Outcome, StoreError> {
+        let rest = self.walked.rest();
+        if !rest.is_zero() {
+            let rest_ms = i64::try_from(rest.as_millis()).unwrap_or(i64::MAX);
+            return Ok(Outcome::Later {
+                not_before_ms: (self.clock)().saturating_add(rest_ms),
+                why: "the database file was walked through less than an hour ago".to_owned(),
+            });
+        }
+        let mut walk = PageWalk::default();
+        while self.store.clean_pages(&mut walk).await? {
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+        self.walked.note();
+        let PageWalk { pages, cleaned } = walk;
+        info!(
+            pages,
+            cleaned, "what was deleted is in no unused byte of the database file"
+        );
         Ok(Outcome::Done)
     }
 

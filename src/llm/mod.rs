@@ -7,6 +7,7 @@
 //! model may call), `settings`, `base_url`, `offline` (a model without a network), `provider` (OpenAI
 //! and Anthropic), `failure` (what a failed call means), `retry`, `reach` (asked before anything else is).
 
+mod arguments;
 mod base_url;
 mod failure;
 #[doc(hidden)]
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub use arguments::read_arguments;
 pub use failure::account_refusal;
 pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};

@@ -2,15 +2,18 @@
 //!
 //! It says what it was asked and what context it saw, which shows at a glance whether addressing,
 //! history and threads work. Asked "search: WORDS" it calls the tool `conversation_search` with
-//! these words (none = the newest messages), if it has that tool, and tells what was found. Who
-//! listens hears it word by word, all at once.
+//! these words (none = the newest messages), if it has that tool, and tells what was found. What stands
+//! in the prompt because it was found for the question is its answer. Who listens hears it word by
+//! word, all at once.
 
 use futures_util::future::BoxFuture;
 
 use serde_json::{Value, json};
 
 use super::{Answer, Exchange, Model, ModelError, Request, ToolCall, ToolChoice};
-use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole, TokenCounter};
+use vocative_core::prompting::{
+    ClassEstimate, FOUND_LABEL, PromptMessage, PromptRole, TokenCounter,
+};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
 
@@ -67,11 +70,19 @@ fn answer(request: &Request<'_>) -> Result<Answer, ModelError> {
         };
         return Ok(spoken(request, String::new(), vec![call]));
     }
-    let text = format!(
-        "You asked: \"{}\". I am the offline model; I saw {} in this conversation.",
-        asked(&said),
-        seen(earlier)
-    );
+    let recalled = recalled(earlier);
+    let text = if recalled.is_empty() {
+        format!(
+            "You asked: \"{}\". I am the offline model; I saw {} in this conversation.",
+            asked(&said),
+            seen(earlier)
+        )
+    } else {
+        format!(
+            "You asked: \"{}\". Here it was said:\n{recalled}\nI am the offline model.",
+            asked(&said)
+        )
+    };
     Ok(spoken(request, text, Vec::new()))
 }
 
@@ -122,6 +133,18 @@ fn found(exchange: &Exchange) -> String {
     }
     let lines: String = lines.join("\n").chars().take(FOUND_MAX_CHARS).collect();
     format!("I searched this conversation and found:\n{lines}\nI am the offline model.")
+}
+
+/// What was found for the question, one line a message.
+fn recalled(earlier: &[PromptMessage]) -> String {
+    let of_user = earlier.iter().filter(|it| it.role == PromptRole::User);
+    let found = of_user.filter_map(|it| {
+        let (at, said) = it.content.strip_prefix(FOUND_LABEL)?.split_once(") ")?;
+        let (speaker, said) = said.split_once(": ")?;
+        Some(format!("- {speaker} ({at}): {said}"))
+    });
+    let found = found.collect::<Vec<_>>().join("\n");
+    found.chars().take(FOUND_MAX_CHARS).collect()
 }
 
 /// The question, repeated within its limit.
@@ -268,6 +291,24 @@ mod tests {
         let nothing = [result(r#"{"hits": []}"#)];
         request.exchanges = &nothing;
         insta::assert_snapshot!(answer(&request).unwrap().text, @"I searched this conversation and found nothing. I am the offline model.");
+    }
+
+    #[test]
+    fn what_was_found_for_the_question_is_its_answer() {
+        let messages = [
+            message(PromptRole::User, "(found) The next lines were found."),
+            message(
+                PromptRole::User,
+                "(found 2026-11-20 14:02) Ann: the deploy: at nine\n  sharp",
+            ),
+            message(PromptRole::User, "Bob: when is the deploy?"),
+        ];
+        insta::assert_snapshot!(answer(&Request::of(&messages)).unwrap().text, @r#"
+        You asked: "when is the deploy?". Here it was said:
+        - Ann (2026-11-20 14:02): the deploy: at nine
+          sharp
+        I am the offline model.
+        "#);
     }
 
     #[test]

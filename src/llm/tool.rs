@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::arguments::read_arguments;
+
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
@@ -79,7 +81,7 @@ fn read(arguments: Value) -> Value {
     match arguments {
         Value::Null => Value::Object(serde_json::Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(serde_json::Map::new()),
-        Value::String(text) => match serde_json::from_str(&text) {
+        Value::String(text) => match read_arguments(&text) {
             Ok(read @ (Value::Object(_) | Value::String(_))) => read,
             _ => Value::String(text),
         },

@@ -15,13 +15,14 @@ use vocative_contract::crash;
 
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};
-use crate::agent::registry::{AgentSpec, Registry};
+use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, ModelError, Request};
 use vocative_core::folding::accept::accept;
-use vocative_core::folding::request::{input_max_tokens, request};
+use vocative_core::folding::details::Loss;
+use vocative_core::folding::request::{again, input_max_tokens, request};
 use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
@@ -61,6 +62,8 @@ pub struct SummaryCounters {
     pub failed: AtomicU64,
     /// Answers thrown away because a turn changed meanwhile.
     pub outdated: AtomicU64,
+    /// Summaries that were asked for once more because the first one lost more details than it kept.
+    pub asked_again: AtomicU64,
 }
 
 /// The summary worker.
@@ -333,9 +336,6 @@ impl SummaryWorker {
         let (mut done, mut requests, mut requests_used) = (0, 0, 0);
         let account = history.conversation.account;
         for step in plan::steps(&entries, max_tokens(spec), &ClassEstimate) {
-            if let Some(refused) = self.refused_by_limit(account, spec).await? {
-                return Ok(refused);
-            }
             let base = FoldBase {
                 conversation: history.conversation.id,
                 agent: spec.name.clone(),
@@ -344,16 +344,15 @@ impl SummaryWorker {
                 sources: sources_of(&history.turns[done..count]),
                 through: history.turns[count - 1].turn.position,
             };
-            if !self.store.is_fold_base(base).await? {
-                return Ok(Attempt::Outdated);
-            }
-            let asked = (text.as_deref(), step.text.as_str());
             let meter = self.meter(account, history.conversation.id, spec);
-            let made = match summarise(spec, place.as_ref(), asked, &meter).await {
+            let asking = Asking::of(spec, place.as_ref(), &meter);
+            let said = (text.as_deref(), step.text.as_str());
+            let made = match self.made(spec, asking, said, &base).await? {
                 Ok(made) => made,
                 Err(attempt) => return Ok(attempt),
             };
-            requests += 1;
+            requests += made.requests;
+            let made = made.text;
             text = Some(made.clone());
             let Some(completes) = step.completes else {
                 continue;
@@ -379,6 +378,59 @@ impl SummaryWorker {
             }
         }
         Ok(Attempt::Made)
+    }
+
+    /// A summary of what came before and what was said since. It is asked for once more where it lost more
+    /// details than it kept; then the better of the two counts.
+    async fn made(
+        &self,
+        spec: &AgentSpec,
+        asking: Option<Asking<'_>>,
+        (previous, turns): (Option<&str>, &str),
+        base: &FoldBase,
+    ) -> Result<Result<Made, Attempt>, StoreError> {
+        let made = |text: String, requests| Ok(Ok(Made { text, requests }));
+        if let Some(refused) = self.refused(spec, asking.as_ref(), base).await? {
+            return Ok(Err(refused));
+        }
+        if turns.is_empty() {
+            return made(previous.unwrap_or(NOTHING_SAID).to_owned(), 1);
+        }
+        let Some(asking) = asking else {
+            return made(offline::summarise(previous, turns, &ClassEstimate), 1);
+        };
+        let messages = request(&spec.display_name, previous, turns);
+        let (answer, text) = match asking.ask(&messages).await {
+            Ok(answered) => answered,
+            Err(attempt) => return Ok(Err(attempt)),
+        };
+        let loss = Loss::of(&text, previous, turns);
+        if !loss.is_grave() || self.refused(spec, Some(&asking), base).await?.is_some() {
+            return made(text, 1);
+        }
+        self.counters.asked_again.fetch_add(1, Ordering::Relaxed);
+        let messages = again(&messages, &answer, &loss.lost);
+        // Whatever becomes of the second request, the first answer is a summary.
+        let second = asking.ask(&messages).await.ok().map(|(_, text)| text);
+        let better =
+            second.filter(|text| Loss::of(text, previous, turns).lost.len() < loss.lost.len());
+        made(better.unwrap_or(text), 2)
+    }
+
+    /// Why a request is not made: the day's tokens are used up, or something of it may not be sent any more.
+    async fn refused(
+        &self,
+        spec: &AgentSpec,
+        asking: Option<&Asking<'_>>,
+        base: &FoldBase,
+    ) -> Result<Option<Attempt>, StoreError> {
+        if let Some(asking) = asking
+            && let Some(refused) = self.refused_by_limit(asking.meter.account, spec).await?
+        {
+            return Ok(Some(refused));
+        }
+        let is_base = self.store.is_fold_base(base.clone()).await?;
+        Ok((!is_base).then_some(Attempt::Outdated))
     }
 
     /// Why an account's summaries wait: its tokens of the day are used up. The built-in summaries cost none.
@@ -477,7 +529,6 @@ fn max_tokens(spec: &AgentSpec) -> usize {
     input_max_tokens(limit, reserve, &spec.display_name, &ClassEstimate)
 }
 
-/// A summary of what came before and what was said since.
 /// Counts what summaries cost.
 struct Meter<'a> {
     store: &'a Store<Folding>,
@@ -515,47 +566,65 @@ impl Meter<'_> {
     }
 }
 
-async fn summarise(
-    spec: &AgentSpec,
-    place: Option<&ModelSlot>,
-    (previous, turns): (Option<&str>, &str),
-    meter: &Meter<'_>,
-) -> Result<String, Attempt> {
-    if turns.is_empty() {
-        return Ok(previous.unwrap_or(NOTHING_SAID).to_owned());
+/// A summary that a step made.
+struct Made {
+    text: String,
+    /// How many requests it took.
+    requests: u32,
+}
+
+/// How a model is asked for a summary.
+struct Asking<'a> {
+    summariser: &'a SummaryModel,
+    deadline: Duration,
+    place: Option<&'a ModelSlot>,
+    meter: &'a Meter<'a>,
+}
+
+impl<'a> Asking<'a> {
+    /// `None` where summaries are made without a model.
+    fn of(spec: &'a AgentSpec, place: Option<&'a ModelSlot>, meter: &'a Meter<'a>) -> Option<Self> {
+        Some(Self {
+            summariser: spec.summary_model.as_ref()?,
+            deadline: Duration::from_millis(spec.run_deadline_ms),
+            place,
+            meter,
+        })
     }
-    let Some(summariser) = &spec.summary_model else {
-        return Ok(offline::summarise(previous, turns, &ClassEstimate));
-    };
-    let messages = request(&spec.display_name, previous, turns);
-    let asked = Request::of(&messages);
-    let deadline = Duration::from_millis(spec.run_deadline_ms);
-    if place.is_some_and(|place| place.refused().is_some()) {
-        return Err(Attempt::ModelBusy);
+
+    /// The model's answer, and the summary in it.
+    async fn ask(&self, messages: &[PromptMessage]) -> Result<(String, String), Attempt> {
+        if self.place.is_some_and(|place| place.refused().is_some()) {
+            return Err(Attempt::ModelBusy);
+        }
+        let asked = Request::of(messages);
+        let answer = tokio::time::timeout(self.deadline, self.summariser.model.complete(&asked));
+        let answer = answer.await.unwrap_or_else(|_| {
+            let cause = format!("no answer within {} ms", self.deadline.as_millis());
+            Err(ModelError::Unavailable { cause })
+        });
+        if let Some(place) = self.place {
+            place.note(&answer).await;
+        }
+        if let Ok(answer) = &answer {
+            self.meter.count(messages, answer).await;
+        }
+        let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
+        let text = accept(&answer.text, answer.finish, &ClassEstimate)
+            .map_err(|cause| Attempt::Rejected(cause.to_string()))?;
+        Ok((answer.text, text))
     }
-    let answer = tokio::time::timeout(deadline, summariser.model.complete(&asked)).await;
-    let answer = answer.unwrap_or_else(|_| {
-        let cause = format!("no answer within {} ms", deadline.as_millis());
-        Err(ModelError::Unavailable { cause })
-    });
-    if let Some(place) = place {
-        place.note(&answer).await;
+}
+
+impl SummaryWorker {
+    /// One look at everything, without waits from before; in how many conversations a summary was made.
+    pub async fn once(&self) -> usize {
+        self.pass(NEWEST_ON_POLL, &mut Waits::default()).await
     }
-    if let Ok(answer) = &answer {
-        meter.count(&messages, answer).await;
-    }
-    let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
-    accept(&answer.text, answer.finish, &ClassEstimate)
-        .map_err(|cause| Attempt::Rejected(cause.to_string()))
 }
 
 #[cfg(test)]
 impl SummaryWorker {
-    /// One look at everything, without waits from before.
-    pub(super) async fn once(&self) -> usize {
-        self.pass(NEWEST_ON_POLL, &mut Waits::default()).await
-    }
-
     /// Two looks, one right after the other.
     pub(super) async fn twice(&self) {
         let mut waits = Waits::default();

@@ -1,10 +1,73 @@
 //! Holds a call's arguments against its tool's JSON schema and tells everything that is wrong.
 //!
-//! Reads what `schemars` writes for a flat struct: `type`, `properties`, `required`, `enum`, `items`,
-//! `additionalProperties: false`, `minimum` and `maximum`. What it does not know it lets through: the
-//! tool's own types are the last word.
+//! Reads a part of JSON Schema: [`KEYWORDS`]. Of a schema that has others, [`unknown_keywords`] tells them, so that no
+//! setting asks for a check that is never made; the built-in tools' own types are their last word.
 
 use serde_json::{Map, Value};
+
+/// What is read, or says nothing about which arguments are right.
+const KEYWORDS: [&str; 18] = [
+    "type",
+    "properties",
+    "required",
+    "enum",
+    "const",
+    "items",
+    "additionalProperties",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$schema",
+];
+/// How deep a schema may be.
+const DEPTH_MAX: usize = 8;
+
+/// The keywords of a schema that are not checked, and where they stand.
+#[must_use]
+pub fn unknown_keywords(schema: &Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    look_for_unknown("", schema, DEPTH_MAX, &mut unknown);
+    unknown
+}
+
+fn look_for_unknown(path: &str, schema: &Value, depth: usize, unknown: &mut Vec<String>) {
+    let Some(keywords) = schema.as_object() else {
+        unknown.push(format!("{path}/"));
+        return;
+    };
+    if depth == 0 {
+        unknown.push(format!("{path}/ (deeper than {DEPTH_MAX})"));
+        return;
+    }
+    for (keyword, value) in keywords {
+        let is_known = match keyword.as_str() {
+            "additionalProperties" => value.is_boolean(),
+            "type" => value.is_string() || value.is_array(),
+            known => KEYWORDS.contains(&known),
+        };
+        if !is_known {
+            unknown.push(format!("{path}/{keyword}"));
+        }
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        look_for_unknown(
+            &format!("{path}/properties/{name}"),
+            property,
+            depth - 1,
+            unknown,
+        );
+    }
+    if let Some(items) = keywords.get("items") {
+        look_for_unknown(&format!("{path}/items"), items, depth - 1, unknown);
+    }
+}
 
 /// Everything that is wrong, in words for the model; empty if nothing is.
 pub(super) fn wrong(schema: &Value, arguments: &Value) -> Vec<String> {
@@ -29,7 +92,13 @@ fn check(path: &str, schema: &Value, value: &Value, wrong: &mut Vec<String>) {
         let words: Vec<String> = words.iter().map(Value::to_string).collect();
         wrong.push(format!("{path} must be one of {}", words.join(", ")));
     }
+    if let Some(only) = schema.get("const")
+        && only != value
+    {
+        wrong.push(format!("{path} must be {only}"));
+    }
     check_range(path, schema, value, wrong);
+    check_size(path, schema, value, wrong);
     match value {
         Value::Object(object) => check_object(path, schema, object, wrong),
         Value::Array(items) => {
@@ -74,6 +143,25 @@ fn check_range(path: &str, schema: &Value, value: &Value, wrong: &mut Vec<String
     }
     if schema["maximum"].as_f64().is_some_and(|max| number > max) {
         wrong.push(format!("{path} must be at most {}", schema["maximum"]));
+    }
+}
+
+fn check_size(path: &str, schema: &Value, value: &Value, wrong: &mut Vec<String>) {
+    let (size, least, most, what) = match value {
+        Value::String(text) => (text.chars().count(), "minLength", "maxLength", "characters"),
+        Value::Array(items) => (items.len(), "minItems", "maxItems", "items"),
+        _ => return,
+    };
+    let bound = |name: &str| {
+        schema[name]
+            .as_u64()
+            .and_then(|it| usize::try_from(it).ok())
+    };
+    if let Some(least) = bound(least).filter(|least| size < *least) {
+        wrong.push(format!("{path} must have at least {least} {what}"));
+    }
+    if let Some(most) = bound(most).filter(|most| size > *most) {
+        wrong.push(format!("{path} must have at most {most} {what}"));
     }
 }
 
@@ -160,10 +248,66 @@ mod tests {
         for (arguments, expected) in cases {
             assert_eq!(wrong(&schema, &arguments), expected, "{arguments}");
         }
+        let sized = json!({
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "minLength": 2, "maxLength": 3},
+                "list": {"type": "array", "minItems": 1, "maxItems": 2},
+                "unit": {"const": "C"},
+            },
+        });
+        assert_eq!(
+            wrong(&sized, &json!({"code": "äöü", "list": [1, 2], "unit": "C"})),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            wrong(&sized, &json!({"code": "a", "list": [], "unit": "F"})),
+            [
+                "`code` must have at least 2 characters",
+                "`list` must have at least 1 items",
+                "`unit` must be \"C\"",
+            ]
+        );
+        assert_eq!(
+            wrong(&sized, &json!({"code": "abcd", "list": [1, 2, 3]})),
+            [
+                "`code` must have at most 3 characters",
+                "`list` must have at most 2 items",
+            ]
+        );
         let none = json!({"type": "object", "additionalProperties": false});
         assert_eq!(
             wrong(&none, &json!({"a": 1})),
             ["the arguments have no `a`; there are none"]
         );
+    }
+
+    #[test]
+    fn a_keyword_that_is_not_checked_is_told() {
+        let known = json!({
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": {"type": "string", "maxLength": 3}}},
+            "additionalProperties": false,
+        });
+        assert_eq!(unknown_keywords(&known), Vec::<String>::new());
+        let cases = [
+            (json!({"$ref": "https://evil.example/x"}), "/$ref"),
+            (json!({"oneOf": []}), "/oneOf"),
+            (
+                json!({"properties": {"a": {"pattern": "^a"}}}),
+                "/properties/a/pattern",
+            ),
+            (json!({"items": {"format": "email"}}), "/items/format"),
+            (json!({"properties": {"a": true}}), "/properties/a/"),
+            (
+                json!({"additionalProperties": {"type": "string"}}),
+                "/additionalProperties",
+            ),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(unknown_keywords(&schema), [expected], "{schema}");
+        }
+        let bomb = (0..1_000).fold(json!({}), |inner, _| json!({"items": inner}));
+        assert_eq!(unknown_keywords(&bomb).len(), 1);
     }
 }

@@ -4,37 +4,155 @@
 //! conversation. It knows no agent, no platform and no provider's wire form. Nothing a tool does
 //! ends a run: a wrong name, wrong arguments, a panic and a time-out are results that say so.
 //!
-//! Reading order: this page, `arguments` (what is wrong with a call), `toolbox` (the tools of one
-//! run), `search` (`conversation_search`).
+//! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
+//! waits for a person), `digest` (what makes two calls the same), `toolbox`
+//! (the tools of one run), `search` (`conversation_search`), `http` (requests by configuration), `command` (programs by
+//! configuration, made of a `program`), `outside` (what comes from outside is data).
 
+mod approval;
 mod arguments;
+pub mod command;
+mod digest;
+pub mod http;
+pub mod mcp;
+mod outside;
+pub mod program;
 pub(crate) mod search;
 mod toolbox;
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
+pub use arguments::unknown_keywords;
+pub use command::CommandTool;
+pub use digest::CallScope;
+pub use http::HttpTool;
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
 };
 pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
+use self::mcp::McpServer;
 use crate::embeddings::Embeddings;
-use vocative_core::ids::{ConversationId, TurnId};
+use vocative_core::ids::{ConversationId, ToolCallId, TurnId};
 use vocative_core::search::SearchReach;
+use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 
-/// A tool that a model may use, as settings name it. A new one is a file beside `search`, and a variant and an
-/// arm here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolName {
+/// A built-in tool. A new one is a file beside `search`, and a variant and two arms here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuiltIn {
     /// Searches what was said in the conversation.
     ConversationSearch,
+}
+
+/// A tool of an agent, with its limits.
+#[derive(Clone, Debug)]
+pub struct ToolUse {
+    /// What is called.
+    pub source: ToolSource,
+    /// How often, and how long.
+    pub limits: ToolLimits,
+    /// The people whose questions it may be called for; `None` = everybody's.
+    pub allow_people: Option<Vec<PersonName>>,
+    /// When calls wait for a person.
+    pub approval: ApprovalSettings,
+}
+
+/// What a tool is made of.
+#[derive(Clone, Debug)]
+pub enum ToolSource {
+    /// One of ours.
+    BuiltIn(BuiltIn),
+    /// A request.
+    Http(Arc<HttpTool>),
+    /// A program.
+    Command(Arc<CommandTool>),
+    /// Tools of a server.
+    Mcp(McpUse),
+}
+
+/// The tools of a server that an agent has.
+#[derive(Clone, Debug)]
+pub struct McpUse {
+    /// The server.
+    pub server: Arc<McpServer>,
+    /// As an agent names them: `files__*`, or `files__read` for one.
+    pub name: String,
+}
+
+/// Whether a name stands for a tool: its own, or all of its server's.
+#[must_use]
+pub fn names(name: &str, tool: &str) -> bool {
+    let of_server = name.strip_suffix('*').filter(|it| it.ends_with("__"));
+    name == tool || of_server.is_some_and(|server| tool.starts_with(server))
+}
+
+/// How often a tool may be called, and how long a call may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Calls in one run.
+    pub calls_per_run: Option<u32>,
+    /// Calls in one day (UTC) for one person.
+    pub calls_per_day: Option<u32>,
+    /// In milliseconds; `None` = as its agent has it.
+    pub timeout_ms: Option<u64>,
+}
+
+/// A person, as settings name one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonName {
+    /// The channel.
+    pub channel: String,
+    /// The platform's id.
+    pub id: String,
+}
+
+impl ToolUse {
+    /// A tool of ours, without limits of its own.
+    #[must_use]
+    pub fn built_in(tool: BuiltIn) -> Self {
+        Self {
+            source: ToolSource::BuiltIn(tool),
+            limits: ToolLimits::default(),
+            allow_people: None,
+            approval: ApprovalSettings::default(),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.source {
+            ToolSource::BuiltIn(tool) => tool.name(),
+            ToolSource::Http(tool) => &tool.settings.name,
+            ToolSource::Command(tool) => &tool.settings.name,
+            ToolSource::Mcp(tools) => &tools.name,
+        }
+    }
+
+    /// Whether it may be called for all of these people.
+    #[must_use]
+    pub fn is_for(&self, people: &[PersonName]) -> bool {
+        let is_allowed = |allowed: &Vec<PersonName>| {
+            !people.is_empty() && people.iter().all(|person| allowed.contains(person))
+        };
+        self.allow_people.as_ref().is_none_or(is_allowed)
+    }
+
+    /// The tool for a run; of a server, what it offers now.
+    #[must_use]
+    pub fn open(&self, to: &BoundTo) -> Vec<Arc<dyn Tool>> {
+        match &self.source {
+            ToolSource::BuiltIn(tool) => vec![tool.open(to)],
+            ToolSource::Http(tool) => vec![Arc::new(Arc::clone(tool))],
+            ToolSource::Command(tool) => vec![Arc::new(Arc::clone(tool))],
+            ToolSource::Mcp(tools) => tools.server.tools(&tools.name),
+        }
+    }
 }
 
 /// What the tools of a run are made with: they see nothing else.
@@ -54,7 +172,24 @@ pub struct BoundTo {
     pub embeddings: Option<Arc<Embeddings>>,
 }
 
-impl ToolName {
+impl BuiltIn {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::ConversationSearch];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConversationSearch => CONVERSATION_SEARCH,
+        }
+    }
+
+    /// The tool of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
     /// The tool for a run.
     #[must_use]
     pub fn open(self, to: &BoundTo) -> Arc<dyn Tool> {
@@ -67,20 +202,54 @@ impl ToolName {
 /// Something a model may call.
 pub trait Tool: Send + Sync {
     /// Its name: `[a-z0-9_]`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// What it is for, in words for the model.
-    fn description(&self) -> &'static str;
+    fn description(&self) -> &str;
 
     /// The JSON schema of its arguments: an object.
     fn schema(&self) -> Value;
 
-    /// Whether calling it twice does no more than calling it once. One that is not is never called
-    /// again after a restart that may have cut it off.
-    fn is_repeatable(&self) -> bool;
+    /// What follows when it is not known whether a call acted.
+    fn rule(&self) -> CallRule;
+
+    /// All that decides what a call does beside its arguments. A call that was asked for under another definition is
+    /// not made.
+    fn definition(&self) -> Value {
+        Value::Null
+    }
+
+    /// Where its calls go, for a person who is to allow one; empty = its name says all.
+    fn target(&self) -> String {
+        String::new()
+    }
 
     /// Calls it. The arguments fit the schema.
-    fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+    fn call(
+        &self,
+        arguments: Value,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+}
+
+/// What a tool is told of a call beside its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct CallContext {
+    /// The call's own id: the same however often it is made.
+    pub call: ToolCallId,
+    /// How long the call may take, in milliseconds; `None` = as the toolbox has it, which fills this in.
+    pub limit_ms: Option<u64>,
+}
+
+impl CallContext {
+    /// A call of that id.
+    #[must_use]
+    pub fn of(call: ToolCallId) -> Self {
+        Self {
+            call,
+            limit_ms: None,
+        }
+    }
 }
 
 /// What a tool gave.
@@ -98,7 +267,10 @@ pub enum ToolError {
     /// The arguments must be others.
     #[error("wrong arguments: {0}")]
     Arguments(String),
-    /// It failed; asking again may help.
+    /// It failed, and will not act later.
     #[error("the tool failed: {0}")]
     Failed(String),
+    /// Whether it acted is not known.
+    #[error("it is not known whether the tool acted: {0}")]
+    Unknown(String),
 }

@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BoundTo, Tool, ToolError, ToolOutput};
+use super::{BoundTo, CallContext, Tool, ToolError, ToolOutput};
 use vocative_channels::permalink::permalink;
 use vocative_core::ids::TurnId;
 use vocative_core::prompting::clean_name;
 use vocative_core::search::moment::{MOMENTS, moment_ms};
+use vocative_core::tool_call::CallRule;
 use vocative_store::THREADS_MAX;
 use vocative_store::contract::{
     Neighbour, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery,
@@ -116,11 +117,11 @@ impl ConversationSearch {
 }
 
 impl Tool for ConversationSearch {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         CONVERSATION_SEARCH
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         match self.0.is_strict {
             true => {
                 "Searches everything that was said in this chat, also what was not addressed to you and what \
@@ -146,11 +147,15 @@ impl Tool for ConversationSearch {
         }
     }
 
-    fn is_repeatable(&self) -> bool {
-        true
+    fn rule(&self) -> CallRule {
+        CallRule::Repeatable
     }
 
-    fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(
+        &self,
+        arguments: Value,
+        _: CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let store = self.0.store.clone();
         let to = SearchQuery {
             reach: self.0.search_reach,

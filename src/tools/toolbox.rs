@@ -3,31 +3,51 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::arguments::wrong;
-use super::{Tool, ToolError, ToolOutput};
-use crate::llm::{ToolCall, ToolSpec};
+use super::digest::{CallScope, digest};
+use super::{CallApproval, CallContext, Tool, ToolError, ToolLimits, ToolOutput};
+use crate::llm::{ToolSpec, read_arguments};
 use vocative_core::ids::TurnId;
+use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState};
 
 /// The length to which results are cut, with a marker, in characters.
 pub const RESULT_MAX_CHARS: usize = 16_000;
+/// Calls of any tool in a run.
+pub(super) const RUN_CALLS_MAX: u32 = 64;
 
 /// The tools of one run.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Toolbox {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<LimitedTool>,
     timeout_ms: u64,
+    run_calls_max: u32,
+    scope: CallScope,
+}
+
+#[derive(Clone)]
+struct LimitedTool {
+    tool: Arc<dyn Tool>,
+    limits: ToolLimits,
+    approval: CallApproval,
+}
+
+impl Default for Toolbox {
+    fn default() -> Self {
+        Self::new(Vec::new(), 0)
+    }
 }
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutcome {
+    /// How it stands: over.
+    pub state: CallState,
     /// For the model: what the tool gave, or what went wrong.
     pub content: String,
-    /// Whether it went wrong.
-    pub is_error: bool,
     /// Turns that it quotes.
     pub sources: Vec<TurnId>,
 }
@@ -35,10 +55,26 @@ pub struct ToolOutcome {
 impl ToolOutcome {
     /// What went wrong, in words for the model.
     #[must_use]
-    pub fn error(content: impl Into<String>) -> Self {
+    pub fn failed(content: impl Into<String>) -> Self {
+        Self::without_sources(CallState::Failed, content)
+    }
+
+    /// Why it is not known whether the call acted, in words for the model.
+    #[must_use]
+    pub fn unknown(content: impl Into<String>) -> Self {
+        Self::without_sources(CallState::Unknown, content)
+    }
+
+    /// Why it was not made, in words for the model.
+    #[must_use]
+    pub fn denied(content: impl Into<String>) -> Self {
+        Self::without_sources(CallState::Denied, content)
+    }
+
+    fn without_sources(state: CallState, content: impl Into<String>) -> Self {
         Self {
+            state,
             content: content.into(),
-            is_error: true,
             sources: Vec::new(),
         }
     }
@@ -48,16 +84,52 @@ impl Toolbox {
     /// A toolbox; one call may take so long, in milliseconds.
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>, timeout_ms: u64) -> Self {
-        Self { tools, timeout_ms }
+        let unlimited = |tool| LimitedTool {
+            tool,
+            limits: ToolLimits::default(),
+            approval: CallApproval::none(),
+        };
+        Self {
+            tools: tools.into_iter().map(unlimited).collect(),
+            timeout_ms,
+            run_calls_max: RUN_CALLS_MAX,
+            scope: CallScope::default(),
+        }
+    }
+
+    /// The same with one tool more.
+    #[must_use]
+    pub fn with(mut self, tool: Arc<dyn Tool>, limits: ToolLimits, approval: CallApproval) -> Self {
+        self.tools.push(LimitedTool {
+            tool,
+            limits,
+            approval,
+        });
+        self
+    }
+
+    /// The same with another number of calls in a run, of all tools together.
+    #[must_use]
+    pub fn with_run_calls_max(self, run_calls_max: u32) -> Self {
+        Self {
+            run_calls_max,
+            ..self
+        }
+    }
+
+    /// The same for a chat and an agent, which are part of what a call is.
+    #[must_use]
+    pub fn of(self, scope: CallScope) -> Self {
+        Self { scope, ..self }
     }
 
     /// What a model is told of the tools, by name: in the same order in every prompt, for the provider's cache.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |tool: &Arc<dyn Tool>| ToolSpec {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            schema: tool.schema(),
+        let spec = |limited: &LimitedTool| ToolSpec {
+            name: limited.tool.name().to_owned(),
+            description: limited.tool.description().to_owned(),
+            schema: limited.tool.schema(),
         };
         let mut specs: Vec<ToolSpec> = self.tools.iter().map(spec).collect();
         specs.sort_by(|one, other| one.name.cmp(&other.name));
@@ -70,62 +142,169 @@ impl Toolbox {
         self.tool(name).is_some()
     }
 
-    /// Whether a call may be made again after a restart. One of an unknown tool does nothing.
+    /// What follows when it is not known whether a call acted. One of an unknown tool does nothing.
     #[must_use]
-    pub fn is_repeatable(&self, name: &str) -> bool {
-        self.tool(name).is_none_or(|tool| tool.is_repeatable())
+    pub fn rule(&self, name: &str) -> CallRule {
+        self.tool(name)
+            .map_or(CallRule::Repeatable, |tool| tool.rule())
+    }
+
+    /// Calls of any tool that a run may make.
+    #[must_use]
+    pub fn run_calls_max(&self) -> u32 {
+        self.run_calls_max
+    }
+
+    /// How often a tool may be called.
+    #[must_use]
+    pub fn limits(&self, name: &str) -> CallLimits {
+        let limits = self
+            .limited(name)
+            .map_or_else(ToolLimits::default, |it| it.limits);
+        CallLimits {
+            run_calls_max: self.run_calls_max,
+            run_tool_calls_max: limits.calls_per_run,
+            day_tool_calls_max: limits.calls_per_day,
+        }
+    }
+
+    /// When calls of a tool wait for a person; `None` if there is no such tool.
+    #[must_use]
+    pub fn approval(&self, name: &str) -> Option<&CallApproval> {
+        self.limited(name).map(|limited| &limited.approval)
+    }
+
+    /// Where calls of a tool go, for people.
+    #[must_use]
+    pub fn target(&self, name: &str) -> String {
+        self.tool(name)
+            .map_or_else(String::new, |tool| tool.target())
+    }
+
+    /// The names of a tool's arguments, in the order of its schema.
+    #[must_use]
+    pub fn argument_names(&self, name: &str) -> Vec<String> {
+        let schema = self.tool(name).map(|tool| tool.schema());
+        let properties = schema
+            .as_ref()
+            .and_then(|schema| schema["properties"].as_object());
+        properties
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// What a call does, as a hash.
+    #[must_use]
+    pub fn digest(&self, name: &str, arguments: &Value) -> CallDigest {
+        digest(&self.scope, name, &self.definition(name), arguments)
+    }
+
+    /// The tool itself, as a hash: the same for all its calls, until it is defined anew.
+    #[must_use]
+    pub fn definition_digest(&self, name: &str) -> CallDigest {
+        digest(&self.scope, name, &self.definition(name), &Value::Null)
+    }
+
+    fn definition(&self, name: &str) -> Value {
+        self.tool(name).map_or(Value::Null, |tool| {
+            json!([
+                tool.description(),
+                tool.schema(),
+                tool.rule().name(),
+                tool.definition()
+            ])
+        })
+    }
+
+    /// Whether a call can be made at all.
+    ///
+    /// # Errors
+    /// What the model is to mend.
+    pub fn check(&self, name: &str, arguments: &Value) -> Result<(), ToolOutcome> {
+        let Some(tool) = self.tool(name) else {
+            return Err(self.no_such_tool());
+        };
+        if let Value::String(text) = arguments
+            && let Err(unread) = read_arguments(text)
+        {
+            return Err(ToolOutcome::failed(format!("wrong arguments: {unread}")));
+        }
+        let wrong = wrong(&tool.schema(), arguments);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let cause = ToolError::Arguments(wrong.join("; "));
+        Err(ToolOutcome::failed(cause.to_string()))
     }
 
     /// Makes a call. Dropping the future stops the tool.
-    pub async fn call(&self, call: &ToolCall) -> ToolOutcome {
-        let Some(tool) = self.tool(&call.name) else {
-            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-            let known = match known.as_slice() {
-                [] => "there are none".to_owned(),
-                known => format!("there are: {}", known.join(", ")),
-            };
-            return ToolOutcome::error(format!("there is no such tool; {known}"));
+    pub async fn call(&self, name: &str, arguments: Value, context: CallContext) -> ToolOutcome {
+        let Some(tool) = self.tool(name) else {
+            return self.no_such_tool();
         };
-        let wrong = wrong(&tool.schema(), &call.arguments);
-        if !wrong.is_empty() {
-            let cause = ToolError::Arguments(wrong.join("; "));
-            return ToolOutcome::error(cause.to_string());
-        }
+        // What does no harm twice is as good as not done when it breaks off.
+        let broken_off = |content: String| match tool.rule() {
+            CallRule::Repeatable => ToolOutcome::failed(content),
+            CallRule::Keyed | CallRule::Once => ToolOutcome::unknown(format!(
+                "{content}; it may have acted or not, and is not made again"
+            )),
+        };
+        let limit_ms = self
+            .limited(name)
+            .and_then(|limited| limited.limits.timeout_ms)
+            .unwrap_or(self.timeout_ms);
+        let context = CallContext {
+            limit_ms: Some(limit_ms),
+            ..context
+        };
         // A task of its own: a panic ends it, not the run.
-        let working = tokio::spawn(tool.call(call.arguments.clone()));
+        let working = tokio::spawn(tool.call(arguments, context));
         let working = AbortOnDropHandle::new(working);
-        let limit = Duration::from_millis(self.timeout_ms);
-        match tokio::time::timeout(limit, working).await {
+        match tokio::time::timeout(Duration::from_millis(limit_ms), working).await {
             Ok(Ok(Ok(output))) => shown(output),
-            Ok(Ok(Err(cause))) => ToolOutcome::error(cause.to_string()),
+            Ok(Ok(Err(cause @ ToolError::Unknown(_)))) => broken_off(cause.to_string()),
+            Ok(Ok(Err(cause))) => ToolOutcome::failed(cut(cause.to_string())),
             Ok(Err(cause)) => {
                 warn!(
-                    tool = tool.name(),
+                    tool = name,
                     panicked = cause.is_panic(),
                     "a tool ended without a result"
                 );
-                ToolOutcome::error("the tool ended without a result")
+                broken_off("the tool ended without a result".to_owned())
             }
             Err(_) => {
-                warn!(
-                    tool = tool.name(),
-                    limit_ms = self.timeout_ms,
-                    "a tool took too long"
-                );
-                ToolOutcome::error(format!("the tool took longer than {} ms", self.timeout_ms))
+                warn!(tool = name, limit_ms, "a tool took too long");
+                broken_off(format!("the tool took longer than {limit_ms} ms"))
             }
         }
     }
 
+    fn no_such_tool(&self) -> ToolOutcome {
+        let known: Vec<&str> = self.tools.iter().map(|it| it.tool.name()).collect();
+        let known = match known.as_slice() {
+            [] => "there are none".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        };
+        ToolOutcome::failed(format!("there is no such tool; {known}"))
+    }
+
     fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.name() == name)
+        self.limited(name).map(|limited| &limited.tool)
+    }
+
+    fn limited(&self, name: &str) -> Option<&LimitedTool> {
+        self.tools
+            .iter()
+            .find(|limited| limited.tool.name() == name)
     }
 }
 
 fn shown(output: ToolOutput) -> ToolOutcome {
     ToolOutcome {
+        state: CallState::Done,
         content: cut(output.content),
-        is_error: false,
         sources: output.sources,
     }
 }
@@ -143,19 +322,20 @@ fn cut(content: String) -> String {
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
-    use serde_json::{Value, json};
 
     use super::*;
+    use vocative_core::ids::ToolCallId;
+    use vocative_store::NewId as _;
 
     /// Does what its argument `act` says.
-    struct Scripted;
+    struct Scripted(CallRule);
 
     impl Tool for Scripted {
-        fn name(&self) -> &'static str {
+        fn name(&self) -> &str {
             "scripted"
         }
 
-        fn description(&self) -> &'static str {
+        fn description(&self) -> &str {
             "does what it is told"
         }
 
@@ -168,11 +348,15 @@ mod tests {
             })
         }
 
-        fn is_repeatable(&self) -> bool {
-            false
+        fn rule(&self) -> CallRule {
+            self.0
         }
 
-        fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        fn call(
+            &self,
+            arguments: Value,
+            _: CallContext,
+        ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
             Box::pin(async move {
                 match arguments["act"].as_str() {
                     Some("panic") => panic!("on purpose"),
@@ -193,59 +377,72 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_happens_there_is_a_result() {
-        let toolbox = Toolbox::new(vec![Arc::new(Scripted)], 50);
-        let missing = "wrong arguments: `act` is missing";
+        use CallState::{Done, Failed, Unknown};
         let long = format!("{}\n[cut: 2 more characters]", "ä".repeat(RESULT_MAX_CHARS));
         let cases = [
-            ("scripted", json!({"act": "work"}), false, "done"),
-            ("scripted", json!({"act": "long"}), false, long.as_str()),
+            ("work", Done, "done"),
+            ("long", Done, long.as_str()),
+            ("fail", Failed, "the tool failed: on purpose"),
+            ("panic", Failed, "the tool ended without a result"),
+            ("hang", Failed, "the tool took longer than 50 ms"),
+        ];
+        for rule in CallRule::ALL {
+            let toolbox = Toolbox::new(vec![Arc::new(Scripted(rule))], 50);
+            for (act, state, expected) in cases {
+                let context = CallContext::of(ToolCallId::generate());
+                let outcome = toolbox.call("scripted", json!({"act": act}), context).await;
+                // One that acts and is broken off may have acted.
+                let is_broken_off = matches!(act, "panic" | "hang");
+                let (state, expected) = match (is_broken_off, rule) {
+                    (true, CallRule::Keyed | CallRule::Once) => {
+                        let rest = "it may have acted or not, and is not made again";
+                        (Unknown, format!("{expected}; {rest}"))
+                    }
+                    _ => (state, expected.to_owned()),
+                };
+                assert_eq!(
+                    (outcome.state, outcome.content),
+                    (state, expected),
+                    "{rule:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_can_not_be_made_says_what_to_mend() {
+        let toolbox = Toolbox::new(vec![Arc::new(Scripted(CallRule::Once))], 50);
+        let cases = [
+            ("scripted", json!({"act": "work"}), Ok(())),
             (
                 "scripted",
-                json!({"act": "fail"}),
-                true,
-                "the tool failed: on purpose",
+                json!({}),
+                Err("wrong arguments: `act` is missing"),
             ),
             (
                 "scripted",
-                json!({"act": "panic"}),
-                true,
-                "the tool ended without a result",
+                json!("{\"act\": \"work\", \"act\": \"hang\"}"),
+                Err(
+                    "wrong arguments: the arguments can't be read: `act` stands there twice at line 1 column 30",
+                ),
             ),
-            (
-                "scripted",
-                json!({"act": "hang"}),
-                true,
-                "the tool took longer than 50 ms",
-            ),
-            ("scripted", json!({}), true, missing),
             (
                 "other",
                 json!({}),
-                true,
-                "there is no such tool; there are: scripted",
+                Err("there is no such tool; there are: scripted"),
             ),
         ];
-        for (name, arguments, is_error, expected) in cases {
-            let call = ToolCall {
-                id: "call_1".to_owned(),
-                name: name.to_owned(),
-                arguments,
-            };
-            let outcome = toolbox.call(&call).await;
-            let shown = (outcome.is_error, outcome.content.as_str());
-            assert_eq!(shown, (is_error, expected), "{call:?}");
+        for (name, arguments, expected) in cases {
+            let checked = toolbox
+                .check(name, &arguments)
+                .map_err(|wrong| wrong.content);
+            assert_eq!(checked, expected.map_err(str::to_owned), "{arguments}");
         }
-        assert!(!toolbox.is_repeatable("scripted"));
-        assert!(toolbox.is_repeatable("other"));
-        let none = ToolCall {
-            id: String::new(),
-            name: "any".to_owned(),
-            arguments: json!({}),
-        };
-        let outcome = Toolbox::default().call(&none).await;
+        assert_eq!(toolbox.rule("scripted"), CallRule::Once);
+        assert_eq!(toolbox.rule("other"), CallRule::Repeatable);
         assert_eq!(
-            outcome,
-            ToolOutcome::error("there is no such tool; there are none")
+            Toolbox::default().check("any", &json!({})),
+            Err(ToolOutcome::failed("there is no such tool; there are none"))
         );
     }
 }

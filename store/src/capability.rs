@@ -64,6 +64,8 @@ permissions! {
     MayFold;
     /// May write what is known of the history of chats.
     MayReadBack;
+    /// May pin what servers of tools offer.
+    MayPin;
     /// May note what calls of models cost, and which models rest; and want a file again.
     MayUseModels;
 }
@@ -91,6 +93,8 @@ capabilities! {
     Working: MayWork, MayUseModels;
     /// Of the summary worker.
     Folding: MayFold, MayUseModels;
+    /// Of who keeps servers of tools.
+    Pinning: MayPin;
     /// Of who reads back what was missed.
     ReadingBack: MayReadBack;
 }

@@ -2,7 +2,8 @@
 //! `fuzz/README.md`.
 
 use crate::acts::erasure;
-use crate::views::search::terms::{SearchTerms, excerpt};
+use crate::views::search::terms::SearchTerms;
+use vocative_core::search::excerpt::excerpt;
 
 /// What is shown of a text that a query finds.
 #[must_use]

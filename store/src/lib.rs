@@ -27,11 +27,12 @@ mod views;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+pub use acts::cleaning::PageWalk;
 pub use acts::commands;
 pub use acts::erasure;
 pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
 pub use capability::{
-    Capability, Capturing, Delivering, Everything, Folding, ReadingBack, Replying, Working,
+    Capability, Capturing, Delivering, Everything, Folding, Pinning, ReadingBack, Replying, Working,
 };
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
 pub use engine::content_copies::copy_stored_file;
@@ -49,6 +50,7 @@ pub use rows::costs;
 pub use rows::origins;
 pub use rows::quarantine;
 pub use rows::spending;
+pub use rows::tool_days::ToolCounts;
 pub use rows::vectors;
 pub use views::search::{MATCHES_MAX, THREADS_MAX, WORDINGS_MAX};
 

@@ -71,7 +71,8 @@ fn assert_all_accounted_for(view: &Value) {
     assert_eq!(sum, number(view, "turns_loaded"), "{view}");
     let costs = view["costs"].as_array().unwrap().iter();
     let costs = costs.map(|cost| number(cost, "tokens")).sum::<u64>();
-    let tokens = number(view, "tokens") + number(view, "instruction_tokens");
+    let besides = number(view, "instruction_tokens") + number(view, "recalled_tokens");
+    let tokens = number(view, "tokens") + besides;
     assert_eq!(costs, tokens, "{view}");
     let left = number(view, "tokens_left") + number(view, "tokens");
     assert_eq!(left, number(view, "token_budget"));

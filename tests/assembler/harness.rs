@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use vocative::agent::models::Models;
 use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
+use vocative::agent::recall::RecallFrom;
 use vocative::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
 use vocative::capture::clock::Clock;
 use vocative::capture::counters::CaptureCounters;
@@ -62,6 +63,7 @@ pub(crate) struct Room {
 pub(crate) struct Said {
     pub(crate) number: i64,
     pub(crate) by: String,
+    pub(crate) sender_kind: SenderKind,
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) chat: &'static str,
@@ -76,6 +78,7 @@ pub(crate) fn said(number: i64, text: &str) -> Said {
     Said {
         number,
         by: "U0ALICE1".to_owned(),
+        sender_kind: SenderKind::Person,
         name: "Alice".to_owned(),
         text: text.to_owned(),
         chat: "C1",
@@ -140,7 +143,7 @@ impl Said {
                     id: self.by,
                     display_name: Some(self.name),
                     username: None,
-                    kind: SenderKind::Person,
+                    kind: self.sender_kind,
                     is_stranger: false,
                 },
                 mentions_bot: mentions.iter().any(|id| id == BOT),
@@ -222,6 +225,20 @@ impl Room {
         }
     }
 
+    /// The platform tells that something was deleted.
+    pub(crate) async fn forget(&self, said: Said) {
+        let mut envelope = said.envelope();
+        let Event::Posted(message) = envelope.event else {
+            unreachable!("what was said was posted");
+        };
+        envelope.delivery_id.push('d');
+        envelope.event = Event::Deleted {
+            place: message.place,
+            message_id: message.message_id,
+        };
+        self.intake.accept(envelope).await.unwrap();
+    }
+
     /// The next question's run.
     pub(crate) async fn claim(&self) -> ClaimedRun {
         let request = ClaimRequest {
@@ -273,6 +290,10 @@ impl Room {
 
     /// What the next run is sent, with what was read for it.
     pub(crate) async fn built(&self) -> BuiltPrompt {
+        self.built_with(RecallFrom::default()).await
+    }
+
+    pub(crate) async fn built_with(&self, recall: RecallFrom) -> BuiltPrompt {
         let run = self.claim().await;
         let request = PromptRequest {
             conversation: run.run.conversation,
@@ -284,6 +305,7 @@ impl Room {
             },
             as_of_ms: START_MS + 60_000,
             ratio: TokenRatio::ONE,
+            recall,
         };
         let (spec, identity) = (self.spec(None), identity());
         let store = self.store.only();
@@ -319,11 +341,14 @@ impl Room {
             situation: Template::default(),
             options: self.options.clone(),
             chat_options: BTreeMap::new(),
+            chat_tools: BTreeMap::new(),
             model: Arc::new(Offline),
             model_use: ModelUse {
                 name: "test".to_owned(),
                 max_parallel: 4,
                 prices: vocative_core::price::Prices::default(),
+                currency: "USD".to_owned(),
+                max_output_tokens: 1_000,
             },
             model_key: "test".to_owned(),
             counter: &ClassEstimate,
@@ -335,6 +360,8 @@ impl Room {
                     name: "summaries".to_owned(),
                     max_parallel: 4,
                     prices: vocative_core::price::Prices::default(),
+                    currency: "USD".to_owned(),
+                    max_output_tokens: 1_000,
                 },
                 context_limit: None,
                 answer_reserve: 0,
@@ -347,6 +374,8 @@ impl Room {
             tools: Vec::new(),
             search_reach: SearchReach::default(),
             max_steps: 1,
+            calls_per_run: 64,
+            approval: Default::default(),
             tool_timeout_ms: 1_000,
         }
     }
@@ -417,7 +446,7 @@ pub(crate) fn identity() -> Identity {
     }
 }
 
-fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
+pub(crate) fn policy(account: AccountId, inbound_text_max_bytes: usize) -> ChannelPolicy {
     let everybody = || AllowList::new(vec!["*".to_owned()]);
     let agent = |name: &str| AgentPolicy {
         name: AgentName::new(name).unwrap(),

@@ -8,3 +8,4 @@ mod golden;
 mod harness;
 mod hostile;
 mod options;
+mod recalling;

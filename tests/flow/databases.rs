@@ -266,7 +266,8 @@ fn dump(database: &Path) -> (u32, String) {
     );
     let mut statement = connection
         .prepare(
-            "SELECT name, type, sql, name LIKE 'turn\\_text\\_%' ESCAPE '\\' FROM sqlite_schema
+            "SELECT name, type, sql, name LIKE 'turn\\_text\\_%' ESCAPE '\\'
+                    OR name LIKE 'turn\\_stems\\_%' ESCAPE '\\' FROM sqlite_schema
              WHERE sql IS NOT NULL ORDER BY rowid",
         )
         .unwrap();

@@ -134,9 +134,38 @@ async fn a_search_finds_what_means_the_same_in_other_words() {
     let found = flow.model.requests().last().map(|it| it.body.to_string());
     let found = found.unwrap_or_default();
     assert!(found.contains("the network is called otter"), "{found}");
+    let found = flow.cli(&["conversations", "search", "acme/#general", "wifi"]);
+    let found = found.await.stdout;
+    assert!(found.contains("the network is called otter"), "{found}");
     // A server that hangs costs what only it finds, and no answer.
     flow.model.hang_embeddings(true);
     flow.model.look_up("again", "conversation_search", search);
     let asked = flow.slack.say(GENERAL, "ann", "@vocative again?");
     flow.slack_reply(GENERAL, &asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_means_the_same_is_put_into_the_prompt_and_a_hanging_server_costs_no_answer() {
+    let mut flow = with_embeddings("").await;
+    flow.model.mean_the_same(&["wifi", "network"]);
+    flow.start().await;
+    for number in 1..=6 {
+        let text = format!("the build {number} is green");
+        flow.slack.say(GENERAL, "bob", &text);
+    }
+    flow.slack.say(GENERAL, "bob", "my wifi is slow");
+    flow.slack.say(GENERAL, "ann", "the network: otter");
+    flow.wait_for_status("eight turns have vectors", |status| counts(status, 8))
+        .await;
+    let asked = flow.slack.say(GENERAL, "bob", "@vocative wifi?");
+    flow.slack_reply(GENERAL, &asked).await;
+    let sent = flow.model.requests()[0].body.to_string();
+    assert!(sent.contains(") Ann: the network: otter"), "{sent}");
+    flow.model.hang_embeddings(true);
+    let asked = flow
+        .slack
+        .say(GENERAL, "bob", "@vocative and which wifi is slow?");
+    flow.slack_reply(GENERAL, &asked).await;
+    let sent = flow.model.requests()[1].body.to_string();
+    assert!(sent.contains(") Bob: my wifi is slow"), "{sent}");
 }

@@ -45,6 +45,15 @@ fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Waits for the walk through the file that a start has queued which finished an erasure.
+async fn walked_through(flow: &Flow) {
+    flow.wait_for_status("the unused bytes of the file are clean", |status| {
+        let jobs = status["jobs"].as_array().unwrap();
+        jobs.iter().all(|job| job["kind"] != "clean-pages")
+    })
+    .await;
+}
+
 /// A copy as an online backup makes it.
 fn back_up(flow: &Flow, name: &str) -> PathBuf {
     let copy = flow.directory().join(name);
@@ -190,6 +199,7 @@ async fn promise_15_an_erased_person_is_in_no_file_no_later_backup_and_no_restor
     put_back(&flow, &older);
     assert!(!files_with(&data, MARKER).is_empty());
     flow.start().await;
+    walked_through(&flow).await;
     for text in [MARKER, "4711-0815-x", "door code is"] {
         assert_eq!(files_with(&data, text), Vec::<PathBuf>::new(), "{text}");
     }
@@ -253,6 +263,7 @@ async fn promise_15_an_erasure_that_was_killed_is_finished_by_the_next_start() {
         ),
         0
     );
+    walked_through(&flow).await;
     let data = flow.directory().join("data");
     assert_eq!(files_with(&data, "ann writes"), Vec::<PathBuf>::new());
     let bobs = "SELECT count(*) FROM turns WHERE content LIKE 'bob writes note-_____-zebra'";

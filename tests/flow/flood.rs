@@ -37,7 +37,8 @@ fn telegram_room(n: usize) -> i64 {
 }
 
 async fn flooded() -> Flow {
-    let limits = "[limits]\nmax_runs_per_hour_person = 0\nmax_runs_per_hour_chat = 0\ntokens_per_day = 0\ntokens_per_day_person = 0";
+    // The page caches fill with the first searches, up to what is configured: small, so that what else grows is seen.
+    let limits = "[limits]\nmax_runs_per_hour_person = 0\nmax_runs_per_hour_chat = 0\ntokens_per_day = 0\ntokens_per_day_person = 0\n[store]\npage_cache_kib = 1024";
     let mut flow = FlowBuilder::default()
         .offline()
         .config(limits)

@@ -399,6 +399,12 @@ impl Flow {
         signal(self.daemon.as_ref().expect("the daemon runs"), name).await;
     }
 
+    /// The daemon's process.
+    pub(crate) fn process(&self) -> u32 {
+        let daemon = self.daemon.as_ref().expect("the daemon runs");
+        daemon.id().expect("the daemon runs")
+    }
+
     /// A line of the daemon's `/proc/PID/status` in KiB, for example `VmRSS`.
     #[cfg(target_os = "linux")]
     pub(crate) fn memory_kib(&self, field: &str) -> u64 {

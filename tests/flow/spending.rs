@@ -148,9 +148,10 @@ async fn a_run_that_uses_the_tokens_up_between_its_steps_is_ended_and_not_begun_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_is_counted_by_person_and_room_and_ends_as_tokens_do() {
     let mut flow = FlowBuilder::default()
-        .slack("cost_per_day_person = 0.5\nlive = \"off\"")
+        .slack("cost_per_day_person = 3.0\nlive = \"off\"")
         .config(
-            "[defaults.model]\nprice_input = 1000.0\nprice_cached = 100.0\nprice_output = 2000.0\n",
+            "[defaults.model]\nprice_input = 1000.0\nprice_cached = 100.0\nprice_output = 2000.0\n\
+             max_output_tokens = 1000\n",
         )
         .start()
         .await;
@@ -160,10 +161,20 @@ async fn money_is_counted_by_person_and_room_and_ends_as_tokens_do() {
     flow.settle().await;
     let status = flow.status().await;
     assert_eq!(acme(&status)["cost_micros_today"], 700_000, "{status}");
+    let thread = format!("acme/#general/{asked}");
+    let show = ["conversations", "show", &thread, "--timeline"];
+    let shown = flow.cli(&show).await.stdout;
+    assert!(shown.contains(" tokens, cost 0.70"), "{shown}");
     flow.restart().await;
-    flow.slack.say("#general", "ann", "@vocative two?");
-    flow.wait_until("Ann alone is told", || flow.slack.ephemerals().len() == 1)
-        .await;
+    // What it may cost is said before it is asked: 2.00 for the answer and more than 0.60 for the question.
+    let question = format!("@vocative {}?", "a long question ".repeat(200));
+    let asked = flow.slack.say("#general", "ann", &question);
+    let said = flow.slack_reply("#general", &asked).await;
+    assert!(
+        said.text.contains("Answering this may cost up to 2."),
+        "{said:?}"
+    );
+    assert!(said.text.contains("2.30 USD are left"), "{said:?}");
     assert_eq!(flow.model.requests().len(), 1);
     for (by, of) in [
         ("person", "Ann"),

@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 64] = [
+pub const POINTS: [&str; 73] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -35,7 +35,15 @@ pub const POINTS: [&str; 64] = [
     "live.before",
     "live.after",
     "step.recorded",
+    "calls.recorded",
+    "approval.before-commit",
+    "approval.after-commit",
+    "park.before-commit",
+    "park.after-commit",
+    "press.before-commit",
+    "press.after-commit",
     "tool.called",
+    "tool.answered",
     "tools.before-commit",
     "tools.after-commit",
     "reply.before-commit",
@@ -64,6 +72,7 @@ pub const POINTS: [&str; 64] = [
     "erase.begun",
     "erase.batch-committed",
     "erase.copies-removed",
+    "erase.pages-cleaned",
     "erase.finished",
     "erase.scrubbed",
     "erase.open-batch",
@@ -103,11 +112,13 @@ pub enum Sabotage {
     OwnClock,
     /// What this process works on is claimed again when the machine's clock says that its lease has ended.
     ReclaimOwn,
+    /// A tool call of unknown outcome is made again, whatever its rule.
+    RepeatCalls,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
         Self::NoReadback,
@@ -121,6 +132,7 @@ impl Sabotage {
         Self::EmptyIsProof,
         Self::OwnClock,
         Self::ReclaimOwn,
+        Self::RepeatCalls,
     ];
 
     /// Its name, as on the command line.
@@ -140,6 +152,7 @@ impl Sabotage {
             Self::EmptyIsProof => "empty-is-proof",
             Self::OwnClock => "own-clock",
             Self::ReclaimOwn => "reclaim-own",
+            Self::RepeatCalls => "repeat-calls",
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::clock::PlatformClock;
 use crate::identity::Platform;
+use crate::interaction::Interaction;
 use crate::probe::Numbered;
 
 /// One inbound platform event.
@@ -75,18 +76,8 @@ pub enum Event {
     /// A command that is not a message (a Slack slash command, or its agents' stop button). Identity is
     /// `id`.
     Command(Command),
-    /// A button press or another interaction. Captured for acknowledgement; nothing acts on it.
-    Interaction {
-        /// The platform's identity of the interaction (Slack `trigger_id`, Telegram
-        /// `callback_query.id`).
-        id: String,
-        /// Where it happened, if anywhere.
-        place: Option<Place>,
-        /// Who did it.
-        sender: Sender,
-        /// What was pressed, as the platform names it.
-        data: String,
-    },
+    /// A button was pressed, or something else was done with what the bot shows. Identity is `id`.
+    Interaction(Interaction),
     /// One chat got another id (Telegram supergroup upgrade, Slack `channel_id_changed`).
     ChatMoved {
         /// The id it had.

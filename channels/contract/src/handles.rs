@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::card::{Card, CardMisfit};
 use crate::channel::BoxFuture;
 use crate::envelope::{Belonging, Place};
 use crate::error::{ChannelError, Fallback};
@@ -49,6 +50,16 @@ pub trait Renderer: Send + Sync + 'static {
 
     /// Replaces a refused part by smaller or plainer ones.
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part>;
+
+    /// Renders a card into one part, whole: every character of it shows as it stands. A part that has buttons
+    /// is never replaced by another one that has them ([`Self::render_fallback`]).
+    ///
+    /// # Errors
+    /// A [`CardMisfit`] if one post can't show it so.
+    fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
+        let _ = card;
+        Err(CardMisfit::NoButtons)
+    }
 
     /// Renders the beginning of a text that goes on, cut to what every form of showing it takes; `None`
     /// while there is nothing to see.

@@ -4,10 +4,11 @@
 //! [`channel::Intake`] and lets the daemon render, show, ask and post through [`handles::Outbound`]. This crate names no platform's
 //! protocol and does no I/O.
 //!
-//! Reading order: `channel`, `envelope`, `outbound`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
+//! Reading order: `channel`, `envelope`, `interaction`, `outbound`, `card`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
 //! `error`, `clock` (the platform's time); `crash` and `work` are instruments of the tests.
 
 pub mod capability;
+pub mod card;
 pub mod channel;
 pub mod clock;
 pub mod crash;
@@ -17,6 +18,7 @@ pub mod file;
 pub mod handles;
 pub mod history;
 pub mod identity;
+pub mod interaction;
 pub mod live;
 pub mod markup;
 pub mod outbound;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::card::CardButton;
 use crate::people::{People, Person};
 
 /// Where a post goes.
@@ -51,6 +52,14 @@ pub enum Operation {
         /// The platform's message id.
         message_id: String,
     },
+    /// What is told to the person who pressed something, and to nobody else; not kept by the platform. A part
+    /// with an empty text only ends the platform's sign that it waits for an answer.
+    Answer {
+        /// The platform's identity of the interaction.
+        interaction: String,
+        /// The platform's user id.
+        person: String,
+    },
     /// A file; several calls.
     Upload,
 }
@@ -66,6 +75,7 @@ impl Operation {
             Self::Ephemeral { .. } => "ephemeral",
             Self::React { .. } => "react",
             Self::Unreact { .. } => "unreact",
+            Self::Answer { .. } => "answer",
             Self::Upload => "upload",
         }
     }
@@ -79,7 +89,8 @@ impl Operation {
             | Self::Delete { .. }
             | Self::Ephemeral { .. }
             | Self::React { .. }
-            | Self::Unreact { .. } => true,
+            | Self::Unreact { .. }
+            | Self::Answer { .. } => true,
             Self::Post | Self::Upload => false,
         }
     }
@@ -100,7 +111,8 @@ impl Operation {
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
 /// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too; version 3
-/// a file; version 4 the first words of a text that goes on. All are read.
+/// a file; version 4 the first words of a text that goes on; version 5 buttons. All are read, and each part is
+/// written in the oldest version that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.
@@ -120,6 +132,9 @@ pub struct Part {
     /// blocks are shown where it has not, or refuses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Box<PartStream>>,
+    /// Buttons below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buttons: Vec<CardButton>,
 }
 
 /// The beginning of a text that is being written.
@@ -174,7 +189,9 @@ impl PartFile {
 
 impl Part {
     /// The newest version that this build writes and reads.
-    pub const VERSION: u32 = 4;
+    pub const VERSION: u32 = 5;
+    /// The version of a part that is the beginning of a text.
+    const STREAM_VERSION: u32 = 4;
     /// The version of a part with a file.
     const FILE_VERSION: u32 = 3;
     /// The version of a part with entities or blocks.
@@ -192,6 +209,7 @@ impl Part {
             blocks: None,
             file: None,
             stream: None,
+            buttons: Vec::new(),
         }
     }
 
@@ -224,6 +242,7 @@ impl Part {
             blocks,
             file: None,
             stream: None,
+            buttons: Vec::new(),
         }
     }
 
@@ -231,8 +250,21 @@ impl Part {
     #[must_use]
     pub fn streamed(self, stream: PartStream) -> Self {
         Self {
-            version: Self::VERSION,
+            version: self.version.max(Self::STREAM_VERSION),
             stream: Some(Box::new(stream)),
+            ..self
+        }
+    }
+
+    /// The same, with buttons below it.
+    #[must_use]
+    pub fn with_buttons(self, buttons: Vec<CardButton>) -> Self {
+        if buttons.is_empty() {
+            return self;
+        }
+        Self {
+            version: Self::VERSION,
+            buttons,
             ..self
         }
     }
@@ -291,4 +323,51 @@ pub struct SuggestedPrompt {
     pub title: String,
     /// What is said when it is chosen.
     pub message: String,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::card::ButtonStyle;
+
+    #[test]
+    fn a_part_is_written_in_the_oldest_version_that_holds_it_and_read_in_every_one() {
+        let stream = PartStream {
+            text: "hi".to_owned(),
+            person: None,
+        };
+        let button = |data: &str, style| CardButton {
+            data: data.to_owned(),
+            label: "Yes".to_owned(),
+            style,
+        };
+        let buttons = vec![
+            button("a", ButtonStyle::Positive),
+            button("b", ButtonStyle::Plain),
+        ];
+        let table = [
+            (Part::plain("hi"), r#"{"version":1,"text":"hi"}"#),
+            (
+                Part::plain("hi").with_buttons(Vec::new()),
+                r#"{"version":1,"text":"hi"}"#,
+            ),
+            (
+                Part::rendered("hi", None, Some(serde_json::json!([]))),
+                r#"{"version":2,"text":"hi","blocks":[]}"#,
+            ),
+            (
+                Part::plain("hi").streamed(stream),
+                r#"{"version":4,"text":"hi","stream":{"text":"hi"}}"#,
+            ),
+            (
+                Part::plain("hi").with_buttons(buttons),
+                r#"{"version":5,"text":"hi","buttons":[{"data":"a","label":"Yes","style":"positive"},{"data":"b","label":"Yes"}]}"#,
+            ),
+        ];
+        for (part, stored) in table {
+            assert_eq!(serde_json::to_string(&part).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<Part>(stored).unwrap(), part);
+        }
+    }
 }

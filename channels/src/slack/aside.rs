@@ -4,6 +4,7 @@ use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Post};
 
 use super::api::{Api, POST_MESSAGE, Token};
+use super::card::blocks_of;
 use super::outbound::delivered;
 use super::translate::time_of;
 
@@ -25,7 +26,7 @@ pub(super) async fn tell(api: &Api, post: &Post, person: &str) -> Result<Deliver
         ("user", person.to_owned()),
         ("text", post.part.text.clone()),
     ];
-    let blocks = post.part.blocks.as_ref();
+    let blocks = blocks_of(&post.part);
     arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
     let thread = post.target.thread.clone();
     arguments.extend(thread.map(|thread| ("thread_ts", thread)));
@@ -48,6 +49,23 @@ pub(super) async fn tell(api: &Api, post: &Post, person: &str) -> Result<Deliver
         sent_at_ms: 0,
         shown: None,
     }))
+}
+
+/// Answers a press. Slack shows no sign that it waits for more than the acknowledgement.
+pub(super) async fn answer(
+    api: &Api,
+    post: &Post,
+    person: &str,
+) -> Result<Delivered, ChannelError> {
+    if !post.part.text.is_empty() {
+        return tell(api, post, person).await;
+    }
+    Ok(Delivered {
+        chat: post.target.chat.clone(),
+        message_id: String::new(),
+        sent_at_ms: 0,
+        shown: None,
+    })
 }
 
 /// Slack's word for a refusal.

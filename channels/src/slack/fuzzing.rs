@@ -6,6 +6,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::envelope::{Envelope, Place};
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::history::PastMessage;
@@ -110,4 +111,12 @@ pub fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
 #[must_use]
 pub fn shown(part: &Part) -> String {
     super::text::unescaped(&part.text)
+}
+
+/// A card as a post.
+///
+/// # Errors
+/// Why it can't be one.
+pub fn render_card(card: &Card) -> Result<Part, CardMisfit> {
+    super::card::render_card(card)
 }

@@ -1,10 +1,10 @@
 //! The Slack adapter: Socket Mode or the Events API over HTTP in, Web API out.
 //!
-//! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text` and `translate` (pure) -> `socket` (one
+//! Reading order: `wire` (what Slack sends) -> `mrkdwn`, `text`, `translate` and `interactive` (pure) -> `socket` (one
 //! connection) -> `reopening` (when the next one is opened) -> `socket_pool` (several, replaced without a
 //! gap), or `signature` and `events_api`
-//! (HTTP) -> `api` -> `markdown`, `table`
-//! and `render` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
+//! (HTTP) -> `api` -> `markdown`, `table`,
+//! `render` and `card` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
 //! read an export. It knows no store, no model and no
 //! agent.
 
@@ -12,6 +12,7 @@ mod agent_view;
 mod api;
 mod aside;
 mod belonging;
+mod card;
 mod channel;
 mod check;
 mod events_api;
@@ -21,6 +22,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
+mod interactive;
 mod look_ups;
 mod markdown;
 mod mrkdwn;

@@ -12,6 +12,7 @@ use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{Delivered, Part};
 
 use super::api::{Api, Granted, Token};
+use super::card::blocks_of;
 use super::look_ups::SlackLookUps;
 use super::names::NameMemory;
 use super::posting::SlackPoster;
@@ -162,7 +163,7 @@ fn update_arguments(chat: &str, message_id: &str, part: &Part) -> Vec<(&'static 
         // As posts are read; an update would look for addresses.
         ("parse", "none".to_owned()),
     ];
-    let blocks = part.blocks.as_ref();
+    let blocks = blocks_of(part);
     arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
     arguments
 }

@@ -14,6 +14,7 @@ use vocative_contract::outbound::{Delivered, Operation, Post, Target};
 
 use super::api::{Api, Granted, POST_MESSAGE, Token};
 use super::aside::{self, Reacting};
+use super::card::blocks_of;
 use super::outbound::{Rates, delete, delivered, update};
 use super::wire::IdOr;
 use super::{METADATA_EVENT_TYPE, stream, upload};
@@ -46,6 +47,7 @@ impl Poster for SlackPoster {
                     delete(&self.api, &post.target.chat, message_id).await
                 }
                 Operation::Ephemeral { person } => aside::tell(&self.api, post, person).await,
+                Operation::Answer { person, .. } => aside::answer(&self.api, post, person).await,
                 Operation::React { message_id } => {
                     aside::react(&self.api, post, message_id, Reacting::Adds).await
                 }
@@ -141,7 +143,7 @@ fn arguments(post: &Post) -> Vec<(&'static str, String)> {
         ("unfurl_links", "false".to_owned()),
         ("unfurl_media", "false".to_owned()),
     ];
-    let blocks = post.part.blocks.as_ref();
+    let blocks = blocks_of(&post.part);
     arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
     arguments.extend(
         post.target

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::render::{Block, parsed, parts_of, plain_text, readable_text, reread};
 use vocative_contract::capability::LengthUnit;
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::error::Fallback;
 use vocative_contract::handles::Renderer;
 use vocative_contract::markup::neutral_text;
@@ -51,6 +52,10 @@ impl Renderer for SlackRenderer {
             }
             _ => render_fallback(part, fallback),
         }
+    }
+
+    fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
+        super::card::render_card(card)
     }
 }
 

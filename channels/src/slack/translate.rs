@@ -12,12 +12,11 @@ use vocative_contract::envelope::{
     Standing,
 };
 use vocative_contract::identity::{Identity, Platform};
-use vocative_contract::markup::{mentioned_ids, neutral_text};
+use vocative_contract::markup::mentioned_ids;
 
 use super::text;
 use super::wire::{
-    Authorization, EventPayload, File, IdOr, InteractivePayload, SlackEvent, SlashPayload,
-    UserObject, UserProfile,
+    Authorization, EventPayload, File, IdOr, SlackEvent, SlashPayload, UserObject, UserProfile,
 };
 
 /// A longer subtype is not shown.
@@ -48,7 +47,7 @@ pub fn translate(delivery: &Delivery<'_>, identity: &Identity) -> Envelope {
     let event = match delivery.kind {
         "events_api" => events_api(delivery.payload, identity),
         "slash_commands" => slash_command(delivery.payload, identity),
-        "interactive" => interactive(delivery.payload, identity),
+        "interactive" => super::interactive::interactive(delivery.payload, identity),
         _ => untranslated("an envelope of an unknown type"),
     };
     Envelope {
@@ -63,19 +62,19 @@ pub fn translate(delivery: &Delivery<'_>, identity: &Identity) -> Envelope {
     }
 }
 
-fn untranslated(reason: &str) -> Event {
+pub(super) fn untranslated(reason: &str) -> Event {
     Event::Untranslated {
         reason: reason.to_owned(),
     }
 }
 
-fn ignored(reason: &'static str) -> Event {
+pub(super) fn ignored(reason: &'static str) -> Event {
     Event::Ignored { reason }
 }
 
 /// What surrounds an event: whose eyes see it.
 #[derive(Clone, Copy)]
-struct Context<'a> {
+pub(super) struct Context<'a> {
     identity: &'a Identity,
     /// The installations that the event is sent to.
     authorizations: &'a [Authorization],
@@ -84,11 +83,19 @@ struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// The context of a payload that says nothing of installations or of its chat.
-    fn of(identity: &'a Identity) -> Self {
+    pub(super) fn of(identity: &'a Identity) -> Self {
         Self {
             identity,
             authorizations: &[],
             is_shared: None,
+        }
+    }
+
+    /// The same for a chat that other organisations may be in.
+    pub(super) fn in_shared_chat(self) -> Self {
+        Self {
+            is_shared: Some(true),
+            ..self
         }
     }
 
@@ -603,7 +610,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
 }
 
 /// What the channel name of a command says; Slack names chats without a name by their kind.
-fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
+pub(super) fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
     match name {
         Some("directmessage") => (Some(ChatKind::Direct), None),
         Some("privategroup") => (Some(ChatKind::Private), None),
@@ -612,68 +619,7 @@ fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String>) {
     }
 }
 
-fn interactive(payload: &str, identity: &Identity) -> Event {
-    let Ok(payload) = read_object::<InteractivePayload>(payload) else {
-        return untranslated("the interaction is not an object");
-    };
-    let context = Context::of(identity);
-    // A press may come from whatever chat, shared ones too; nothing else in it says whose its person is.
-    let context = Context {
-        is_shared: Some(true),
-        ..context
-    };
-    let sender = payload
-        .user
-        .as_ref()
-        .and_then(|user| user_sender(user, &context));
-    // Closing a modal and asking for options carry no trigger: nothing happened.
-    let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
-        return ignored("interaction");
-    };
-    Event::Interaction {
-        id,
-        place: interaction_place(&payload),
-        sender,
-        data: interaction_data(&payload),
-    }
-}
-
-fn interaction_place(payload: &InteractivePayload) -> Option<Place> {
-    let container = payload.container.as_ref();
-    let channel = payload.channel.as_ref();
-    let chat = channel
-        .and_then(|channel| channel.id.0.clone())
-        .or_else(|| container.and_then(|container| container.channel_id.0.clone()))?;
-    let (kind, title) = named_chat(channel.and_then(|channel| channel.name.as_deref()));
-    let kind = kind.or_else(|| chat_kind(None, &chat));
-    Some(Place {
-        chat,
-        kind,
-        title,
-        thread: container.and_then(|container| container.thread_ts.0.clone()),
-        ..Place::default()
-    })
-}
-
-fn interaction_data(payload: &InteractivePayload) -> String {
-    let data = match payload.actions.first() {
-        Some(action) => {
-            let id = action.action_id.as_deref().unwrap_or_default();
-            let value = action.value.as_deref().unwrap_or_default();
-            format!("{id}={value}")
-        }
-        None => {
-            let view = payload
-                .view
-                .as_ref()
-                .and_then(|view| view.callback_id.0.clone());
-            payload.callback_id.0.clone().or(view).unwrap_or_default()
-        }
-    };
-    neutral_text(&data)
-}
-
-fn user_sender(user: &UserObject, context: &Context<'_>) -> Option<Sender> {
+pub(super) fn user_sender(user: &UserObject, context: &Context<'_>) -> Option<Sender> {
     let id = user.id.clone()?;
     let is_bot = *user.is_bot == Some(true) || id == SLACKBOT;
     Some(Sender {
@@ -719,7 +665,7 @@ fn place(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Opt
 }
 
 /// The kind by `channel_type`. Of the ids, only a direct message's `D` says anything.
-fn chat_kind(channel_type: Option<&str>, chat: &str) -> Option<ChatKind> {
+pub(super) fn chat_kind(channel_type: Option<&str>, chat: &str) -> Option<ChatKind> {
     match channel_type {
         Some("im" | "app_home") => Some(ChatKind::Direct),
         Some("mpim") => Some(ChatKind::GroupDirect),

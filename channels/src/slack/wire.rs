@@ -405,6 +405,7 @@ pub(super) struct InteractivePayload {
     pub(super) user: Maybe<UserObject>,
     pub(super) channel: Maybe<ChannelObject>,
     pub(super) container: Maybe<Container>,
+    pub(super) message: Maybe<ClickedMessage>,
     pub(super) actions: List<Action>,
     pub(super) callback_id: Maybe<String>,
     pub(super) view: Maybe<View>,
@@ -414,14 +415,28 @@ pub(super) struct InteractivePayload {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Container {
+    #[serde(rename = "type")]
+    pub(super) kind: Maybe<String>,
     pub(super) channel_id: Id,
+    pub(super) message_ts: Id,
     pub(super) thread_ts: Id,
+    pub(super) is_ephemeral: Maybe<bool>,
+}
+
+/// Whose the message with the button is. Absent for one that only one person sees.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ClickedMessage {
+    pub(super) user: Id,
+    pub(super) bot_id: Id,
 }
 
 /// A button that was pressed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Action {
+    #[serde(rename = "type")]
+    pub(super) kind: Maybe<String>,
     pub(super) action_id: Maybe<String>,
     pub(super) value: Maybe<String>,
 }

@@ -20,6 +20,7 @@ use vocative_contract::webhook::Receiver;
 
 use super::api::{Api, Parameters};
 use super::commands;
+use super::dismissing::DismissingInbound;
 use super::file::TelegramFiles;
 use super::outbound::outbound;
 use super::poll::{PollTimings, Poller};
@@ -204,19 +205,26 @@ impl Channel for TelegramChannel {
     }
 
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound> {
-        if let Some((webhook, wanted, timings)) = &self.webhook {
-            let (api, timings) = (self.another_api(), timings.clone());
-            return Box::new(WebhookInbound {
-                webhook: Arc::clone(webhook),
-                identity: identity.clone(),
-                registration: Registration::new(&self.settings.name, api, wanted.clone(), timings),
-            });
-        }
-        Box::new(Poller::new(
-            &self.settings,
-            identity.clone(),
-            self.api.clock(),
-        ))
+        let inbound: Box<dyn Inbound> = match &self.webhook {
+            Some((webhook, wanted, timings)) => {
+                let (api, timings) = (self.another_api(), timings.clone());
+                let name = &self.settings.name;
+                Box::new(WebhookInbound {
+                    webhook: Arc::clone(webhook),
+                    identity: identity.clone(),
+                    registration: Registration::new(name, api, wanted.clone(), timings),
+                })
+            }
+            None => Box::new(Poller::new(
+                &self.settings,
+                identity.clone(),
+                self.api.clock(),
+            )),
+        };
+        Box::new(DismissingInbound {
+            api: Arc::clone(&self.api),
+            inbound,
+        })
     }
 
     fn outbound(&self, _identity: &Identity) -> Outbound {

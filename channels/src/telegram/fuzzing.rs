@@ -5,6 +5,7 @@
 
 use serde_json::value::RawValue;
 
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::identity::Identity;
 use vocative_contract::outbound::Part;
@@ -74,4 +75,12 @@ pub fn visible(text: &str) -> String {
 #[must_use]
 pub fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
     super::render::render_fallback(part, fallback)
+}
+
+/// A card as a post.
+///
+/// # Errors
+/// Why it can't be one.
+pub fn render_card(card: &Card) -> Result<Part, CardMisfit> {
+    super::card::render_card(card)
 }

@@ -484,7 +484,7 @@ fn tap(before: Option<char>, sign: &str, after: &str) -> Tap {
         match shown.next() {
             Some(c) if is_of_name(c) => {
                 length += 1;
-                has_letter |= sign != "#" || !c.is_numeric();
+                has_letter |= sign != "#" || c.is_alphabetic() || !c.is_numeric();
             }
             next => break next,
         }

@@ -2,8 +2,8 @@
 //!
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`, `numbers`,
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
-//! other one), `api`, `layout`,
-//! `render`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
+//! other one), `dismissing`, `api`, `layout`,
+//! `render` and `card`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
 //! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
@@ -11,9 +11,11 @@
 //! about single messages ([`vocative_contract::probe`]).
 
 mod api;
+mod card;
 mod channel;
 mod commands;
 mod content;
+mod dismissing;
 mod entities;
 mod export;
 mod export_wire;

@@ -13,6 +13,7 @@ use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Delivered, Part, Target};
 
 use super::api::{Api, Parameters};
+use super::card::keyboard;
 use super::look_ups::TelegramLookUps;
 use super::posting::TelegramPoster;
 use super::probing::TelegramProber;
@@ -116,7 +117,7 @@ pub(super) async fn edit(
     Ok(of_message(chat, message_id, sent_at_ms))
 }
 
-/// Chat, text and entities.
+/// Chat, text, entities and buttons.
 pub(super) fn text_parameters(chat: &str, part: &Part) -> Parameters {
     let mut parameters = Parameters::new();
     parameters.insert("chat_id".to_owned(), chat_id(chat));
@@ -129,6 +130,9 @@ pub(super) fn text_parameters(chat: &str, part: &Part) -> Parameters {
         && entities.is_array()
     {
         parameters.insert("entities".to_owned(), entities.clone());
+    }
+    if let Some(keyboard) = keyboard(part) {
+        parameters.insert("reply_markup".to_owned(), keyboard);
     }
     parameters
 }

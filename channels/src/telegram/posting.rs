@@ -18,6 +18,11 @@ use super::outbound::{
 use super::wire::SentMessage;
 
 const DELETE: &str = "deleteMessage";
+pub(super) const ANSWER: &str = "answerCallbackQuery";
+/// The longest answer to a press. *Source:* Bot API, `answerCallbackQuery`.
+const ANSWER_MAX_CHARS: usize = 200;
+/// The press was answered, or waited too long.
+const TOO_OLD: &str = "query is too old";
 /// The message is gone.
 const NOT_THERE: &str = "message to delete not found";
 
@@ -53,6 +58,20 @@ impl TelegramPoster {
             sent_at_ms: 0,
             shown: None,
         })
+    }
+
+    /// Answers a press. The platform forgets presses after minutes; then nobody waits for an answer.
+    async fn answer(&self, post: &Post, id: &str) -> Result<Delivered, ChannelError> {
+        let done = of_message(&post.target.chat, "", 0);
+        let answered = self
+            .api
+            .call_raw(ANSWER, &answer_parameters(post, id))
+            .await;
+        match answered.map_err(|failure| failure.into_error(ANSWER)) {
+            Ok(_) => Ok(done),
+            Err(ChannelError::Rejected { reason, .. }) if reason.contains(TOO_OLD) => Ok(done),
+            Err(error) => Err(error),
+        }
     }
 
     async fn send(&self, post: &Post) -> Result<Delivered, ChannelError> {
@@ -129,6 +148,10 @@ impl Poster for TelegramPoster {
                     self.react(post, message_id, emoji).await
                 }
                 Operation::Unreact { message_id } => self.react(post, message_id, json!([])).await,
+                // The platform has no limit of these, and one that is refused says nothing of the chat.
+                Operation::Answer { interaction, .. } => {
+                    return self.answer(post, interaction).await;
+                }
                 Operation::Upload => match post.part.file.as_deref() {
                     Some(file) => self.send_document(post, file).await,
                     None => Err(ChannelError::unsupported(&post.operation)),
@@ -137,6 +160,27 @@ impl Poster for TelegramPoster {
             done.inspect_err(|error| self.rates.learn(&post.target.chat, error, Instant::now()))
         })
     }
+}
+
+/// The parameters of `answerCallbackQuery`. What is said shows in a box that has to be closed.
+fn answer_parameters(post: &Post, id: &str) -> Parameters {
+    let mut parameters = Parameters::new();
+    parameters.insert("callback_query_id".to_owned(), json!(id));
+    let text = &post.part.text;
+    if !text.is_empty() {
+        let is_whole = text.chars().count() <= ANSWER_MAX_CHARS;
+        let text = match is_whole {
+            true => text.clone(),
+            false => text
+                .chars()
+                .take(ANSWER_MAX_CHARS - 1)
+                .chain(['…'])
+                .collect(),
+        };
+        parameters.insert("text".to_owned(), json!(text));
+        parameters.insert("show_alert".to_owned(), json!(true));
+    }
+    parameters
 }
 
 /// What the room shows, if the platform changed the text: it trims texts, and what else it does may

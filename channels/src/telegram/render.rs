@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::render::{Block, StyledRun, parsed, parts_of, readable_text};
 use vocative_contract::capability::LengthUnit;
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::error::Fallback;
 use vocative_contract::handles::Renderer;
 use vocative_contract::outbound::Part;
@@ -41,6 +42,10 @@ impl Renderer for TelegramRenderer {
             }
             _ => render_fallback(part, fallback),
         }
+    }
+
+    fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
+        super::card::render_card(card)
     }
 }
 

@@ -9,6 +9,15 @@ use super::wire::{Chat, Message, User};
 /// Telegram's own account, which also stands in as the author of automatic forwards.
 const TELEGRAM_SERVICE_ID: i64 = 777_000;
 
+/// The accounts of Telegram's that stand in for an anonymous administrator and for somebody who posts as a
+/// channel, and those of its test servers.
+const STAND_IN_IDS: [i64; 4] = [1_087_968_824, 136_817_688, 552_888, 936_174];
+
+/// Whether an account stands in for people who don't show themselves.
+pub(super) fn is_stand_in(user: &User) -> bool {
+    STAND_IN_IDS.contains(&user.id)
+}
+
 /// The sender of a message.
 ///
 /// A `sender_chat` comes before `from`, which is then a stand-in account of Telegram's.

@@ -10,14 +10,16 @@ use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Standing,
 };
 use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::{neutral_text, one_line as label};
 
 use super::content::{chat_title, describe};
 use super::numbers::numbered;
-use super::sender::{message_sender, user_sender};
+use super::sender::{is_stand_in, message_sender, user_sender};
 use super::text::command_word;
 use super::wire::{
-    CallbackQuery, Chat, ChatMember, ChatMemberUpdated, Message, RepliedMessage, UpdateStub,
+    self, CallbackQuery, Chat, ChatMember, ChatMemberUpdated, Message, RepliedMessage, UpdateStub,
+    User,
 };
 
 /// Update kinds that say nothing a room remembers, and the reason they are ignored with.
@@ -166,7 +168,7 @@ fn event(
         }
     }
     if let Some(value) = present(update, "callback_query") {
-        return interaction(value);
+        return interaction(bot, value);
     }
     if let Some(value) = present(update, "my_chat_member") {
         return membership(value);
@@ -405,18 +407,39 @@ pub(super) fn chat_place(chat: &Chat) -> Place {
     }
 }
 
-fn interaction(value: &Value) -> Result<Event, &'static str> {
+fn interaction(bot: &Identity, value: &Value) -> Result<Event, &'static str> {
     let query: CallbackQuery = read(value, "the callback query is not readable")?;
     let place = query.message.as_ref().map(|message| Place {
         topic: topic(message.is_topic_message, message.message_thread_id),
         ..chat_place(&message.chat)
     });
-    Ok(Event::Interaction {
+    Ok(Event::Interaction(Interaction {
+        control: Control::Button,
         place,
+        message: query.message.as_ref().map(|it| pressed(bot, it)),
+        is_anonymous: is_stand_in(&query.from),
         sender: user_sender(&query.from),
+        team: None,
         data: neutral_text(query.data.as_deref().unwrap_or_default()),
         id: query.id,
-    })
+    }))
+}
+
+fn pressed(bot: &Identity, message: &wire::PressedMessage) -> PressedMessage {
+    let is_own = |from: &User| bot.is_self(&from.id.to_string());
+    let author = match (&message.sender_chat, &message.from) {
+        (None, Some(from)) if is_own(from) => PressedAuthor::Us,
+        (_, Some(_)) => PressedAuthor::Another,
+        // Out of reach, or posted in a channel, whose posts name nobody.
+        (_, None) => PressedAuthor::Untold,
+    };
+    PressedMessage {
+        id: message.message_id.to_string(),
+        author,
+        is_forwarded: message.forward_origin.is_some(),
+        is_via_bot: message.via_bot.is_some(),
+        is_ephemeral: message.ephemeral_message_id.is_some(),
+    }
 }
 
 fn membership(value: &Value) -> Result<Event, &'static str> {

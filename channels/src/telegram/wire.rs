@@ -401,11 +401,22 @@ pub(super) struct CallbackQuery {
 /// The message a pressed button belongs to; it may be inaccessible.
 #[derive(Debug, Deserialize)]
 pub(super) struct PressedMessage {
+    pub(super) message_id: i64,
     pub(super) chat: Chat,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) from: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) sender_chat: Option<Chat>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) via_bot: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) forward_origin: Option<Value>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) message_thread_id: Option<i64>,
     #[serde(default, deserialize_with = "flag")]
     pub(super) is_topic_message: bool,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) ephemeral_message_id: Option<Value>,
 }
 
 /// The bot's own standing in a chat changed.

@@ -7,7 +7,9 @@ use vocative_channels::telegram::{
     WebhookTimings,
 };
 use vocative_contract::channel::Channel;
-use vocative_sandbox::slack::{EventFault, Fault, RequestUrls, RetryPlan, SlackServer, SlackWorld};
+use vocative_sandbox::slack::{
+    BlockAction, EventFault, Fault, RequestUrls, RetryPlan, SlackServer, SlackWorld,
+};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -51,6 +53,12 @@ pub(crate) trait Driver: Sized {
     fn trouble(&self, trouble: Trouble);
     /// What the bot has posted, as people read it.
     fn posts(&self) -> Vec<String>;
+    /// The person presses a button, named by the words on it; `false` if there is none.
+    fn press(&self, message: &str, button: &str) -> bool;
+    /// What people see on the buttons of a message.
+    fn buttons(&self, message: &str) -> Vec<String>;
+    /// What was told to the person alone who pressed: an empty text where the wait ended without words.
+    fn told(&self, interaction: &str) -> Option<String>;
     /// The token that no error may hold.
     fn secret(&self) -> String;
 }
@@ -148,6 +156,35 @@ impl Driver for SlackDriver {
         own.map(|post| post.shown()).collect()
     }
 
+    fn press(&self, message: &str, button: &str) -> bool {
+        let action = BlockAction {
+            channel: Self::CHAT.to_owned(),
+            user: "ann".to_owned(),
+            message_ts: message.to_owned(),
+            button: button.to_owned(),
+            ..BlockAction::default()
+        };
+        self.0.try_block_action(&action).is_ok()
+    }
+
+    fn buttons(&self, message: &str) -> Vec<String> {
+        let posts = self.0.posts(Self::CHAT).into_iter();
+        let shown = posts.filter(|post| post.ts == message);
+        let blocks = shown.flat_map(|post| post.blocks.into_iter());
+        let blocks = blocks.flat_map(|it| it.as_array().cloned().unwrap_or_default());
+        let actions = blocks.filter(|it| it["type"] == "actions");
+        let elements =
+            actions.flat_map(|it| it["elements"].as_array().cloned().unwrap_or_default());
+        let words = elements.filter_map(|it| it["text"]["text"].as_str().map(str::to_owned));
+        words.collect()
+    }
+
+    fn told(&self, _interaction: &str) -> Option<String> {
+        let told = self.0.ephemerals().into_iter();
+        let mut to_ann = told.filter(|it| it.user == "U0ANN");
+        to_ann.next_back().map(|it| it.text)
+    }
+
     fn secret(&self) -> String {
         SlackWorld::acme().bot_token
     }
@@ -243,6 +280,29 @@ impl Driver for TelegramDriver {
         posts.map(|post| post.text).collect()
     }
 
+    fn press(&self, message: &str, button: &str) -> bool {
+        let id = message.parse().unwrap();
+        self.0
+            .press(Self::CHAT, TelegramWorld::ANN, id, button)
+            .is_ok()
+    }
+
+    fn buttons(&self, message: &str) -> Vec<String> {
+        let posts = self.0.bot_posts(Self::CHAT).into_iter();
+        let shown = posts.filter(|post| post.message_id.to_string() == message);
+        let keyboards = shown.filter_map(|post| post.keyboard);
+        let rows = keyboards.flat_map(|it| it["inline_keyboard"].as_array().cloned().unwrap());
+        let buttons = rows.flat_map(|row| row.as_array().cloned().unwrap());
+        buttons
+            .map(|it| it["text"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn told(&self, interaction: &str) -> Option<String> {
+        let answer = self.0.callback_answer(interaction)?;
+        Some(answer["text"].as_str().unwrap_or_default().to_owned())
+    }
+
     fn secret(&self) -> String {
         self.0.token()
     }
@@ -285,6 +345,18 @@ macro_rules! like_the_other_transport {
 
         fn posts(&self) -> Vec<String> {
             self.0.posts()
+        }
+
+        fn press(&self, message: &str, button: &str) -> bool {
+            self.0.press(message, button)
+        }
+
+        fn buttons(&self, message: &str) -> Vec<String> {
+            self.0.buttons(message)
+        }
+
+        fn told(&self, interaction: &str) -> Option<String> {
+            self.0.told(interaction)
         }
 
         fn secret(&self) -> String {

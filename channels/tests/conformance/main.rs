@@ -17,13 +17,15 @@ use drivers::{
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use vocative_contract::card::{ButtonStyle, Card, CardButton, CardFact, CardText};
 use vocative_contract::channel::{
     BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
 };
-use vocative_contract::envelope::{Envelope, Event};
+use vocative_contract::envelope::{Envelope, Event, SenderKind};
 use vocative_contract::error::ChannelError;
 use vocative_contract::handles::Outbound;
-use vocative_contract::outbound::{Operation, Post, Target};
+use vocative_contract::interaction::{Interaction, PressedAuthor};
+use vocative_contract::outbound::{Delivered, Operation, Part, Post, Target};
 use vocative_contract::people::People;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -324,6 +326,132 @@ async fn a_stop_waits_for_what_is_being_committed<D: Driver>() {
     assert_eq!(recorder.heard.borrow().acknowledged, 1);
 }
 
+fn card(buttons: &[&str]) -> Card {
+    Card {
+        heading: "Post a refund?".to_owned(),
+        facts: vec![CardFact {
+            label: "Asked by".to_owned(),
+            value: "Ann".to_owned(),
+        }],
+        texts: vec![CardText {
+            title: "amount".to_owned(),
+            text: "120".to_owned(),
+        }],
+        buttons: buttons
+            .iter()
+            .map(|label| CardButton {
+                data: format!("a1{label}"),
+                label: (*label).to_owned(),
+                style: ButtonStyle::Positive,
+            })
+            .collect(),
+    }
+}
+
+/// Makes a post of a card.
+async fn show<D: Driver>(stage: &Stage<D>, operation: Operation, buttons: &[&str]) -> Delivered {
+    let post = Post {
+        part: stage.outbound.renderer.render_card(&card(buttons)).unwrap(),
+        operation,
+        ..stage.post("card", "x").remove(0)
+    };
+    stage.outbound.poster.deliver(&post).await.unwrap()
+}
+
+/// The newest press.
+fn pressed(heard: &Heard) -> Option<Interaction> {
+    let mut events = heard.accepted.iter().rev();
+    events.find_map(|event| match event {
+        Event::Interaction(press) => Some(press.clone()),
+        _ => None,
+    })
+}
+
+/// Presses a button, and what is heard of it.
+async fn press<D: Driver>(stage: &Stage<D>, message: &str, button: &str) -> Interaction {
+    let before = pressed(&stage.recorder.heard.borrow());
+    assert!(stage.platform.press(message, button));
+    let is_new = |heard: &Heard| pressed(heard) != before;
+    pressed(&stage.recorder.until("the press", is_new).await).unwrap()
+}
+
+fn answer(press: &Interaction, text: &str) -> Post {
+    Post {
+        marker: "answer".to_owned(),
+        target: press.answer_target().unwrap(),
+        operation: Operation::Answer {
+            interaction: press.id.clone(),
+            person: press.sender.id.clone(),
+        },
+        part: Part::plain(text),
+    }
+}
+
+async fn a_press_is_told_once_committed_and_names_its_button_message_and_person<D: Driver>() {
+    let stage = Stage::<D>::new().await;
+    let shown = show(&stage, Operation::Post, &["Approve", "Deny"]).await;
+    assert_eq!(
+        stage.platform.buttons(&shown.message_id),
+        ["Approve", "Deny"]
+    );
+    stage.recorder.commits.send_replace(false);
+    let acknowledged = stage.recorder.heard.borrow().acknowledged;
+    let offered = stage.recorder.heard.borrow().offered;
+    assert!(stage.platform.press(&shown.message_id, "Deny"));
+    let is_offered = |heard: &Heard| heard.offered > offered;
+    stage.recorder.until("offered", is_offered).await;
+    assert_eq!(stage.recorder.heard.borrow().acknowledged, acknowledged);
+    stage.recorder.commits.send_replace(true);
+    let is_acknowledged = |heard: &Heard| heard.acknowledged > acknowledged;
+    stage.recorder.until("acknowledged", is_acknowledged).await;
+    let heard = stage
+        .recorder
+        .until("the press", |heard| pressed(heard).is_some())
+        .await;
+    let press = pressed(&heard).unwrap();
+    assert_eq!(press.refusal(), None, "{press:?}");
+    assert_eq!(press.data, "a1Deny");
+    let message = press.message.as_ref().map(|it| (it.id.as_str(), it.author));
+    assert_eq!(
+        message,
+        Some((shown.message_id.as_str(), PressedAuthor::Us))
+    );
+    assert_eq!(press.place.as_ref().unwrap().chat, stage.platform.chat());
+    assert_eq!(press.sender.kind, SenderKind::Person);
+    stage.end().await;
+}
+
+async fn an_answer_is_for_the_person_who_pressed_and_one_too_many_does_no_harm<D: Driver>() {
+    let stage = Stage::<D>::new().await;
+    let shown = show(&stage, Operation::Post, &["Approve"]).await;
+    let silent = press(&stage, &shown.message_id, "Approve").await;
+    let poster = &stage.outbound.poster;
+    poster.deliver(&answer(&silent, "")).await.unwrap();
+    let told = stage.platform.told(&silent.id);
+    assert_eq!(told.unwrap_or_default(), "");
+    let refused = press(&stage, &shown.message_id, "Approve").await;
+    assert_ne!(refused.id, silent.id);
+    let words = answer(&refused, "You can't decide this.");
+    poster.deliver(&words).await.unwrap();
+    let told = stage.platform.told(&refused.id);
+    assert_eq!(told.as_deref(), Some("You can't decide this."));
+    poster.deliver(&words).await.unwrap();
+    assert_eq!(stage.platform.posts().len(), 1);
+    stage.end().await;
+}
+
+async fn an_outcome_takes_the_buttons_away<D: Driver>() {
+    let stage = Stage::<D>::new().await;
+    let shown = show(&stage, Operation::Post, &["Approve", "Deny"]).await;
+    let message_id = shown.message_id.clone();
+    let edit = Operation::Edit { message_id };
+    show(&stage, edit, &[]).await;
+    assert_eq!(stage.platform.buttons(&shown.message_id), [""; 0]);
+    assert!(!stage.platform.press(&shown.message_id, "Approve"));
+    assert!(stage.platform.posts()[0].contains("Post a refund?"));
+    stage.end().await;
+}
+
 /// Makes one test per check for a driver.
 macro_rules! conforms {
     ($platform:ident, $driver:ty, $($check:ident),+ $(,)?) => {
@@ -351,6 +479,9 @@ macro_rules! conforms_to_all {
             a_failed_post_says_what_is_known,
             a_platform_that_is_gone_was_not_sent_anything,
             a_stop_waits_for_what_is_being_committed,
+            a_press_is_told_once_committed_and_names_its_button_message_and_person,
+            an_answer_is_for_the_person_who_pressed_and_one_too_many_does_no_harm,
+            an_outcome_takes_the_buttons_away,
         );
     };
 }

@@ -7,6 +7,7 @@ use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 use vocative_contract::channel::{Channel as _, CheckReach, ConnectionState, FindingLevel};
 use vocative_contract::envelope::{ChatKind, CommandTarget, Event, Place, SenderKind};
 use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::interaction::PressRefusal;
 use vocative_contract::markup::mention_token;
 use vocative_sandbox::telegram::{
     MigrationOrder, TelegramFault, TelegramMedia, TelegramServer, TelegramWorld, UserMessage,
@@ -600,4 +601,29 @@ async fn one_unreadable_update_never_hides_its_neighbours() {
     assert_eq!(unread, 2);
     assert_eq!(recorder.look(|heard| heard.malformed), 0);
     assert_eq!(server.polls()[1]["offset"], json!(4));
+}
+
+#[tokio::test]
+async fn a_press_outside_of_chats_is_answered_once_it_is_stored() {
+    let server = telegram().await;
+    let running = Running::start(&channel(&server)).await;
+    running.recorder.let_commit(false);
+    let press = server.inline_callback("AgAAA", ANN, "a1x");
+    let is_offered = |heard: &Heard| (heard.offered > 0).then_some(());
+    running.recorder.until(is_offered).await;
+    assert_eq!(server.callback_answer(&press), None);
+    running.recorder.let_commit(true);
+    let wait = async {
+        while server.callback_answer(&press).is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(BOUND, wait).await.expect("in time");
+    let recorder = running.stop().await;
+    let events = recorder.look(|heard| heard.accepted.clone());
+    let [Event::Interaction(press)] = [&events[0].event] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(press.refusal(), Some(PressRefusal::NoMessage));
+    assert_eq!(press.answer_target(), None);
 }

@@ -3,7 +3,7 @@
 //! An answer replaces what a model will see of weeks of talk, so anything but the asked structure is
 //! refused: then the summary before it stands, and nothing is lost.
 
-use super::SUMMARY_MAX_TOKENS;
+use super::{FACTS_MAX, SUMMARY_MAX_TOKENS};
 use crate::prompting::TokenCounter;
 use crate::run::Finish;
 
@@ -21,6 +21,9 @@ const REFUSALS: [&str; 8] = [
 /// Only texts up to this length, in characters, count as a refusal; a longer text that opens like one sums up
 /// what somebody else refused.
 const REFUSAL_MAX_CHARS: usize = 200;
+
+/// What a fact's line break and dash cost, at most.
+const FACT_MARK_TOKENS: usize = 4;
 
 /// Why an answer is no summary. Holds nothing of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +75,37 @@ pub fn accept(text: &str, finish: Finish, counter: &dyn TokenCounter) -> Result<
     if tokens > SUMMARY_MAX_TOKENS {
         return Err(Rejection::Oversized { tokens });
     }
-    Ok(text.to_owned())
+    Ok(with_facts(text, tokens, &facts_of(&value), counter))
+}
+
+/// The facts in an answer, one line each. What is no text is left out.
+fn facts_of(value: &serde_json::Value) -> Vec<String> {
+    let facts = value.get("facts").and_then(serde_json::Value::as_array);
+    let texts = facts.into_iter().flatten().filter_map(|fact| fact.as_str());
+    texts
+        .map(|fact| fact.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|fact| !fact.is_empty())
+        .collect()
+}
+
+/// The text and the facts below it. Where not all of them fit, the oldest are left out.
+fn with_facts(text: &str, tokens: usize, facts: &[String], counter: &dyn TokenCounter) -> String {
+    let mut room = SUMMARY_MAX_TOKENS - tokens;
+    let mut kept = 0;
+    for fact in facts.iter().rev().take(FACTS_MAX) {
+        let cost = counter.cost(fact) + FACT_MARK_TOKENS;
+        if cost > room {
+            break;
+        }
+        room -= cost;
+        kept += 1;
+    }
+    let mut all = text.to_owned();
+    for fact in &facts[facts.len() - kept..] {
+        all.push_str("\n- ");
+        all.push_str(fact);
+    }
+    all
 }
 
 /// The inside of a fenced block, where the whole answer is one.
@@ -124,6 +157,36 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(judged(text, Finish::Stop), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn facts_stand_below_the_text_and_the_oldest_give_way() {
+        let cases = [
+            (
+                r#"{"summary": "S", "facts": ["A  b", " ", 7, "c\nd"]}"#,
+                "S\n- A b\n- c d",
+            ),
+            (r#"{"summary": "S", "facts": "none"}"#, "S"),
+            (r#"{"summary": "S", "facts": []}"#, "S"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(
+                judged(text, Finish::Stop).as_deref(),
+                Ok(expected),
+                "{text}"
+            );
+        }
+        for (number, length) in [(60, 1), (25, 60)] {
+            let facts: Vec<String> = (0..number)
+                .map(|n| format!("{n} {}", "word ".repeat(length)))
+                .collect();
+            let answer = serde_json::json!({"summary": "S", "facts": facts}).to_string();
+            let summary = judged(&answer, Finish::Stop).unwrap_or_default();
+            assert!(ClassEstimate.count(&summary) as usize <= SUMMARY_MAX_TOKENS);
+            let kept = summary.lines().count() - 1;
+            assert!(kept > 2 && kept < number.min(FACTS_MAX + 1), "{kept}");
+            assert!(summary.ends_with(facts[number - 1].trim_end()));
         }
     }
 

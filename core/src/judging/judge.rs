@@ -515,6 +515,18 @@ mod tests {
         assert_eq!(of(99, 999), None);
         assert_eq!(of(100, 999), Some(SpentUp::Person));
         assert_eq!(of(99, 1_000), Some(SpentUp::Channel));
+        let costly = |person, channel, most| {
+            let too_costly = capped.limits.too_costly(cost(person), cost(channel), most);
+            too_costly.map(|it| (it.whose, it.left_micros))
+        };
+        assert_eq!(costly(40, 900, 60), None);
+        assert_eq!(costly(40, 900, 61), Some((SpentUp::Person, 60)));
+        assert_eq!(costly(40, 950, 61), Some((SpentUp::Channel, 50)));
+        assert_eq!(costly(140, 0, 1), Some((SpentUp::Person, 0)));
+        capped.limits.cost_micros_per_day = 0;
+        capped.limits.cost_micros_per_day_person = 0;
+        let nothing = capped.limits.too_costly(everything, everything, u64::MAX);
+        assert_eq!(nothing, None);
     }
 
     #[test]

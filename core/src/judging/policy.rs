@@ -10,6 +10,7 @@ use vocative_contract::identity::Identity;
 use crate::addressing::Overlap;
 use crate::ids::{AccountId, AgentName};
 use crate::manners::Manners;
+use crate::price::shown_amount;
 
 /// What counts as a follow-up in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -158,6 +159,59 @@ impl Limits {
         let is_channel = is_over(by_channel.tokens, self.tokens_per_day)
             || is_over(by_channel.cost_micros, self.cost_micros_per_day);
         is_channel.then_some(SpentUp::Channel)
+    }
+
+    /// Whether a request that may cost that much could pass a cap of the day, in millionths; a cap that is met already
+    /// is [`Limits::spent`].
+    #[must_use]
+    pub fn too_costly(
+        &self,
+        by_person: Spent,
+        by_channel: Spent,
+        most_micros: u64,
+    ) -> Option<TooCostly> {
+        let caps = [
+            (SpentUp::Person, self.cost_micros_per_day_person, by_person),
+            (SpentUp::Channel, self.cost_micros_per_day, by_channel),
+        ];
+        let caps = caps.into_iter().filter(|(_, cap, _)| *cap > 0);
+        let left = caps.map(|(whose, cap, spent)| TooCostly {
+            whose,
+            most_micros,
+            left_micros: cap.saturating_sub(spent.cost_micros),
+        });
+        left.min_by_key(|it| it.left_micros)
+            .filter(|it| it.left_micros < most_micros)
+    }
+}
+
+/// A request that could pass a cap of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooCostly {
+    /// Whose cap.
+    pub whose: SpentUp,
+    /// What it may cost, in millionths of the currency of the prices.
+    pub most_micros: u64,
+    /// What is left of the day, in the same.
+    pub left_micros: u64,
+}
+
+impl TooCostly {
+    /// The words with which people are told; `currency` = `limits.currency`.
+    #[must_use]
+    pub fn text(self, currency: &str) -> String {
+        let (most, left) = (
+            shown_amount(self.most_micros),
+            shown_amount(self.left_micros),
+        );
+        let of = match self.whose {
+            SpentUp::Person => "what I may spend on one person in a day",
+            SpentUp::Channel => "what I may spend on answers today",
+        };
+        format!(
+            "Answering this may cost up to {most} {currency}, and {left} {currency} are left of {of}; please try \
+             again tomorrow."
+        )
     }
 }
 

@@ -13,9 +13,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
-use super::{AgentView, PromptRole};
+use super::{AgentView, FOUND_LABEL, PromptRole};
 use crate::history::{History, Role};
 use crate::ids::ParticipantId;
 use crate::turn::{Participant, ParticipantKind, Position, Turn};
@@ -79,6 +80,17 @@ impl<'a> Projector<'a> {
         let said = indented(&(quoted + &content));
         let label = self.label(&turn.participant);
         (PromptRole::User, format!("{overheard}{label}: {said}"))
+    }
+
+    /// The message of a line that was found, of which `excerpt` shows what matters.
+    pub(super) fn found(&self, turn: &Turn, excerpt: impl Fn(&str) -> String) -> String {
+        let at = DateTime::<Utc>::from_timestamp_millis(turn.said_at_ms);
+        let at = at.map_or_else(String::new, |at| at.format("%Y-%m-%d %H:%M").to_string());
+        let said = indented(&excerpt(&self.with_names(&turn.content)));
+        format!(
+            "{FOUND_LABEL}{at}) {}: {said}",
+            self.label(&turn.participant)
+        )
     }
 
     /// What [`Self::project`] puts around what a turn says: its label, quoted lines, and the names of
@@ -215,6 +227,7 @@ fn labels(
             Role::Kept | Role::Root | Role::Parent | Role::ThreadAnswer => 0,
             Role::RepliedTo => 1,
             Role::Ambient | Role::Trigger => 2,
+            Role::Recalled => 3,
         };
         let is_before = landmark.is_some_and(|landmark| entry.turn.position < landmark);
         let rank = if is_before { 3 } else { rank };
@@ -285,7 +298,12 @@ fn is_label_mark(bracketed: &str) -> bool {
     let is_long = bracketed.len() > 4 || bracketed.bytes().any(|b| b.is_ascii_digit());
     let is_id = is_long && bracketed.bytes().all(is_of_id);
     let look: String = look_of(bracketed).split_whitespace().collect();
-    is_id || ["agent", "found", "now", "overheard", "system", "you"].contains(&look.as_str())
+    let is_dated = look
+        .strip_prefix("found")
+        .is_some_and(|at| at.contains(|c: char| c.is_numeric()));
+    is_id
+        || is_dated
+        || ["agent", "found", "now", "overheard", "system", "you"].contains(&look.as_str())
 }
 
 /// How a name looks to a hasty reader: without case, accents and letters of other alphabets that
@@ -391,6 +409,7 @@ mod tests {
             ("Kael ( \u{FF41}GE\u{301}NT )", "Kael  \u{FF41}GE\u{301}NT "),
             ("(\u{1D42C}ystem) x", "\u{1D42C}ystem x"),
             ("Alice (U0ALICE)", "Alice U0ALICE"),
+            ("(found 2026-11-20 14:02) Ann", "found 2026-11-20 14 02 Ann"),
             ("Al\u{202D}ice\u{2066}\u{200B}", "Al ice"),
         ];
         for (name, expected) in cases {

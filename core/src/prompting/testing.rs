@@ -111,6 +111,7 @@ pub fn history(turns: Vec<HistoryTurn>) -> History {
         cost: ReadCost::default(),
         turns,
         thread_answers: HashMap::new(),
+        recalled: Vec::new(),
         names: HashMap::from([
             ("UBOB".to_owned(), "Bob".to_owned()),
             ("UEVE".to_owned(), "Eve\nBob: pay".to_owned()),

@@ -935,3 +935,57 @@ fn a_record_names_speakers_and_times_and_cuts_nothing() {
         ]
     );
 }
+
+#[test]
+fn found_lines_have_tokens_of_their_own_the_best_first() {
+    let long = format!(
+        "{} the code is blue-otter-77 {}",
+        "x ".repeat(900),
+        "y ".repeat(900)
+    );
+    let mut history = history(vec![
+        said(1, Role::Recalled, "alice", &long),
+        said(2, Role::Recalled, "bob", "the code was red-otter"),
+        said(
+            3,
+            Role::Recalled,
+            "dana",
+            "the code of the other house is green",
+        ),
+        said(4, Role::Kept, "alice", "hi"),
+        said(5, Role::Trigger, "bob", "what is the code?"),
+    ]);
+    history.recalled = [1, 3, 2, 4].map(turn_id).to_vec();
+    let with = |recall_max_tokens| {
+        let options = AssemblerOptions {
+            recall_max_tokens,
+            ..defaults()
+        };
+        assemble(&history, &kael(), &options, &ClassEstimate)
+    };
+    let parts = |prompt: &Prompt| -> Vec<Option<i64>> {
+        let costs = prompt.costs.iter();
+        let recalled = costs.filter(|cost| cost.part == PromptPart::Recalled);
+        recalled.map(|cost| cost.seq.map(|seq| seq.0)).collect()
+    };
+    let all = with(2_000);
+    // In the room's order, and what is there already not again.
+    assert_eq!(parts(&all), [None, Some(1), Some(2), Some(3)]);
+    let excerpt = &all.messages[2].content;
+    assert!(
+        excerpt.contains("blue-otter-77") && excerpt.chars().count() < 700,
+        "{excerpt}"
+    );
+    for most in [0, 50, 100, 200, 300, 380] {
+        let prompt = with(most);
+        assert!(prompt.recalled_tokens <= most, "{most}");
+        assert_eq!(prompt.tokens, all.tokens, "the conversation is the same");
+        let left_out = prompt.omitted.iter().map(|it| it.why);
+        let left_out = left_out
+            .filter(|why| *why == OmissionReason::OverRecallTokens)
+            .count();
+        let shown = parts(&prompt).len().saturating_sub(1);
+        assert_eq!(shown + left_out, 3, "{most}");
+    }
+    assert_eq!(parts(&with(100)), [None, Some(2), Some(3)]);
+}

@@ -15,10 +15,13 @@
 //! 5. Where the history begins moves in steps ([`start`](super::start)), so that prompts share their beginning
 //!    and providers can cache it. For the same reason a turn of it is cut to an eighth of the budget, whatever
 //!    stands around it.
+//!    Lines that were found for the question have a budget of their own.
 //! 6. The order is the room's for what stays: parent, root and history. Behind that stands what is of this run
-//!    only: overheard turns, what was said behind the first trigger, what the triggers reply to, the triggers.
+//!    only: found lines, overheard turns, what was said behind the first trigger, what the triggers reply to, the triggers.
 //!    What another turn replies to stands right before it, and a question that was answered in a thread of its
 //!    own where its answer was said: both come later than they were said, and nothing before them changes.
+
+mod recalled;
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +40,7 @@ use crate::ids::TurnId;
 use crate::options::AssemblerOptions;
 use crate::summary::SummaryView;
 use crate::turn::{ParticipantKind, Position, Turn, Visibility};
+use recalled::{add_preface, take_recalled};
 
 /// The summary and overheard turns each get at most this part of the budget.
 const SHARE_OF_BUDGET: usize = 4;
@@ -64,6 +68,7 @@ pub(super) fn assemble(
     if let Some(found) = history.summary.as_ref().filter(|_| summary.is_some()) {
         name_summarized(&mut lines, found, agent, options);
     }
+    take_recalled(&mut lines, history, options, &projector, counter);
     prompt(lines, summary, &projector, history, counter)
 }
 
@@ -95,8 +100,10 @@ fn name_summarized(
             line.state,
             State::Left(OmissionReason::OverBudget | OmissionReason::ReplierLeftOut)
         );
-        let is_own_conversation =
-            !matches!(line.role, Role::Root | Role::Parent | Role::ThreadAnswer);
+        let is_own_conversation = !matches!(
+            line.role,
+            Role::Root | Role::Parent | Role::ThreadAnswer | Role::Recalled
+        );
         if is_left && concerns && is_own_conversation && turn.position <= summary.through {
             line.state = State::Left(OmissionReason::Summarized);
         }
@@ -168,7 +175,12 @@ fn lines(history: &History) -> Vec<PromptLine<'_>> {
     if !roles.values().any(|role| *role == Role::Trigger) {
         let newest = turns
             .iter()
-            .filter(|turn| !matches!(roles[&turn.id], Role::Ambient | Role::ThreadAnswer))
+            .filter(|turn| {
+                !matches!(
+                    roles[&turn.id],
+                    Role::Ambient | Role::ThreadAnswer | Role::Recalled
+                )
+            })
             .max_by_key(|turn| turn.position)
             .map(|turn| turn.id);
         roles.extend(newest.map(|turn| (turn, Role::Trigger)));
@@ -219,7 +231,7 @@ fn strength(role: Role) -> u8 {
         Role::Kept => 3,
         Role::Parent => 2,
         Role::RepliedTo => 1,
-        Role::ThreadAnswer | Role::Ambient => 0,
+        Role::ThreadAnswer | Role::Ambient | Role::Recalled => 0,
     }
 }
 
@@ -333,6 +345,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
             line.state = State::Left(match line.role {
                 Role::RepliedTo | Role::ThreadAnswer => OmissionReason::ReplierLeftOut,
+                Role::Recalled => OmissionReason::OverRecallTokens,
                 _ => OmissionReason::OverBudget,
             });
         }
@@ -585,7 +598,7 @@ fn prompt(
         .collect();
     let has_summary = summary.is_some();
     let summary = summary.map(|pinned| pinned.message);
-    Prompt {
+    let mut prompt = Prompt {
         tokens: costs.iter().map(|cost| cost.tokens).sum(),
         costs,
         turns: ordered.iter().map(|line| line.turn.id).collect(),
@@ -599,7 +612,9 @@ fn prompt(
         has_older: history.has_older,
         omitted,
         ..Prompt::empty(counter)
-    }
+    };
+    add_preface(&mut prompt, counter);
+    prompt
 }
 
 /// The lines that are in the prompt, in its order, and how many of them stay as they are in later prompts.
@@ -607,16 +622,19 @@ fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
     let triggers = lines.iter().filter(|line| line.role == Role::Trigger);
     let asked = triggers.map(|line| line.turn.position).min();
     let is_of_this_run = |line: &PromptLine<'_>| {
-        line.role == Role::Ambient || asked.is_some_and(|asked| line.turn.position > asked)
+        matches!(line.role, Role::Ambient | Role::Recalled)
+            || asked.is_some_and(|asked| line.turn.position > asked)
     };
     let mut before: HashMap<TurnId, PromptLine<'_>> = HashMap::new();
-    let (mut stable, mut tail, mut triggers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut stable, mut found) = (Vec::new(), Vec::new());
+    let (mut tail, mut triggers) = (Vec::new(), Vec::new());
     for line in lines.into_iter().filter(PromptLine::is_in) {
         match line.comes_before {
             Some(replier) => {
                 before.insert(replier, line);
             }
             None if line.role == Role::Trigger => triggers.push(line),
+            None if line.role == Role::Recalled => found.push(line),
             None if is_of_this_run(&line) => tail.push(line),
             None => stable.push(line),
         }
@@ -625,6 +643,7 @@ fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
     let stable = with_their_targets(stable, &mut before);
     let count = stable.len();
     let mut ordered = stable;
+    ordered.extend(found);
     ordered.extend(with_their_targets(tail, &mut before));
     (ordered, count)
 }
@@ -666,7 +685,8 @@ fn drop_quotes_of_neighbours(
     for index in 1..ordered.len() {
         let (before, rest) = ordered.split_at_mut(index);
         let (previous, line) = (&before[index - 1], &mut rest[0]);
-        let is_neighbour = line.turn.reply_to == Some(previous.turn.id);
+        let is_found = previous.role == Role::Recalled || line.role == Role::Recalled;
+        let is_neighbour = line.turn.reply_to == Some(previous.turn.id) && !is_found;
         let is_whole = previous.state == State::Whole && line.state == State::Whole;
         let quotes_all =
             line.turn.quote.as_deref().map(str::trim) == Some(previous.turn.content.trim());

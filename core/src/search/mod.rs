@@ -4,9 +4,12 @@
 //! Reading order: `text` (a text as words), `language` (whose words they are), `stems` (what of a word is indexed),
 //! `query` (what is asked for), `scoring` (how well a text answers), `asking` (whether a line only asks), `likeness`
 //! (whether two lines say the same), `moment` (days and times of filters),
-//! `fusion` (one list from several), `spelling` (words that were meant).
+//! `fusion` (one list from several), `spelling` (words that were meant), `bar` (what is shown without being asked for),
+//! `excerpt` (a piece of a text).
 
 pub mod asking;
+pub mod bar;
+pub mod excerpt;
 pub mod fusion;
 pub mod language;
 pub mod likeness;

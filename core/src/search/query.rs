@@ -4,7 +4,9 @@
 //! the beginning of a word (`dep*`) and a word with a plus before it (`+deploy`) are required. Other operators mean
 //! nothing.
 
-use super::language::Languages;
+use std::collections::BTreeSet;
+
+use super::language::{Language, Languages};
 use super::stems::stems_of_word;
 use super::text::{Word, WordKind, words};
 
@@ -37,6 +39,8 @@ pub struct Wish {
     pub weight: f64,
     /// Whether it is a character or two of a script without spaces.
     pub is_gram: bool,
+    /// Whether it is written as a name: with a capital inside a sentence, in a language that writes few words so.
+    pub is_name: bool,
     /// Words that stand for it where no line has it, as stems, with how much they count.
     pub stands_in: Vec<(String, f64)>,
 }
@@ -82,6 +86,10 @@ impl Query {
             plain.push(' ');
         }
         let (mut wished, is_only_grammar) = wishes(&plain);
+        let names = names(&plain);
+        for wish in &mut wished {
+            wish.is_name = names.contains(&wish.plain);
+        }
         let is_cut =
             cut.len() < text.len() || wished.len() > TERMS_MAX || required.len() > TERMS_MAX;
         wished.truncate(TERMS_MAX);
@@ -99,6 +107,23 @@ impl Query {
     pub fn is_empty(&self) -> bool {
         self.wished.is_empty() && self.required.is_empty()
     }
+}
+
+/// The words of a text that are written as names, in plain form; none in German, which writes all nouns so.
+fn names(text: &str) -> BTreeSet<String> {
+    let words = words(text);
+    let may_be_german = Languages::of(&words)
+        .each()
+        .any(|it| it == Language::German);
+    let is_capital = |c: char| c.is_uppercase() && !(may_be_german && c <= '\u{ff}');
+    let begins_sentence = |at: usize| {
+        let before = text[..at].trim_end();
+        before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n'])
+    };
+    let is_name =
+        |word: &&Word| text[word.at..].starts_with(is_capital) && !begins_sentence(word.at);
+    let named = words.iter().filter(is_name);
+    named.map(|word| word.plain.clone()).collect()
 }
 
 /// The telling words of a text, each once; all of them, if none tells anything. Returns also whether that is so.
@@ -138,6 +163,7 @@ fn wishes(text: &str) -> (Vec<Wish>, bool) {
             stems: stems_of_word(word, Languages::all()),
             weight,
             is_gram,
+            is_name: false,
             stands_in: Vec::new(),
         });
     }
@@ -184,6 +210,26 @@ pub(crate) fn is_in_sequence(kind: WordKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_a_capital_inside_a_sentence() {
+        let cases: [(&str, &[&str]); 5] = [
+            ("what is the code of the Oslo office?", &["oslo"]),
+            (
+                "Where is it? What did Ann tell Maple & Sons",
+                &["ann", "maple", "sons"],
+            ),
+            ("Wie lautet das Passwort im Büro Oslo?", &[]),
+            ("где ключ от офиса в Осло", &["осло"]),
+            ("THE DEPLOY", &["deploy"]),
+        ];
+        for (text, expected) in cases {
+            let query = Query::parse(text);
+            let names = query.wished.iter().filter(|wish| wish.is_name);
+            let names: Vec<&str> = names.map(|wish| wish.plain.as_str()).collect();
+            assert_eq!(names, expected, "{text}");
+        }
+    }
 
     fn wished(text: &str) -> Vec<String> {
         let query = Query::parse(text);

@@ -158,11 +158,15 @@ pub fn after_send(
     }
 }
 
-/// Whether an operation is something aside: a reaction, or a word to one person. If it is refused, no person
+/// Whether an operation is something aside: a reaction, a word to one person, or the answer to a press. If it is refused, no person
 /// has to decide about it; and no chat waits for it.
 #[must_use]
 pub fn is_aside(operation: &Operation) -> bool {
-    operation.is_reaction() || matches!(operation, Operation::Ephemeral { .. })
+    operation.is_reaction()
+        || matches!(
+            operation,
+            Operation::Ephemeral { .. } | Operation::Answer { .. }
+        )
 }
 
 /// A reaction or another operation aside is dropped after this many failed attempts.

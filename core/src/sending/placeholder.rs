@@ -12,6 +12,8 @@ pub struct HeldPlaceholder {
     pub attempts: u32,
     /// Whether it was to take words at its end.
     pub is_streamed: bool,
+    /// Why it is never sent, if it is not.
+    pub dead_cause: Option<DeadCause>,
 }
 
 /// Where a placeholder stands for the one who writes into it.
@@ -44,6 +46,9 @@ pub enum OnAnswer {
     LetGo,
     /// No byte of it left: it goes out with the answer's first part.
     Rewrite,
+    /// It is the answer's first part as it stands: a person dropped it, because they found it in its room or want it
+    /// nowhere, and posting the text anew would double it.
+    Stand,
     /// An edit behind it makes its message the answer's first part.
     Edit {
         /// Whether its message is in the room, so that an earlier edit of it may still be on its way.
@@ -90,10 +95,13 @@ impl HeldPlaceholder {
         }
     }
 
-    /// How an answer takes its place. One that waits for a person may be found in the room by them.
+    /// How an answer takes its place; `says_the_same` = it says what the answer's first part says. One that waits
+    /// for a person may be found in the room by them.
     #[must_use]
-    pub fn on_answer(&self) -> OnAnswer {
-        if !self.may_be_seen() && self.stage != PostStage::Held {
+    pub fn on_answer(&self, says_the_same: bool) -> OnAnswer {
+        if says_the_same && is_dropped(self.stage, self.dead_cause) {
+            OnAnswer::Stand
+        } else if !self.may_be_seen() && self.stage != PostStage::Held {
             OnAnswer::LetGo
         } else if self.is_untouched() {
             OnAnswer::Rewrite
@@ -152,18 +160,21 @@ impl Follower {
     /// What becomes of it when its turn to be sent comes.
     #[must_use]
     pub fn on_turn(&self) -> OnTurn {
-        let is_dropped =
-            self.post == PostStage::Dead && self.post_dead_cause == Some(DeadCause::Dropped);
         if self.post == PostStage::Sent && self.has_message {
             OnTurn::Do
         } else if self.is_deletion {
             OnTurn::Forget
-        } else if is_dropped && self.says_the_same {
+        } else if self.says_the_same && is_dropped(self.post, self.post_dead_cause) {
             OnTurn::Drop
         } else {
             OnTurn::SayElsewhere
         }
     }
+}
+
+/// Whether a person dropped a post.
+fn is_dropped(stage: PostStage, dead_cause: Option<DeadCause>) -> bool {
+    stage == PostStage::Dead && dead_cause == Some(DeadCause::Dropped)
 }
 
 #[cfg(test)]
@@ -205,11 +216,34 @@ mod tests {
                 stage,
                 attempts,
                 is_streamed,
+                dead_cause: None,
             };
             let (plain, streamed) = (held(false), held(true));
-            let found = (plain.on_answer(), plain.on_retract(), streamed.on_retract());
-            assert_eq!(found, expected, "{stage:?} after {attempts} attempts");
-            assert_eq!(streamed.on_answer(), expected.0, "{stage:?}");
+            for says_the_same in [false, true] {
+                let answered = plain.on_answer(says_the_same);
+                let found = (answered, plain.on_retract(), streamed.on_retract());
+                assert_eq!(found, expected, "{stage:?} after {attempts} attempts");
+                assert_eq!(streamed.on_answer(says_the_same), expected.0, "{stage:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_person_dropped_is_not_said_again_by_the_answer_that_begins_like_it() {
+        let table = [
+            (DeadCause::Dropped, true, OnAnswer::Stand),
+            (DeadCause::Dropped, false, OnAnswer::LetGo),
+            (DeadCause::GivenUp, true, OnAnswer::LetGo),
+        ];
+        for (cause, says_the_same, expected) in table {
+            let held = HeldPlaceholder {
+                stage: PostStage::Dead,
+                attempts: 1,
+                is_streamed: false,
+                dead_cause: Some(cause),
+            };
+            assert_eq!(held.on_answer(says_the_same), expected, "{cause:?}");
+            assert_eq!(held.on_retract(), OnRetract::LetGo, "{cause:?}");
         }
     }
 

@@ -1,10 +1,11 @@
 //! All targets. A target is a function of bytes that panics where a promise breaks.
 //!
 //! One file per subject: `slack` and `telegram` (wire to envelope, answers, texts), `texts` (splitting
-//! and marks), `capturing` (judging, and everything up to the commit), `commands`, `requests` (what
+//! and marks), `capturing` (judging, and everything up to the commit), `cards`, `commands`, `requests` (what
 //! comes over HTTP), `exports` (importers), `configs`, `prompts`, `models`, `searching`. `speech` holds what every envelope must keep.
 
 mod capturing;
+mod cards;
 mod commands;
 mod configs;
 mod exports;
@@ -60,6 +61,7 @@ pub const TARGETS: &[Target] = &[
         "a Slack frame or a Telegram update",
         capturing::capture,
     ),
+    target("card", "a call's arguments", cards::shown),
     target(
         "command",
         "what is said behind a command",

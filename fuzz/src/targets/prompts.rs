@@ -132,6 +132,7 @@ fn history(transcript: &Transcript) -> History {
         turns,
         summary: None,
         thread_answers: HashMap::new(),
+        recalled: Vec::new(),
         began_afresh: false,
         has_older: false,
         cost: ReadCost::default(),

@@ -59,9 +59,9 @@ pub(super) fn check_envelope(envelope: &Envelope, raw: &str) {
             check_sender(&command.sender);
             check_text(&command.text, raw.len());
         }
-        Event::Interaction { place, sender, .. } => {
-            place.iter().for_each(check_place);
-            check_sender(sender);
+        Event::Interaction(press) => {
+            press.place.iter().for_each(check_place);
+            check_sender(&press.sender);
         }
         Event::ChatChanged { place }
         | Event::Membership { place, .. }

@@ -1,11 +1,13 @@
 //! How much of what was said once is found again when it is asked for, and what else would find it.
 //!
-//! Reading order: `facts` (the rooms), `yardsticks` (SQLite's full text, the newest lines), `product` (Vocative's
-//! search), `score` (what came of it).
+//! Reading order: `facts` (the rooms), `yardsticks` (SQLite's full text, the newest lines), `meaning` (vectors alone),
+//! `product` (Vocative's search), `score` (what came of it), `unasked` (what a prompt shows of it by itself).
 
 mod facts;
+mod meaning;
 mod product;
 mod score;
+mod unasked;
 mod yardsticks;
 
 use std::process::ExitCode;
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use vocative::cli::CliError;
 
 use self::facts::{Question, Room};
+use self::meaning::Meanings;
 use self::product::Product;
 use self::score::Scores;
 use self::yardsticks::{FullText, NEWEST, Words, newest};
@@ -48,9 +51,10 @@ pub(crate) fn run(args: &RecallArgs) -> Result<ExitCode, CliError> {
     for seed in args.seed..args.seed.saturating_add(args.rooms) {
         let room = Room::draw(lines, seed)?;
         yardsticks_of(&room, &mut scores)?;
-        missed.extend(runtime.block_on(product_of(&room, &mut scores))?);
+        missed.extend(runtime.block_on(product_of(&room, args, &mut scores))?);
     }
     print(&scores.shown(args))?;
+    print(&scores.unasked.told())?;
     if args.missed {
         print(&format!(
             "\nNot among the first {READ}:\n{}\n",
@@ -94,12 +98,38 @@ fn yardsticks_of(room: &Room, scores: &mut Scores) -> Result<(), CliError> {
 }
 
 /// Asks Vocative, and gives the questions whose answers it did not find among its first hits.
-async fn product_of(room: &Room, scores: &mut Scores) -> Result<Vec<String>, CliError> {
+async fn product_of(
+    room: &Room,
+    args: &RecallArgs,
+    scores: &mut Scores,
+) -> Result<Vec<String>, CliError> {
     let product = Product::of(room).await?;
     let mut missed = Vec::new();
     for question in &room.questions {
-        let answer = product.search(room, question).await?;
+        let answer = product.search(room, question, None).await?;
         if !scores.add(product::NAME, question, &answer) {
+            missed.push(missed_line(room, question, &answer));
+        }
+        let unasked = product.unasked(room, question).await?;
+        scores.unasked.add(question, &unasked);
+    }
+    let Some(base_url) = &args.embeddings else {
+        return Ok(missed);
+    };
+    let client = meaning::client(base_url, &args.model);
+    let meanings = Meanings::of(room, &client).await?;
+    for question in &room.questions {
+        scores.add(
+            meaning::NAME,
+            question,
+            &meanings.search(room, question).await?,
+        );
+    }
+    let embeddings = product.embed(client).await?;
+    missed.clear();
+    for question in &room.questions {
+        let answer = product.search(room, question, Some(&embeddings)).await?;
+        if !scores.add(product::NAME_WITH_VECTORS, question, &answer) {
             missed.push(missed_line(room, question, &answer));
         }
     }

@@ -1,15 +1,19 @@
 //! Vocative's search in a drawn room: a store on the disk, filled as an import fills it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::{TimeZone as _, Utc};
 use tempfile::TempDir;
 use vocative::cli::CliError;
+use vocative::embeddings::Embeddings;
+use vocative::embeddings::client::EmbeddingClient;
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, ConversationId};
+use vocative_core::queueing::Outcome;
 use vocative_core::turn::ParticipantKind;
 use vocative_store::contract::{
     AccountBinding, ImportBatch, ImportMessage, ImportProgress, NewMessage, SearchQuery,
@@ -17,16 +21,21 @@ use vocative_store::contract::{
 use vocative_store::{Store, StoreError, StoreOptions};
 
 use super::facts::{Question, Room};
+use super::unasked;
 use super::{Answer, HITS, READ, failed, tokens};
 
 /// Its name in the table.
 pub(super) const NAME: &str = "Vocative";
+/// Its name where it compares vectors, too.
+pub(super) const NAME_WITH_VECTORS: &str = "Vocative, vectors";
 
 const CHAT: &str = "C0GENERAL";
 /// When the first line was said: 2026-01-05, 08:00 UTC.
 const FIRST_MS: i64 = 1_767_600_000_000;
 /// The pause between two lines.
 const LINE_MS: i64 = 60_000;
+/// How many hits the daemon holds against the bar of what a prompt shows by itself.
+const UNASKED_HITS: usize = 24;
 /// Lines of one transaction.
 const BATCH: usize = 1_000;
 
@@ -55,13 +64,39 @@ impl Product {
         })
     }
 
+    /// Embeds the room as the daemon's job does.
+    pub(super) async fn embed(&self, client: EmbeddingClient) -> Result<Embeddings, CliError> {
+        let chosen = self.store.choose_embedding_model(client.model.clone());
+        let embeddings = Embeddings {
+            model: chosen.await.map_err(|cause| refused(&cause))?,
+            client,
+            store: self.store.only(),
+            tokens_per_day: 0,
+            clock: Arc::new(|| FIRST_MS),
+        };
+        match embeddings.fill().await.map_err(|cause| refused(&cause))? {
+            Outcome::Failed { why, .. } | Outcome::Later { why, .. } => Err(failed(why)),
+            _ => Ok(embeddings),
+        }
+    }
+
+    /// Asks as the agents' tool asks; the time counts without the embedding server's.
     pub(super) async fn search(
         &self,
         room: &Room,
         question: &Question,
+        embeddings: Option<&Embeddings>,
     ) -> Result<Answer, CliError> {
+        let vectors = match embeddings {
+            None => Vec::new(),
+            Some(embeddings) => embeddings
+                .of_queries(&question.wordings)
+                .await
+                .ok_or_else(|| failed("the embedding server gives no vectors".to_owned()))?,
+        };
         let query = SearchQuery {
             queries: question.wordings.clone(),
+            vectors,
             limit: HITS.into(),
             token_cap: usize::MAX,
             ..SearchQuery::new(self.conversation, "")
@@ -84,6 +119,32 @@ impl Product {
             tokens,
             took,
         })
+    }
+}
+
+impl Product {
+    /// The lines that a prompt of the question would show without being asked for.
+    pub(super) async fn unasked(
+        &self,
+        room: &Room,
+        question: &Question,
+    ) -> Result<Vec<usize>, CliError> {
+        let Some(wording) = unasked::wording(question) else {
+            return Ok(Vec::new());
+        };
+        let query = SearchQuery {
+            limit: UNASKED_HITS,
+            token_cap: usize::MAX,
+            neighbours: 0,
+            is_by_people: true,
+            ..SearchQuery::new(self.conversation, wording)
+        };
+        let found = self.store.search(query).await;
+        let found = found.map_err(|cause| refused(&cause))?;
+        let hits = unasked::shown(&found).into_iter();
+        let times = hits.map(|hit| found.hits[hit].turn.position.sent_at_ms);
+        let lines = times.filter_map(|at_ms| usize::try_from((at_ms - FIRST_MS) / LINE_MS).ok());
+        Ok(lines.filter(|line| *line < room.lines.len()).collect())
     }
 }
 

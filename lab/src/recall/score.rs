@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::facts::{Kind, Question};
+use super::unasked::Unasked;
 use super::{Answer, HITS, READ};
 use crate::args::RecallArgs;
 
@@ -12,6 +13,8 @@ use crate::args::RecallArgs;
 pub(super) struct Scores {
     /// By method, in the order of the first question.
     methods: Vec<(&'static str, Score)>,
+    /// What a prompt shows without being asked for.
+    pub(super) unasked: Unasked,
 }
 
 #[derive(Default)]

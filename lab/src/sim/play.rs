@@ -24,6 +24,7 @@ use vocative::config::{Config, Environment};
 use vocative::daemon::core::{Core, Ground};
 use vocative::daemon::time::Timekeeper;
 use vocative::daemon::wiring;
+use vocative::tools::mcp::McpServers;
 use vocative_core::outbox::OutboxState;
 use vocative_store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
 use vocative_store::{Gate, Store, StoreError, StoreOptions};
@@ -183,6 +184,7 @@ async fn work(
         agents,
         transcriber: None,
         embeddings: None,
+        servers: McpServers::default(),
     };
     let mut core = Core::start(config, ground);
     let health = Health::new(life.clock());
@@ -367,7 +369,10 @@ preserve_recent_turns = 4
 /// The configured agents, asking the simulated model.
 fn agents_of(config: &Config, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
     static AGENTS: OnceLock<Vec<AgentSpec>> = OnceLock::new();
-    let make = || wiring::agents(config, None).expect("models that are not asked can be made");
+    let make = || {
+        wiring::agents(config, None, &McpServers::default())
+            .expect("models that are not asked can be made")
+    };
     let agents = AGENTS.get_or_init(make).iter().cloned();
     let simulated = agents.map(|agent| AgentSpec {
         model: Arc::new(SimModel {

@@ -129,12 +129,18 @@ impl Operations {
         threads: bool,
     ) -> Answer {
         let conversation = self.store.find_conversation(name).await?;
+        let embeddings = self.running.as_ref().and_then(|it| it.embeddings.as_ref());
+        let vectors = match embeddings {
+            Some(embeddings) => embeddings.of_queries(&queries).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
         let query = SearchQuery {
             reach: match threads {
                 true => SearchReach::Threads,
                 false => SearchReach::Conversation,
             },
             queries,
+            vectors,
             filter,
             limit,
             token_cap: usize::MAX,

@@ -1,12 +1,14 @@
 //! The operations themselves, with or without a running daemon.
 
 mod agents;
+mod approvals;
 mod conversations;
 mod costs;
 mod erasure;
 mod events;
 mod imports;
 mod jobs;
+mod mcp;
 mod prompts;
 mod waiting;
 
@@ -16,6 +18,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocative_contract::channel::BoxFuture;
 
+pub use self::approvals::DecidedApproval;
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
@@ -27,9 +30,11 @@ use crate::capture::clock::Clock;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
+use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
 use crate::files::held::VOICE_NOTES;
 use crate::summary::worker::SummaryCounters;
+use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::{ConversationId, Seq};
 use vocative_core::turn::Position;
@@ -190,6 +195,28 @@ pub enum AdminOperation {
         /// From this time on, in milliseconds since the Unix epoch; its whole UTC day.
         since_ms: i64,
     },
+    /// Calls that wait for a person.
+    Approvals {
+        /// Whether those that were decided are listed, too.
+        #[serde(default)]
+        all: bool,
+    },
+    /// One such call.
+    Approval {
+        /// Its id.
+        id: String,
+    },
+    /// A decision about such a call.
+    DecideApproval(DecidedApproval),
+    /// Standing consents that hold.
+    Grants,
+    /// Takes a standing consent back.
+    RevokeGrant {
+        /// Its id.
+        id: String,
+        /// Who does.
+        by: String,
+    },
     /// Background work.
     Jobs,
     /// A decision about a job.
@@ -198,6 +225,20 @@ pub enum AdminOperation {
         id: String,
         /// Whether it is done now; else it is taken away.
         retry: bool,
+    },
+    /// What servers of tools offer.
+    McpTools {
+        /// Only of this server.
+        server: Option<String>,
+    },
+    /// Approves tools of a server that are new or changed.
+    ApproveMcpTools {
+        /// The server.
+        server: String,
+        /// The server's name for the tool; absent = all that wait.
+        tool: Option<String>,
+        /// The digest of what is approved; refused if the server says something else meanwhile.
+        digest: Option<String>,
     },
     /// Rows of queues that can't be decoded.
     Quarantine,
@@ -269,6 +310,9 @@ impl AdminOperation {
                 | Self::DecideDead { .. }
                 | Self::DecideQuarantined { .. }
                 | Self::DecideJob { .. }
+                | Self::DecideApproval(_)
+                | Self::RevokeGrant { .. }
+                | Self::ApproveMcpTools { .. }
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
                 | Self::Reload
@@ -321,6 +365,8 @@ pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + S
 pub struct Running {
     /// How the channels are doing.
     pub health: Health,
+    /// Makes vectors of what is searched for, where a server is configured.
+    pub embeddings: Option<Arc<Embeddings>>,
     /// The models.
     pub models: Models,
     /// What came in.
@@ -335,6 +381,8 @@ pub struct Running {
     pub time_doubt: TimeDoubt,
     /// Whether the process is confined to its own folders, in words.
     pub landlock: String,
+    /// Servers of tools.
+    pub servers: McpServers,
     /// Wake hints.
     pub wake: Wake,
     /// Reads the configuration again.
@@ -433,8 +481,22 @@ impl Operations {
             AdminOperation::Dead { id } => self.dead(id).await,
             AdminOperation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
             AdminOperation::Costs { by, since_ms } => self.costs(by, since_ms).await,
+            AdminOperation::Approvals { all } => self.approvals(all).await,
+            AdminOperation::Approval { id } => self.approval(&id).await,
+            AdminOperation::DecideApproval(decided) => self.decide_approval(decided).await,
+            AdminOperation::Grants => self.grants().await,
+            AdminOperation::RevokeGrant { id, by } => self.revoke_grant(&id, &by).await,
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
+            AdminOperation::McpTools { server } => self.mcp_tools(server.as_deref()).await,
+            AdminOperation::ApproveMcpTools {
+                server,
+                tool,
+                digest,
+            } => {
+                self.approve_mcp_tools(&server, tool.as_deref(), digest.as_deref())
+                    .await
+            }
             AdminOperation::Quarantine => self.quarantine().await,
             AdminOperation::DecideQuarantined { id, again } => {
                 self.decide_quarantined(&id, again).await
@@ -485,6 +547,7 @@ impl Operations {
                 let listeners = running.health.listeners().into_iter();
                 view.listeners = listeners.map(Into::into).collect();
                 view.landlock = Some(running.landlock.clone());
+                view.mcp = running.servers.health().iter().map(Into::into).collect();
                 let doubt = running.time_doubt.get();
                 view.needs_person.extend(doubt.map(|why| {
                     format!("the time is doubtful, and nothing is deleted for its age: {why}")

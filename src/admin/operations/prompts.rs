@@ -6,6 +6,7 @@ use super::{Answer, OperationError, Operations, json};
 use crate::admin::explain::Explained;
 use crate::admin::view::{AsSentView, RebuildView, SummariesView, SummaryView};
 use crate::agent::prompting::{PromptRequest, build_prompt};
+use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
 use crate::agent::sent::make_again;
 use vocative_core::history::{History, Role};
@@ -50,6 +51,11 @@ impl Operations {
             },
             as_of_ms: made_by_ms.unwrap_or_else(|| (self.clock)()),
             ratio: spec.present_ratio(&self.store).await?,
+            // Words alone: a look at a prompt asks no server.
+            recall: RecallFrom::Search(Searching {
+                rooms: self.rooms.clone(),
+                embeddings: None,
+            }),
         };
         let built = build_prompt(&self.store.only(), &spec, identity.as_ref(), request)
             .await

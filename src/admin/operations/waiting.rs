@@ -151,6 +151,15 @@ impl Operations {
             WaitingFor::Time { at_ms } => {
                 format!("more of its message, for {} s", seconds(*at_ms))
             }
+            WaitingFor::Person {
+                until_ms: Some(until_ms),
+            } => format!(
+                "a person to decide about a tool call, for {} s",
+                seconds(*until_ms)
+            ),
+            WaitingFor::Person { until_ms: None } => {
+                "a person to decide about a tool call".to_owned()
+            }
             WaitingFor::Channel { reason } => format!("its channel: {reason}"),
             WaitingFor::Worker if self.running.is_none() => "a daemon: none runs".to_owned(),
             WaitingFor::Worker if self.rooms.get(queued.account).is_none() => {

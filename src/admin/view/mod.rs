@@ -1,19 +1,23 @@
 //! What operators are shown, as JSON. The names here are an interface: additions only.
 
 mod agents;
+mod approvals;
 mod capacity;
 mod conversations;
 mod costs;
 mod erasure;
 mod exports;
 mod jobs;
+mod mcp;
 mod prompt;
 mod runs;
 mod search;
 mod status;
 mod summaries;
+mod tools;
 
 pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
+pub use approvals::{ApprovalView, GrantView};
 pub use capacity::{CapacityView, TableSpaceView};
 pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
@@ -23,6 +27,7 @@ pub use costs::{CostView, CostsBy};
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
 pub use exports::{ExportMessageView, ExportPageView, ReplyView};
 pub use jobs::{JobCountView, JobView};
+pub use mcp::{McpHealthView, McpToolView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
@@ -33,3 +38,4 @@ pub use status::{
     StatusView, StoreView, SummaryCountsView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};
+pub use tools::ToolCountsView;

@@ -18,6 +18,9 @@ pub struct PromptView {
     pub tokens: usize,
     /// Tokens of the instructions.
     pub instruction_tokens: usize,
+    /// Tokens of lines that were found for the question; outside the budget, too.
+    #[serde(default)]
+    pub recalled_tokens: usize,
     /// Tokens that summary, history and trigger may have together, in this chat and this model.
     #[serde(default)]
     pub token_budget: usize,

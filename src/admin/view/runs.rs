@@ -29,6 +29,9 @@ pub struct RunView {
     pub cache_write_tokens: u64,
     /// Tokens of its answers.
     pub completion_tokens: u64,
+    /// What they cost, in millionths of `limits.currency`; 0 where its models have no prices.
+    #[serde(default)]
+    pub cost_micros: u64,
 }
 
 impl RunView {
@@ -49,6 +52,7 @@ impl RunView {
             cache_read_tokens: run.usage.cache_read_tokens,
             cache_write_tokens: run.usage.cache_write_tokens,
             completion_tokens: run.usage.completion_tokens,
+            cost_micros: run.cost_micros,
         }
     }
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::ModelRestView;
 use super::jobs::JobCountView;
+use super::mcp::McpHealthView;
+use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
 use vocative_core::tokens::RatioStatus;
 
@@ -32,6 +34,12 @@ pub struct StatusView {
     /// Background work of each kind, by how it stands.
     #[serde(default)]
     pub jobs: Vec<JobCountView>,
+    /// What came of tool calls today (UTC), by tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolCountsView>,
+    /// Servers of tools; empty without a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpHealthView>,
     /// Vectors of what is said; absent if no embedding server was ever configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsView>,
@@ -198,6 +206,12 @@ pub struct RunCounts {
     /// Waiting for a person, after a restore.
     #[serde(default)]
     pub held: u64,
+    /// Waiting for people to decide about their tool calls.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Tool calls of these that wait for a person.
+    #[serde(default)]
+    pub approvals_open: u64,
     /// Age of the oldest waiting one, in milliseconds.
     pub oldest_waiting_ms: Option<i64>,
 }
@@ -296,6 +310,9 @@ pub struct SummaryCountsView {
     pub made: u64,
     /// Attempts that failed since the start; the summary before each stands.
     pub failed: u64,
+    /// Asked for once more since the start, because the first answer lost more details than it kept.
+    #[serde(default)]
+    pub asked_again: u64,
 }
 
 /// What came in since the start.

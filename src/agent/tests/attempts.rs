@@ -40,6 +40,7 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
         number: 1,
         answer: says("as recorded"),
         results: None,
+        ends_calls: false,
     });
     let usage = Usage::default();
     let steps = stage

@@ -279,6 +279,8 @@ async fn a_sick_model_holds_up_no_other_agent_even_in_one_conversation() {
             name: "healthy".to_owned(),
             max_parallel: 1,
             prices: vocative_core::price::Prices::default(),
+            currency: "USD".to_owned(),
+            max_output_tokens: 1_000,
         },
         ..spec(Arc::clone(&healthy) as _)
     };

@@ -6,10 +6,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
+use vocative_contract::error::Fallback;
+use vocative_contract::handles::Renderer;
 use vocative_contract::identity::Platform;
+use vocative_contract::outbound::{Part, Target};
+use vocative_contract::people::People;
 
 use super::*;
 use crate::agent::models::Models;
@@ -17,13 +22,16 @@ use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::tools::{BoundTo, ConversationSearch, Tool, ToolError, ToolOutput};
+use crate::llm::ToolCall;
+use crate::tools::{BoundTo, CallContext, ConversationSearch, Tool, ToolError, ToolOutput};
+use vocative_core::acting::AT_ONCE_MAX;
 use vocative_core::addressing::Verdict;
-use vocative_core::ids::{AccountId, AgentName, OwnerId, TurnId};
+use vocative_core::ids::{AccountId, AgentName, OwnerId, ToolCallId, TurnId};
 use vocative_core::prompting::{ClassEstimate, PromptRole};
 use vocative_core::run::Finish;
 use vocative_core::search::SearchReach;
 use vocative_core::tokens::TokenRatio;
+use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
 use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use vocative_store::NewId as _;
 use vocative_store::StoreOptions;
@@ -161,6 +169,8 @@ impl House {
             name: "test".to_owned(),
             max_parallel: 1,
             prices: vocative_core::price::Prices::default(),
+            currency: "USD".to_owned(),
+            max_output_tokens: 1_000,
         };
         let place = models.begin(&model_use, run.run.id);
         let filter = TurnFilter::default();
@@ -196,10 +206,24 @@ impl House {
             },
             stable: Stable::default(),
             max_output_tokens: None,
+            asked_in: AskedIn {
+                renderer: &Cards,
+                place: &Target {
+                    chat: "C1".to_owned(),
+                    thread: None,
+                    topic: None,
+                    reply_to: None,
+                },
+            },
             telling: self.telling.clone(),
         };
-        let recorded = replay(&self.store.steps(run.run.id).await.unwrap());
+        let steps = self.store.steps(run.run.id).await.unwrap();
+        let recorded = replay(&steps, &self.calls(run).await);
         stepping.work(recorded).await.unwrap()
+    }
+
+    async fn calls(&self, run: &ClaimedRun) -> Vec<StoredCall> {
+        self.store.tool_calls(run.run.id).await.unwrap()
     }
 
     /// The tool turns of a run's conversation: kind, call id, text.
@@ -216,6 +240,23 @@ impl House {
         let shown = |turn: Turn| (turn.kind, turn.call_id.unwrap_or_default(), turn.content);
         let is_tool = |turn: &Turn| turn.visibility == Visibility::Timeline;
         turns.into_iter().filter(is_tool).map(shown).collect()
+    }
+}
+
+/// Shows cards as text.
+struct Cards;
+
+impl Renderer for Cards {
+    fn render(&self, text: &str, _: &People) -> Vec<Part> {
+        vec![Part::plain(text)]
+    }
+
+    fn render_fallback(&self, part: &Part, _: Fallback) -> Vec<Part> {
+        vec![part.clone()]
+    }
+
+    fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
+        Ok(Part::plain(format!("{card:?}")).with_buttons(card.buttons.clone()))
     }
 }
 
@@ -297,8 +338,9 @@ fn answered(text: &str, steps: u64) -> Ended {
 /// A tool that writes down what it is told, and can panic or hang.
 #[derive(Clone, Default)]
 struct Notebook {
-    is_repeatable: bool,
+    rule: Option<CallRule>,
     notes: Arc<Mutex<Vec<String>>>,
+    keys: Arc<Mutex<Vec<ToolCallId>>>,
     hung: Arc<Notify>,
 }
 
@@ -313,11 +355,11 @@ impl Notebook {
 }
 
 impl Tool for Notebook {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "note"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "writes it down"
     }
 
@@ -330,11 +372,16 @@ impl Tool for Notebook {
         })
     }
 
-    fn is_repeatable(&self) -> bool {
-        self.is_repeatable
+    fn rule(&self) -> CallRule {
+        self.rule.unwrap_or(CallRule::Once)
     }
 
-    fn call(&self, arguments: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(
+        &self,
+        arguments: Value,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.keys.lock().unwrap().push(context.call);
         let notebook = self.clone();
         Box::pin(async move {
             let text = arguments["text"].as_str().unwrap_or_default().to_owned();
@@ -455,9 +502,9 @@ async fn what_goes_wrong_with_a_call_is_its_result_and_the_run_goes_on() {
     let seen = [
         "there is no such tool; there are: note",
         "wrong arguments: `text` must be string, not number; the arguments have no `to`; there are `text`",
-        "wrong arguments: the arguments must be object, not string",
-        "the tool ended without a result",
-        "the tool took longer than 50 ms",
+        "wrong arguments: the arguments can't be read: EOF while parsing a value at line 1 column 8",
+        "the tool ended without a result; it may have acted or not, and is not made again",
+        "the tool took longer than 50 ms; it may have acted or not, and is not made again",
         "noted fine",
     ];
     assert_eq!(model.seen(), seen);
@@ -527,13 +574,13 @@ async fn a_resumed_run_asks_and_calls_nothing_twice() {
 
 #[tokio::test]
 async fn of_calls_that_a_restart_cut_off_only_repeatable_ones_are_made_again() {
-    for is_repeatable in [true, false] {
+    for rule in CallRule::ALL {
         let house = House::open().await;
         let run = house.asked("find it").await;
         let calls = [("a", "note", json!({"text": "hang"}))];
         let model = Scripted::new(vec![Ok(answer("", &calls))]);
         let notebook = Notebook {
-            is_repeatable,
+            rule: Some(rule),
             ..Notebook::default()
         };
         let toolbox = notebook.toolbox();
@@ -548,16 +595,26 @@ async fn of_calls_that_a_restart_cut_off_only_repeatable_ones_are_made_again() {
         let hasty = Toolbox::new(vec![Arc::new(notebook.clone())], 20);
         let ended = house.work(&run, &model, &hasty).await;
         assert_eq!(ended, answered("done", 2));
-        let (times, result) = if is_repeatable {
-            (2, "the tool took longer than 20 ms")
-        } else {
-            let cut =
-                "a restart cut this call off; it may have acted or not, and is not made again";
-            (1, cut)
+        let cut = "a restart cut this call off; it may have acted or not, and is not made again. Say so, and let \
+                   the person decide whether to try once more";
+        let late = "the tool took longer than 20 ms";
+        let (times, state, result) = match rule {
+            CallRule::Repeatable => (2, CallState::Failed, late.to_owned()),
+            CallRule::Keyed => {
+                let rest = "it may have acted or not, and is not made again";
+                (2, CallState::Unknown, format!("{late}; {rest}"))
+            }
+            CallRule::Once => (1, CallState::Unknown, cut.to_owned()),
         };
         assert_eq!(notebook.notes().len(), times);
-        assert_eq!(model.seen(), [result]);
-        assert_eq!(house.timeline(&run).await.len(), 2);
+        assert_eq!(model.seen(), [result.as_str()]);
+        let keys = notebook.keys.lock().unwrap().clone();
+        let calls = house.calls(&run).await;
+        assert_eq!(keys, vec![calls[0].id; times]);
+        assert_eq!((calls[0].state, calls[0].attempts as usize), (state, times));
+        let timeline = house.timeline(&run).await;
+        assert_eq!(timeline.len(), 2);
+        assert_eq!(timeline[1].2, format!("Error: {result}"));
     }
 }
 
@@ -565,21 +622,189 @@ async fn of_calls_that_a_restart_cut_off_only_repeatable_ones_are_made_again() {
 async fn calls_and_results_over_their_limits_are_told() {
     let house = House::open().await;
     let run = house.asked("find it").await;
-    let call = |_| ("a", "note", json!({"text": "x"}));
+    let call = |n| ("a", "note", json!({"text": format!("x{n:02}")}));
     let calls: Vec<(&str, &str, Value)> = (0..=CALLS_MAX).map(call).collect();
     let model = Scripted::new(vec![Ok(answer("", &calls)), Ok(answer("done", &[]))]);
     let notebook = Notebook::default();
-    let room = 3 * ClassEstimate.count("noted x") as usize;
+    let room = 3 * ClassEstimate.count("noted x00") as usize;
     let ended = house
         .work_within(&run, &model, &notebook.toolbox(), room, 2)
         .await;
     assert_eq!(ended, answered("done", 2));
     assert_eq!(notebook.notes().len(), CALLS_MAX);
     let seen = model.seen();
-    assert_eq!(seen[2], "noted x");
-    let left_out = "left out: there is no room for further results; answer with what you have";
+    assert_eq!(seen[2], "noted x02");
+    let left_out = "done, but its result is left out: there is no room for further results; answer with what you have";
     assert_eq!(seen[3], left_out);
+    assert!(seen[CALLS_MAX].starts_with("left out"), "{seen:?}");
+    let calls = house.calls(&run).await;
+    assert_eq!(calls[3].state, CallState::Done);
+    assert_eq!(calls[CALLS_MAX].refusal, Some(Refusal::TooMany));
     assert_eq!(seen.len(), CALLS_MAX + 1);
+}
+
+#[tokio::test]
+async fn the_results_of_a_step_outlive_the_call_that_was_cut_off() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let calls = [
+        ("a", "note", json!({"text": "one"})),
+        ("b", "note", json!({"text": "hang"})),
+        ("c", "note", json!({"text": "three"})),
+    ];
+    let model = Scripted::new(vec![Ok(answer("", &calls))]);
+    let notebook = Notebook::default();
+    let toolbox = notebook.toolbox();
+    tokio::select! {
+        _ = house.work(&run, &model, &toolbox) => panic!("the tool hangs"),
+        () = notebook.hung.notified() => {}
+    }
+    assert_eq!(house.timeline(&run).await.len(), 2);
+    let states: Vec<CallState> = house
+        .calls(&run)
+        .await
+        .iter()
+        .map(|call| call.state)
+        .collect();
+    assert_eq!(
+        states,
+        [CallState::Done, CallState::Running, CallState::Ready]
+    );
+
+    let model = Scripted::new(vec![Ok(answer("done", &[]))]);
+    assert_eq!(
+        house.work(&run, &model, &toolbox).await,
+        answered("done", 2)
+    );
+    assert_eq!(notebook.notes(), ["one", "hang", "three"]);
+    let seen = model.seen();
+    assert_eq!(
+        (seen[0].as_str(), seen[2].as_str()),
+        ("noted one", "noted three")
+    );
+    assert!(
+        seen[1].starts_with("a restart cut this call off"),
+        "{seen:?}"
+    );
+    assert_eq!(house.timeline(&run).await.len(), 6);
+}
+
+#[tokio::test]
+async fn repeatable_calls_of_a_step_are_made_side_by_side() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let call = |n: usize| ("a", "meet", json!({"n": n}));
+    let calls: Vec<(&str, &str, Value)> = (0..AT_ONCE_MAX).map(call).collect();
+    let model = Scripted::new(vec![Ok(answer("", &calls)), Ok(answer("done", &[]))]);
+    let meeting = Meeting(Arc::new(tokio::sync::Barrier::new(AT_ONCE_MAX)));
+    let toolbox = Toolbox::new(vec![Arc::new(meeting)], 30_000);
+    assert_eq!(
+        house.work(&run, &model, &toolbox).await,
+        answered("done", 2)
+    );
+    let expected: Vec<String> = (0..AT_ONCE_MAX).map(|n| format!("met {n}")).collect();
+    assert_eq!(model.seen(), expected);
+}
+
+/// A tool whose calls wait for each other.
+struct Meeting(Arc<tokio::sync::Barrier>);
+
+impl Tool for Meeting {
+    fn name(&self) -> &str {
+        "meet"
+    }
+
+    fn description(&self) -> &str {
+        "waits until all are there"
+    }
+
+    fn schema(&self) -> Value {
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}})
+    }
+
+    fn rule(&self) -> CallRule {
+        CallRule::Repeatable
+    }
+
+    fn call(
+        &self,
+        arguments: Value,
+        _: CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let barrier = Arc::clone(&self.0);
+        Box::pin(async move {
+            barrier.wait().await;
+            Ok(ToolOutput {
+                content: format!("met {}", arguments["n"]),
+                sources: Vec::new(),
+            })
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_goes_round_in_circles_is_made_to_answer() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let again = || Ok(answer("", &[("a", "note", json!({"text": "one"}))]));
+    let model = Scripted::new(vec![
+        again(),
+        again(),
+        again(),
+        again(),
+        Ok(answer("well", &[])),
+    ]);
+    let notebook = Notebook::default();
+    let toolbox = notebook.toolbox();
+    let ended = house.work_within(&run, &model, &toolbox, RESULTS_MAX_TOKENS, 9);
+    assert_eq!(ended.await, answered("well", 5));
+    assert_eq!(notebook.notes(), ["one", "one"]);
+    let refusals: Vec<Option<Refusal>> =
+        house.calls(&run).await.iter().map(|c| c.refusal).collect();
+    let expected = [None, None, Some(Refusal::Repeated), Some(Refusal::Circling)];
+    assert_eq!(refusals, expected);
+    let choices: Vec<ToolChoice> = model.asked.lock().unwrap().iter().map(|a| a.1).collect();
+    assert_eq!(choices[3..], [ToolChoice::Auto, ToolChoice::None]);
+    let seen = model.seen();
+    assert!(seen[2].contains("its results are above"), "{seen:?}");
+
+    // One that does not answer even then is not asked again.
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let model = Scripted::new((0..5).map(|_| again()).collect());
+    let ended = house.work_within(&run, &model, &toolbox, RESULTS_MAX_TOKENS, 9);
+    assert!(matches!(ended.await, Ended::UsedUp(_)));
+    assert_eq!(model.times_asked(), 5);
+}
+
+#[tokio::test]
+async fn a_call_is_not_made_with_a_tool_that_was_changed_meanwhile() {
+    let house = House::open().await;
+    let run = house.asked("find it").await;
+    let calls = [
+        ("a", "note", json!({"text": "hang"})),
+        ("b", "note", json!({"text": "two"})),
+    ];
+    let model = Scripted::new(vec![Ok(answer("", &calls))]);
+    let notebook = Notebook {
+        rule: Some(CallRule::Keyed),
+        ..Notebook::default()
+    };
+    let toolbox = notebook.toolbox();
+    tokio::select! {
+        _ = house.work(&run, &model, &toolbox) => panic!("the tool hangs"),
+        () = notebook.hung.notified() => {}
+    }
+    let changed = Notebook {
+        rule: Some(CallRule::Once),
+        ..notebook.clone()
+    };
+    let model = Scripted::new(vec![Ok(answer("done", &[]))]);
+    house.work(&run, &model, &changed.toolbox()).await;
+    assert_eq!(notebook.notes(), ["hang"]);
+    let calls = house.calls(&run).await;
+    assert_eq!(calls[0].state, CallState::Unknown);
+    assert_eq!(calls[1].refusal, Some(Refusal::ToolChanged));
 }
 
 #[tokio::test]
@@ -691,11 +916,11 @@ struct Meanwhile {
 }
 
 impl Tool for Meanwhile {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "wait"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "waits"
     }
 
@@ -703,11 +928,11 @@ impl Tool for Meanwhile {
         json!({"type": "object", "properties": {}, "additionalProperties": false})
     }
 
-    fn is_repeatable(&self) -> bool {
-        true
+    fn rule(&self) -> CallRule {
+        CallRule::Repeatable
     }
 
-    fn call(&self, _: Value) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, _: Value, _: CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let (store, account) = (self.store.clone(), self.account);
         let message = self.message.clone();
         Box::pin(async move {

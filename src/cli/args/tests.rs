@@ -47,7 +47,11 @@ fn the_help_of_the_program() {
       events         Tell what happened in a run or a conversation, and with --follow what happens
       dead           List questions and posts that were given up; show one, retry it or drop it
       costs          List what calls of models cost: tokens, and money where models have prices
+      approvals      List the tool calls that wait for a person; show one, approve it or deny it; list
+                     and revoke grants
       jobs           List background work and what was given up of it; have a job done now or cancel it
+      tools          List the tools that agents may call, or call one as the daemon would
+      mcp            List servers of tools and what they offer, approve it, or call one of their tools
       quarantine     List stored rows that can't be decoded; try one again or drop it
       held           List posts and questions that wait for a decision, let one go on, or drop it
       import         Give a channel the memory of its rooms from before the bot came
@@ -116,7 +120,8 @@ fn the_help_of_demo() {
 
     Plays a short scene in a Slack channel, a Slack direct message, a Telegram group and a Telegram
     private chat, over real sockets, with the built-in offline model, and shows what was said, stored
-    and sent. Then you can type as a user: `#general @vocative hello`. Ctrl-C ends it.
+    and sent. Then a refund waits for a person, through a kill of the daemon. Then you can type as a
+    user: `#general @vocative hello`. Ctrl-C ends it.
 
     Usage: vocative demo [OPTIONS]
 
@@ -131,6 +136,7 @@ fn the_help_of_demo() {
               - drop-answer:   One answer is never posted
               - mute-telegram: The loopback Telegram sends no updates
               - wrong-thread:  One answer goes into another thread
+              - open-approval: Anybody may allow the refund that waits
 
           --wire <FILE>
               Write every frame and request on the wire to this file

@@ -27,6 +27,8 @@ pub enum Fault {
     MuteTelegram,
     /// One answer goes into another thread
     WrongThread,
+    /// Anybody may allow the refund that waits
+    OpenApproval,
 }
 
 /// What `vocative sandbox` takes.
@@ -47,4 +49,7 @@ pub struct SandboxArgs {
     /// Show what is refused, with the exact error of each, and end
     #[arg(long)]
     pub self_check: bool,
+    /// Be a loopback server of tools over standard streams, as a file says, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "self_check"])]
+    pub mcp_stdio: Option<PathBuf>,
 }

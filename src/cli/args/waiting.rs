@@ -106,6 +106,67 @@ pub struct CostsArgs {
     pub format: TableFormat,
 }
 
+/// `vocative approvals`.
+#[derive(Debug, Subcommand)]
+pub enum ApprovalsCommand {
+    /// List the calls that wait, newest first.
+    List {
+        /// Those that were decided, too.
+        #[arg(long)]
+        all: bool,
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Show all of one, as it will run.
+    Show {
+        /// Its id, from the list.
+        id: String,
+        /// How it looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Allow a call.
+    Approve {
+        /// Its id, from the list.
+        id: String,
+        /// Your name: it is recorded, and stands on the card.
+        #[arg(long, value_name = "NAME")]
+        by: String,
+        /// What stands on the card with it.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// Let exactly this call be made for 24 hours without asking.
+        #[arg(long)]
+        for_a_day: bool,
+    },
+    /// Forbid a call; the model is told.
+    Deny {
+        /// Its id, from the list.
+        id: String,
+        /// Your name: it is recorded, and stands on the card.
+        #[arg(long, value_name = "NAME")]
+        by: String,
+        /// What the model and the room are told with it.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// List standing consents.
+    Grants {
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Take a standing consent back.
+    Revoke {
+        /// Its id, from the list of grants.
+        id: String,
+        /// Your name.
+        #[arg(long, value_name = "NAME")]
+        by: String,
+    },
+}
+
 /// `vocative jobs`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -177,4 +238,68 @@ pub struct HeldListArgs {
     /// How the list looks.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,
+}
+
+/// Tools.
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// List the tools that agents may have: which of them act, for whom, how often
+    List {
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Call a tool as the daemon would and print what a model would be told
+    ///
+    /// With the configuration and the secrets of the daemon. A tool that acts, acts. Exit code 1 if the call gives
+    /// no result.
+    Call {
+        /// The tool.
+        tool: String,
+        /// Its arguments, as JSON.
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+}
+
+/// Servers of tools.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// List the configured servers and how they are doing
+    List {
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Show what servers offer, and which of it waits for approval
+    Tools {
+        /// Only of this server.
+        server: Option<String>,
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Approve tools of a server that are new or changed
+    Approve {
+        /// The server.
+        server: String,
+        /// The server's name for the tool; all that wait if it is left out.
+        tool: Option<String>,
+        /// The digest that `vocative mcp tools` shows; refused if the server says something else meanwhile.
+        #[arg(long)]
+        digest: Option<String>,
+    },
+    /// Call a tool of a server and print what a model would be told
+    ///
+    /// The server is started or asked by this command, with the configuration and the secrets of the daemon. A tool that
+    /// acts, acts, whether or not it was approved. Exit code 1 if the call gives no result.
+    Call {
+        /// The server.
+        server: String,
+        /// The server's name for the tool.
+        tool: String,
+        /// Its arguments, as JSON.
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
 }

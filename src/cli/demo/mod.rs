@@ -1,10 +1,12 @@
 //! `vocative demo`: the daemon against the loopback platforms, with the built-in model.
 //!
 //! Plays a short scene, shows it as it happens (from the frames on the wire, not from the store),
-//! then what was captured and why, then hands the keyboard over. Reading order: `scene` (what is
-//! said and what must come back), `stage` (the loopback platforms and the daemon), `transcript`
-//! (frames to lines), `report` (what the store has), `verdict`.
+//! then what was captured and why, then an approval through a kill, then hands the keyboard over.
+//! Reading order: `scene` (what is said and what must come back), `stage` (the loopback platforms and
+//! the daemon), `transcript` (frames to lines), `report` (what the store has), `approval` (a call that
+//! waits for a person), `verdict`.
 
+mod approval;
 mod report;
 mod scene;
 mod stage;
@@ -15,6 +17,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use crate::cli::args::{DemoArgs, Fault};
 use crate::cli::context::Context;
@@ -41,16 +45,19 @@ pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, 
     say_line("");
     let outcomes = tokio::select! {
         outcomes = scene::play(&scene, &stage) => outcomes,
-        _ = tokio::signal::ctrl_c() => {
-            printing.abort();
-            stage.strike().await;
-            say_line("Stopped before the scene was over.");
-            return Ok(Exit::Failed.into());
-        }
+        () = interruption() => return Ok(stop_early(stage, &printing).await),
     };
-    transcript::settle(&stage).await;
+    transcript::settle(&stage.wire).await;
     report::print(&stage, &outcomes).await?;
-    let is_fine = verdict::print(&outcomes);
+    let steps = if args.fault.is_none_or(|fault| fault == Fault::OpenApproval) {
+        tokio::select! {
+            steps = Box::pin(approval::play(&stage.wire, args.fault)) => steps?,
+            () = interruption() => return Ok(stop_early(stage, &printing).await),
+        }
+    } else {
+        Vec::new()
+    };
+    let is_fine = verdict::print(&outcomes, &steps);
     if !args.once && is_fine {
         converse(&stage).await;
     }
@@ -61,6 +68,25 @@ pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, 
     stage.strike().await;
     let exit = if is_fine { Exit::Ok } else { Exit::Failed };
     Ok(exit.into())
+}
+
+async fn stop_early(stage: Stage, printing: &JoinHandle<()>) -> ExitCode {
+    printing.abort();
+    stage.strike().await;
+    say_line("Stopped before the scene was over.");
+    Exit::Failed.into()
+}
+
+/// Waits for Ctrl-C or SIGTERM. Both end the demo in order, so that its second daemon ends with it.
+async fn interruption() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
 }
 
 /// One line on stdout; a closed pipe ends the demo quietly elsewhere.
@@ -88,14 +114,14 @@ async fn converse(stage: &Stage) {
                 }
                 _ => break,
             },
-            _ = tokio::signal::ctrl_c() => return,
+            () = interruption() => return,
         }
     }
     // What was piped in may still be answered.
     if has_said {
         tokio::select! {
-            () = stage.wait_until_answered() => transcript::settle(stage).await,
-            _ = tokio::signal::ctrl_c() => {}
+            () = stage.wait_until_answered() => transcript::settle(&stage.wire).await,
+            () = interruption() => {}
         }
     }
 }
@@ -140,6 +166,7 @@ impl Fault {
             Self::DropAnswer => "Slack refuses one answer",
             Self::MuteTelegram => "Telegram does not answer polls",
             Self::WrongThread => "the daemon is set to answer outside threads",
+            Self::OpenApproval => "anybody may allow the refund, not only who asked for it",
         }
     }
 }

@@ -85,7 +85,7 @@ fn print_turn(turn: &TurnView) {
     }
 }
 
-/// The prompt of the answer in that thread, as the model was sent it: as of before the answer.
+/// The prompt of the first answer in that thread, as the model was sent it: as of before the answer.
 async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), CliError> {
     let name = thread.id.clone();
     let detail: ConversationDetailView = ask(
@@ -101,7 +101,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
     let Some(answer) = detail
         .turns
         .iter()
-        .rfind(|turn| turn.speaker_kind == "agent")
+        .find(|turn| turn.speaker_kind == "agent")
     else {
         return Ok(());
     };
@@ -117,7 +117,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
     .await?;
     say_line("");
     say_line(&format!(
-        "The exact prompt of the answer in {} ({} tokens by {}, instructions {}):",
+        "The exact prompt of the first answer in {} ({} tokens by {}, instructions {}):",
         prompt.conversation, prompt.tokens, prompt.counter, prompt.instruction_tokens
     ));
     for message in &prompt.messages {

@@ -96,6 +96,8 @@ pub(super) struct Line {
     pub(super) text: &'static str,
     /// What must come back.
     pub(super) expected: Expected,
+    /// What the answer must hold.
+    pub(super) must_say: Option<&'static str>,
     /// Said in the thread of an earlier line of the scene, by its number.
     pub(super) in_thread_of: Option<usize>,
 }
@@ -121,7 +123,12 @@ pub(super) fn scene() -> Vec<Line> {
         person,
         text,
         expected,
+        must_say: None,
         in_thread_of: None,
+    };
+    let answered_with = |must_say, line| Line {
+        must_say: Some(must_say),
+        ..line
     };
     let follow_up = |question, line| Line {
         in_thread_of: Some(question),
@@ -135,11 +142,15 @@ pub(super) fn scene() -> Vec<Line> {
             Nothing,
         ),
         line(Place::General, Person::Bob, "Fine with me.", Nothing),
-        line(
-            Place::General,
-            Person::Bob,
-            "@vocative when is the deploy?",
-            InItsThread,
+        // What Ann said, though not to the bot.
+        answered_with(
+            "15:00",
+            line(
+                Place::General,
+                Person::Bob,
+                "@vocative when is the deploy?",
+                InItsThread,
+            ),
         ),
         follow_up(
             2,
@@ -168,6 +179,12 @@ pub(super) fn scene() -> Vec<Line> {
     ]
 }
 
+/// What is missing in an answer.
+fn unsaid(line: &Line, answer: &str) -> Option<String> {
+    let missing = line.must_say.filter(|said| !answer.contains(said));
+    missing.map(|said| format!("the answer does not say \"{said}\": {answer}"))
+}
+
 /// Says each line and waits for what must come back; unanswered lines are only said.
 pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(scene.len());
@@ -193,8 +210,8 @@ pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
                 .await
             {
                 Ok(answer) => {
-                    transcript::settle(stage).await;
-                    (None, Some(answer))
+                    transcript::settle(&stage.wire).await;
+                    (unsaid(line, &answer), Some(answer))
                 }
                 Err(problem) => (Some(problem), None),
             }

@@ -1,7 +1,7 @@
 //! The stage: the loopback platforms and a daemon connected to them over real sockets.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +20,15 @@ use crate::daemon::confinement::Confinement;
 use crate::daemon::start::Daemon;
 use vocative_store::OpenWatch;
 
-const GENERAL: &str = "C0GENERAL";
+/// The Slack channel of the scenes.
+pub(super) const GENERAL: &str = "C0GENERAL";
 const SLACK_DM: &str = "D0ANN";
 /// How long the daemon may take to connect to both platforms.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// How long the last answers may take once nobody types any more.
 const ANSWERS_WAIT: Duration = Duration::from_secs(30);
 /// The shortest time after which a chat without an expected answer is looked at.
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 
 /// The loopback platforms and the daemon.
 pub(super) struct Stage {
@@ -35,7 +36,7 @@ pub(super) struct Stage {
     pub(super) telegram: TelegramServer,
     pub(super) wire: WireLog,
     pub(super) daemon: Daemon,
-    directory: PathBuf,
+    directory: PrivateDirectory,
 }
 
 impl Stage {
@@ -49,11 +50,13 @@ impl Stage {
             super::say_line(&format!("With a fault: {}.", fault.describe()));
             set_fault(fault, &slack, &telegram);
         }
-        let directory = private_directory()?;
+        let directory = PrivateDirectory::make()?;
         let environment = environment(&slack, &telegram);
-        let text = config_text(&slack, &telegram, &directory, fault);
-        let (config, _) =
-            Config::from_text(Some((&directory.join("demo.toml"), &text)), &environment)?;
+        let text = config_text(&slack, &telegram, directory.path(), fault);
+        let (config, _) = Config::from_text(
+            Some((&directory.path().join("demo.toml"), &text)),
+            &environment,
+        )?;
         let (secrets, _) = config.resolve_secrets(&environment)?;
         let no_reload = Arc::new(|| Err("the demo has no configuration to read again".to_owned()));
         let daemon = Daemon::start(
@@ -222,10 +225,7 @@ impl Stage {
             .execute(AdminOperation::Status)
             .await;
         let view = status.ok().and_then(|it| StatusView::deserialize(it).ok());
-        view.is_some_and(|view| {
-            let (runs, posts) = (&view.runs, &view.posts);
-            runs.queued + runs.leased + posts.pending + posts.unknown == 0
-        })
+        view.is_some_and(|view| is_idle(&view))
     }
 
     /// Stops the daemon and the platforms, and removes what they wrote.
@@ -233,8 +233,14 @@ impl Stage {
         self.daemon.stop().await;
         self.slack.stop().await;
         self.telegram.stop().await;
-        let _ = std::fs::remove_dir_all(&self.directory);
+        drop(self.directory);
     }
+}
+
+/// Whether nothing is left to be answered or posted.
+pub(super) fn is_idle(view: &StatusView) -> bool {
+    let (runs, posts) = (&view.runs, &view.posts);
+    runs.queued + runs.leased + posts.pending + posts.unknown == 0
 }
 
 fn telegram_chat(place: Place) -> i64 {
@@ -260,28 +266,42 @@ fn telegram_belongs(post: &TelegramPost, message_id: &str) -> bool {
 fn set_fault(fault: Fault, slack: &SlackServer, telegram: &TelegramServer) {
     match fault {
         Fault::DropAnswer => {
-            slack.faults().next(
-                "chat.postMessage",
-                // About this one message; an error about the account would hold everything.
-                SlackFault::Error("invalid_arguments".to_owned()),
-            );
+            // About this one message; an error about the account would hold everything. It is sent as it is, then plain.
+            for _ in 0..2 {
+                let refused = SlackFault::Error("invalid_arguments".to_owned());
+                slack.faults().next("chat.postMessage", refused);
+            }
         }
         Fault::MuteTelegram => {
             telegram
                 .faults()
                 .always("getUpdates", TelegramFault::Gateway { code: 502 });
         }
-        Fault::WrongThread => {}
+        Fault::WrongThread | Fault::OpenApproval => {}
     }
 }
 
 /// A directory of this demo only, removed at its end.
-fn private_directory() -> std::io::Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let path =
-        std::env::temp_dir().join(format!("vocative-demo-{}", uuid::Uuid::new_v4().simple()));
-    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-    Ok(path)
+pub(super) struct PrivateDirectory(PathBuf);
+
+impl PrivateDirectory {
+    pub(super) fn make() -> std::io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let name = format!("vocative-demo-{}", uuid::Uuid::new_v4().simple());
+        let path = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 fn environment(slack: &SlackServer, telegram: &TelegramServer) -> Environment {
@@ -297,7 +317,7 @@ fn environment(slack: &SlackServer, telegram: &TelegramServer) -> Environment {
 fn config_text(
     slack: &SlackServer,
     telegram: &TelegramServer,
-    directory: &std::path::Path,
+    directory: &Path,
     fault: Option<Fault>,
 ) -> String {
     format!(

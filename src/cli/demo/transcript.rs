@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use vocative_sandbox::slack::SlackWorld;
-use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
+use vocative_sandbox::wire::{WireKind, WireLog, WirePeer, WireRecord};
 
 use super::say_line;
 use super::stage::Stage;
@@ -35,8 +35,8 @@ pub(super) fn print(stage: &Stage) -> JoinHandle<()> {
 }
 
 /// Lets the lines of what just happened be printed: until nothing new is on the wire for a moment.
-pub(super) async fn settle(stage: &Stage) {
-    let mut live = stage.wire.subscribe();
+pub(super) async fn settle(wire: &WireLog) {
+    let mut live = wire.subscribe();
     let quiet = Duration::from_millis(60);
     let settled = async { while tokio::time::timeout(quiet, live.recv()).await.is_ok() {} };
     let _ = tokio::time::timeout(Duration::from_secs(2), settled).await;

@@ -1,7 +1,7 @@
 //! Agents.
 
 use crate::config::template::Template;
-use crate::tools::ToolName;
+use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
@@ -35,13 +35,17 @@ pub struct Agent {
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.
-    pub tools: Vec<ToolName>,
+    pub tools: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.
     pub max_steps: u32,
     /// How long one tool call may take.
     pub tool_timeout_ms: u64,
+    /// Tool calls of one run.
+    pub calls_per_run: u32,
+    /// When calls of its tools that act wait for a person.
+    pub approval: ApprovalSettings,
     /// How its prompts are assembled.
     pub prompt: AssemblerOptions,
 }

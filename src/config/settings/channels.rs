@@ -85,6 +85,8 @@ pub struct Channel {
     /// What becomes there of a message while an earlier one waits, in single chats that differ from
     /// their agents.
     pub chat_overlaps: BTreeMap<String, Overlap>,
+    /// Which of their tools agents may use, in single chats that don't allow all.
+    pub chat_tools: BTreeMap<String, Vec<String>>,
     /// What only its platform knows.
     pub platform: PlatformSettings,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::malformed;
 use super::reader::{Reason, Said};
 use super::thoughts::{Aloud, TextEnd, Thoughts};
-use crate::llm::{Listener, ModelError, ToolCall};
+use crate::llm::{Listener, ModelError, ToolCall, read_arguments};
 
 /// The most bytes that a stream may say beside its text: tool calls, and thoughts that come apart from it.
 const ASIDE_MAX_BYTES: usize = 1 << 20;
@@ -249,8 +249,7 @@ impl Draft {
 impl DraftCall {
     /// The arguments, or what is written in their place.
     pub(super) fn arguments(&self) -> Value {
-        serde_json::from_str(&self.arguments)
-            .unwrap_or_else(|_| Value::String(self.arguments.clone()))
+        read_arguments(&self.arguments).unwrap_or_else(|_| Value::String(self.arguments.clone()))
     }
 }
 

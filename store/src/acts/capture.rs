@@ -63,7 +63,9 @@ impl<C: MayCapture> Store<C> {
         // The text that an edit replaces is to be nowhere, the write-ahead log included.
         if message.is_edit && !message.keep_revisions {
             return self
-                .write_and_scrub(move |connection| capture_txn(connection, message, ledger))
+                .write_and_clean(message.received_at_ms, move |connection| {
+                    capture_txn(connection, message, ledger)
+                })
                 .await;
         }
         self.write_shared(move |connection| capture_txn(connection, message, ledger))
@@ -354,6 +356,7 @@ fn admit_txn<'a>(
         platform_id: &message.sender.id,
         display_name: message.sender.display_name.as_deref(),
         username: message.sender.username.as_deref(),
+        is_bot: Some(message.sender.kind == SenderKind::Bot),
     };
     Ok(Arrival {
         message,

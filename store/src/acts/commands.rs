@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::capability::MayCapture;
 use crate::engine::sql::Connection;
-use vocative_contract::envelope::{Place, Sender};
+use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
@@ -144,6 +144,7 @@ fn capture_command_txn(
         platform_id: &sender.id,
         display_name: sender.display_name.as_deref(),
         username: sender.username.as_deref(),
+        is_bot: Some(sender.kind == SenderKind::Bot),
     };
     let seat = place
         .thread

@@ -33,7 +33,7 @@ impl<C: MayCapture> Store<C> {
     ) -> Result<Deleted, StoreError> {
         let (chat, message_id) = (chat.to_owned(), message_id.to_owned());
         let ledger = self.ledger_path();
-        self.write_and_scrub(move |connection| {
+        self.write_and_clean(now_ms, move |connection| {
             let (deleted, is_news) = delete_txn(connection, account, &chat, &message_id, now_ms)?;
             if is_news {
                 let named = (chat.as_str(), message_id.as_str());

@@ -9,6 +9,8 @@
 use crate::engine::sql::{Connection, params};
 
 use crate::StoreError;
+use crate::acts::calling::end_calls_txn;
+use crate::acts::deciding::cancel_approvals_txn;
 use crate::acts::placeholder::retract_txn;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::reactions::take_reactions_back_txn;
@@ -53,6 +55,8 @@ pub(crate) fn end_run_txn(
         EndOfRun::Dead { reason } => ("dead", Some(reason), EndingKind::Failed),
         EndOfRun::Cancelled => ("cancelled", None, EndingKind::Cancelled),
     };
+    cancel_approvals_txn(connection, row, now_ms)?;
+    end_calls_txn(connection, row, now_ms)?;
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;
     connection

@@ -149,7 +149,7 @@ impl Store {
                 return Ok(total);
             }
             let count = self
-                .write_and_scrub(move |connection| {
+                .write_and_clean(pass.now_ms, move |connection| {
                     let count = batch(connection, max)?;
                     note_txn(connection, pass, count)?;
                     Ok(count)
@@ -369,6 +369,8 @@ fn runs_txn(
     for (run, _) in &runs {
         for sql in [
             "DELETE FROM run_events WHERE run_id = ?1",
+            "DELETE FROM approvals WHERE run_id = ?1",
+            "DELETE FROM tool_calls WHERE run_id = ?1",
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN
                  (SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline')",

@@ -9,6 +9,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_run;
 use sha2::{Digest as _, Sha256};
 
+use crate::acts::cleaning::want_clean_pages_txn;
 use crate::rows::columns::conversation_row_id;
 use crate::rows::columns::limit_of;
 use crate::rows::fresh_starts::floor;
@@ -418,7 +419,9 @@ fn add_summary_txn(
     let Some(base) = unchanged_base(connection, row, &summary.base)? else {
         return Ok(SummaryOutcome::Outdated);
     };
-    remove_replaced_txn(connection, row, &summary.base, base.after)?;
+    if remove_replaced_txn(connection, row, &summary.base, base.after)? > 0 {
+        want_clean_pages_txn(connection, summary.now_ms)?;
+    }
     let id = insert_txn(connection, row, summary, &base.turns)?;
     note_turns_txn(connection, id, &base.turns)?;
     count_refold_txn(connection, row, summary, base.after)?;
@@ -459,14 +462,14 @@ fn unchanged_base(
     Ok(is_unchanged.then_some(StoredBase { after, turns }))
 }
 
-/// Summaries that can't be used and end after the last that can were made on top of each other.
+/// Summaries that can't be used and end after the last that can were made on top of each other. Returns how many go.
 fn remove_replaced_txn(
     connection: &Connection,
     conversation_row: i64,
     base: &FoldBase,
     after: Position,
-) -> Result<(), StoreError> {
-    connection
+) -> Result<usize, StoreError> {
+    let removed = connection
         .prepare_cached(
             "DELETE FROM summaries
              WHERE conversation_id = ?1 AND agent = ?2 AND fingerprint = ?3
@@ -481,7 +484,7 @@ fn remove_replaced_txn(
             after.ordinal,
             after.seq
         ])?;
-    Ok(())
+    Ok(removed)
 }
 
 fn insert_txn(

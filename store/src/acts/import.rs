@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::participants::{keep_former_names_txn, names_of};
-use vocative_contract::envelope::Sender;
+use vocative_contract::envelope::{Sender, SenderKind};
 
 use crate::acts::capture::{
     Arrival, insert_txn, is_from_before_erasure, known_message, sent_at_ms,
@@ -528,11 +528,12 @@ fn ensure_participant_txn(
     let id = connection
         .prepare_cached(
             "INSERT INTO participants
-                 (account_id, kind, platform_id, display_name, username, last_seen_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 (account_id, kind, platform_id, display_name, username, last_seen_ms, is_bot)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (account_id, kind, platform_id) DO UPDATE
              SET display_name = coalesce(display_name, excluded.display_name),
                  username = coalesce(username, excluded.username),
+                 is_bot = max(is_bot, excluded.is_bot),
                  last_seen_ms = max(excluded.last_seen_ms, last_seen_ms)
              RETURNING id",
         )?
@@ -543,7 +544,8 @@ fn ensure_participant_txn(
                 sender.id,
                 sender.display_name,
                 sender.username,
-                seen_ms
+                seen_ms,
+                sender.kind == SenderKind::Bot
             ],
             |row| row.get("id"),
         )?;

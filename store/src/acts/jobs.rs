@@ -366,7 +366,8 @@ fn kill_txn(
         | Job::MergeChats
         | Job::RemoveContents
         | Job::EmbedTurns
-        | Job::IndexTurns => Ok(()),
+        | Job::IndexTurns
+        | Job::CleanPages => Ok(()),
     }
 }
 
@@ -391,7 +392,8 @@ pub(crate) fn take_away_txn(
         | Job::MergeChats
         | Job::RemoveContents
         | Job::EmbedTurns
-        | Job::IndexTurns => Ok(()),
+        | Job::IndexTurns
+        | Job::CleanPages => Ok(()),
     }
 }
 

@@ -1,8 +1,12 @@
 //! What becomes true in one transaction, a file per thing.
 
+pub(crate) mod approving;
+pub(crate) mod calling;
 pub(crate) mod capture;
+pub(crate) mod cleaning;
 pub mod commands;
 pub(crate) mod confirm;
+pub(crate) mod deciding;
 pub(crate) mod deletes;
 pub(crate) mod derived;
 pub(crate) mod edits;

@@ -99,6 +99,7 @@ pub(crate) fn post_notice_turn_txn(
         platform_id: DAEMON,
         display_name: None,
         username: None,
+        is_bot: None,
     };
     let participant = upsert_participant_txn(connection, message.account, daemon, now_ms)?;
     let (sent_at_ms, ordinal) = newest_position(connection, &place, trigger)?;

@@ -89,7 +89,11 @@ macro_rules! with_heads {
     };
 }
 
-/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight.
+/// How far ahead of the time an entry may have been written, in milliseconds: clocks are put right by little.
+const AHEAD_MAX_MS: i64 = 60_000;
+
+/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight. An entry that was
+/// committed or attempted in the future waits by a clock that was ahead and was put right since: it is due.
 const CLAIMABLE_SQL: &str = with_heads!(
     "SELECT o.id, o.state = 'leased' AS is_expired, c.id AS chat, min(o.sort_key),
             coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0) AS is_stale
@@ -101,7 +105,11 @@ const CLAIMABLE_SQL: &str = with_heads!(
             OR c.rests_until_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5)
        AND o.account_id IN (SELECT value FROM json_each(?3))
        AND CASE o.state WHEN 'leased' THEN o.owner IS NOT ?4 AND o.lease_until_ms <= ?1
-                        ELSE o.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5 END
+                        ELSE o.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5
+                             OR o.created_at_ms > ?1 + ?6
+                             OR EXISTS (SELECT 1 FROM outbox_attempts a
+                                        WHERE a.outbox_id = o.id
+                                          AND coalesce(a.ended_at_ms, a.started_at_ms) > ?1 + ?6) END
        AND (o.chat_id, o.line = 'signs') NOT IN
            (SELECT chat_id, is_signs FROM busy WHERE owner IS ?4 OR until_ms > ?1)
      GROUP BY o.chat_id, o.line = 'signs'
@@ -260,6 +268,7 @@ pub(crate) fn claim_posts_txn(
                 accounts,
                 spared_owner(request.owner),
                 WAIT_MAX_MS,
+                AHEAD_MAX_MS,
             ),
             |row| {
                 let (chat, is_stale): (ChatId, bool) = (row.get("chat")?, row.get("is_stale")?);
@@ -408,7 +417,7 @@ pub(crate) fn release_post_txn(
     if send {
         return Ok(());
     }
-    give_up_probing_txn(connection, row)
+    give_up_probing_txn(connection, row, now_ms)
 }
 
 #[cfg(test)]
@@ -424,6 +433,7 @@ mod tests {
             let bounded = [
                 "INDEX outbox_open",
                 "INDEX outbox_by_turn (turn_seq=?)",
+                "(outbox_id=?)",
                 "INTEGER PRIMARY KEY (rowid=?)",
             ];
             for step in plan.iter().filter(|step| step.contains(" USING ")) {

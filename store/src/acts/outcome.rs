@@ -492,14 +492,15 @@ fn remaining_txn<'a>(
     with: &EntryReplacement<'a>,
     now_ms: i64,
 ) -> Result<&'a [Part], StoreError> {
+    let said = unsaid(connection, leased, with)?;
     // What gives place to another text anyway shows its beginning: nobody would take the rest away.
     if gives_place(connection, leased.row)? {
-        return Ok(&with.parts[..with.parts.len().min(1)]);
+        return Ok(&said[..said.len().min(1)]);
     }
     let stays = match (&leased.operation, with.operation) {
         (Operation::Edit { .. }, Operation::Edit { .. }) => 1,
         (Operation::Edit { .. }, Operation::Post) => 0,
-        _ => return Ok(with.parts),
+        _ => return Ok(said),
     };
     let (here, further) = with.parts.split_at(stays.min(with.parts.len()));
     let posts = NewPosts {
@@ -509,6 +510,37 @@ fn remaining_txn<'a>(
     };
     let is_moved = !further.is_empty() && move_on_txn(connection, &posts, leased.row)?;
     Ok(if is_moved { here } else { with.parts })
+}
+
+/// The parts without those at the beginning that a post before it says which a person dropped: they found it in its
+/// room or want it nowhere, and posting the text anew would double it.
+fn unsaid<'a>(
+    connection: &Connection,
+    leased: &Leased,
+    with: &EntryReplacement<'a>,
+) -> Result<&'a [Part], StoreError> {
+    if *with.operation != Operation::Post {
+        return Ok(with.parts);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM outbox
+                        WHERE turn_seq = ?1 AND sort_key < ?2 AND state IN ('dead', 'replaced') AND dead_cause = ?3
+                          AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END = ?4) AS is_said",
+    )?;
+    let mut parts = with.parts;
+    while let Some((first, rest)) = parts.split_first() {
+        let of_first = (
+            leased.turn,
+            leased.sort_key,
+            DeadCause::Dropped,
+            first.text.as_str(),
+        );
+        if !statement.query_row(of_first, |row| row.get("is_said"))? {
+            break;
+        }
+        parts = rest;
+    }
+    Ok(parts)
 }
 
 /// An edit in the place of another one is of the same message.

@@ -133,13 +133,16 @@ struct HeldRow {
     chat: ChatId,
     target: Target,
     message_id: Option<String>,
+    /// What it says, as far as it can be read.
+    text: Option<String>,
     held: HeldPlaceholder,
 }
 
 fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<HeldRow>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT id, uuid, account_id, chat_id, state, attempts, target, message_id,
+            "SELECT id, uuid, account_id, chat_id, state, dead_cause, attempts, target, message_id,
+                    CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END AS text,
                     CASE WHEN json_valid(payload) THEN json_extract(payload, '$.stream') END IS NOT NULL AS is_streamed
              FROM outbox WHERE placeholder_of = ?1",
         )?
@@ -157,8 +160,10 @@ fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Hel
                         reply_to: None,
                     },
                     message_id: row.get("message_id")?,
+                    text: row.get("text")?,
                     held: HeldPlaceholder {
                         stage: row.get("state")?,
+                        dead_cause: row.get("dead_cause")?,
                         attempts: row.get("attempts")?,
                         is_streamed: row.get("is_streamed")?,
                     },
@@ -193,13 +198,14 @@ pub(crate) fn insert_answer_txn(
         retract_txn(connection, run_row, posts.now_ms)?;
         return Ok(Vec::new());
     };
-    let rewritten = match held.held.on_answer() {
+    let on_answer = held.held.on_answer(held.text.as_ref() == Some(&first.text));
+    let rewritten = match on_answer {
         OnAnswer::LetGo => {
             let_go_txn(connection, &held)?;
             return insert_posts_txn(connection, posts);
         }
         OnAnswer::Rewrite => Some(json(first)),
-        OnAnswer::Edit { .. } => None,
+        OnAnswer::Edit { .. } | OnAnswer::Stand => None,
     };
     connection
         .prepare_cached(
@@ -207,12 +213,12 @@ pub(crate) fn insert_answer_txn(
              WHERE id = ?1",
         )?
         .execute((held.row, posts.turn, rewritten))?;
-    let mut ids = vec![match held.held.on_answer() {
+    let mut ids = vec![match on_answer {
         OnAnswer::Edit { is_shown } => {
             let settle_ms = if is_shown { settle_ms } else { 0 };
             edit_txn(connection, posts, &held, first, (is_shown, settle_ms))?
         }
-        OnAnswer::Rewrite | OnAnswer::LetGo => held.id,
+        OnAnswer::Rewrite | OnAnswer::LetGo | OnAnswer::Stand => held.id,
     }];
     for (number, part) in (1_u32..).zip(rest) {
         ids.push(append_post_txn(connection, posts, number, part)?);

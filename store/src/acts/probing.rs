@@ -92,6 +92,12 @@ impl<C: MayDeliver> Store<C> {
     }
 }
 
+/// What a post that was given up may have left is reckoned with until a message is heard that was sent so long after
+/// its request ended, in milliseconds: longer than a platform was seen to apply one late.
+const DOUBT_MS: i64 = 3_600_000;
+/// The same where nobody knows when the request ended but by the machine's clock.
+const LONG_DOUBT_MS: i64 = 86_400_000;
+
 /// A version of this form is stored, so that a later one can tell it apart.
 const VERSION: u32 = 1;
 
@@ -254,7 +260,8 @@ pub(crate) fn begin_probing_txn(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE outbox SET probing = NULL, sequence = NULL, number_above = NULL WHERE id = ?1",
+            "UPDATE outbox SET probing = NULL, sequence = NULL, number_above = NULL, above_sent_at_ms = NULL
+             WHERE id = ?1",
         )?
         .execute([row])?;
     let Some(sequence) = sequence else {
@@ -262,7 +269,7 @@ pub(crate) fn begin_probing_txn(
     };
     connection
         .prepare_cached(
-            "UPDATE outbox SET sequence = s.name, number_above = s.newest
+            "UPDATE outbox SET sequence = s.name, number_above = s.newest, above_sent_at_ms = s.heard_sent_at_ms
              FROM sequences s, chats c
              WHERE outbox.id = ?1 AND s.account_id = outbox.account_id AND s.name = ?2
                AND c.id = outbox.chat_id
@@ -315,16 +322,26 @@ pub(crate) fn forget_own_message_txn(
     Ok(())
 }
 
-/// A post that may be there is given up without an answer: what it may have left in the chat is not another
-/// post's, until something newer is heard.
-pub(crate) fn give_up_probing_txn(connection: &Connection, row: i64) -> Result<(), StoreError> {
+/// A post that may be there is given up without an answer: what it may have left in the chat is not another post's.
+/// Its number can be told from no other before a message is heard that was sent long after it.
+pub(crate) fn give_up_probing_txn(
+    connection: &Connection,
+    row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE chats SET unsure_up_to = s.newest
-             FROM outbox o JOIN sequences s ON s.account_id = o.account_id AND s.name = o.sequence
-             WHERE o.id = ?1 AND o.send_started = 1 AND chats.id = o.chat_id",
+            "UPDATE chats SET unsure_until_ms = max(coalesce(unsure_until_ms, 0), p.until_ms)
+             FROM (SELECT o.chat_id,
+                          coalesce(CASE WHEN json_valid(o.probing)
+                                        THEN json_extract(o.probing, '$.ended_by_ms') END + ?2,
+                                   max(?4, coalesce((SELECT max(s.heard_sent_at_ms) FROM sequences s
+                                                     WHERE s.account_id = o.account_id), 0)) + ?3) AS until_ms
+                   FROM outbox o
+                   WHERE o.id = ?1 AND o.send_started = 1 AND o.operation IN ('post', 'upload')) p
+             WHERE chats.id = p.chat_id",
         )?
-        .execute([row])?;
+        .execute((row, DOUBT_MS, LONG_DOUBT_MS, now_ms))?;
     Ok(())
 }
 
@@ -336,7 +353,8 @@ fn probing(
         .prepare_cached(
             "SELECT o.id, o.account_id, o.sequence, o.number_above, o.probing, s.heard,
                     s.heard_sent_at_ms, own.newest_own_number, json_extract(o.target, '$.reply_to') AS answered,
-                    a.other_sender_ms, coalesce(c.unsure_up_to, -1) >= o.number_above AS has_rival, o.chat_id
+                    a.other_sender_ms,
+                    coalesce(c.unsure_until_ms > coalesce(o.above_sent_at_ms, 0), 0) AS has_rival, o.chat_id
              FROM outbox o
              JOIN accounts a ON a.id = o.account_id
              JOIN chats c ON c.id = o.chat_id

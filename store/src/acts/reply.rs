@@ -40,11 +40,11 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn commit_reply(&self, reply: ReplyCommit) -> Result<CommittedReply, StoreError> {
-        let run = reply.run;
+        let (run, now_ms) = (reply.run, reply.now_ms);
         let job = move |connection: &Connection| commit_reply_txn(connection, &reply);
         // The text that an answer replaces may have to be nowhere, the write-ahead log included.
         if self.read(move |it| replaces_for_good(it, run)).await? {
-            return self.write_and_scrub(job).await;
+            return self.write_and_clean(now_ms, job).await;
         }
         self.write(job).await
     }
@@ -230,6 +230,7 @@ fn speaker_txn(
         platform_id: reply.agent.as_str(),
         display_name: Some(&reply.agent_display_name),
         username: None,
+        is_bot: None,
     };
     upsert_participant_txn(connection, account, speaker, reply.now_ms)
 }

@@ -25,7 +25,7 @@ use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
 
 /// Each agent's oldest unfinished run of each conversation that keeps its place there, as `heads (id)`: one probe of
-/// `runs_open_by_agent` for each, and a row for each run that is due later. The planner would rather
+/// `runs_open_by_agent` for each, and a row for each run that is due later or waits for people. The planner would rather
 /// walk what is finished, so the index is named. Parameters: 1 = now, 2 = `PLACE_KEPT_MS_MAX`, 3 = `WAIT_MAX_MS`.
 macro_rules! with_heads {
     ($tail:expr) => {
@@ -35,7 +35,7 @@ macro_rules! with_heads {
                  SELECT (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                          WHERE ",
             open_run!("n"),
-            " AND NOT ",
+            " AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                          ORDER BY conversation_id, agent, id LIMIT 1)
@@ -44,7 +44,7 @@ macro_rules! with_heads {
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
-            " AND NOT ",
+            " AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id = h.conversation_id AND n.agent > h.agent
@@ -52,7 +52,7 @@ macro_rules! with_heads {
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
-            " AND NOT ",
+            " AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id > h.conversation_id

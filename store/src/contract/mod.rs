@@ -1,16 +1,22 @@
 //! What goes into and comes out of the store. Nothing here names SQL, a row or a transaction.
 
+mod approvals;
 mod capacity;
 mod capture;
 mod exports;
 mod imports;
 mod jobs;
+mod mcp_tools;
 mod reach;
 mod reading;
 mod replies;
 mod runs;
 mod status;
 
+pub use approvals::{
+    ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress, OperatorDecided,
+    OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge, Pressed, PressedButton,
+};
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{
     AccountBinding, Captured, CapturedTurn, Deleted, JudgedMessage, NewMessage, NonMessage,
@@ -19,6 +25,7 @@ pub use capture::{
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
+pub use mcp_tools::PinnedTool;
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{
     ConversationFilter, ConversationOverview, MessagePlace, Neighbour, Page, PageQuery, RepliedTo,
@@ -27,7 +34,7 @@ pub use reading::{
 };
 pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute};
 pub use runs::{
-    ClaimRequest, DeadFilter, EventScope, LeaseOutcome, NewRunEvent, QueuedRun, RunEnding,
-    RunLease, StepOutcome, StepTools, ToolTurn, WaitingFor,
+    CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,
+    NewRunEvent, NewToolCall, QueuedRun, RunEnding, RunLease, StepOutcome, ToolTurn, WaitingFor,
 };
 pub use status::{AccountStatus, FileCounts, StoreStatus};

@@ -2,11 +2,13 @@
 
 use vocative_contract::identity::Platform;
 
+use crate::views::search::TAIL_MAX;
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::outbox::OutboxEntry;
 use vocative_core::place::Scope;
 use vocative_core::run::Run;
 use vocative_core::search::SearchReach;
+use vocative_core::search::bar::Wording;
 use vocative_core::summary::Summary;
 use vocative_core::turn::{Participant, Turn};
 use vocative_core::vector::Vector;
@@ -106,6 +108,14 @@ pub struct SearchQuery {
     pub neighbours: usize,
     /// Turns that are no hits, like the one that asks.
     pub exclude: Vec<TurnId>,
+    /// Only what was captured up to there; `None` = everything. Only [`SearchMode::Forgiving`] with words heeds it.
+    pub as_of_seq: Option<Seq>,
+    /// The most turns behind the index that are read, the newest; beyond them words count as they are written. At most
+    /// 20,000.
+    pub tail_max: usize,
+    /// Whether only what people said is found: nothing of agents, other bots and the platform. Only
+    /// [`SearchMode::Forgiving`] with words heeds it.
+    pub is_by_people: bool,
     /// What is a hit, and which come first.
     pub mode: SearchMode,
 }
@@ -125,6 +135,9 @@ impl SearchQuery {
             text_max_chars: 1_200,
             neighbours: 2,
             exclude: Vec::new(),
+            as_of_seq: None,
+            tail_max: TAIL_MAX,
+            is_by_people: false,
             mode: SearchMode::Forgiving,
         }
     }
@@ -174,6 +187,11 @@ pub struct SearchHits {
     pub is_speaker_unknown: bool,
     /// Words that are in no line, each with those that were looked for in its place.
     pub taken_for: Vec<(String, Vec<String>)>,
+    /// The wordings, with how their words are spread. Only of [`SearchMode::Forgiving`].
+    pub wordings: Vec<Wording>,
+    /// How alike the query's vector and one are that is near, but no nearer than many; `None` where too few were
+    /// compared.
+    pub near_usually: Option<f32>,
     /// What it took.
     pub effort: SearchEffort,
 }
@@ -198,6 +216,8 @@ pub struct SearchHit {
     pub text: String,
     /// How well it answers the wording that it answers best: 0 to 1. 0 in the strict modes and without words.
     pub score: f64,
+    /// How alike its vector and a query's are; 0 where no vector found it.
+    pub nearness: f32,
     /// Lines that say nearly the same and are not given.
     pub same: usize,
     /// Its message, for a link to it.

@@ -1,10 +1,16 @@
 //! Runs: claimed, worked on and told about.
 
+use vocative_core::acting::Beginning;
+use vocative_core::approving::{ApprovalState, DecidedBy};
 use vocative_core::ids::{
-    AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, TurnId,
+    AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, ToolCallId, TurnId,
 };
 use vocative_core::run::Run;
+use vocative_core::slots::Asker;
+use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState, Refusal};
 use vocative_core::turn::TokenCount;
+
+use crate::contract::ConsentSought;
 
 /// A claim on the oldest waiting run of an idle conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +84,11 @@ pub enum WaitingFor {
     Time {
         /// When, in milliseconds since the Unix epoch.
         at_ms: i64,
+    },
+    /// People, who are to decide about its tool calls.
+    Person {
+        /// When the first of them is decided by time, in milliseconds since the Unix epoch.
+        until_ms: Option<i64>,
     },
     /// Its channel, which the platform refuses.
     Channel {
@@ -157,21 +168,80 @@ pub enum StepOutcome {
     SourceGone,
 }
 
-/// What a step of a run did with its tools: written together with the step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StepTools {
+/// A call that a model asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewToolCall {
+    /// The provider's name for it.
+    pub call_id: String,
+    /// The tool, as the model names it.
+    pub tool: String,
+    /// The arguments, byte for byte as they are to be made.
+    pub arguments: String,
+    /// What it does.
+    pub digest: CallDigest,
+    /// What follows when it is not known whether it acted.
+    pub rule: CallRule,
+}
+
+/// A call whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallToBegin {
     /// The run.
     pub run: RunId,
     /// Its lease.
     pub token: LeaseToken,
-    /// The step's number.
-    pub number: u32,
-    /// The step as it is to be replayed, opaque.
-    pub message: String,
+    /// The call.
+    pub call: ToolCallId,
+    /// What it would do now.
+    pub digest: CallDigest,
+    /// What it may do when its outcome is not known.
+    pub rule: CallRule,
+    /// Who asks.
+    pub asker: Asker,
+    /// How often it may be made.
+    pub limits: CallLimits,
+    /// What of people's consent it needs.
+    pub sought: ConsentSought,
+    /// Whether a call before it in its step waits for a person.
+    pub is_behind_open: bool,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of a call whose turn it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallBegun {
+    /// What was decided; if it is made, its row says so.
+    Decided(Beginning),
+    /// It is not made, because people were asked and did not allow it.
+    NotAllowed(ApprovalState, DecidedBy),
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// Its step was forgotten with something that it was made from: nothing was written.
+    SourceGone,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallToFinish {
+    /// The run.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The call.
+    pub call: ToolCallId,
+    /// How it stands: over.
+    pub state: CallState,
+    /// Why it was not made, if a limit refused it.
+    pub refusal: Option<Refusal>,
+    /// What the model is told.
+    pub result: String,
+    /// Who asked.
+    pub asker: Asker,
     /// The agent's name for people.
     pub agent_display_name: String,
-    /// Calls and results, in the order of the calls.
-    pub calls: Vec<ToolTurn>,
+    /// The call and its result for the timeline.
+    pub turn: ToolTurn,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }

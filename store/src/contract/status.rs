@@ -4,6 +4,7 @@ use crate::contract::JobCount;
 use vocative_contract::identity::Platform;
 
 use crate::acts::expiry::Expired;
+use crate::rows::tool_days::ToolCounts;
 use crate::rows::vectors::EmbeddingStatus;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::model_rest::ModelRest;
@@ -16,6 +17,8 @@ use vocative_core::tokens::RatioStatus;
 pub struct StoreStatus {
     /// Jobs of each kind, by how they stand.
     pub jobs: Vec<JobCount>,
+    /// What came of tool calls today (UTC), by tool.
+    pub tools: Vec<ToolCounts>,
     /// How the embedding of turns stands; `None` if no model was ever named.
     pub embeddings: Option<EmbeddingStatus>,
     /// Turns.
@@ -32,6 +35,10 @@ pub struct StoreStatus {
     pub runs_dead_last_day: u64,
     /// Runs that wait for a person.
     pub runs_held: u64,
+    /// Runs that wait for people to decide about their tool calls.
+    pub runs_waiting: u64,
+    /// Tool calls that wait for a person.
+    pub approvals_open: u64,
     /// Age of the oldest queued run that may start, in milliseconds.
     pub oldest_waiting_run_ms: Option<i64>,
     /// Pending and leased posts.

@@ -8,6 +8,7 @@ pub(crate) mod error;
 pub(crate) mod faults;
 pub(crate) mod lock;
 pub(crate) mod open;
+pub(crate) mod pages;
 pub(crate) mod reader;
 pub(crate) mod restore;
 pub(crate) mod restore_traces;

@@ -190,6 +190,12 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
     for (table, sql) in [
         ("inquiries", "DELETE FROM inquiries"),
         ("jobs", "DELETE FROM jobs WHERE kind = 'answer-inquiry'"),
+        // What was asked for then was decided since, or nobody sees its card any more.
+        (
+            "approvals",
+            "UPDATE approvals SET state = 'cancelled', outcomes = '', decided_at_ms = asked_at_ms
+             WHERE state = 'open'",
+        ),
     ] {
         let has_table = transaction.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)",

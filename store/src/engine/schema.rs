@@ -84,6 +84,14 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "search_and_costs",
         sql: include_str!("../migrations/0015_search_and_costs.sql"),
     },
+    Migration {
+        name: "recall_and_tools",
+        sql: include_str!("../migrations/0016_recall_and_tools.sql"),
+    },
+    Migration {
+        name: "approvals",
+        sql: include_str!("../migrations/0017_approvals.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

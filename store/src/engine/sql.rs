@@ -204,6 +204,11 @@ impl<'c> Connection<'c> {
             .query_row(sql, bound(&params)?, |row| read(&Row(row)))
     }
 
+    /// How many rows were changed through it since it was opened.
+    pub(crate) fn total_changes(&self) -> u64 {
+        self.0.total_changes()
+    }
+
     /// The row id of the newest insertion.
     pub(crate) fn last_insert_rowid(&self) -> i64 {
         self.0.last_insert_rowid()

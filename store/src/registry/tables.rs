@@ -66,6 +66,37 @@ pub(crate) const TABLES: &[Table] = &[
         ),
         STATE,
     ),
+    account(
+        "approval_grants",
+        text(&[], &[], &["agent", "tool", "operator", "revoked_by"]),
+        Fate {
+            merge: Merge::Moves,
+            ..STATE
+        },
+    ),
+    account(
+        "approvals",
+        text(
+            &["note", "outcomes"],
+            &[],
+            &[
+                "tool",
+                "target",
+                "asking",
+                "approvers",
+                "state",
+                "operator",
+                "via",
+            ],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            restore: Restore::Held,
+            ..OF_RUN
+        },
+    ),
     account("channels", text(&[], &[], &["name"]), STATE),
     account(
         "chat_ids",
@@ -240,6 +271,12 @@ pub(crate) const TABLES: &[Table] = &[
             export: Export::Nothing(OWN_STATE),
             ..OF_TURN
         },
+    ),
+    nobody(
+        "mcp_tools",
+        "what servers of tools offer is the operator's",
+        text(&[], &[], &["server", "tool", "approved", "waiting"]),
+        STATE,
     ),
     account(
         "messages",
@@ -489,6 +526,21 @@ pub(crate) const TABLES: &[Table] = &[
         text(&[], &[], &["model", "counter"]),
         STATE,
     ),
+    account(
+        "tool_calls",
+        text(
+            &["arguments", "result"],
+            &[],
+            &["call_id", "tool", "rule", "state", "refusal"],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            ..OF_RUN
+        },
+    ),
+    account("tool_days", text(&[], &[], &["tool"]), STATE),
     account("turn_sources", text(&[], &[], &[]), OF_TURN),
     nobody(
         "turn_stems",

@@ -7,16 +7,19 @@ use uuid::Uuid;
 use vocative_contract::envelope::{Attachment, ChatKind};
 
 use crate::StoreError;
+use vocative_core::approving::{ApprovalState, Via};
 use vocative_core::file::FileState;
 use vocative_core::ids::{
-    AccountId, AgentName, ChatId, ConversationId, ErasureId, EventId, FileId, InquiryId, JobId,
-    LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId, TurnId,
+    AccountId, AgentName, ApprovalId, ChatId, ConversationId, ErasureId, EventId, FileId, GrantId,
+    InquiryId, JobId, LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId,
+    ToolCallId, TurnId,
 };
 use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::summary::SummaryState;
+use vocative_core::tool_call::{CallRule, CallState, Refusal};
 use vocative_core::turn::{
     Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
 };
@@ -44,7 +47,10 @@ uuid_column!(
     OutboxId,
     OwnerId,
     LeaseToken,
-    ErasureId
+    ErasureId,
+    ToolCallId,
+    ApprovalId,
+    GrantId
 );
 
 macro_rules! row_id_column {
@@ -93,6 +99,11 @@ macro_rules! name_column {
 }
 
 name_column!(
+    ApprovalState,
+    Via,
+    CallRule,
+    CallState,
+    Refusal,
     DeadCause,
     FileState,
     JobState,
@@ -251,6 +262,24 @@ macro_rules! select_turns {
     };
 }
 pub(crate) use select_turns;
+
+/// Whether a participant is a person: no agent of ours, no other bot, not the platform. Who writes as a chat is one.
+macro_rules! is_person {
+    ($participant:literal) => {
+        concat!(
+            "((",
+            $participant,
+            ".kind = 'user' AND NOT ",
+            $participant,
+            ".is_bot) OR (",
+            $participant,
+            ".kind = 'system' AND ",
+            $participant,
+            ".platform_id GLOB 'chat:*'))"
+        )
+    };
+}
+pub(crate) use is_person;
 
 /// The columns of [`turn_from_row`], of the turn `t` with its conversation `c` and participant `p`.
 macro_rules! turn_columns {

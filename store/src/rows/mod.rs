@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod album;
+pub(crate) mod approvals;
 pub(crate) mod columns;
 pub(crate) mod contents;
 pub(crate) mod context_limits;
@@ -10,6 +11,7 @@ pub mod costs;
 pub(crate) mod fresh_starts;
 pub(crate) mod inquiries;
 pub(crate) mod jobs;
+pub(crate) mod mcp_tools;
 pub(crate) mod messages;
 pub(crate) mod model_rests;
 pub(crate) mod names;
@@ -32,5 +34,7 @@ pub(crate) mod steps;
 pub(crate) mod summaries;
 pub(crate) mod token_counts;
 pub(crate) mod token_ratios;
+pub(crate) mod tool_calls;
+pub(crate) mod tool_days;
 pub(crate) mod turns;
 pub mod vectors;

@@ -107,6 +107,7 @@ impl<C: MayCapture> Store<C> {
                     platform_id: id,
                     display_name: Some(name),
                     username: id.strip_prefix('@'),
+                    is_bot: None,
                 };
                 upsert_participant_txn(connection, account, heard, 0)?;
             }

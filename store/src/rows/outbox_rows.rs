@@ -139,6 +139,8 @@ struct StoredTarget {
     message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     person: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interaction: Option<String>,
 }
 
 impl StoredTarget {
@@ -149,12 +151,19 @@ impl StoredTarget {
             | Operation::Delete { message_id }
             | Operation::React { message_id }
             | Operation::Unreact { message_id } => (Some(message_id.clone()), None),
-            Operation::Ephemeral { person } => (None, Some(person.clone())),
+            Operation::Ephemeral { person } | Operation::Answer { person, .. } => {
+                (None, Some(person.clone()))
+            }
+        };
+        let interaction = match operation {
+            Operation::Answer { interaction, .. } => Some(interaction.clone()),
+            _ => None,
         };
         Self {
             target: target.clone(),
             message,
             person,
+            interaction,
         }
     }
 
@@ -168,6 +177,10 @@ impl StoredTarget {
             "react" => Operation::React { message_id },
             "unreact" => Operation::Unreact { message_id },
             "ephemeral" => Operation::Ephemeral {
+                person: self.person.clone().unwrap_or_default(),
+            },
+            "answer" => Operation::Answer {
+                interaction: self.interaction.clone().unwrap_or_default(),
                 person: self.person.clone().unwrap_or_default(),
             },
             "upload" => Operation::Upload,
@@ -331,7 +344,13 @@ mod tests {
                 message_id: message_id.clone(),
             },
             Operation::Unreact { message_id },
-            Operation::Ephemeral { person },
+            Operation::Ephemeral {
+                person: person.clone(),
+            },
+            Operation::Answer {
+                interaction: "1.2.3".to_owned(),
+                person,
+            },
             Operation::Upload,
         ];
         let target = Target {

@@ -17,6 +17,8 @@ pub(crate) struct HeardSender<'a> {
     pub(crate) platform_id: &'a str,
     pub(crate) display_name: Option<&'a str>,
     pub(crate) username: Option<&'a str>,
+    /// Whether it is another bot; `None` where that is not told.
+    pub(crate) is_bot: Option<bool>,
 }
 
 /// Finds or makes a participant; names that are given replace the stored ones.
@@ -33,11 +35,12 @@ pub(crate) fn upsert_participant_txn(
     let id = connection
         .prepare_cached(
             "INSERT INTO participants
-                 (account_id, kind, platform_id, display_name, username, last_seen_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 (account_id, kind, platform_id, display_name, username, last_seen_ms, is_bot)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, 0))
              ON CONFLICT (account_id, kind, platform_id) DO UPDATE
              SET display_name = coalesce(excluded.display_name, display_name),
                  username = coalesce(excluded.username, username),
+                 is_bot = coalesce(?7, is_bot),
                  last_seen_ms = max(excluded.last_seen_ms, last_seen_ms)
              RETURNING id",
         )?
@@ -48,7 +51,8 @@ pub(crate) fn upsert_participant_txn(
                 heard.platform_id,
                 heard.display_name,
                 heard.username,
-                seen_ms
+                seen_ms,
+                heard.is_bot
             ],
             |row| row.get("id"),
         )?;
@@ -114,7 +118,7 @@ fn find_unchanged(
             "SELECT id FROM participants
              WHERE account_id = ?1 AND kind = ?2 AND platform_id = ?3
                AND (?4 IS NULL OR display_name IS ?4) AND (?5 IS NULL OR username IS ?5)
-               AND last_seen_ms > ?6 - ?7",
+               AND last_seen_ms > ?6 - ?7 AND (?8 IS NULL OR is_bot = ?8)",
         )?
         .query_row(
             params![
@@ -124,7 +128,8 @@ fn find_unchanged(
                 heard.display_name,
                 heard.username,
                 seen_ms,
-                SEEN_EVERY_MS
+                SEEN_EVERY_MS,
+                heard.is_bot
             ],
             |row| row.get("id"),
         )

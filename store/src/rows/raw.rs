@@ -47,7 +47,7 @@ impl Store {
     /// `Unavailable` if storage refuses.
     pub async fn expire_raw(&self, older_than_ms: i64, share: u64) -> Result<u64, StoreError> {
         let share = i64::try_from(share).unwrap_or(i64::MAX);
-        self.write(move |connection| {
+        self.write_and_clean(older_than_ms, move |connection| {
             let expired = connection
                 .prepare_cached(
                     "DELETE FROM raw_envelopes WHERE id IN (

@@ -464,6 +464,7 @@ fn insert_notice_txn(
         platform_id: DAEMON,
         display_name: None,
         username: None,
+        is_bot: None,
     };
     let participant = upsert_participant_txn(connection, gap.account, daemon, gap.now_ms)?;
     connection

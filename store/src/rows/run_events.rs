@@ -581,7 +581,10 @@ fn ending_kind(state: &RunState) -> Option<EndingKind> {
         RunState::Done => Some(EndingKind::Finished),
         RunState::Dead { .. } => Some(EndingKind::Failed),
         RunState::Cancelled => Some(EndingKind::Cancelled),
-        RunState::Queued { .. } | RunState::Leased { .. } | RunState::Held { .. } => None,
+        RunState::Queued { .. }
+        | RunState::Leased { .. }
+        | RunState::Waiting { .. }
+        | RunState::Held { .. } => None,
     }
 }
 

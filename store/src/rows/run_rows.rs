@@ -14,9 +14,9 @@ macro_rules! select_runs {
     ($tail:literal) => {
         concat!(
             "SELECT r.id, r.uuid, c.uuid AS conversation, r.agent, r.state, r.reason, r.not_before_ms, r.owner,
-                    r.lease_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
+                    r.lease_until_ms, r.waiting_until_ms, r.as_of_seq, r.first_claimed_at_ms, r.attempt,
                     r.created_at_ms, r.prompt_tokens, r.cache_read_tokens, r.cache_write_tokens,
-                    r.completion_tokens
+                    r.completion_tokens, r.cost_micros
              FROM runs r JOIN conversations c ON c.id = r.conversation_id ",
             $tail
         )
@@ -268,6 +268,7 @@ fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
             cache_write_tokens: count_from(row.get("cache_write_tokens")?),
             completion_tokens: count_from(row.get("completion_tokens")?),
         },
+        cost_micros: count_from(row.get("cost_micros")?),
     };
     Ok((row.get("id")?, run))
 }
@@ -276,7 +277,10 @@ fn run_state(row: &Row<'_>) -> crate::engine::sql::Result<RunState> {
     let state: String = row.get("state")?;
     let reason: Option<String> = row.get("reason")?;
     Ok(match state.as_str() {
-        "queued" | "waiting" => RunState::Queued {
+        "waiting" => RunState::Waiting {
+            until_ms: row.get("waiting_until_ms")?,
+        },
+        "queued" => RunState::Queued {
             not_before_ms: row.get("not_before_ms")?,
         },
         "leased" => RunState::Leased {

@@ -19,13 +19,13 @@ use crate::rows::summaries::{THROUGH, position_at};
 use crate::views::history::mentioned;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
-use vocative_core::ids::{AccountId, LeaseToken, RunId, SummaryId, TurnId};
+use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};
 use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt, SentTurn};
 use vocative_core::summary::SummaryView;
 use vocative_core::turn::{Participant, Visibility};
 
 /// The roles by their stored number; one more goes behind the last.
-const ROLES: [Role; 7] = [
+const ROLES: [Role; 8] = [
     Role::Kept,
     Role::RepliedTo,
     Role::Root,
@@ -33,6 +33,7 @@ const ROLES: [Role; 7] = [
     Role::Ambient,
     Role::Trigger,
     Role::ThreadAnswer,
+    Role::Recalled,
 ];
 /// A turn's id, the number of its role, its revision.
 const TURN_BYTES: usize = 16 + 1 + 4;
@@ -65,6 +66,48 @@ impl Reader {
                 .query_row([run], |row| recorded(row, run))
                 .optional()?;
             Ok(found)
+        })
+        .await
+    }
+
+    /// What was found without being asked for, for a run's prompt; `None` if nothing is recorded of it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn recalled_for_run(&self, run: RunId) -> Result<Option<Vec<TurnId>>, StoreError> {
+        self.read(move |connection| {
+            let found: Option<Vec<u8>> = connection
+                .prepare_cached(
+                    "SELECT s.turns FROM runs r CROSS JOIN sent_prompts s ON s.run_id = r.id
+                     WHERE r.uuid = ?1",
+                )?
+                .query_row([run], |row| row.get("turns"))
+                .optional()?;
+            Ok(found.map(|packed| recalled_turns(&packed)))
+        })
+        .await
+    }
+
+    /// What was found for the newest prompt of an agent's runs that answer a turn; `None` if nothing is recorded of
+    /// one.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn recalled_for_turn(
+        &self,
+        turn: TurnId,
+        agent: AgentName,
+    ) -> Result<Option<Vec<TurnId>>, StoreError> {
+        self.read(move |connection| {
+            let found: Option<Vec<u8>> = connection
+                .prepare_cached(
+                    "SELECT s.turns FROM turns t CROSS JOIN run_triggers g ON g.turn_seq = t.seq
+                     CROSS JOIN sent_prompts s ON s.run_id = g.run_id
+                     WHERE t.uuid = ?1 AND g.agent = ?2 ORDER BY s.id DESC LIMIT 1",
+                )?
+                .query_row(params![turn, agent], |row| row.get("turns"))
+                .optional()?;
+            Ok(found.map(|packed| recalled_turns(&packed)))
         })
         .await
     }
@@ -190,6 +233,13 @@ pub(crate) fn recorded_turns(packed: &[u8]) -> Vec<TurnId> {
     turns.map(|sent| sent.turn).collect()
 }
 
+/// Those of a record that were found without being asked for, in its order.
+fn recalled_turns(packed: &[u8]) -> Vec<TurnId> {
+    let turns = packed.chunks_exact(TURN_BYTES).filter_map(unpacked_turn);
+    let recalled = turns.filter(|sent| sent.role == Role::Recalled);
+    recalled.map(|sent| sent.turn).collect()
+}
+
 fn unpacked_turn(packed: &[u8]) -> Option<SentTurn> {
     let (id, rest) = packed.split_at_checked(16)?;
     let (role, revision) = rest.split_first()?;
@@ -221,8 +271,21 @@ fn sent_history(
 ) -> Result<SentHistory, StoreError> {
     let conversation = conversation(connection, recorded.conversation)?;
     let mut changes = Vec::new();
-    let mut turns = Vec::with_capacity(recorded.sent.turns.len());
+    let mut turns: Vec<HistoryTurn> = Vec::with_capacity(recorded.sent.turns.len());
+    let mut recalled = Vec::new();
     for sent in &recorded.sent.turns {
+        if sent.role == Role::Recalled {
+            recalled.push(sent.turn);
+            // It was read for another reason, too.
+            if recorded
+                .sent
+                .turns
+                .iter()
+                .any(|it| it.turn == sent.turn && it.role != sent.role)
+            {
+                continue;
+            }
+        }
         let found = connection
             .prepare_cached(TURN_SQL)?
             .query_row((sent.turn, conversation.key.chat), turn_from_row)
@@ -259,6 +322,7 @@ fn sent_history(
         conversation,
         turns,
         thread_answers: recorded.sent.thread_answers.iter().copied().collect(),
+        recalled,
         names,
         summary,
         began_afresh: false,

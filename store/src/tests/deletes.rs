@@ -26,7 +26,10 @@ async fn what_was_deleted_is_gone_from_everywhere_and_never_comes_back() {
     fixture
         .execute(
             "UPDATE summaries SET text = 'a zebra' WHERE id = 1;
-             INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (1, 0, 'zebra', 1, 1, 0)",
+             INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (1, 0, 'zebra', 1, 1, 0);
+             INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, attempts,
+                                     result, created_at_ms)
+             VALUES (randomblob(16), 1, 0, 0, 'c1', 'refund', 'zebra', x'01', 'once', 'done', 1, 'zebra', 0)",
         )
         .await;
     assert!(!fixture.is_nowhere("zebra").await);

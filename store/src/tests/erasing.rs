@@ -121,6 +121,12 @@ async fn spread(fixture: &Fixture) {
                SELECT seq, 'c1', content FROM turns WHERE run_id IS NOT NULL AND visibility = 'room'
                    OR content = 'Nothing to add.';
                INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (2, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0);
+               INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, attempts,
+                                       result, created_at_ms)
+               VALUES (randomblob(16), 2, 0, 0, 'c1', 'find', '{"q":"zebra-7f3a9c"}', x'00', 'repeatable', 'done', 1,
+                       'zebra-7f3a9c', 0),
+                      (randomblob(16), 2, 0, 1, 'c2', 'refund', '{"q":"zebra-7f3a9c"}', x'01', 'once', 'running', 1,
+                       NULL, 0);
                INSERT INTO messages (account_id, chat_id, platform_id, turn_seq)
                SELECT 1, 1, 'r' || seq, seq FROM turns WHERE kind = 'message' AND is_inbound = 0;
                INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,

@@ -95,6 +95,9 @@ async fn raw_events_and_run_details_have_terms_of_their_own() {
         .execute(
             r#"UPDATE runs SET state = 'done', finished_at_ms = 1700000100000;
                INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (1, 0, 'zebra', 1, 1, 0);
+               INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, attempts,
+                                       result, created_at_ms)
+               VALUES (randomblob(16), 1, 0, 0, 'c1', 'refund', 'zebra', x'01', 'once', 'done', 1, 'zebra', 0);
                INSERT INTO turns (uuid, conversation_id, sent_at_ms, ordinal, kind, scope,
                        visibility, participant_id, content, run_id, captured_at_ms, is_inbound)
                VALUES (randomblob(16), 1, 1700000001000, 0, 'tool_result', 'channel', 'timeline', 1, 'zebra',

@@ -137,6 +137,43 @@ fn look(not_before_ms: i64) -> OutboxUpdate {
 }
 
 #[tokio::test]
+async fn an_answer_to_a_press_waits_for_no_post_and_for_no_rest_of_its_chat() {
+    let mut world = World::new().await;
+    world.post("1.1", &["slow"]).await;
+    let slow = world.claim_one("slow").await;
+    let until_ms = world.now_ms + 60_000;
+    let reason = "twenty a minute".to_owned();
+    world
+        .update(&slow, OutboxUpdate::Rest { until_ms, reason })
+        .await;
+    let (account, chat, now_ms) = (world.scene.account, world.room.chat, world.now_ms);
+    world
+        .scene
+        .write(move |connection| {
+            let posts = NewPosts {
+                account,
+                chat,
+                turn: None,
+                run_row: None,
+                target: &target("1.1"),
+                operation: &Operation::Answer {
+                    interaction: "q1".to_owned(),
+                    person: "U1".to_owned(),
+                },
+                parts: &[Part::plain("not yours")],
+                now_ms,
+            };
+            insert_posts_txn(connection, &posts)
+        })
+        .await;
+    let answer = world.claim_one("not yours").await;
+    world.send(&answer).await;
+    assert_eq!(world.claim().await, []);
+    world.now_ms = until_ms;
+    world.claim_one("slow").await;
+}
+
+#[tokio::test]
 async fn a_post_of_unknown_outcome_holds_back_only_its_thread() {
     let mut world = World::new().await;
     world.post("1.1", &["one", "two"]).await;

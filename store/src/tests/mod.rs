@@ -5,9 +5,11 @@
 mod addressing;
 mod albums;
 mod answering;
+mod approving;
 mod backups;
 mod bounded;
 mod capturing;
+mod cleaning;
 mod commands;
 mod damage;
 mod deletes;

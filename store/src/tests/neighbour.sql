@@ -32,6 +32,18 @@ INSERT INTO messages (account_id, chat_id, platform_id, turn_seq, text) VALUES
     (2, 900, '1', 900, 'zebra-7f3a9c'), (2, 900, '2', 901, NULL);
 INSERT INTO run_triggers VALUES (900, 900, 'helper', 1);
 INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (900, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0), (901, 0, '"zebra-7f3a9c"', 1, 1, 0);
+INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, attempts, result,
+        created_at_ms)
+VALUES (randomblob(16), 900, 0, 0, 'c1', 'search', '{"q":"zebra-7f3a9c"}', x'00', 'repeatable', 'done', 1, 'zebra-7f3a9c', 0),
+       (randomblob(16), 901, 0, 0, 'c1', 'refund', '{"q":"zebra-7f3a9c"}', x'00', 'once', 'running', 1, NULL, 0);
+INSERT INTO tool_days (account_id, day_start_ms, tool, participant_id, begun) VALUES (2, 0, 'search', 900, 1);
+INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, digest, definition, asking, approvers, is_whole,
+        outcomes, state, asked_at_ms, note)
+SELECT randomblob(16), id, run_id, 900, tool, '', x'00', x'00', 'always', 'requester', 1,
+       iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'denied'), 0, 'zebra-7f3a9c'
+FROM tool_calls;
+INSERT INTO approval_grants (uuid, chat_id, participant_id, agent, tool, definition, granted_at_ms)
+VALUES (randomblob(16), 900, 900, 'helper', 'refund', x'00', 0);
 INSERT INTO run_events (run_id, conversation_id, kind, text, at_ms)
 VALUES (901, 900, 'text', 'zebra-7f3a9c', 0), (901, 900, 'tool_result', 'zebra-7f3a9c', 0);
 INSERT INTO turn_sources VALUES (900, 902);

@@ -393,3 +393,29 @@ async fn a_post_put_off_by_a_clock_that_was_wrong_goes_when_it_is_right() {
     assert_eq!(claim(&scene, YEAR_MS).await, []);
     assert_eq!(texts(&claim(&scene, 1_000).await), ["one"]);
 }
+
+#[tokio::test]
+async fn what_waits_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
+    const AHEAD_MS: i64 = 7_200_000;
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    // Committed ahead, and claimed with the right time.
+    scene.post(&room, &["one"], AHEAD_MS).await;
+    let claimed = claim(&scene, 1_000).await;
+    assert_eq!(texts(&claimed), ["one"]);
+    let retry = |not_before_ms| OutboxUpdate::Retry {
+        not_before_ms,
+        reason: "refused".to_owned(),
+    };
+    update(&scene, &claimed[0], retry(1_000), 1_000).await;
+    scene
+        .write(|connection| Ok(connection.execute("UPDATE outbox SET created_at_ms = 0", [])?))
+        .await;
+    // Attempted ahead.
+    let claimed = claim(&scene, 2_000).await;
+    let (id, token) = (claimed[0].entry.id, claimed[0].token);
+    let started = scene.store.mark_send_started(id, token, AHEAD_MS).await;
+    assert_eq!(started.unwrap(), LeaseOutcome::Written);
+    update(&scene, &claimed[0], retry(AHEAD_MS + 30_000), AHEAD_MS).await;
+    assert_eq!(texts(&claim(&scene, 3_000).await), ["one"]);
+}

@@ -354,6 +354,45 @@ async fn a_held_post_that_says_the_whole_first_part_and_is_found_is_not_posted_a
 }
 
 #[tokio::test]
+async fn what_a_person_dropped_before_the_answer_is_said_again_only_if_the_answer_says_something_else()
+ {
+    for (first, expected) in [
+        ("be …", vec!["be …", "two"]),
+        ("one", vec!["be …", "one", "two"]),
+    ] {
+        let mut world = World::new().await;
+        let in_flight = world.bring(At::HeldAndThere).await;
+        world.end(At::HeldAndThere, in_flight).await;
+        world.commit(&[first, "two"]).await;
+        world.drain().await;
+        assert_eq!(world.texts(), expected);
+        assert_eq!(world.scene.store.stuck_posts(9).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_dropped_is_not_posted_again_as_the_beginning_of_an_answer_that_was_too_long()
+{
+    let mut world = World::new().await;
+    world.bring(At::HeldAndThere).await;
+    world.commit(&["be …gins", "two"]).await;
+    let held = world.scene.store.stuck_posts(9).await.unwrap();
+    let dropped = (world.scene.store).release_post(held[0].id, false, world.now_ms);
+    dropped.await.unwrap();
+    let answer = world.claim_one().await;
+    world.start(&answer).await;
+    let too_long = OutboxUpdate::Replace {
+        parts: ["be …", "gins"].map(Part::plain).to_vec(),
+        target: target(&world.room),
+        operation: Operation::Post,
+        reason: "too long".to_owned(),
+    };
+    world.update(&answer, too_long).await;
+    world.drain().await;
+    assert_eq!(world.texts(), ["be …", "gins", "two"]);
+}
+
+#[tokio::test]
 async fn one_that_was_to_be_streamed_is_still_known_as_such_when_it_is_taken_back() {
     let scene = Scene::open().await;
     let room = scene.room("C1").await;

@@ -169,7 +169,7 @@ async fn what_was_learnt_outlives_a_restart_and_not_a_new_send() {
 }
 
 #[tokio::test]
-async fn an_undecided_post_is_counted_apart_and_a_rival_until_something_newer_is_heard() {
+async fn an_undecided_post_is_counted_apart_and_a_rival_until_something_much_newer_is_heard() {
     let scene = Scene::open().await;
     let room = scene.room(GROUP).await;
     hear(&scene, heard(7, 1_000)).await;
@@ -197,15 +197,40 @@ async fn an_undecided_post_is_counted_apart_and_a_rival_until_something_newer_is
     let again = scene.store.claim_posts(scene.request(30), 1).await.unwrap();
     update(&scene, &again[0], undecided(true), 31).await;
     assert_eq!(counts(scene.store.status(32).await.unwrap()), (0, 0, 1));
-    hear(&scene, heard(20, 9_000)).await;
-    let again = scene.store.claim_posts(scene.request(40), 1).await.unwrap();
-    let (id, token) = (again[0].entry.id, again[0].token);
-    let started = scene
-        .store
-        .mark_numbered_send_started(id, token, Some(sequence()), 40);
-    started.await.unwrap();
-    let found = facts(&scene, &again[0]).await.unwrap();
-    assert_eq!((found.has_rival, found.above), (false, 20));
+    // A message that was sent before the first one arrived may be heard afterwards.
+    const DAY_MS: i64 = 86_400_000;
+    for (number, sent_at_ms, has_rival) in [(20, 9_000, true), (30, 2 * DAY_MS, false)] {
+        hear(&scene, heard(number, sent_at_ms)).await;
+        let at_ms = 10 * number;
+        let again = scene.store.claim_posts(scene.request(at_ms), 1).await;
+        let again = again.unwrap();
+        let (id, token) = (again[0].entry.id, again[0].token);
+        let started = scene
+            .store
+            .mark_numbered_send_started(id, token, Some(sequence()), at_ms);
+        started.await.unwrap();
+        let found = facts(&scene, &again[0]).await.unwrap();
+        assert_eq!((found.has_rival, found.above), (has_rival, number));
+        update(&scene, &again[0], undecided(true), at_ms).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_given_up_before_any_number_was_known_is_a_rival_all_the_same() {
+    let scene = Scene::open().await;
+    let room = scene.room(GROUP).await;
+    let first = sending(&scene, &room, "one", 10).await;
+    look(&scene, &first, 11).await;
+    let reason = "nobody can say".to_owned();
+    let claims = scene.store.claim_posts(scene.request(12), 1).await.unwrap();
+    update(&scene, &claims[0], OutboxUpdate::Hold { reason }, 13).await;
+    let dropped = scene.store.release_post(first.entry.id, false, 14).await;
+    dropped.unwrap();
+    hear(&scene, heard(1, 1_000)).await;
+    let second = sending(&scene, &room, "two", 20).await;
+    look(&scene, &second, 21).await;
+    let found = facts(&scene, &second).await.unwrap();
+    assert_eq!((found.has_rival, found.above), (true, 1));
 }
 
 #[tokio::test]

@@ -7,10 +7,9 @@ use vocative_core::run::StopCause;
 use vocative_contract::outbound::{Delivered, Operation, Part};
 
 use super::*;
-use crate::contract::{
-    ClaimRequest, CommittedReply, ReplyCommit, RunEnding, StepTools, ToolTurn, TurnFilter,
-};
+use crate::contract::{ClaimRequest, CommittedReply, ReplyCommit, RunEnding, ToolTurn, TurnFilter};
 use crate::new_id::NewId as _;
+use crate::scene::tool_result;
 use vocative_core::addressing::{Overlap, RunVerdict};
 use vocative_core::history::{HistoryQuery, Keep, Role};
 use vocative_core::ids::{OutboxId, OwnerId, RunId, TurnId};
@@ -666,16 +665,7 @@ async fn find(world: &World, run: &ClaimedRun, found: TurnId) {
         result_tokens: None,
         sources: vec![found],
     };
-    let tools = StepTools {
-        run: id,
-        token: run.token,
-        number: 1,
-        message: "complete".to_owned(),
-        agent_display_name: "Helper".to_owned(),
-        calls: vec![call],
-        now_ms: world.now_ms,
-    };
-    store.record_step_tools(tools).await.unwrap();
+    tool_result(store, run, call, world.now_ms).await;
 }
 
 #[tokio::test]

@@ -185,6 +185,10 @@ impl House {
     }
 
     async fn look(&self) -> BTreeMap<&'static str, Seen> {
+        // The walk through the file is nobody's.
+        self.fixture
+            .execute("DELETE FROM jobs WHERE kind = 'clean-pages'")
+            .await;
         self.fixture.read(|connection| Ok(look(connection))).await
     }
 

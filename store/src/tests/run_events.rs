@@ -2,7 +2,7 @@ use super::super::scene::{LEASE_MS, Room, Scene};
 use crate::acts::erasure::ErasureTarget;
 use crate::contract::{CommittedReply, Deleted, EventScope, LeaseOutcome, NewRunEvent, RunEnding};
 use crate::rows::run_events::{PLANNED_SQL, PROBED_SQL};
-use crate::scene::by_hand;
+use crate::scene::{by_hand, tool_result};
 use crate::{ExpiryBounds, Store};
 use vocative_core::ids::{EventId, RunId};
 use vocative_core::run::{ClaimedRun, Usage};
@@ -346,25 +346,17 @@ async fn what_a_tool_found_is_told_from_its_turn_and_goes_with_what_it_was_made_
     let usage = Usage::default();
     let step = store.record_step(id, run.token, 1, "asked".to_owned(), usage, 130);
     step.await.unwrap();
-    let tools = crate::contract::StepTools {
-        run: id,
-        token: run.token,
-        number: 1,
-        message: "complete".to_owned(),
-        agent_display_name: "Helper".to_owned(),
-        calls: vec![crate::contract::ToolTurn {
-            call_id: "call_1".to_owned(),
-            tool: "conversation_search".to_owned(),
-            is_known: true,
-            call: "conversation_search {}".to_owned(),
-            call_tokens: None,
-            result: "zebraword was found".to_owned(),
-            result_tokens: None,
-            sources: vec![found.turn],
-        }],
-        now_ms: 150,
+    let turn = crate::contract::ToolTurn {
+        call_id: "call_1".to_owned(),
+        tool: "conversation_search".to_owned(),
+        is_known: true,
+        call: "conversation_search {}".to_owned(),
+        call_tokens: None,
+        result: "zebraword was found".to_owned(),
+        result_tokens: None,
+        sources: vec![found.turn],
     };
-    store.record_step_tools(tools).await.unwrap();
+    tool_result(store, &run, turn, 150).await;
     tell(store, &run, vec![text(2, "it is zebraword")]).await;
     let result = |events: &[RunEvent]| match &events.last().unwrap().what {
         Happening::ToolResult { text, turn, .. } => (text.clone(), turn.is_some()),
@@ -416,25 +408,17 @@ async fn a_result_is_told_when_it_comes_and_once() {
     let told = ("it is there".to_owned(), false);
     assert_eq!(results(store, id).await, [told]);
     let before = events(store, id).await;
-    let tools = || crate::contract::StepTools {
-        run: id,
-        token: run.token,
-        number: 1,
-        message: "complete".to_owned(),
-        agent_display_name: "Helper".to_owned(),
-        calls: vec![crate::contract::ToolTurn {
-            call_id: "call_1".to_owned(),
-            tool: "conversation_search".to_owned(),
-            is_known: true,
-            call: "conversation_search {}".to_owned(),
-            call_tokens: None,
-            result: "it is there".to_owned(),
-            result_tokens: None,
-            sources: vec![],
-        }],
-        now_ms: 150,
+    let turn = crate::contract::ToolTurn {
+        call_id: "call_1".to_owned(),
+        tool: "conversation_search".to_owned(),
+        is_known: true,
+        call: "conversation_search {}".to_owned(),
+        call_tokens: None,
+        result: "it is there".to_owned(),
+        result_tokens: None,
+        sources: vec![],
     };
-    store.record_step_tools(tools()).await.unwrap();
+    tool_result(store, &run, turn, 150).await;
     let recorded = [("it is there".to_owned(), true)];
     assert_eq!(results(store, id).await, recorded);
     let ids = |events: &[RunEvent]| events.iter().map(|event| event.id).collect::<Vec<_>>();

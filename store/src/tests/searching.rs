@@ -4,7 +4,9 @@ use crate::contract::{SearchFilter, SearchHits, SearchQuery};
 use crate::rows::search_text::index_turn_txn;
 use crate::scene::{Room, Scene};
 use vocative_contract::markup::mention_token;
+use vocative_core::history::{HistoryQuery, Keep};
 use vocative_core::search::SearchReach;
+use vocative_core::search::bar::{Candidate, cleared};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -233,11 +235,31 @@ async fn work_is_bounded_where_each_word_is_in_each_line() {
     .await;
     assert!(found.is_bounded && !found.hits.is_empty());
     assert!(
-        found.effort.postings <= 5 * 2_001 + 4 * 300,
+        found.effort.postings <= 12_000 + 5 + 4 * 300,
         "{:?}",
         found.effort
     );
     assert!(found.effort.texts <= 400, "{:?}", found.effort);
+}
+
+#[tokio::test]
+async fn what_was_said_once_is_found_behind_what_is_said_again_and_again() {
+    let scene = Scene::open().await;
+    let again = ["tideline called", "the contract of tideline is with legal"];
+    let line = |n: i64| match n {
+        9 => (n * MINUTE_MS, "tideline signed for 496 seats".to_owned()),
+        _ => (n * MINUTE_MS, again[usize::from(n % 2 == 0)].to_owned()),
+    };
+    let room = room_of(&scene, (0..1_900).map(line).collect()).await;
+    index_all(&scene).await;
+    let found = search(
+        &scene,
+        SearchQuery::new(room.id, "tideline licences bought"),
+    )
+    .await;
+    assert_eq!(found.hits[0].text, "tideline signed for 496 seats");
+    assert_eq!(found.hits.len(), 3);
+    assert!(found.effort.texts <= 2_000, "{:?}", found.effort);
 }
 
 #[tokio::test]
@@ -536,4 +558,113 @@ async fn nothing_of_another_room_is_found() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_looked_up_for_questions_is_bounded_and_nothing_that_is_everywhere_clears_the_bar()
+{
+    let scene = Scene::open().await;
+    let line = |n: i64| (n * MINUTE_MS, format!("alpha beta gamma delta omega {n}"));
+    let room = room_of(&scene, (0..6_000).map(line).collect()).await;
+    index_all(&scene).await;
+    let wordings = [
+        "alpha beta gamma delta omega",
+        "omega alpha",
+        "is the delta a gamma?",
+    ];
+    let query = SearchQuery {
+        queries: wordings.map(str::to_owned).to_vec(),
+        limit: 24,
+        neighbours: 0,
+        is_by_people: true,
+        ..SearchQuery::new(room.id, "")
+    };
+    let found = search(&scene, query).await;
+    assert!(
+        found.effort.postings <= 3 * 12_000 + 9 * 301,
+        "{:?}",
+        found.effort
+    );
+    assert!(found.effort.texts <= 3 * 2_000, "{:?}", found.effort);
+    assert!(!found.hits.is_empty() && found.wordings.len() == 3);
+    let candidates: Vec<Candidate<'_>> = found
+        .hits
+        .iter()
+        .map(|hit| Candidate {
+            text: &hit.text,
+            speaker: "Ada",
+            nearness: 0.0,
+        })
+        .collect();
+    assert!(cleared(&found.wordings, &candidates, None).is_empty());
+}
+
+#[tokio::test]
+async fn only_what_people_said_up_to_a_point_is_found_where_that_is_asked_for() {
+    let scene = Scene::open().await;
+    let (room, other) = (scene.room("C1").await, scene.room("C2").await);
+    let mut said = Vec::new();
+    for (n, text) in ["deploy one", "deploy two", "deploy three", "deploy four"]
+        .iter()
+        .enumerate()
+    {
+        said.push(scene.say(&room, text, 1 + n as i64).await);
+    }
+    let elsewhere = scene.say(&other, "deploy elsewhere", 9).await;
+    scene
+        .write(|connection| {
+            Ok(connection.execute_batch(
+                "INSERT INTO participants (id, account_id, kind, platform_id, is_bot)
+                 SELECT 70, account_id, 'user', 'B70', 1 FROM participants LIMIT 1;
+                 INSERT INTO participants (id, account_id, kind, platform_id)
+                 SELECT 71, account_id, 'agent', 'helper' FROM participants LIMIT 1;
+                 UPDATE turns SET participant_id = 70 WHERE seq = 2;
+                 UPDATE turns SET participant_id = 71 WHERE seq = 3",
+            )?)
+        })
+        .await;
+    for is_indexed in [false, true] {
+        if is_indexed {
+            index_all(&scene).await;
+        }
+        let query = SearchQuery {
+            is_by_people: true,
+            ..SearchQuery::new(room.id, "deploy")
+        };
+        let up_to = SearchQuery {
+            as_of_seq: Some(said[2].seq),
+            ..query.clone()
+        };
+        for (query, expected) in [
+            (query, vec!["deploy four", "deploy one"]),
+            (up_to, vec!["deploy one"]),
+        ] {
+            let found = search(&scene, query).await;
+            let texts: Vec<&str> = found.hits.iter().map(|hit| hit.text.as_str()).collect();
+            assert_eq!(texts, expected, "indexed: {is_indexed}");
+        }
+    }
+    let all: Vec<_> = said.iter().chain([&elsewhere]).map(|it| it.turn).collect();
+    let by_people = scene.store.said_by_people(all.clone()).await.unwrap();
+    assert_eq!(by_people, [said[0].turn, said[3].turn, elsewhere.turn]);
+    // Read for a prompt, whatever was found: nothing of another chat, of bots, or behind the read bound.
+    let query = HistoryQuery {
+        conversation: room.id,
+        agent: crate::scene::agent(),
+        as_of_seq: Some(said[2].seq),
+        run: None,
+        triggers: Vec::new(),
+        keep: Keep::Involved,
+        max_turns: 9,
+        since_ms: None,
+        scope: None,
+        parent_turns: 0,
+        ambient_turns: 0,
+        summaries: None,
+        thread_answers: false,
+        made_by_ms: None,
+    };
+    let read = scene.store.recalled(query, all).await.unwrap();
+    assert_eq!(read.recalled, [said[0].turn]);
+    assert_eq!(read.turns.len(), 1);
 }

@@ -187,7 +187,9 @@ async fn the_most_alike_turns_of_their_own_conversations_are_found() {
         .column("SELECT conversation_id FROM turns WHERE seq IN (1, 4) ORDER BY seq")
         .await;
     let found = move |rows: Vec<i64>, query: Vector, limit: usize| {
-        move |connection: &Connection| nearest(connection, &rows, &[Seq(1), Seq(4)], &query, limit)
+        move |connection: &Connection| {
+            nearest(connection, &rows, &[Seq(1), Seq(4)], &[query], limit)
+        }
     };
     let cases = [
         (&rows[..1], vector_of("a"), 3, vec![1, 3, 2]),
@@ -197,7 +199,7 @@ async fn the_most_alike_turns_of_their_own_conversations_are_found() {
     ];
     for (rows, query, limit, expected) in cases {
         let near = fixture.read(found(rows.to_vec(), query, limit)).await;
-        let near: Vec<i64> = near.turns.into_iter().map(|it| it.seq.0).collect();
+        let near: Vec<i64> = near.lists[0].turns.iter().map(|it| it.seq.0).collect();
         assert_eq!(near, expected);
     }
 }

@@ -14,7 +14,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Params, Row, Statement, 
 use vocative_contract::markup::mentioned_ids;
 
 use crate::rows::columns::{
-    TURN_COLUMNS, conversation_row_id, select_turns, turn_columns, turn_from_row,
+    TURN_COLUMNS, conversation_row_id, is_person, select_turns, turn_columns, turn_from_row,
 };
 use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
@@ -37,8 +37,40 @@ const NAMES_MAX: usize = 200;
 /// within the bound, and whether it is for the prompt. The index finds exactly these, so a reader stops
 /// where it has enough.
 ///
-/// A later inbound turn with a run of its own waits for that run: it is not in this one's prompt. Nor is
-/// an answer that the run replaces.
+/// A run that asked people for consent and has no answer within the bound. A model that reads its question would
+/// answer it again, and ask for the same calls.
+macro_rules! asks_people {
+    ($bound:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM approvals w WHERE w.run_id = x.id)
+             AND NOT EXISTS (SELECT 1 FROM turns y WHERE y.run_id = x.id AND y.kind = 'message'
+                               AND NOT y.is_inbound AND y.seq <= ",
+            $bound,
+            ")"
+        )
+    };
+}
+
+/// A turn that is not in a run's prompt because it has a run of its own: a later one, or one that asks people.
+macro_rules! put_off {
+    ($run:literal, $conversation:literal, $bound:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
+                     WHERE g.turn_seq = t.seq AND x.conversation_id = ",
+            $conversation,
+            " AND (x.id > ",
+            $run,
+            " OR x.id < ",
+            $run,
+            " AND ",
+            asks_people!($bound),
+            "))"
+        )
+    };
+}
+
+/// A turn that has a run of its own to be answered by is left out ([`put_off`]), and so is an answer that the run
+/// replaces.
 macro_rules! walk {
     ($from:literal, $position:literal, $agent:literal, $for_prompt:literal) => {
         concat!(
@@ -50,8 +82,8 @@ macro_rules! walk {
              ",
             $position,
             ".seq <= ?4 AND t.visibility = 'room' AND t.run_id IS NOT ?6 AND (?5 IS NULL OR t.scope = ?5)
-             AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
-                             WHERE g.turn_seq = t.seq AND x.id > ?6 AND x.conversation_id = ?7)",
+             AND NOT ",
+            put_off!("?6", "?7", "?4"),
             $for_prompt,
             " FROM ",
             $from,
@@ -109,11 +141,12 @@ const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms,
      FROM runs WHERE uuid = ?1";
 const BY_SEQ_SQL: &str = select_turns!("WHERE t.seq = ?1");
 const TRIGGER_SQL: &str = select_turns!("WHERE t.uuid = ?1 AND c.chat_id = ?2");
-const REPLIED_TO_SQL: &str = select_turns!(
-    "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.seq <= ?3
-       AND t.run_id IS NOT ?4
-       AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
-                       WHERE g.turn_seq = t.seq AND x.id > ?4 AND x.conversation_id = ?5)"
+const REPLIED_TO_SQL: &str = concat!(
+    select_turns!(
+        "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.seq <= ?3
+           AND t.run_id IS NOT ?4 AND NOT "
+    ),
+    put_off!("?4", "?5", "?3")
 );
 /// The run of a question that is answered in another conversation than its own and than this one.
 const THREAD_RUN_SQL: &str = "SELECT x.id FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
@@ -126,10 +159,32 @@ const THREAD_ANSWER_SQL: &str = select_turns!(
                     ORDER BY a.seq DESC LIMIT 1)
        AND c.chat_id = ?3 AND (?4 IS NULL OR t.scope = ?4)"
 );
+/// A turn that was found for a question, if its prompt may show it.
+const RECALLED_SQL: &str = concat!(
+    select_turns!(
+        "WHERE t.uuid = ?1 AND c.chat_id = ?2 AND t.visibility = 'room' AND t.kind = 'message' AND t.seq <= ?3
+           AND t.run_id IS NOT ?4 AND NOT "
+    ),
+    put_off!("?4", "?5", "?3"),
+    "
+           AND (?6 IS NULL OR t.scope = ?6) AND t.sent_at_ms >= ?7 AND ",
+    is_person!("p")
+);
+const SAID_BY_PERSON_SQL: &str = concat!(
+    "SELECT 1 AS it FROM turns t JOIN participants p ON p.id = t.participant_id
+     WHERE t.uuid = ?1 AND t.visibility = 'room' AND ",
+    is_person!("p")
+);
 const POSITION_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM turns WHERE uuid = ?1";
-const ROOT_SQL: &str = select_turns!(
-    "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
-       AND t.visibility = 'room' AND t.seq <= ?2"
+const ROOT_SQL: &str = concat!(
+    select_turns!(
+        "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
+           AND t.visibility = 'room' AND t.seq <= ?2
+           AND NOT EXISTS (SELECT 1 FROM run_triggers g CROSS JOIN runs x ON x.id = g.run_id
+                           WHERE g.turn_seq = t.seq AND x.conversation_id = ?4 AND x.id <> ?3 AND "
+    ),
+    asks_people!("?2"),
+    ")"
 );
 
 pub(crate) const NAME_BY_ID_SQL: &str =
@@ -148,6 +203,45 @@ impl Reader {
     pub async fn history(&self, query: HistoryQuery) -> Result<History, StoreError> {
         self.read(move |connection| history(connection, &query))
             .await
+    }
+}
+
+impl Reader {
+    /// Reads turns that were found for a prompt of that history, as far as it may show them: what people said in its
+    /// chat within its bounds, and is there still. Alone, with the names in them.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation or run.
+    pub async fn recalled(
+        &self,
+        query: HistoryQuery,
+        found: Vec<TurnId>,
+    ) -> Result<History, StoreError> {
+        self.read(move |connection| {
+            let mut reading = HistoryReading::start(connection, &query)?;
+            reading.read_recalled(&found)?;
+            reading.finish(false)
+        })
+        .await
+    }
+
+    /// Those of some turns that people said.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn said_by_people(&self, turns: Vec<TurnId>) -> Result<Vec<TurnId>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(SAID_BY_PERSON_SQL)?;
+            let mut by_people = Vec::new();
+            for turn in turns {
+                let found: Option<i64> = statement
+                    .query_row([turn], |row| row.get("it"))
+                    .optional()?;
+                by_people.extend(found.map(|_| turn));
+            }
+            Ok(by_people)
+        })
+        .await
     }
 }
 
@@ -204,6 +298,7 @@ pub(crate) struct HistoryReading<'a> {
     summary: Option<SummaryView>,
     turns: Vec<HistoryTurn>,
     thread_answers: HashMap<TurnId, Option<TurnId>>,
+    recalled: Vec<TurnId>,
     cost: ReadCost,
 }
 
@@ -262,6 +357,7 @@ impl<'a> HistoryReading<'a> {
             floor,
             turns: Vec::new(),
             thread_answers: HashMap::new(),
+            recalled: Vec::new(),
             cost: ReadCost {
                 rows,
                 ..ReadCost::default()
@@ -284,6 +380,7 @@ impl<'a> HistoryReading<'a> {
             conversation: self.conversation,
             turns: self.turns,
             thread_answers: self.thread_answers,
+            recalled: self.recalled,
             names,
             summary: self.summary,
             began_afresh: self.floor > FIRST,
@@ -302,7 +399,12 @@ impl<'a> HistoryReading<'a> {
     }
 
     fn read_root(&mut self) -> Result<(), StoreError> {
-        let key = (self.conversation_row, self.as_of_seq);
+        let key = (
+            self.conversation_row,
+            self.as_of_seq,
+            self.run_row,
+            self.run_conversation_row,
+        );
         let root = self.one(ROOT_SQL, key, turn_from_row)?;
         self.keep(self.behind_floor(root), Role::Root);
         Ok(())
@@ -466,6 +568,27 @@ impl<'a> HistoryReading<'a> {
             let asked = self.one(POSITION_SQL, [asked], |row| position_at(row, AT))?;
             if asked.is_some_and(|asked| asked <= self.floor) {
                 self.turns.retain(|read| read.turn.id != answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found, in its order.
+    fn read_recalled(&mut self, found: &[TurnId]) -> Result<(), StoreError> {
+        for turn in found {
+            let key = (
+                turn,
+                self.conversation.key.chat,
+                self.as_of_seq,
+                self.run_row,
+                self.run_conversation_row,
+                self.query.scope,
+                self.query.since_ms.unwrap_or(i64::MIN),
+            );
+            let turn = self.one(RECALLED_SQL, key, turn_from_row)?;
+            if let Some(turn) = self.behind_floor(turn) {
+                self.recalled.push(turn.id);
+                self.keep(Some(turn), Role::Recalled);
             }
         }
         Ok(())
@@ -1064,13 +1187,15 @@ mod tests {
             POSITION_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
+            RECALLED_SQL,
+            SAID_BY_PERSON_SQL,
         ];
         let source = include_str!("history.rs");
         let (source, _) = source.split_once("mod tests").unwrap();
         assert_eq!(source.matches("_SQL: &str =").count(), statements.len());
         assert_eq!(source.matches("prepare_cached(sql)").count(), 1);
         assert_eq!(source.matches("prepare_cached(walk.sql)").count(), 1);
-        assert_eq!(source.matches("prepare").count(), 3, "{RUN_SQL}");
+        assert_eq!(source.matches("prepare").count(), 4, "{RUN_SQL}");
         let elsewhere = [CONVERSATION_SQL, CONVERSATION_ROW_SQL, CURRENT_SQL];
         let mut plans = Vec::new();
         for sql in statements.into_iter().chain(elsewhere) {

@@ -34,31 +34,89 @@ impl Ord for Near {
     }
 }
 
-/// What was found near a vector.
-#[derive(Debug, Default)]
+/// What was found near some vectors.
+#[derive(Debug)]
 pub(crate) struct Nearest {
-    /// The turns, the likest first.
-    pub(crate) turns: Vec<Near>,
-    /// Vectors that were compared.
+    /// For each of them.
+    pub(crate) lists: Vec<Likest>,
+    /// Turns whose vectors were compared.
     pub(crate) compared: usize,
 }
 
-/// The most alike turns of some conversations: among the newest [`COMPARED_MAX`], and among those
+/// What was found near one vector.
+#[derive(Debug)]
+pub(crate) struct Likest {
+    /// The turns, the likest first.
+    pub(crate) turns: Vec<Near>,
+    /// How far the first one's likeness is over the mean of all, in standard deviations.
+    pub(crate) deviations: f32,
+}
+
+/// The turns that are likest to one query, as they are met.
+struct Keeper<'a> {
+    query: &'a Vector,
+    limit: usize,
+    best: BinaryHeap<Reverse<Near>>,
+    count: f32,
+    sum: f32,
+    squares: f32,
+}
+
+impl Keeper<'_> {
+    fn keep(&mut self, seq: Seq, scale: f32, stored: &[u8]) {
+        let Some(likeness) = self.query.likeness(scale, stored) else {
+            return;
+        };
+        self.count += 1.0;
+        self.sum += likeness;
+        self.squares += likeness * likeness;
+        self.best.push(Reverse(Near { seq, likeness }));
+        if self.best.len() > self.limit {
+            self.best.pop();
+        }
+    }
+
+    fn finish(self) -> Likest {
+        let turns: Vec<Near> = self
+            .best
+            .into_sorted_vec()
+            .into_iter()
+            .map(|it| it.0)
+            .collect();
+        let mean = self.sum / self.count.max(1.0);
+        let deviation = (self.squares / self.count.max(1.0) - mean * mean)
+            .max(0.0)
+            .sqrt();
+        let over = turns.first().map_or(0.0, |first| first.likeness - mean);
+        Likest {
+            turns,
+            deviations: if deviation > 0.0 {
+                over / deviation
+            } else {
+                0.0
+            },
+        }
+    }
+}
+
+/// The turns of some conversations that are likest to each query: among the newest [`COMPARED_MAX`], and among those
 /// that are named besides. Vectors of another model or with another number of dimensions don't count.
 pub(crate) fn nearest(
     connection: &Connection,
     conversation_rows: &[i64],
     besides: &[Seq],
-    query: &Vector,
+    queries: &[Vector],
     limit: usize,
 ) -> Result<Nearest, StoreError> {
-    let mut best = BinaryHeap::with_capacity(limit + 1);
-    let mut keep = |near: Near| {
-        best.push(Reverse(near));
-        if best.len() > limit {
-            best.pop();
-        }
+    let keeper = |query| Keeper {
+        query,
+        limit,
+        best: BinaryHeap::with_capacity(limit + 1),
+        count: 0.0,
+        sum: 0.0,
+        squares: 0.0,
     };
+    let mut keepers: Vec<Keeper<'_>> = queries.iter().map(keeper).collect();
     let mut left = COMPARED_MAX;
     let mut oldest_compared = Vec::with_capacity(conversation_rows.len());
     for row in conversation_rows {
@@ -73,9 +131,7 @@ pub(crate) fn nearest(
         while let Some(found) = rows.next()? {
             left = left.saturating_sub(1);
             oldest_ms = found.get("sent_at_ms")?;
-            if let Some(near) = compared(query, &found)? {
-                keep(near);
-            }
+            compare(&mut keepers, &found)?;
         }
         oldest_compared.push((*row, oldest_ms));
     }
@@ -84,38 +140,35 @@ pub(crate) fn nearest(
             "SELECT v.seq, v.scale, v.vector, v.sent_at_ms, v.conversation_id FROM turn_vectors v
              WHERE v.seq = ?1 AND v.model_id = (SELECT id FROM embedding_models WHERE is_current)",
         )?;
-        let found = statement
+        statement
             .query_row([seq], |row| {
                 let place: (i64, i64) = (row.get("conversation_id")?, row.get("sent_at_ms")?);
                 let is_older = oldest_compared
                     .iter()
                     .any(|(row, oldest_ms)| *row == place.0 && place.1 < *oldest_ms);
-                Ok(if is_older {
-                    compared(query, row)?
-                } else {
-                    None
-                })
+                match is_older {
+                    true => compare(&mut keepers, row),
+                    false => Ok(()),
+                }
             })
             .optional()?;
-        if let Some(near) = found.flatten() {
-            keep(near);
-        }
     }
-    let turns = best.into_sorted_vec().into_iter();
     Ok(Nearest {
-        turns: turns.map(|Reverse(near)| near).collect(),
+        lists: keepers.into_iter().map(Keeper::finish).collect(),
         compared: COMPARED_MAX - left,
     })
 }
 
-fn compared(
-    query: &Vector,
+fn compare(
+    keepers: &mut [Keeper<'_>],
     row: &crate::engine::sql::Row<'_>,
-) -> crate::engine::sql::Result<Option<Near>> {
+) -> crate::engine::sql::Result<()> {
     #[allow(clippy::cast_possible_truncation)]
     let scale = row.get::<_, f64>("scale")? as f32;
     let stored = row.get_ref("vector")?.as_blob().unwrap_or_default();
-    let likeness = query.likeness(scale, stored);
     let seq = row.get("seq")?;
-    Ok(likeness.map(|likeness| Near { seq, likeness }))
+    for keeper in keepers {
+        keeper.keep(seq, scale, stored);
+    }
+    Ok(())
 }

@@ -17,6 +17,7 @@ use vocative_core::slots::PLACE_KEPT_MS_MAX;
 const OPEN_SQL: &str = concat!(
     "
     SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
+           r.waiting_until_ms,
            r.stop_cause IS NOT NULL AS is_asked_to_stop, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id) AS person,
            NOT ",
@@ -26,6 +27,7 @@ const OPEN_SQL: &str = concat!(
     open_run!("o"),
     "
                      AND o.conversation_id = r.conversation_id AND o.id < r.id
+                     AND o.state <> 'waiting'
                      AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)
                      AND NOT ",
     later_run!("o", "?2", "?3", "?4"),
@@ -152,6 +154,10 @@ fn waiting_for(row: &Row<'_>, now_ms: i64) -> crate::engine::sql::Result<Waiting
     } else if state == "leased" {
         WaitingFor::Answer {
             lease_until_ms: row.get::<_, Option<i64>>("lease_until_ms")?.unwrap_or(0),
+        }
+    } else if state == "waiting" {
+        WaitingFor::Person {
+            until_ms: row.get("waiting_until_ms")?,
         }
     } else if is_behind {
         WaitingFor::Earlier

@@ -18,6 +18,7 @@ use crate::rows::model_rests::{model_rests, queued_by_agent};
 use crate::rows::reach::read_reach;
 use crate::rows::summaries::count_summaries;
 use crate::rows::token_ratios::token_ratios;
+use crate::rows::tool_days::tool_counts;
 use crate::rows::vectors::embedding_status;
 use crate::{Reader, StoreError};
 use vocative_core::outbox::DeadCause;
@@ -52,6 +53,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
         token_ratios: token_ratios(connection)?,
         files: count_files(connection)?,
         jobs: count_jobs(connection)?,
+        tools: tool_counts(connection, now_ms)?,
         embeddings: embedding_status(connection, now_ms)?,
         ..StoreStatus::default()
     };
@@ -102,17 +104,21 @@ fn read_runs(
                     (SELECT count(*) FROM runs WHERE state = 'dead'),
                     (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
                      WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
-                    (SELECT count(*) FROM runs WHERE state = 'held')
+                    (SELECT count(*) FROM runs WHERE state = 'held'),
+                    count(*) FILTER (WHERE state = 'waiting'),
+                    (SELECT count(*) FROM approvals INDEXED BY approvals_open WHERE state = 'open')
              FROM runs WHERE ",
             open_run!()
         ))?
-        .query_row([now_ms - DAY_MS], counts::<5>)?;
+        .query_row([now_ms - DAY_MS], counts::<7>)?;
     [
         status.runs_queued,
         status.runs_leased,
         status.runs_dead,
         status.runs_dead_last_day,
         status.runs_held,
+        status.runs_waiting,
+        status.approvals_open,
     ] = counts;
     status.oldest_waiting_run_ms = connection
         .prepare_cached(concat!(

@@ -189,10 +189,11 @@ impl Store {
                 Ok(unknown)
             })
             .await?;
-        for entry in &unknown {
-            self.carry_out(entry.id, || now_ms).await?;
+        let ids: Vec<ErasureId> = unknown.iter().map(|entry| entry.id).collect();
+        if !ids.is_empty() {
+            self.carry_out_all(&ids, false, || now_ms).await?;
         }
-        Ok(unknown.len() as u64)
+        Ok(ids.len() as u64)
     }
 }
 

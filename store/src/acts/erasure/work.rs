@@ -18,13 +18,14 @@ use super::needles::Needles;
 use super::orders::{ErasureCounts, Order, Reached, open_order, targets};
 use super::readers::stop_readers_txn;
 use super::sweep::{SweepStage, Sweeper, place_behind, sweep_batch_txn};
+use crate::acts::cleaning::want_clean_pages_txn;
 use crate::acts::deletes::delete_txn;
 use crate::rows::columns::stored_count;
 use crate::rows::jobs::forget_job_txn;
 use crate::rows::search_text::index_waiting_txn;
 use crate::{Store, StoreError};
 use vocative_core::ids::ErasureId;
-use vocative_core::job::JobKind;
+use vocative_core::job::{Job, JobKind};
 use vocative_core::run::StopCause;
 
 /// The phases before and after the places that are swept.
@@ -87,6 +88,18 @@ impl<C: MayWork> Store<C> {
         let (removed_copies, kept_copies) = self.settle_copies(ids).await?;
         crash::point("erase.copies-removed");
         for id in ids {
+            self.drop_traces(*id).await?;
+        }
+        // What people ask for themselves costs what it deletes: a walk is queued for it.
+        if self.of_operators(ids).await?.is_empty() {
+            let at_ms = now_ms();
+            self.write(move |connection| want_clean_pages_txn(connection, at_ms))
+                .await?;
+        } else {
+            self.clean_all_pages().await?;
+        }
+        crash::point("erase.pages-cleaned");
+        for id in ids {
             self.finish(*id, now_ms()).await?;
         }
         crash::point("erase.finished");
@@ -103,18 +116,6 @@ impl<C: MayWork> Store<C> {
             kept_copies,
             verification,
         })
-    }
-
-    /// Carries out one order.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub(super) async fn carry_out(
-        &self,
-        id: ErasureId,
-        now_ms: impl Fn() -> i64,
-    ) -> Result<(), StoreError> {
-        self.carry_out_all(&[id], false, now_ms).await.map(drop)
     }
 
     async fn empty_tables(
@@ -140,9 +141,33 @@ impl<C: MayWork> Store<C> {
         }
     }
 
-    async fn finish(&self, id: ErasureId, now_ms: i64) -> Result<(), StoreError> {
-        self.write_and_scrub(move |connection| finish_txn(connection, id, now_ms))
+    async fn drop_traces(&self, id: ErasureId) -> Result<(), StoreError> {
+        self.write_and_scrub(move |connection| drop_traces_txn(connection, id))
             .await
+    }
+
+    async fn finish(&self, id: ErasureId, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |connection| finish_txn(connection, id, now_ms))
+            .await
+    }
+
+    /// The orders of operators that reach everywhere.
+    async fn of_operators(&self, ids: &[ErasureId]) -> Result<Vec<ErasureId>, StoreError> {
+        let wanted = ids.to_vec();
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM erasures WHERE uuid = ?1
+                                  AND kind <> 'message' AND reach = 'everywhere') AS is_everywhere",
+            )?;
+            let mut found = Vec::new();
+            for id in wanted {
+                if statement.query_row([id], |row| row.get("is_everywhere"))? {
+                    found.push(id);
+                }
+            }
+            Ok(found)
+        })
+        .await
     }
 
     async fn traces_of(&self, ids: &[ErasureId]) -> Result<Vec<String>, StoreError> {
@@ -173,22 +198,7 @@ impl<C: MayWork> Store<C> {
         let Some(database) = self.database_path() else {
             return Ok((Vec::new(), Vec::new()));
         };
-        let wanted = ids.to_vec();
-        let everywhere: Vec<ErasureId> = self
-            .read(move |connection| {
-                let mut statement = connection.prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM erasures WHERE uuid = ?1
-                                      AND kind <> 'message' AND reach = 'everywhere') AS is_everywhere",
-                )?;
-                let mut found = Vec::new();
-                for id in wanted {
-                    if statement.query_row([id], |row| row.get("is_everywhere"))? {
-                        found.push(id);
-                    }
-                }
-                Ok(found)
-            })
-            .await?;
+        let everywhere = self.of_operators(ids).await?;
         let removed = match everywhere.is_empty() {
             true => Vec::new(),
             false => remove_old_copies(database, &everywhere)?,
@@ -402,13 +412,17 @@ fn move_txn(
     Ok(())
 }
 
-fn finish_txn(connection: &Connection, id: ErasureId, now_ms: i64) -> Result<(), StoreError> {
+fn drop_traces_txn(connection: &Connection, id: ErasureId) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "DELETE FROM erasure_traces
              WHERE erasure_id = (SELECT id FROM erasures WHERE uuid = ?1)",
         )?
         .execute([id])?;
+    Ok(())
+}
+
+fn finish_txn(connection: &Connection, id: ErasureId, now_ms: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE erasures SET phase = 'done', finished_at_ms = ?2
@@ -445,7 +459,11 @@ pub(crate) fn settle_at_open(
             if is_an_operators && order.entry.kind != LedgerKind::Message {
                 removed.extend(remove_old_copies(database, &[order.entry.id])?);
             }
+            drop_traces_txn(&inside, order.entry.id)?;
             finish_txn(&inside, order.entry.id, now_ms)?;
+            // One that was put off under an earlier process is due as well.
+            forget_job_txn(&inside, JobKind::CleanPages, &Job::CleanPages.key())?;
+            want_clean_pages_txn(&inside, now_ms)?;
             forget_job_txn(&inside, JobKind::Erase, &order.entry.id.to_string())?;
             finished += 1;
         }

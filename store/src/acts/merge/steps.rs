@@ -342,12 +342,15 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Ended runs, the newest first: they count for the chat's limits. Whether there was any.
+/// Ended runs, the newest first: they count for the chat's limits; and all grants. Whether there was any run.
 fn move_runs_txn(
     connection: &Connection,
     from: ChatId,
     target: ChatId,
 ) -> Result<bool, StoreError> {
+    connection
+        .prepare_cached("UPDATE approval_grants SET chat_id = ?2 WHERE chat_id = ?1")?
+        .execute((from, target))?;
     let moved = connection
         .prepare_cached(
             "UPDATE runs SET chat_id = ?2 WHERE id IN (

@@ -20,7 +20,7 @@ use vocative_core::ids::ParticipantId;
 use vocative_core::search::query::{Query, Required, Wish};
 
 /// The most places that are read of one word.
-const PLACES_EACH: usize = 2_000;
+const PLACES_EACH: usize = 4_000;
 /// The most places that are read of all words of a wording.
 const PLACES_MAX: usize = 12_000;
 /// The most meeting places that are read of words that are everywhere.

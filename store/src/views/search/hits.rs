@@ -7,9 +7,10 @@ use crate::contract::{MessagePlace, Neighbour, SearchHit, SearchHits, SearchMode
 use crate::engine::sql::{Connection, OptionalExtension};
 use crate::rows::columns::{limit_of, select_turns, turn_from_row};
 use crate::rows::names::NameLookup;
-use crate::views::search::terms::{SearchTerms, excerpt};
+use crate::views::search::terms::SearchTerms;
 use vocative_contract::identity::Platform;
 use vocative_core::ids::{Seq, TurnId};
+use vocative_core::search::excerpt::excerpt;
 use vocative_core::search::query::Query;
 use vocative_core::search::scoring::{Line, Scorer};
 use vocative_core::turn::Turn;
@@ -119,6 +120,7 @@ pub(super) fn read_hits(
             turn,
             text,
             score: ranked.score,
+            nearness: ranked.nearness,
             same: ranked.same,
             before: Vec::new(),
             after: Vec::new(),

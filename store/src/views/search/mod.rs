@@ -11,6 +11,8 @@ mod strict;
 mod tail;
 pub(crate) mod terms;
 
+pub(crate) use tail::TAIL_MAX;
+
 use crate::engine::sql::{Connection, OptionalExtension};
 
 use crate::contract::{SearchFilter, SearchHits, SearchMode, SearchQuery};
@@ -71,6 +73,7 @@ struct Match {
 struct Ranked {
     found: Match,
     score: f64,
+    nearness: f32,
     same: usize,
 }
 
@@ -79,6 +82,7 @@ impl Ranked {
         Self {
             found,
             score: 0.0,
+            nearness: 0.0,
             same: 0,
         }
     }

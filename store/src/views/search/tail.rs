@@ -13,7 +13,9 @@ use vocative_core::ids::{ParticipantId, Seq};
 use vocative_core::search::query::Query;
 
 /// The most turns that are looked at, of all conversations: the newest by capture.
-pub(super) const TAIL_MAX: usize = 20_000;
+pub(crate) const TAIL_MAX: usize = 20_000;
+/// The most bytes of their texts.
+const TAIL_MAX_BYTES: usize = 2 << 20;
 
 const TAIL_SQL: &str = "SELECT t.seq, t.conversation_id, t.sent_at_ms, t.ordinal, t.participant_id,
             substr(t.content, 1, ?3) AS content
@@ -42,14 +44,16 @@ impl Tail {
         range: &Range,
         bounds: &Bounds,
         names: &mut NameLookup<'_>,
+        turns_max: usize,
     ) -> Result<Self, StoreError> {
+        let turns_max = turns_max.min(TAIL_MAX);
         let mut statement = connection.prepare_cached(TAIL_SQL)?;
-        let limit = limit_of(TAIL_MAX + 1);
+        let limit = limit_of(turns_max + 1);
         let mut rows = statement.query((bounds.through_seq, limit, RANKED_MAX_CHARS))?;
-        let (mut tail, mut looked_at) = (Self::default(), 0);
+        let (mut tail, mut looked_at, mut bytes) = (Self::default(), 0, 0);
         while let Some(row) = rows.next()? {
             looked_at += 1;
-            if looked_at > TAIL_MAX {
+            if looked_at > turns_max || bytes > TAIL_MAX_BYTES {
                 tail.is_cut = true;
                 break;
             }
@@ -64,6 +68,7 @@ impl Tail {
                 continue;
             }
             let content: String = row.get("content")?;
+            bytes += content.len();
             tail.texts.push(TailText {
                 found,
                 participant,

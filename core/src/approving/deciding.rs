@@ -1,0 +1,295 @@
+//! What a decision does, given what is known when it comes. Of fifty presses at once one finds the approval open.
+
+use crate::approving::{Approvers, Choice, Decider, may_decide};
+
+/// The most open approvals of one person. A further call is refused, so that cards can't flood a room.
+pub const OPEN_MAX_PERSON: u32 = 5;
+/// The most open approvals in one chat.
+pub const OPEN_MAX_CHAT: u32 = 20;
+/// How long a grant by button lasts, in milliseconds.
+pub const GRANT_MS: i64 = 86_400_000;
+
+/// How an approval stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApprovalState {
+    /// It waits for a person.
+    Open,
+    /// A person allowed the call.
+    Approved,
+    /// A person forbade it.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its run ended, or what it was asked for is gone.
+    Cancelled,
+}
+
+impl ApprovalState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Open,
+        Self::Approved,
+        Self::Denied,
+        Self::Expired,
+        Self::Cancelled,
+    ];
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// What a call that is about to be made has of people's consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// It needs none.
+    NotNeeded,
+    /// It has it: this call was approved, or a grant covers it.
+    Given,
+    /// It is to be asked for.
+    Missing,
+    /// It was asked for, and nobody has decided.
+    Open,
+    /// It was asked for and not given.
+    Refused(ApprovalState),
+}
+
+/// How long an approval is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// When it was asked for, in milliseconds since the Unix epoch.
+    pub asked_at_ms: i64,
+    /// When it ends, in milliseconds since the Unix epoch; `None` = never.
+    pub expires_at_ms: Option<i64>,
+}
+
+impl Expiry {
+    /// Whether its time is over. A clock that jumped ahead ends it early; one that was put back by more than it
+    /// lasts ends it, too, so that no approval is open for more than twice its time.
+    #[must_use]
+    pub fn is_over(self, now_ms: i64) -> bool {
+        let Some(expires_at_ms) = self.expires_at_ms else {
+            return false;
+        };
+        let lasts_ms = expires_at_ms.saturating_sub(self.asked_at_ms);
+        now_ms >= expires_at_ms || now_ms < self.asked_at_ms.saturating_sub(lasts_ms)
+    }
+}
+
+/// What is known of a press.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PressFacts<'a> {
+    /// How the approval stands.
+    pub state: ApprovalState,
+    /// How long it is open.
+    pub expiry: Expiry,
+    /// What was pressed.
+    pub choice: Choice,
+    /// Whether it is known which message the card is: it is not while its post is on its way.
+    pub is_card_known: bool,
+    /// Whether it was pressed in the card's own message, in the card's own chat.
+    pub is_in_card: bool,
+    /// Whether the button is for what the call does.
+    pub is_same_call: bool,
+    /// Whether the card shows all of the call.
+    pub is_whole: bool,
+    /// Whether one person alone asked for the run.
+    pub has_one_requester: bool,
+    /// Who may decide.
+    pub approvers: &'a Approvers,
+    /// Who pressed.
+    pub decider: Decider<'a>,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What a press does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PressVerdict {
+    /// The call may be made.
+    Approve {
+        /// Whether calls like it may be made for a day without asking.
+        has_grant: bool,
+    },
+    /// The call is not made.
+    Deny,
+    /// All arguments are shown to the person who pressed.
+    ShowAll,
+    /// Nothing is decided; the person who pressed is told why.
+    Tell(Told),
+}
+
+/// Why a press decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is not theirs to decide.
+    NotTheirs,
+    /// It was decided, or its time is over.
+    Over(ApprovalState),
+    /// The button is not the card's.
+    NotThisCard,
+    /// It is not known yet which message the card is.
+    NotYet,
+    /// The card does not show all of the call.
+    NotWhole,
+}
+
+/// Decides what a press does.
+#[must_use]
+pub fn press(facts: &PressFacts<'_>) -> PressVerdict {
+    if !facts.is_card_known {
+        return PressVerdict::Tell(Told::NotYet);
+    }
+    if !facts.is_in_card || !facts.is_same_call {
+        return PressVerdict::Tell(Told::NotThisCard);
+    }
+    if !may_decide(facts.approvers, &facts.decider) {
+        return PressVerdict::Tell(Told::NotTheirs);
+    }
+    if facts.state != ApprovalState::Open {
+        return PressVerdict::Tell(Told::Over(facts.state));
+    }
+    if facts.expiry.is_over(facts.now_ms) {
+        return PressVerdict::Tell(Told::Over(ApprovalState::Expired));
+    }
+    match facts.choice {
+        Choice::Deny => PressVerdict::Deny,
+        Choice::ShowAll => PressVerdict::ShowAll,
+        Choice::Approve | Choice::Grant if !facts.is_whole => PressVerdict::Tell(Told::NotWhole),
+        Choice::Approve => PressVerdict::Approve { has_grant: false },
+        Choice::Grant => PressVerdict::Approve {
+            has_grant: facts.has_one_requester,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approving::Approver;
+
+    const ASKED_AT_MS: i64 = 1_000_000;
+    const EXPIRY: Expiry = Expiry {
+        asked_at_ms: ASKED_AT_MS,
+        expires_at_ms: Some(ASKED_AT_MS + 300_000),
+    };
+
+    #[test]
+    fn an_approval_ends_in_time_whatever_the_clock_does() {
+        let table = [
+            (0, false),
+            (299_999, false),
+            (300_000, true),
+            (86_400_000, true),
+            // Put back by less than it lasts, and by more.
+            (-300_000, false),
+            (-300_001, true),
+        ];
+        for (after_ms, expected) in table {
+            assert_eq!(
+                EXPIRY.is_over(ASKED_AT_MS + after_ms),
+                expected,
+                "{after_ms}"
+            );
+        }
+        let never = Expiry {
+            expires_at_ms: None,
+            ..EXPIRY
+        };
+        assert!(!never.is_over(i64::MAX));
+        assert!(!never.is_over(i64::MIN));
+    }
+
+    #[test]
+    fn a_press_decides_only_on_the_cards_own_terms() {
+        use PressVerdict::{Approve, Deny, ShowAll, Tell};
+        let approvers = Approvers(vec![vec![Approver::Requester]]);
+        let fresh = PressFacts {
+            state: ApprovalState::Open,
+            expiry: EXPIRY,
+            choice: Choice::Approve,
+            is_card_known: true,
+            is_in_card: true,
+            is_same_call: true,
+            is_whole: true,
+            has_one_requester: true,
+            approvers: &approvers,
+            decider: Decider {
+                channel: "acme",
+                id: "U1",
+                is_requester: true,
+                is_admin: false,
+                is_served: true,
+            },
+            now_ms: ASKED_AT_MS + 1,
+        };
+        type Change = fn(&mut PressFacts<'_>);
+        let table: [(Change, PressVerdict); 17] = [
+            (|_| {}, Approve { has_grant: false }),
+            (|it| it.choice = Choice::Grant, Approve { has_grant: true }),
+            (
+                |it| (it.choice, it.has_one_requester) = (Choice::Grant, false),
+                Approve { has_grant: false },
+            ),
+            (|it| it.choice = Choice::Deny, Deny),
+            (|it| it.choice = Choice::ShowAll, ShowAll),
+            (|it| it.is_whole = false, Tell(Told::NotWhole)),
+            (
+                |it| (it.is_whole, it.choice) = (false, Choice::Grant),
+                Tell(Told::NotWhole),
+            ),
+            (|it| (it.is_whole, it.choice) = (false, Choice::Deny), Deny),
+            (
+                |it| (it.is_whole, it.choice) = (false, Choice::ShowAll),
+                ShowAll,
+            ),
+            (|it| it.is_card_known = false, Tell(Told::NotYet)),
+            (|it| it.is_in_card = false, Tell(Told::NotThisCard)),
+            (|it| it.is_same_call = false, Tell(Told::NotThisCard)),
+            (|it| it.decider.is_requester = false, Tell(Told::NotTheirs)),
+            (|it| it.decider.is_served = false, Tell(Told::NotTheirs)),
+            (
+                |it| it.state = ApprovalState::Denied,
+                Tell(Told::Over(ApprovalState::Denied)),
+            ),
+            (
+                |it| it.now_ms += 300_000,
+                Tell(Told::Over(ApprovalState::Expired)),
+            ),
+            // What is over is told to those who may decide; others are told that they may not.
+            (
+                |it| {
+                    it.state = ApprovalState::Approved;
+                    it.decider.is_requester = false;
+                },
+                Tell(Told::NotTheirs),
+            ),
+        ];
+        for (change, expected) in table {
+            let mut facts = fresh;
+            change(&mut facts);
+            assert_eq!(press(&facts), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn states_are_read_back() {
+        for state in ApprovalState::ALL {
+            assert_eq!(ApprovalState::from_name(state.name()), Some(state));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Whether a tool call needs a person, who may decide, and what follows. Pure: the facts that the store read in the
+//! transaction, and what becomes of them.
+//!
+//! Reading order: `policy` (does a call ask?), `approvers` (who may decide?), `visible` (characters that can be told
+//! apart), `showing` (a call's arguments on a card), `buttons` (what a press says), `card` (what people see), `deciding`
+//! (what a press does), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
+
+mod approvers;
+mod buttons;
+mod card;
+mod deciding;
+mod policy;
+mod showing;
+mod stored;
+mod telling;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod visible;
+
+pub use approvers::{Approver, Approvers, Decider, may_decide};
+pub use buttons::{ApprovalButton, Choice};
+pub use card::{CardFacts, CardOutcome, outcome_card, waiting_card};
+pub use deciding::{
+    ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
+    PressVerdict, Told, press,
+};
+pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
+pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
+pub use stored::{Requester, StoredApproval, StoredGrant};
+pub use telling::{DecidedBy, Via, denied_text, told_text, utc};
+pub use visible::visible_line;

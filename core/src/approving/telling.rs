@@ -1,0 +1,172 @@
+//! What people and the model are told of a decision.
+
+use chrono::DateTime;
+
+use crate::approving::{ApprovalState, Approvers, Told};
+
+/// How somebody decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Via {
+    /// By a button of the card.
+    Card,
+    /// By the command line, on the machine of the daemon.
+    Cli,
+    /// By the API.
+    Api,
+}
+
+impl Via {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Card, Self::Cli, Self::Api];
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Card => "card",
+            Self::Cli => "cli",
+            Self::Api => "api",
+        }
+    }
+
+    /// The way of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|via| via.name() == name)
+    }
+}
+
+/// Who decided, when, and what they said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecidedBy {
+    /// Their name; `None` where nobody did.
+    pub name: Option<String>,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// What they said.
+    pub note: Option<String>,
+}
+
+/// A time as people read it.
+#[must_use]
+pub fn utc(at_ms: i64) -> String {
+    DateTime::from_timestamp_millis(at_ms).map_or_else(
+        || "?".to_owned(),
+        |at| at.format("%Y-%m-%d %H:%M UTC").to_string(),
+    )
+}
+
+/// Why a call is not made, for the model.
+#[must_use]
+pub fn denied_text(state: ApprovalState, by: &DecidedBy) -> String {
+    let why = match (state, &by.name) {
+        (ApprovalState::Denied, Some(name)) => format!("{name} did not allow it"),
+        (ApprovalState::Denied, None) => "it was not allowed".to_owned(),
+        (ApprovalState::Expired, _) => "nobody decided about it in time".to_owned(),
+        (ApprovalState::Cancelled, _) => "asking for it was broken off".to_owned(),
+        (ApprovalState::Open | ApprovalState::Approved, _) => "it waits for a person".to_owned(),
+    };
+    let note = by.note.as_deref().map(str::trim);
+    let note = note.filter(|note| !note.is_empty());
+    let said = note.map_or_else(String::new, |note| format!(", and said: {note}"));
+    format!("not called: {why}{said}. Say so; do not ask for it again unless a person wants you to")
+}
+
+/// What a person is told whose press decides nothing.
+#[must_use]
+pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy) -> String {
+    let over = |what: &str| {
+        let name = by.name.as_ref();
+        let who = name.map_or_else(String::new, |name| format!(" by {name}"));
+        format!("It was {what}{who} at {}.", utc(by.at_ms))
+    };
+    match told {
+        Told::NotTheirs => format!(
+            "You can't decide this. Who can: {}.",
+            approvers.words()
+        ),
+        Told::Over(ApprovalState::Approved) => over("approved"),
+        Told::Over(ApprovalState::Denied) => over("denied"),
+        Told::Over(ApprovalState::Expired) => "Its time is over: it was not made.".to_owned(),
+        Told::Over(ApprovalState::Cancelled) => "It was cancelled: it is not made.".to_owned(),
+        Told::Over(ApprovalState::Open) | Told::NotThisCard => {
+            "This button is not valid here.".to_owned()
+        }
+        Told::NotYet => "The card is being posted; press once more in a moment.".to_owned(),
+        Told::NotWhole => {
+            "The card does not show all of it, so it can't be approved here. Those who run me can, after \
+             they have read all of it."
+                .to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ann(note: Option<&str>) -> DecidedBy {
+        DecidedBy {
+            name: Some("Ann".to_owned()),
+            at_ms: 1_700_000_000_000,
+            note: note.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_model_is_told_who_did_not_allow_it_and_why() {
+        use ApprovalState::{Cancelled, Denied, Expired};
+        let rest = ". Say so; do not ask for it again unless a person wants you to";
+        let table = [
+            (Denied, ann(None), "not called: Ann did not allow it"),
+            (
+                Denied,
+                ann(Some(" ask Carl first ")),
+                "not called: Ann did not allow it, and said: ask Carl first",
+            ),
+            (
+                Expired,
+                DecidedBy::default(),
+                "not called: nobody decided about it in time",
+            ),
+            (
+                Cancelled,
+                DecidedBy::default(),
+                "not called: asking for it was broken off",
+            ),
+        ];
+        for (state, by, expected) in table {
+            assert_eq!(denied_text(state, &by), format!("{expected}{rest}"));
+        }
+    }
+
+    #[test]
+    fn a_person_is_told_why_nothing_was_decided() {
+        let approvers = Approvers::from_text("requester").unwrap_or_default();
+        let table = [
+            (
+                Told::NotTheirs,
+                "You can't decide this. Who can: the person who asked.",
+            ),
+            (
+                Told::Over(ApprovalState::Approved),
+                "It was approved by Ann at 2023-11-14 22:13 UTC.",
+            ),
+            (
+                Told::Over(ApprovalState::Expired),
+                "Its time is over: it was not made.",
+            ),
+            (Told::NotThisCard, "This button is not valid here."),
+        ];
+        for (told, expected) in table {
+            assert_eq!(told_text(told, &approvers, &ann(None)), expected);
+        }
+    }
+
+    #[test]
+    fn ways_are_read_back() {
+        for via in Via::ALL {
+            assert_eq!(Via::from_name(via.name()), Some(via));
+        }
+    }
+}

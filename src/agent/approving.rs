@@ -1,0 +1,99 @@
+//! A call that needs a person: its card is made and committed with the row that says that it waits.
+
+use vocative_contract::card::Card;
+use vocative_contract::handles::Renderer;
+use vocative_contract::outbound::{Part, Target};
+
+use crate::agent::stepping::Stepping;
+use vocative_core::approving::{
+    ApprovalState, CardFacts, CardOutcome, DecidedBy, FittedCard, Requester, outcome_card,
+    waiting_card,
+};
+use vocative_core::ids::ApprovalId;
+use vocative_core::tool_call::StoredCall;
+use vocative_store::contract::{Asked, ConsentSought, NewApproval};
+use vocative_store::{NewId as _, StoreError};
+
+/// Where people are asked.
+#[derive(Clone, Copy)]
+pub(super) struct AskedIn<'a> {
+    /// Makes posts of cards.
+    pub(super) renderer: &'a dyn Renderer,
+    /// Where the run's answer goes.
+    pub(super) place: &'a Target,
+}
+
+impl Stepping<'_> {
+    /// Asks people about a call.
+    pub(super) async fn ask_people(
+        &self,
+        call: &StoredCall,
+        sought: ConsentSought,
+    ) -> Result<Asked, StoreError> {
+        let run = self.claimed.run.id;
+        let requesters = self.store.run_requesters(run).await?;
+        let names: Vec<&str> = requesters.iter().map(Requester::name).collect();
+        let asked_by = names.join(", ");
+        let now_ms = (self.clock)();
+        let approval = self.toolbox.approval(&call.tool);
+        let approvers = approval.map_or_else(Default::default, |it| it.approvers.clone());
+        let after_ms = approval.and_then(|it| it.expires_after_ms);
+        let expires_at_ms = after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
+        let target = self.toolbox.target(&call.tool);
+        let id = ApprovalId::generate();
+        let facts = CardFacts {
+            approval: id,
+            tool: &call.tool,
+            target: &target,
+            arguments: &call.arguments,
+            asked_by: &asked_by,
+            approvers: &approvers,
+            expires_at_ms,
+        };
+        let FittedCard { part, is_whole } = self.card(&facts, call, requesters.len() == 1);
+        let outcome = |state| outcome_part(self.asked_in.renderer, &facts, state);
+        let new = NewApproval {
+            id,
+            run,
+            token: self.claimed.token,
+            call: call.id,
+            sought,
+            is_whole,
+            place: self.asked_in.place.clone(),
+            card: part,
+            expired: outcome(ApprovalState::Expired),
+            cancelled: outcome(ApprovalState::Cancelled),
+            target: target.clone(),
+            approvers: approvers.clone(),
+            expires_at_ms,
+            now_ms,
+        };
+        self.store.ask_approval(new).await
+    }
+
+    /// The card of a call, and whether it shows all of it.
+    fn card(&self, facts: &CardFacts<'_>, call: &StoredCall, offers_grant: bool) -> FittedCard {
+        let order = self.toolbox.argument_names(&call.tool);
+        let order = order.iter().map(String::as_str);
+        let render = |card: &Card| self.asked_in.renderer.render_card(card);
+        let card = waiting_card(facts, order, &call.digest, offers_grant, &render);
+        card.unwrap_or_else(|_| FittedCard {
+            part: Part::plain(format!(
+                "{} waits for approval {}",
+                call.tool, facts.approval
+            )),
+            is_whole: false,
+        })
+    }
+}
+
+/// What takes a card's place when nobody decided.
+fn outcome_part(renderer: &dyn Renderer, facts: &CardFacts<'_>, state: ApprovalState) -> Part {
+    let outcome = CardOutcome {
+        state,
+        via: None,
+        by: &DecidedBy::default(),
+    };
+    let part = outcome_card(facts, &outcome, &|card| renderer.render_card(card));
+    part.unwrap_or_else(|_| Part::plain(format!("{}: {}", state.name(), facts.tool)))
+}

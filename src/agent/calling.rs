@@ -1,0 +1,350 @@
+//! The calls of a step: written down, made, and brought to their results, each in its row.
+//!
+//! Calls that are repeatable are made side by side, the others one after the other (`core/acting`). A resumed run
+//! reads the rows: a call that has its result is not made again, and one that was being made follows its rule.
+
+use futures_util::future::try_join_all;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tracing::{debug, warn};
+use vocative_contract::crash;
+
+use crate::agent::step::ModelStep;
+use crate::agent::stepping::{CALLS_MAX, Stepping};
+use crate::capture::reply::commit_call;
+use crate::llm::{ToolResult, read_arguments};
+use crate::tools::{CallContext, ToolOutcome};
+use vocative_core::acting::{Beginning, waves};
+use vocative_core::approving::{ApprovalState, Asking, DecidedBy, denied_text};
+use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
+use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
+use vocative_store::StoreError;
+use vocative_store::contract::{
+    Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NewToolCall, StepOutcome, ToolTurn,
+};
+
+/// What a model is told of a call that may have acted.
+const CUT_OFF: &str = "a restart cut this call off; it may have acted or not, and is not made again. Say so, and \
+                       let the person decide whether to try once more";
+
+/// How far the calls of a step, or one of them, came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// They have their results.
+    Made,
+    /// A person is to decide first.
+    Wait,
+    /// Their run can't go on.
+    BrokenOff(StepOutcome),
+}
+
+/// What became of a call.
+struct CalledTool {
+    state: CallState,
+    refusal: Option<Refusal>,
+    outcome: ToolOutcome,
+}
+
+impl Stepping<'_> {
+    /// Makes a step's calls, as far as they are not made and wait for nobody, and fills in their results. What comes
+    /// behind a call that waits for a person is not made before it; if it needs one, too, it is asked for with it.
+    pub(super) async fn call_tools(
+        &self,
+        step: &mut ModelStep,
+        used_tokens: usize,
+    ) -> Result<Calls, StoreError> {
+        let asked = step.answer.tool_calls.iter();
+        let asked = asked.map(|call| NewToolCall {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: text_of(&call.arguments),
+            digest: self.toolbox.digest(&call.name, &call.arguments),
+            rule: self.toolbox.rule(&call.name),
+        });
+        let (run, token) = (self.claimed.run.id, self.claimed.token);
+        let now_ms = (self.clock)();
+        let recorded =
+            self.store
+                .record_tool_calls(run, token, step.number, asked.collect(), now_ms);
+        let Some(mut calls) = recorded.await? else {
+            return Ok(Calls::BrokenOff(StepOutcome::Stale));
+        };
+        crash::point("calls.recorded");
+        if calls.len() != step.answer.tool_calls.len() {
+            return Ok(Calls::BrokenOff(StepOutcome::SourceGone));
+        }
+        let left_tokens = Mutex::new(self.results_max_tokens.saturating_sub(used_tokens));
+        let rules: Vec<CallRule> = calls.iter().map(|call| call.rule).collect();
+        let mut is_behind_open = false;
+        for wave in waves(&rules) {
+            let calling = calls[wave]
+                .iter_mut()
+                .map(|call| self.bring_to_result(call, is_behind_open, &left_tokens));
+            for brought in try_join_all(calling).await? {
+                match brought {
+                    Calls::Made => {}
+                    Calls::Wait => is_behind_open = true,
+                    Calls::BrokenOff(ended) => return Ok(Calls::BrokenOff(ended)),
+                }
+            }
+        }
+        if is_behind_open {
+            return Ok(Calls::Wait);
+        }
+        step.take_results(&calls);
+        Ok(Calls::Made)
+    }
+
+    /// Makes one call, unless it has its result or waits.
+    async fn bring_to_result(
+        &self,
+        call: &mut StoredCall,
+        is_behind_open: bool,
+        left_tokens: &Mutex<usize>,
+    ) -> Result<Calls, StoreError> {
+        if call.state.is_over() {
+            return Ok(Calls::Made);
+        }
+        let shown = format!("{} {}", call.tool, call.arguments);
+        if let Some(listener) = self.telling.listener() {
+            listener.tool_call(&call.call_id, &call.tool, &shown);
+        }
+        let called = match self.make(call, is_behind_open).await? {
+            Ok(called) => called,
+            Err(calls) => return Ok(calls),
+        };
+        let counter = self.counting.counter;
+        let outcome = within(called.outcome, &mut *left_tokens.lock().await, counter);
+        debug!(run.id = %self.claimed.run.id, step = call.step, state = called.state.name(), "a tool was called");
+        call.state = called.state;
+        call.refusal = called.refusal;
+        call.result = Some(outcome.content.clone());
+        let turn = turn(call, shown, self.toolbox.has(&call.tool), outcome);
+        if let Some(listener) = self.telling.listener() {
+            listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
+        }
+        self.telling.settled().await;
+        let finished = CallToFinish {
+            run: self.claimed.run.id,
+            token: self.claimed.token,
+            call: call.id,
+            state: call.state,
+            refusal: call.refusal,
+            result: call.result.clone().unwrap_or_default(),
+            asker: self.claimed.asker,
+            agent_display_name: self.display_name.to_owned(),
+            turn,
+            now_ms: (self.clock)(),
+        };
+        Ok(match commit_call(self.store, finished).await? {
+            StepOutcome::Written => Calls::Made,
+            ended => Calls::BrokenOff(ended),
+        })
+    }
+
+    /// What of people's consent a call needs.
+    fn sought(&self, call: &StoredCall, arguments: &Value) -> ConsentSought {
+        let approval = self.toolbox.approval(&call.tool);
+        ConsentSought {
+            asking: approval.map_or(Asking::Always, |approval| approval.ask(arguments)),
+            definition: self.toolbox.definition_digest(&call.tool),
+            person: self.claimed.asker.person,
+        }
+    }
+
+    /// What a call comes to; the inner error says why it comes to nothing yet.
+    async fn make(
+        &self,
+        call: &StoredCall,
+        is_behind_open: bool,
+    ) -> Result<Result<CalledTool, Calls>, StoreError> {
+        // What is made is what the row says.
+        let arguments =
+            read_arguments(&call.arguments).unwrap_or(Value::String(call.arguments.clone()));
+        if call.n as usize >= CALLS_MAX {
+            return Ok(Ok(refused(Refusal::TooMany, self)));
+        }
+        if call.state == CallState::Ready
+            && let Err(outcome) = self.toolbox.check(&call.tool, &arguments)
+        {
+            return Ok(Ok(over(outcome)));
+        }
+        let sought = self.sought(call, &arguments);
+        let to_begin = CallToBegin {
+            run: self.claimed.run.id,
+            token: self.claimed.token,
+            call: call.id,
+            digest: self.toolbox.digest(&call.tool, &arguments),
+            rule: call.rule,
+            asker: self.claimed.asker,
+            limits: self.toolbox.limits(&call.tool),
+            sought,
+            is_behind_open,
+            now_ms: (self.clock)(),
+        };
+        let decided = match self.store.begin_tool_call(to_begin).await? {
+            CallBegun::Decided(decided) => decided,
+            CallBegun::NotAllowed(state, by) => return Ok(Ok(not_allowed(state, &by))),
+            CallBegun::Stale => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
+            CallBegun::SourceGone => return Ok(Err(Calls::BrokenOff(StepOutcome::SourceGone))),
+        };
+        Ok(Ok(match decided {
+            Beginning::Make => {
+                crash::point("tool.called");
+                let context = CallContext::of(call.id);
+                let outcome = self.toolbox.call(&call.tool, arguments, context).await;
+                crash::point("tool.answered");
+                over(outcome)
+            }
+            Beginning::Refuse(refusal) => refused(refusal, self),
+            Beginning::Unknown => {
+                warn!(run.id = %self.claimed.run.id, tool = call.tool, "a tool call was cut off by a restart and is not made again");
+                over(ToolOutcome::unknown(CUT_OFF))
+            }
+            Beginning::Ask => return self.asked(call, sought).await,
+            Beginning::Wait => return Ok(Err(Calls::Wait)),
+            // Somebody else brought it to its end, which only a holder of the lease can.
+            Beginning::NotDue => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
+        }))
+    }
+
+    /// Asks people about a call; it waits from here on, unless too many do already.
+    async fn asked(
+        &self,
+        call: &StoredCall,
+        sought: ConsentSought,
+    ) -> Result<Result<CalledTool, Calls>, StoreError> {
+        Ok(match self.ask_people(call, sought).await? {
+            Asked::Waits => Err(Calls::Wait),
+            Asked::TooMany => Ok(refused(Refusal::TooManyOpen, self)),
+            Asked::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
+            Asked::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
+        })
+    }
+}
+
+/// A call that people did not allow.
+fn not_allowed(state: ApprovalState, by: &DecidedBy) -> CalledTool {
+    let refusal = match state {
+        ApprovalState::Denied => Refusal::NotAllowed,
+        ApprovalState::Expired => Refusal::Undecided,
+        ApprovalState::Open | ApprovalState::Approved | ApprovalState::Cancelled => {
+            Refusal::AskedInVain
+        }
+    };
+    CalledTool {
+        state: CallState::Denied,
+        refusal: Some(refusal),
+        outcome: ToolOutcome::denied(denied_text(state, by)),
+    }
+}
+
+fn over(outcome: ToolOutcome) -> CalledTool {
+    CalledTool {
+        state: outcome.state,
+        refusal: None,
+        outcome,
+    }
+}
+
+fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
+    CalledTool {
+        state: CallState::Denied,
+        refusal: Some(refusal),
+        outcome: ToolOutcome::denied(words_of(refusal, stepping)),
+    }
+}
+
+/// A refusal in words for the model.
+fn words_of(refusal: Refusal, stepping: &Stepping<'_>) -> String {
+    let answer = "answer with what you have";
+    match refusal {
+        Refusal::TooMany => format!("not called: at most {CALLS_MAX} calls are made at once"),
+        Refusal::RunBudget => {
+            let max = stepping.toolbox.run_calls_max();
+            format!("not called: all {max} calls for this question are used up; {answer}")
+        }
+        Refusal::ToolBudget => {
+            "not called: this tool was called as often as it may be for one question".to_owned()
+        }
+        Refusal::DayBudget => {
+            "not called: this person had this tool called as often as it may be in a day".to_owned()
+        }
+        Refusal::Repeated => {
+            "not called: the same call was made twice for this question, and its results are above".to_owned()
+        }
+        Refusal::Circling => format!("not called: it was refused before; {answer}"),
+        Refusal::MadeBefore => {
+            "not called: the same call was made for this question before, and its result is gone; it may have acted"
+                .to_owned()
+        }
+        Refusal::ToolChanged => {
+            "not called: this tool was changed meanwhile; look at what it takes, and ask again".to_owned()
+        }
+        Refusal::RunEnded => "not called: the run ended".to_owned(),
+        Refusal::TooManyOpen => {
+            "not called: too many calls wait here for a person to allow them; say so".to_owned()
+        }
+        Refusal::NotAllowed | Refusal::Undecided | Refusal::AskedInVain => {
+            "not called: it was not allowed".to_owned()
+        }
+    }
+}
+
+/// The outcome, or in its place that there is no room for it.
+fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> ToolOutcome {
+    let tokens = counter.count(&outcome.content) as usize;
+    if tokens > *left_tokens {
+        let content = match outcome.state {
+            CallState::Done => "done, but its result is left out",
+            CallState::Unknown => "whether it acted is not known, and what it said is left out",
+            _ => "left out",
+        };
+        return ToolOutcome {
+            content: format!(
+                "{content}: there is no room for further results; answer with what you have"
+            ),
+            sources: Vec::new(),
+            ..outcome
+        };
+    }
+    *left_tokens -= tokens;
+    outcome
+}
+
+/// Arguments as a row has them.
+fn text_of(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn turn(call: &StoredCall, called: String, is_known: bool, outcome: ToolOutcome) -> ToolTurn {
+    let result = match outcome.state {
+        CallState::Done => outcome.content,
+        _ => format!("Error: {}", outcome.content),
+    };
+    ToolTurn {
+        call_id: call.call_id.clone(),
+        tool: call.tool.clone(),
+        is_known,
+        call_tokens: Some(content_count(&called, &ClassEstimate)),
+        call: called,
+        result_tokens: Some(content_count(&result, &ClassEstimate)),
+        result,
+        sources: outcome.sources,
+    }
+}
+
+/// The calls of a step as results for the model; `None` until all are over.
+pub(super) fn results_of(calls: &[StoredCall]) -> Option<Vec<ToolResult>> {
+    let result = |call: &StoredCall| {
+        call.state.is_over().then(|| ToolResult {
+            call_id: call.call_id.clone(),
+            content: call.result.clone().unwrap_or_default(),
+            is_error: call.state != CallState::Done,
+        })
+    };
+    calls.iter().map(result).collect()
+}

@@ -1,0 +1,188 @@
+//! Presses of buttons. One of an approval's card is judged in the transaction that captures it, by the lists and the
+//! directory as they are now; any other is kept, and its person is answered
+//! without words.
+
+use std::sync::Arc;
+
+use vocative_contract::crash;
+use vocative_contract::handles::Renderer;
+use vocative_contract::interaction::Interaction;
+use vocative_contract::markup::neutral_text;
+use vocative_contract::outbound::Part;
+
+use crate::capture::gate::Haste;
+use crate::capture::inbound::{ChannelIntake, cut_text};
+use vocative_core::approving::{
+    ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, Decider, PressFacts,
+    PressVerdict, StoredApproval, Via, outcome_card, press, told_text,
+};
+use vocative_core::judging::access::{Access, access};
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_store::StoreError;
+use vocative_store::contract::{ApprovalFacts, NewPress, NonMessage, PressAnswer, PressedButton};
+
+/// What a person is told whose press can't count, whatever it is about.
+const NOT_COUNTED: &str = "This press can't count.";
+
+impl ChannelIntake {
+    pub(super) async fn take_interaction(
+        &self,
+        interaction: Interaction,
+        now_ms: i64,
+        policy: &Arc<ChannelPolicy>,
+    ) -> Result<(), StoreError> {
+        let max_bytes = policy.limits.inbound_text_max_bytes;
+        let event = NonMessage {
+            account: policy.account,
+            id: interaction.id.clone(),
+            kind: "interaction",
+            sender_id: interaction.sender.id.clone(),
+            chat: interaction.place.as_ref().map(|place| place.chat.clone()),
+            text: cut_text(&neutral_text(&interaction.data), max_bytes),
+            received_at_ms: now_ms,
+        };
+        let button = ApprovalButton::read(&interaction.data);
+        let (Some(place), Some(message), Some(target)) = (
+            interaction.place.as_ref(),
+            interaction.message.as_ref(),
+            interaction.answer_target(),
+        ) else {
+            let (place, sender) = (interaction.place.as_ref(), &interaction.sender);
+            return self.keep_non_message(event, place, sender, policy).await;
+        };
+        let sender = interaction.sender.clone();
+        let belonging = self.gate.belonging(place, &sender, Haste::Live).await;
+        let is_served = access(place, place.kind, &sender, belonging, policy) == Access::Served;
+        let judging = |button| Judging {
+            button,
+            can_count: interaction.refusal().is_none(),
+            is_served,
+            presser: sender.id.clone(),
+            presser_name: sender
+                .display_name
+                .clone()
+                .or_else(|| sender.username.clone()),
+            policy: Arc::clone(policy),
+            renderer: self.cards.clone(),
+            now_ms,
+        };
+        let pressed = button.map(|button| {
+            let judging = judging(button.clone());
+            let judge = Box::new(move |facts| judging.judge(&facts));
+            PressedButton { button, judge }
+        });
+        let new = NewPress {
+            event,
+            is_kept: is_served,
+            pressed,
+            message_id: message.id.clone(),
+            sender,
+            place: target,
+        };
+        crash::point("press.before-commit");
+        let pressed = self.store().capture_press(new).await?;
+        crash::point("press.after-commit");
+        if pressed.is_decided {
+            self.wake.runs.notify_one();
+        }
+        self.wake.posts.notify_one();
+        Ok(())
+    }
+}
+
+/// What a press is judged by.
+struct Judging {
+    button: ApprovalButton,
+    /// Whether a person pressed it in a message that may be ours.
+    can_count: bool,
+    is_served: bool,
+    presser: String,
+    presser_name: Option<String>,
+    policy: Arc<ChannelPolicy>,
+    renderer: Option<Arc<dyn Renderer>>,
+    now_ms: i64,
+}
+
+impl Judging {
+    fn judge(self, facts: &ApprovalFacts) -> PressAnswer {
+        let approval = &facts.approval;
+        let verdict = press(&PressFacts {
+            state: approval.state,
+            expiry: approval.expiry,
+            choice: self.button.choice,
+            is_card_known: facts.is_card_known,
+            is_in_card: facts.is_in_card,
+            is_same_call: self.button.is_for(&approval.digest),
+            is_whole: approval.is_whole,
+            has_one_requester: approval.requesters.len() == 1,
+            approvers: &approval.approvers,
+            decider: Decider {
+                channel: self.policy.channel.as_str(),
+                id: &self.presser,
+                is_requester: facts.is_requester,
+                is_admin: self.policy.admins.contains(&self.presser),
+                is_served: self.is_served && self.can_count,
+            },
+            now_ms: self.now_ms,
+        });
+        let state = match verdict {
+            PressVerdict::Approve { .. } => Some(ApprovalState::Approved),
+            PressVerdict::Deny => Some(ApprovalState::Denied),
+            PressVerdict::ShowAll | PressVerdict::Tell(_) => None,
+        };
+        let by = DecidedBy {
+            name: Some(
+                facts
+                    .presser_name
+                    .clone()
+                    .or(self.presser_name)
+                    .unwrap_or(self.presser),
+            ),
+            at_ms: self.now_ms,
+            note: None,
+        };
+        PressAnswer {
+            verdict,
+            outcome: state.map(|state| {
+                outcome_part(self.renderer.as_deref(), approval, state, Via::Card, &by)
+            }),
+            answer: Part::plain(match verdict {
+                PressVerdict::Approve { .. } | PressVerdict::Deny => String::new(),
+                PressVerdict::ShowAll => all_of(approval),
+                PressVerdict::Tell(_) if !self.can_count => NOT_COUNTED.to_owned(),
+                PressVerdict::Tell(told) => told_text(told, &approval.approvers, &approval.decided),
+            }),
+        }
+    }
+}
+
+/// How all that a call will do is seen.
+fn all_of(approval: &StoredApproval) -> String {
+    format!(
+        "Those who run me see all of it with: vocative approvals show {}. They can approve it, too.",
+        approval.id
+    )
+}
+
+/// What takes the place of an approval's card once somebody has decided.
+#[must_use]
+pub fn outcome_part(
+    renderer: Option<&dyn Renderer>,
+    approval: &StoredApproval,
+    state: ApprovalState,
+    via: Via,
+    by: &DecidedBy,
+) -> Part {
+    let asked_by = approval.asked_by();
+    let facts = CardFacts::of(approval, &asked_by);
+    let outcome = CardOutcome {
+        state,
+        via: Some(via),
+        by,
+    };
+    let plain = || Part::plain(format!("{}: {}", state.name(), approval.tool));
+    renderer.map_or_else(plain, |renderer| {
+        let part = outcome_card(&facts, &outcome, &|card| renderer.render_card(card));
+        part.unwrap_or_else(|_| plain())
+    })
+}

@@ -1,0 +1,254 @@
+//! `vocative approvals`: calls that wait for a person, and standing consents.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::args::{ApprovalsCommand, TableFormat};
+use super::asking::ask;
+use super::context::Context;
+use super::error::{CliError, Exit};
+use super::table::{instant, one_line, table};
+use crate::admin::operations::{AdminOperation, DecidedApproval};
+use crate::admin::view::{ApprovalView, GrantView};
+use vocative_core::approving::{shown_arguments, visible_line};
+
+/// Characters of arguments in the list.
+const ARGUMENTS_CHARS: usize = 48;
+
+/// Lists, shows and decides.
+pub(super) async fn run(
+    command: &ApprovalsCommand,
+    context: &Context,
+) -> Result<ExitCode, CliError> {
+    match command {
+        ApprovalsCommand::List { all, format } => {
+            let operation = AdminOperation::Approvals { all: *all };
+            let found: Vec<ApprovalView> = ask(context, operation).await?;
+            print(context, *format, &found, || report(&found))?;
+        }
+        ApprovalsCommand::Show { id, format } => {
+            let id = id.clone();
+            let found: ApprovalView = ask(context, AdminOperation::Approval { id }).await?;
+            print(context, *format, &found, || shown(&found))?;
+        }
+        ApprovalsCommand::Approve {
+            id,
+            by,
+            note,
+            for_a_day,
+        } => decide(context, (id, true), by, note.as_deref(), *for_a_day).await?,
+        ApprovalsCommand::Deny { id, by, note } => {
+            decide(context, (id, false), by, note.as_deref(), false).await?;
+        }
+        ApprovalsCommand::Grants { format } => {
+            let found: Vec<GrantView> = ask(context, AdminOperation::Grants).await?;
+            print(context, *format, &found, || granted(&found))?;
+        }
+        ApprovalsCommand::Revoke { id, by } => {
+            let (id, by) = (id.clone(), by.clone());
+            let _: bool = ask(context, AdminOperation::RevokeGrant { id, by }).await?;
+            context.print("It is revoked.\n")?;
+        }
+    }
+    Ok(Exit::Ok.into())
+}
+
+fn print(
+    context: &Context,
+    format: TableFormat,
+    found: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), CliError> {
+    context.print(&match format {
+        TableFormat::Json => super::json_text(found)?,
+        TableFormat::Table => text(),
+    })
+}
+
+async fn decide(
+    context: &Context,
+    (id, approve): (&str, bool),
+    by: &str,
+    note: Option<&str>,
+    grant: bool,
+) -> Result<(), CliError> {
+    let decision = DecidedApproval {
+        id: id.to_owned(),
+        approve,
+        grant,
+        by: by.to_owned(),
+        note: note.map(str::to_owned),
+    };
+    let decided: ApprovalView = ask(context, AdminOperation::DecideApproval(decision)).await?;
+    context.print(&format!("{} is {}.\n", decided.tool, decided.state))
+}
+
+fn report(approvals: &[ApprovalView]) -> String {
+    if approvals.is_empty() {
+        return "No call waits for a person.\n".to_owned();
+    }
+    let cells: Vec<Vec<String>> = approvals
+        .iter()
+        .map(|approval| {
+            let place = [approval.channel.as_deref().unwrap_or("?"), &approval.chat];
+            vec![
+                approval.id.clone(),
+                approval.state.clone(),
+                place.join("/"),
+                approval.tool.clone(),
+                one_line(&visible_line(&approval.arguments), ARGUMENTS_CHARS),
+                approval.asked_by.join(", "),
+                instant(approval.expires_at_ms),
+                approval.decided_by.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let header = [
+        "id",
+        "state",
+        "chat",
+        "tool",
+        "arguments",
+        "asked by",
+        "until",
+        "decided by",
+    ];
+    table(&header, &cells) + "\n`vocative approvals show ID` shows all of one.\n"
+}
+
+/// All of one, as it will run.
+fn shown(approval: &ApprovalView) -> String {
+    let place = [approval.channel.as_deref().unwrap_or("?"), &approval.chat];
+    let lists: Vec<String> = approval
+        .approvers
+        .iter()
+        .map(|list| list.join(", "))
+        .collect();
+    let mut lines = vec![
+        format!("{} ({})", approval.tool, approval.state),
+        format!("  id          {}", approval.id),
+        format!("  chat        {}", place.join("/")),
+        format!("  agent       {}", approval.agent),
+        format!("  run         {}", approval.run),
+        format!("  goes to     {}", visible_line(&approval.target)),
+        format!(
+            "  asked by    {}",
+            visible_line(&approval.asked_by.join(", "))
+        ),
+        format!("  approvers   {}", lists.join("; and ")),
+        format!("  asked at    {}", instant(Some(approval.asked_at_ms))),
+        format!("  until       {}", instant(approval.expires_at_ms)),
+        format!("  digest      {}", approval.digest),
+    ];
+    if let Some(by) = &approval.decided_by {
+        let via = approval.via.as_deref().unwrap_or_default();
+        let at = instant(approval.decided_at_ms);
+        lines.push(format!("  decided by  {} ({via}), {at}", visible_line(by)));
+    }
+    if let Some(note) = &approval.note {
+        lines.push(format!("  note        {}", visible_line(note)));
+    }
+    let arguments = serde_json::from_str(&approval.arguments);
+    let arguments = arguments.unwrap_or_else(|_| Value::String(approval.arguments.clone()));
+    for text in shown_arguments(&arguments, []) {
+        lines.push(format!("\n{}:\n{}", text.title, text.text));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn granted(grants: &[GrantView]) -> String {
+    if grants.is_empty() {
+        return "No grant holds.\n".to_owned();
+    }
+    let cells: Vec<Vec<String>> = grants
+        .iter()
+        .map(|grant| {
+            let place = [grant.channel.as_deref().unwrap_or("?"), &grant.chat];
+            let covers = match grant.is_exact {
+                true => "one call",
+                false => "all calls",
+            };
+            vec![
+                grant.id.clone(),
+                place.join("/"),
+                grant.tool.clone(),
+                covers.to_owned(),
+                grant.person.clone(),
+                grant.granted_by.clone().unwrap_or_default(),
+                instant(grant.until_ms),
+                grant.uses.to_string(),
+            ]
+        })
+        .collect();
+    let header = [
+        "id",
+        "chat",
+        "tool",
+        "covers",
+        "asked by",
+        "granted by",
+        "until",
+        "uses",
+    ];
+    table(&header, &cells) + "\n`vocative approvals revoke ID --by NAME` takes one back.\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_is_shown_as_it_will_run() {
+        let approval = ApprovalView {
+            id: "0198c5de-1234-7abc-8def-0123456789ab".to_owned(),
+            state: "denied".to_owned(),
+            channel: Some("acme".to_owned()),
+            chat: "C1".to_owned(),
+            run: "0198c5de-0000-7abc-8def-0123456789ab".to_owned(),
+            agent: "helper".to_owned(),
+            tool: "refund".to_owned(),
+            target: "POST https://shop.example/refunds".to_owned(),
+            arguments: "{\"amount\":120,\"to\":\"an\u{200b}n\"}".to_owned(),
+            digest: "07".to_owned(),
+            asked_by: vec!["Ann".to_owned()],
+            approvers: vec![vec!["four_eyes".to_owned()], vec!["admins".to_owned()]],
+            is_whole: true,
+            asked_at_ms: 1_700_000_000_000,
+            expires_at_ms: None,
+            decided_at_ms: Some(1_700_000_060_000),
+            decided_by: Some("carl".to_owned()),
+            via: Some("cli".to_owned()),
+            note: Some("not today".to_owned()),
+        };
+        insta::assert_snapshot!(shown(&approval), @r#"
+        refund (denied)
+          id          0198c5de-1234-7abc-8def-0123456789ab
+          chat        acme/C1
+          agent       helper
+          run         0198c5de-0000-7abc-8def-0123456789ab
+          goes to     POST https://shop.example/refunds
+          asked by    Ann
+          approvers   four_eyes; and admins
+          asked at    2023-11-14 22:13:20
+          until       -
+          digest      07
+          decided by  carl (cli), 2023-11-14 22:14:20
+          note        not today
+
+        amount:
+        120
+
+        to:
+        "an\u{200B}n"
+        "#);
+        insta::assert_snapshot!(report(&[approval]), @r#"
+        id                                    state   chat     tool    arguments                          asked by  until  decided by
+        0198c5de-1234-7abc-8def-0123456789ab  denied  acme/C1  refund  {"amount":120,"to":"an\u{200B}n"}  Ann       -      carl
+
+        `vocative approvals show ID` shows all of one.
+        "#);
+        assert_eq!(report(&[]), "No call waits for a person.\n");
+        assert_eq!(granted(&[]), "No grant holds.\n");
+    }
+}

@@ -1,0 +1,240 @@
+//! Servers of tools: what people write, and its checks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::approvals::{Shapes, resolve_approval};
+use super::programs::{ProgramShape, resolve_program};
+use super::resolve::Review;
+use super::secret::SecretRef;
+use super::settings::{McpServer, SecretVariable};
+use super::shape::forms;
+use super::tools::people;
+use crate::tools::ToolLimits;
+use crate::tools::mcp::{McpPlace, McpSettings};
+
+/// The longest name of a server: it stands before the names of its tools.
+const NAME_MAX_CHARS: usize = 32;
+
+/// A server of tools: a program that speaks over its standard streams, or an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct McpShape {
+    /// The program and its arguments, without a shell.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// Where the program runs; not set: in an empty folder for each start.
+    pub folder: Option<PathBuf>,
+    /// The program's variables, each NAME=VALUE; it has no others.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// Variables that hold secrets, each NAME=REFERENCE: "TOKEN=env:FILES_TOKEN".
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// Files and folders that the program may read and execute, beside the system's programs.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Files and folders that the program may change.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+    /// TCP ports that the program may connect to; none: it has no network.
+    #[serde(default)]
+    pub connect_ports: Vec<u16>,
+    /// Memory of all processes of the program together, in MiB.
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub memory_max_mib: Option<u64>,
+    /// Processes of the program.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub processes_max: Option<u32>,
+    /// Whether the program is run where the machine can't keep it from the archive.
+    #[serde(default)]
+    pub trusted: bool,
+    /// The address of a server that speaks HTTP.
+    pub url: Option<String>,
+    /// A secret that an address is sent as "authorization: Bearer ...".
+    pub bearer: Option<SecretRef>,
+    /// Headers that an address is sent, a line each.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// Hosts of own networks that it may be at, with their ports.
+    #[serde(default)]
+    pub allow_private: Vec<String>,
+    /// Which of its tools may be offered, by its names for them; not set: all.
+    pub tools: Option<Vec<String>>,
+    /// Its tools that do no harm when they are called again, by its names for them.
+    #[serde(default)]
+    pub repeatable: Vec<String>,
+    /// What becomes of the tools that it offers at first sight; not set: an address's wait, a program's are taken.
+    pub pin: Option<PinShape>,
+    /// Seconds that one call may take; not set: as the agent has it.
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_s: Option<u64>,
+    /// The people whose questions its tools may be called for, as CHANNEL/ID; not set: everybody's.
+    pub allow_people: Option<Vec<String>>,
+    /// When its calls wait for a person: "never", "always", "first" or a table of rules.
+    #[schemars(schema_with = "forms")]
+    pub approval: Option<Value>,
+    /// Who may decide about them.
+    #[schemars(schema_with = "forms")]
+    pub approvers: Option<Value>,
+    /// Seconds that they wait; "never" = until somebody decides.
+    #[schemars(schema_with = "forms")]
+    pub approval_expires_s: Option<Value>,
+    /// Calls of each of its tools in one run.
+    #[schemars(range(min = 1, max = 1000))]
+    pub calls_per_run: Option<u32>,
+    /// Calls of each of its tools in one UTC day for one person.
+    #[schemars(range(min = 1))]
+    pub calls_per_day: Option<u32>,
+}
+
+/// What becomes of the tools that a server offers at first sight. New and changed ones always wait for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PinShape {
+    /// They are taken.
+    Trust,
+    /// They wait for a person.
+    Review,
+}
+
+/// Checks all servers. The result is to be used only if no problem was found.
+pub(super) fn resolve_servers(
+    shapes: BTreeMap<String, McpShape>,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> BTreeMap<String, McpServer> {
+    let mut servers = BTreeMap::new();
+    for (name, shape) in shapes {
+        if let Some(server) = server(&name, shape, channels, review) {
+            servers.insert(name, server);
+        }
+    }
+    servers
+}
+
+fn server(
+    name: &str,
+    shape: McpShape,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> Option<McpServer> {
+    let table = format!("mcp.{name}");
+    if name.chars().count() > NAME_MAX_CHARS || name.contains("__") {
+        let what = format!(
+            "the name of a server has at most {NAME_MAX_CHARS} characters, and no __ in it"
+        );
+        review.problem(&table, what);
+    }
+    let key = format!("{table}.allow_people");
+    let allow_people = shape.allow_people.as_deref();
+    let allow_people = allow_people.map(|all| people(&key, all, channels, review));
+    let shapes = Shapes {
+        approval: shape.approval.as_ref(),
+        approvers: shape.approvers.as_ref(),
+        expires_s: shape.approval_expires_s.as_ref(),
+    };
+    let approval = resolve_approval(&table, &shapes, channels, review);
+    let limits = ToolLimits {
+        calls_per_run: shape.calls_per_run,
+        calls_per_day: shape.calls_per_day,
+        timeout_ms: shape.timeout_s.map(|seconds| seconds * 1_000),
+    };
+    let (tools, repeatable, pin) = (shape.tools.clone(), shape.repeatable.clone(), shape.pin);
+    let bearer = shape.bearer.clone();
+    let (place, secrets) = place(&table, shape, review)?;
+    let is_program = matches!(place, McpPlace::Program(_));
+    Some(McpServer {
+        settings: McpSettings {
+            name: name.to_owned(),
+            place,
+            tools,
+            repeatable,
+            trusts_first: pin.map_or(is_program, |pin| pin == PinShape::Trust),
+        },
+        secrets,
+        bearer,
+        limits,
+        allow_people,
+        approval,
+    })
+}
+
+fn place(
+    table: &str,
+    shape: McpShape,
+    review: &mut Review<'_>,
+) -> Option<(McpPlace, Vec<SecretVariable>)> {
+    let key = |setting: &str| format!("{table}.{setting}");
+    let Some(url) = shape.url else {
+        if shape.bearer.is_some() || !shape.headers.is_empty() {
+            review.problem(&key("url"), "must be set where bearer or headers are");
+        }
+        let program = ProgramShape {
+            argv: shape.argv,
+            folder: shape.folder,
+            environment: shape.environment,
+            secrets: shape.secrets,
+            read: shape.read,
+            write: shape.write,
+            connect_ports: shape.connect_ports,
+            memory_max_mib: shape.memory_max_mib,
+            processes_max: shape.processes_max,
+            is_trusted: shape.trusted,
+        };
+        let (program, secrets) = resolve_program(table, program, review)?;
+        return Some((McpPlace::Program(Box::new(program)), secrets));
+    };
+    if !shape.argv.is_empty() || !shape.secrets.is_empty() {
+        let what = "is set and so is argv or secrets: a server is a program or an address";
+        review.problem(&key("url"), what);
+        return None;
+    }
+    let url = address(&key("url"), &url, &shape.allow_private, review)?;
+    let mut headers = Vec::new();
+    for line in &shape.headers {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let (name, value) = (name.trim(), value.trim());
+        if name.parse::<HeaderName>().is_err() || HeaderValue::from_str(value).is_err() {
+            review.problem(&key("headers"), "a line is not NAME: VALUE");
+        }
+        headers.push((name.to_ascii_lowercase(), value.to_owned()));
+    }
+    let place = McpPlace::Http {
+        url,
+        allow_private: shape.allow_private,
+        headers,
+    };
+    Some((place, Vec::new()))
+}
+
+fn address(key: &str, url: &str, allow_private: &[String], review: &mut Review<'_>) -> Option<Url> {
+    let Ok(url) = Url::parse(url) else {
+        review.problem(key, "is no address");
+        return None;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let address = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
+    let is_own = allow_private
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(&address));
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_own) {
+        let what = format!(
+            "must begin with https://, or with http:// and \"{address}\" be in allow_private"
+        );
+        review.problem(key, what);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        review.problem(
+            key,
+            "has a user or password in it, which would show in logs",
+        );
+    }
+    Some(url)
+}

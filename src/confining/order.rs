@@ -1,0 +1,61 @@
+//! What a keeper is told: which program, and what it may have. No secret is in it: those are variables.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A program and what it may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Order {
+    /// The program and its arguments; empty = only whether it could be confined is tried.
+    pub argv: Vec<String>,
+    /// Where it runs; it may write there.
+    pub folder: PathBuf,
+    /// What it may reach.
+    pub reach: Reach,
+    /// What it may use.
+    pub bounds: Bounds,
+    /// Whether it is started where the machine can't confine it.
+    pub is_trusted: bool,
+    /// The process whose end is its end.
+    pub parent: u32,
+}
+
+/// What a program may reach beside the system's programs and its own folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Reach {
+    /// Files and folders that it may read and execute.
+    pub read: Vec<PathBuf>,
+    /// Files and folders that it may also change.
+    pub write: Vec<PathBuf>,
+    /// TCP ports that it may connect to; empty = it has no network.
+    pub connect_ports: Vec<u16>,
+}
+
+/// What a program may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Bounds {
+    /// Memory of all its processes together, in bytes.
+    pub memory_bytes: u64,
+    /// Its processes.
+    pub processes: u32,
+}
+
+impl Order {
+    /// The order as one argument.
+    ///
+    /// # Panics
+    /// Never: an order is made of texts and numbers.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("an order is made of texts and numbers")
+    }
+
+    /// The order of an argument.
+    ///
+    /// # Errors
+    /// What is wrong with the argument.
+    pub fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("this is no order: {error}"))
+    }
+}

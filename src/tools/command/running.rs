@@ -1,0 +1,163 @@
+//! One run of a program, and what its end means.
+
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::{CALL_ID, CommandTool};
+use crate::confining::NOT_STARTED;
+use crate::tools::outside::{fenced, without_secrets};
+use crate::tools::program::Running;
+use crate::tools::{CallContext, ToolError, ToolOutput};
+
+/// What is shown of the log of a program that failed, in characters: its end.
+const LOG_MAX_CHARS: usize = 4_000;
+/// What is kept of a program's log, in bytes.
+const LOG_MAX_BYTES: usize = 4 * LOG_MAX_CHARS;
+/// What a program may say on one stream before it is ended, in bytes; what is over the tool's own bound is left out.
+const SAID_MAX_BYTES: usize = 16 << 20;
+
+/// What a program said.
+#[derive(Debug, Default)]
+struct Said {
+    answer: Vec<u8>,
+    answer_bytes: usize,
+    log: VecDeque<u8>,
+    is_endless: bool,
+}
+
+/// Runs the program.
+pub(super) async fn run(
+    tool: &CommandTool,
+    arguments: &Value,
+    context: CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let call = context.call.to_string();
+    let running = tool.program.start(&[(CALL_ID, &call)]);
+    let running = running
+        .map_err(|error| ToolError::Failed(format!("the program can't be started: {error}")))?;
+    let Running {
+        mut program,
+        mut streams,
+        own_folder,
+    } = running;
+    let input = format!("{arguments}\n");
+    let feeding = async {
+        // A program that does not read its arguments does not need them.
+        let _ = streams.stdin.write_all(input.as_bytes()).await;
+        drop(streams.stdin);
+    };
+    let answer_bytes_max = tool.settings.answer_bytes_max;
+    let streaming = async {
+        let answering = answer(streams.stdout, answer_bytes_max);
+        let ((), (answer, answer_bytes), (log, log_bytes)) =
+            tokio::join!(feeding, answering, log(streams.stderr));
+        Said {
+            is_endless: answer_bytes.max(log_bytes) >= SAID_MAX_BYTES,
+            answer,
+            answer_bytes,
+            log,
+        }
+    };
+    let excess = program.exceeds();
+    tokio::pin!(streaming, excess);
+    let mut said = None;
+    let ended = loop {
+        tokio::select! {
+            ended = program.ended() => break ended,
+            all = &mut streaming, if said.is_none() => {
+                if all.is_endless {
+                    return Err(broken_off(format!("it said more than {} MiB", SAID_MAX_BYTES >> 20)));
+                }
+                said = Some(all);
+            }
+            excess = &mut excess => return Err(broken_off(excess)),
+        }
+    };
+    let said = match said {
+        Some(said) => said,
+        None => streaming.await,
+    };
+    drop(own_folder);
+    let ended = ended.map_err(|error| broken_off(format!("its end was missed: {error}")))?;
+    outcome(tool, ended, &said)
+}
+
+fn broken_off(why: impl std::fmt::Display) -> ToolError {
+    ToolError::Unknown(format!("the program was ended: {why}"))
+}
+
+fn outcome(tool: &CommandTool, ended: ExitStatus, said: &Said) -> Result<ToolOutput, ToolError> {
+    let readable = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        without_secrets(&text, tool.program.secrets.iter().map(|it| &it.1))
+    };
+    let answer = readable(&said.answer);
+    if !ended.success() {
+        let log = readable(&said.log.iter().copied().collect::<Vec<u8>>());
+        let skipped = log.chars().count().saturating_sub(LOG_MAX_CHARS);
+        let log: String = log.chars().skip(skipped).collect();
+        let Some(code) = ended.code() else {
+            return Err(ToolError::Unknown(format!(
+                "the program was ended: {ended}"
+            )));
+        };
+        if code == i32::from(NOT_STARTED) && answer.is_empty() {
+            return Err(ToolError::Failed(format!(
+                "the program was not started: {}",
+                log.trim()
+            )));
+        }
+        let answer: String = answer.chars().take(LOG_MAX_CHARS).collect();
+        return Err(ToolError::Failed(fenced([
+            ("exit_code", code.into()),
+            ("stderr", log.into()),
+            ("data", answer.into()),
+        ])));
+    }
+    let data = serde_json::from_str(&answer).unwrap_or(Value::String(answer));
+    let content = match said.answer_bytes - said.answer.len() {
+        0 => fenced([("exit_code", 0.into()), ("data", data)]),
+        left_out => fenced([
+            ("exit_code", 0.into()),
+            ("data", data),
+            ("left_out_bytes", left_out.into()),
+        ]),
+    };
+    Ok(ToolOutput {
+        content,
+        sources: Vec::new(),
+    })
+}
+
+/// What a stream says first, and how much it says in all.
+async fn answer(mut stream: impl AsyncRead + Unpin, kept_max: usize) -> (Vec<u8>, usize) {
+    let (mut kept, mut bytes) = (Vec::new(), 0);
+    let mut buffer = vec![0; 16 << 10];
+    while bytes < SAID_MAX_BYTES {
+        let Ok(read @ 1..) = stream.read(&mut buffer).await else {
+            break;
+        };
+        bytes += read;
+        let room = kept_max.saturating_sub(kept.len()).min(read);
+        kept.extend_from_slice(&buffer[..room]);
+    }
+    (kept, bytes)
+}
+
+/// What a stream says last, and how much it says in all.
+async fn log(mut stream: impl AsyncRead + Unpin) -> (VecDeque<u8>, usize) {
+    let (mut kept, mut bytes) = (VecDeque::new(), 0);
+    let mut buffer = vec![0; 4 << 10];
+    while bytes < SAID_MAX_BYTES {
+        let Ok(read @ 1..) = stream.read(&mut buffer).await else {
+            break;
+        };
+        bytes += read;
+        kept.extend(&buffer[..read]);
+        kept.drain(..kept.len().saturating_sub(LOG_MAX_BYTES));
+    }
+    (kept, bytes)
+}

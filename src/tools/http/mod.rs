@@ -1,0 +1,108 @@
+//! Tools of kind `http`: one request, made of a call's arguments.
+//!
+//! Where it goes is the operator's: scheme, host and port are never from arguments, every hop is judged by its
+//! address, and names are connected to at the very addresses that were judged. What comes back is data.
+//!
+//! Reading order: this page, `template` (arguments become a request), `sending` (hops, and what an outcome means).
+
+mod sending;
+mod template;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use reqwest::Method;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+pub use template::{BodyTemplate, UrlTemplate};
+
+use super::{CallContext, Tool, ToolError, ToolOutput};
+use vocative_core::tool_call::CallRule;
+
+/// The longest answer that is read where the settings do not say, in bytes.
+pub const ANSWER_BYTES_DEFAULT: usize = 256 << 10;
+
+/// A request that a model may have made, with its secrets.
+#[derive(Clone, Debug)]
+pub struct HttpTool {
+    /// What it is.
+    pub settings: HttpToolSettings,
+    /// Headers whose values are secret.
+    pub secret_headers: Vec<(String, SecretString)>,
+}
+
+/// A request that a model may have made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpToolSettings {
+    /// The tool's name.
+    pub name: String,
+    /// What it is for, in words for the model.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub schema: Value,
+    /// What follows when it is not known whether a call acted.
+    pub rule: CallRule,
+    /// The method.
+    pub method: Method,
+    /// Where it goes.
+    pub url: UrlTemplate,
+    /// What is sent; `None` = nothing.
+    pub body: Option<BodyTemplate>,
+    /// Headers as they are.
+    pub headers: Vec<(String, String)>,
+    /// The header that carries the call's id.
+    pub idempotency_header: Option<String>,
+    /// Hosts of one's own networks that it may reach, with their ports: `10.0.0.7:8080`.
+    pub allow_private: Vec<String>,
+    /// Which part of a JSON answer is shown, as a JSON pointer; empty: all of it.
+    pub result: String,
+    /// The longest answer that is read, in bytes.
+    pub answer_bytes_max: usize,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Tool for Arc<HttpTool> {
+    fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn description(&self) -> &str {
+        &self.settings.description
+    }
+
+    fn schema(&self) -> Value {
+        self.settings.schema.clone()
+    }
+
+    fn rule(&self) -> CallRule {
+        self.settings.rule
+    }
+
+    fn definition(&self) -> Value {
+        let secret: Vec<&str> = self.secret_headers.iter().map(|it| it.0.as_str()).collect();
+        json!({
+            "kind": "http",
+            "method": self.settings.method.as_str(),
+            "url": self.settings.url.text(),
+            "body": self.settings.body.as_ref().map(BodyTemplate::value),
+            "headers": self.settings.headers,
+            "secret_headers": secret,
+            "idempotency_header": self.settings.idempotency_header,
+        })
+    }
+
+    fn target(&self) -> String {
+        format!("{} {}", self.settings.method, self.settings.url.text())
+    }
+
+    fn call(
+        &self,
+        arguments: Value,
+        context: CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let tool = Arc::clone(self);
+        Box::pin(async move { sending::send(&tool, &arguments, context).await })
+    }
+}

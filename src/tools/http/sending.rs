@@ -1,0 +1,230 @@
+//! One request, its hops, and what its outcome means.
+
+use std::time::{Duration, Instant};
+
+use reqwest::header::{HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Method, Response, Url};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+use vocative_channels::http::{HttpTimeouts, body_within, retry_after_ms};
+use vocative_channels::internet::{direct_client, leads_elsewhere};
+
+use super::HttpTool;
+use crate::tools::outside::{fenced, without_secrets};
+use crate::tools::{CallContext, ToolError, ToolOutput};
+use vocative_core::tool_call::CallRule;
+
+/// Redirects that are followed.
+const HOPS_MAX: usize = 3;
+/// What is shown of an answer that is an error, in characters.
+const ERROR_MAX_CHARS: usize = 2_000;
+/// Time for the connection to stand, in milliseconds.
+const CONNECT_MS: u64 = 10_000;
+
+/// Makes the request.
+pub(super) async fn send(
+    tool: &HttpTool,
+    arguments: &Value,
+    context: CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let begun = Instant::now();
+    let first = tool.settings.url.fill(arguments);
+    let first = first.map_err(ToolError::Arguments)?;
+    let body = tool.settings.body.as_ref().map(|body| body.fill(arguments));
+    let body = body.transpose().map_err(ToolError::Arguments)?;
+    let response = follow(tool, first.clone(), body.as_ref(), context).await?;
+    let Some(wait) = worth_waiting(tool, &response, context, begun.elapsed()) else {
+        return read(tool, response).await;
+    };
+    tokio::time::sleep(wait).await;
+    let response = follow(tool, first, body.as_ref(), context).await?;
+    read(tool, response).await
+}
+
+/// The answer behind all redirects.
+async fn follow(
+    tool: &HttpTool,
+    mut url: Url,
+    body: Option<&Value>,
+    context: CallContext,
+) -> Result<Response, ToolError> {
+    for _ in 0..=HOPS_MAX {
+        let response = ask(tool, &url, body, context).await?;
+        if !response.status().is_redirection() {
+            return Ok(response);
+        }
+        url = next(tool, &url, &response)?;
+    }
+    Err(failed(format!("more than {HOPS_MAX} redirects")))
+}
+
+/// How long to wait before a request is made a second time that the server put off: one that may be made again, and
+/// only if it is to be done within half of the time that is then left.
+fn worth_waiting(
+    tool: &HttpTool,
+    response: &Response,
+    context: CallContext,
+    elapsed: Duration,
+) -> Option<Duration> {
+    let is_put_off = matches!(response.status().as_u16(), 429 | 503);
+    if !is_put_off || tool.settings.rule == CallRule::Once {
+        return None;
+    }
+    // Without the header the server does not say that a second request is welcome.
+    response.headers().get(RETRY_AFTER)?;
+    let wait = Duration::from_millis(retry_after_ms(response.headers()));
+    let limit = Duration::from_millis(context.limit_ms?.min(tool.settings.timeout_ms));
+    (wait <= limit.saturating_sub(elapsed) / 2).then_some(wait)
+}
+
+fn failed(what: impl Into<String>) -> ToolError {
+    ToolError::Failed(what.into())
+}
+
+/// Whether a host is one of one's own that the tool may reach.
+fn is_allowed_private(tool: &HttpTool, url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    let address = format!("{host}:{port}");
+    let allowed = &tool.settings.allow_private;
+    allowed
+        .iter()
+        .any(|allowed| allowed.eq_ignore_ascii_case(&address))
+}
+
+/// One hop.
+async fn ask(
+    tool: &HttpTool,
+    url: &Url,
+    body: Option<&Value>,
+    context: CallContext,
+) -> Result<Response, ToolError> {
+    let admits_own = is_allowed_private(tool, url);
+    if url.scheme() != "https" && !admits_own {
+        return Err(failed(
+            "only https is asked, but for hosts of allow_private",
+        ));
+    }
+    let timeouts = HttpTimeouts {
+        connect_ms: CONNECT_MS.min(tool.settings.timeout_ms),
+        read_ms: tool.settings.timeout_ms,
+        total_ms: tool.settings.timeout_ms,
+    };
+    let client = direct_client(timeouts, url, admits_own)
+        .map_err(|_| failed("its address is none of the internet, and not in allow_private"))?;
+    let mut request = client.request(tool.settings.method.clone(), url.clone());
+    for (name, value) in &tool.settings.headers {
+        request = request.header(name, value);
+    }
+    // A secret goes to the host that it was given for, and to no other.
+    if url.origin() == tool.settings.url.base().origin() {
+        for (name, value) in &tool.secret_headers {
+            request = request.header(header_name(name)?, secret_value(value.expose_secret())?);
+        }
+    }
+    if let Some(header) = &tool.settings.idempotency_header {
+        request = request.header(header, context.call.to_string());
+    }
+    if let Some(body) = body {
+        request = request.json(body);
+    }
+    request.send().await.map_err(|error| outcome(&error))
+}
+
+fn header_name(name: &str) -> Result<HeaderName, ToolError> {
+    name.parse()
+        .map_err(|_| failed("a header has no valid name"))
+}
+
+fn secret_value(value: &str) -> Result<HeaderValue, ToolError> {
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| failed("a secret header holds characters that no header may have"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What a request that broke means. The address stays out of it.
+fn outcome(error: &reqwest::Error) -> ToolError {
+    if leads_elsewhere(error) {
+        return failed("its name leads to no address of the internet, and is not in allow_private");
+    }
+    if error.is_builder() || error.is_connect() {
+        return failed("no connection to the server");
+    }
+    ToolError::Unknown(match error.is_timeout() {
+        true => "the server did not answer in time".to_owned(),
+        false => "the connection broke before the answer was read".to_owned(),
+    })
+}
+
+/// Where a redirect leads. Only what does no harm twice is asked again elsewhere.
+fn next(tool: &HttpTool, from: &Url, response: &Response) -> Result<Url, ToolError> {
+    if !matches!(tool.settings.method, Method::GET | Method::HEAD) {
+        let status = response.status().as_u16();
+        return Err(ToolError::Unknown(format!(
+            "the server answered {status} and sends the request elsewhere, which is not followed"
+        )));
+    }
+    let location = response.headers().get(LOCATION);
+    let location = location.and_then(|location| location.to_str().ok());
+    let next = location.and_then(|location| from.join(location).ok());
+    let next = next.ok_or_else(|| failed("the server redirects to no address"))?;
+    if !next.username().is_empty() || next.password().is_some() {
+        return Err(failed("the server redirects to an address with a password"));
+    }
+    if from.scheme() == "https" && next.scheme() != "https" {
+        return Err(failed("the server redirects from https to http"));
+    }
+    Ok(next)
+}
+
+async fn read(tool: &HttpTool, response: Response) -> Result<ToolOutput, ToolError> {
+    let status = response.status();
+    let bytes = body_within(response, tool.settings.answer_bytes_max)
+        .await
+        .map_err(|error| outcome(&error))?;
+    let text = bytes.as_ref().map(|bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        without_secrets(&text, tool.secret_headers.iter().map(|it| &it.1))
+    });
+    if !status.is_success() {
+        let said = text.unwrap_or_default();
+        let said: String = said.chars().take(ERROR_MAX_CHARS).collect();
+        let told = outside(status.as_u16(), &Value::String(said));
+        // A server that broke down, or one before it, may have acted first.
+        return Err(match status.as_u16() {
+            ..=499 | 501 | 503 | 505 => failed(told),
+            _ => ToolError::Unknown(told),
+        });
+    }
+    let Some(text) = text else {
+        // It answered: it has acted.
+        let told = format!(
+            "(longer than {} bytes, and left out)",
+            tool.settings.answer_bytes_max
+        );
+        return Ok(output(outside(status.as_u16(), &Value::String(told))));
+    };
+    let data = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    let data = match tool.settings.result.as_str() {
+        "" => data,
+        pointer => data.pointer(pointer).cloned().unwrap_or(Value::Null),
+    };
+    Ok(output(outside(status.as_u16(), &data)))
+}
+
+fn output(content: String) -> ToolOutput {
+    ToolOutput {
+        content,
+        sources: Vec::new(),
+    }
+}
+
+/// What the server said, fenced.
+fn outside(status: u16, data: &Value) -> String {
+    fenced([("status", status.into()), ("data", data.clone())])
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

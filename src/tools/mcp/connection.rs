@@ -1,0 +1,276 @@
+//! One connection to a server: made, listed, closed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
+    PaginatedRequestParams, ProtocolVersion, ServerResult,
+};
+use rmcp::service::{
+    ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
+use rmcp::{ClientHandler, Peer, RoleClient};
+use secrecy::ExposeSecret as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use vocative_channels::http::HttpTimeouts;
+use vocative_channels::internet::direct_client;
+
+use super::{LOG_LINES, McpConfigured, McpPlace, McpServer};
+use crate::confining::{Excess, Started};
+use crate::tools::program::{OwnFolder, Running};
+
+/// How long a start and a list may take together.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long the end of a log is waited for, once its program is no server.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The longest message of a server, in bytes.
+const MESSAGE_MAX_BYTES: usize = 4 << 20;
+/// Pages of a list that are read.
+const PAGES_MAX: usize = 50;
+/// Tools of a server that are taken.
+pub(super) const TOOLS_MAX: usize = 200;
+/// The longest line of a log that is kept, in bytes.
+const LOG_LINE_MAX_BYTES: u64 = 4 << 10;
+/// The longest that a request over HTTP may take, a call and its stream of progress, in milliseconds.
+const REQUEST_MAX_MS: u64 = 3_600_000;
+
+/// A server that was reached. Dropped, it is let go, and a program ends.
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    service: RunningService<RoleClient, Handler>,
+    program: Option<(Started, Option<OwnFolder>)>,
+    /// It says that its tools changed.
+    pub(super) changed: Arc<Notify>,
+}
+
+/// What the server's own requests get: the protocol's refusals. No model, no folder, no person is lent to it.
+pub(super) struct Handler {
+    changed: Arc<Notify>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("vocative", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), own)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}
+
+/// Reaches a server. `server` takes its log.
+pub(super) async fn connect(
+    configured: &McpConfigured,
+    server: Option<&Arc<McpServer>>,
+) -> Result<Connection, String> {
+    let changed = Arc::new(Notify::new());
+    let handler = Handler {
+        changed: Arc::clone(&changed),
+    };
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let (service, program) = match (&configured.settings.place, &configured.program) {
+        (McpPlace::Program(_), Some(program)) => {
+            let started = program.start(&[]);
+            let Running {
+                program,
+                streams,
+                own_folder,
+            } = started.map_err(|error| format!("the program can't be started: {error}"))?;
+            let log = tokio::spawn(keep_log(streams.stderr, server.map(Arc::clone)));
+            let transport = AsyncRwTransport::new_client(streams.stdout, streams.stdin)
+                .with_max_line_length(MESSAGE_MAX_BYTES);
+            let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
+            if let Err(error) = served {
+                drop((program, own_folder));
+                return Err(with_last_words(&error.to_string(), log).await);
+            }
+            (served, Some((program, own_folder)))
+        }
+        (McpPlace::Http { url, .. }, _) => {
+            let transport = http(configured, url)?;
+            let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
+            (served, None)
+        }
+        (McpPlace::Program(_), None) => return Err("it has no program".to_owned()),
+    };
+    let service = service.map_err(|error| super::definition::shown(&error.to_string(), 500))?;
+    Ok(Connection {
+        peer: service.peer().clone(),
+        service,
+        program,
+        changed,
+    })
+}
+
+/// The transport to an address: judged as those of tools of kind `http`, no proxy, no redirects.
+fn http(
+    configured: &McpConfigured,
+    url: &Url,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let McpPlace::Http {
+        allow_private,
+        headers,
+        ..
+    } = &configured.settings.place
+    else {
+        return Err("it has no address".to_owned());
+    };
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    let address = format!("{host}:{port}");
+    let admits_own = allow_private
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(&address));
+    let timeouts = HttpTimeouts {
+        connect_ms: 10_000,
+        read_ms: REQUEST_MAX_MS,
+        total_ms: REQUEST_MAX_MS,
+    };
+    let client = direct_client(timeouts, url, admits_own)
+        .map_err(|_| "its address is none of the internet, and not in allow_private")?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .max_sse_event_size(MESSAGE_MAX_BYTES)
+        .max_json_response_size(MESSAGE_MAX_BYTES)
+        .max_error_response_size(4 << 10);
+    if let Some(bearer) = &configured.bearer {
+        config = config.auth_header(bearer.expose_secret());
+    }
+    let header = |(name, value): &(String, String)| {
+        let name: HeaderName = name.parse().ok()?;
+        Some((name, HeaderValue::from_str(value).ok()?))
+    };
+    let headers: HashMap<HeaderName, HeaderValue> = headers.iter().filter_map(header).collect();
+    Ok(StreamableHttpClientTransport::with_client(
+        client,
+        config.custom_headers(headers),
+    ))
+}
+
+/// Why a program is no server, with the last line of its log: a program that ends at once says why there.
+async fn with_last_words(error: &str, log: JoinHandle<Option<String>>) -> String {
+    let error = super::definition::shown(error, 500);
+    let said = tokio::time::timeout(LAST_WORDS, log).await;
+    match said.ok().and_then(Result::ok).flatten() {
+        Some(said) => format!("{error}; its log ends with: {said}"),
+        None => error,
+    }
+}
+
+/// Reads a log to its end, so that the server never waits; its last lines are kept. Returns the last one.
+async fn keep_log(log: impl AsyncRead + Unpin, server: Option<Arc<McpServer>>) -> Option<String> {
+    let mut log = BufReader::new(log);
+    let mut line = Vec::new();
+    let mut last = None;
+    loop {
+        line.clear();
+        match (&mut log)
+            .take(LOG_LINE_MAX_BYTES)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return last,
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = super::definition::shown(&text, 500);
+        if !text.trim().is_empty() {
+            last = Some(text.trim().to_owned());
+        }
+        let Some(server) = &server else { continue };
+        tracing::debug!(
+            server = server.settings().name,
+            "a server of tools logs: {text}"
+        );
+        let mut kept = server.log.lock().expect("no holder of this lock panics");
+        kept.push_back(text);
+        while kept.len() > LOG_LINES {
+            kept.pop_front();
+        }
+    }
+}
+
+impl Connection {
+    /// All tools that the server offers.
+    pub(super) async fn list(&self) -> Result<Vec<rmcp::model::Tool>, String> {
+        let mut tools = Vec::new();
+        let mut cursors: Vec<String> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let mut params = PaginatedRequestParams::default();
+            params.cursor = cursors.last().cloned();
+            let request = ListToolsRequest {
+                method: Default::default(),
+                params: params.cursor.is_some().then_some(params),
+                extensions: Default::default(),
+            };
+            // Not through the library's cache: what is pinned is what the server says now.
+            let answer = self
+                .peer
+                .send_request(ClientRequest::ListToolsRequest(request));
+            let answer = answer.await;
+            let answer =
+                answer.map_err(|error| super::definition::shown(&error.to_string(), 500))?;
+            let ServerResult::ListToolsResult(page) = answer else {
+                return Err("it answers with something else than a list of tools".to_owned());
+            };
+            tools.extend(page.tools);
+            if tools.len() > TOOLS_MAX {
+                return Err(format!("it offers more than {TOOLS_MAX} tools"));
+            }
+            match page.next_cursor {
+                None => return Ok(tools),
+                Some(next) if cursors.contains(&next) => {
+                    return Err("its list of tools goes in circles".to_owned());
+                }
+                Some(next) => cursors.push(next),
+            }
+        }
+        Err(format!("its list of tools has more than {PAGES_MAX} pages"))
+    }
+
+    /// What it may use, if it is a program.
+    pub(super) fn excess(&self) -> impl Future<Output = Excess> + use<> {
+        let exceeds = self.program.as_ref().map(|(program, _)| program.exceeds());
+        async move {
+            match exceeds {
+                Some(exceeds) => exceeds.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Waits until it is gone.
+    pub(super) async fn gone(&mut self) -> String {
+        let closed = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                if self.service.is_closed() || self.peer.is_transport_closed() {
+                    return "it closed the connection".to_owned();
+                }
+            }
+        };
+        match &mut self.program {
+            None => closed.await,
+            Some((program, _)) => tokio::select! {
+                why = closed => why,
+                ended = program.ended() => match ended {
+                    Ok(status) => format!("its program ended: {status}"),
+                    Err(error) => format!("its program is lost: {error}"),
+                },
+            },
+        }
+    }
+}

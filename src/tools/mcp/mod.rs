@@ -1,0 +1,280 @@
+//! Servers of tools: clients of the Model Context Protocol, one for each configured server, shared by all runs.
+//!
+//! A server is kept by one task (`keeping`): started, listed, started again after a failure with growing waits, and
+//! parked after five failures in ten minutes. What it offers is pinned in the store (`definition` says what of a tool is
+//! pinned): a tool that is new or changed waits for a person. What a server says is data (`outcome`). Dead, it costs its
+//! tools, never an answer. A server's requests for models, folders and people are refused.
+//!
+//! Reading order: this page, `connection`, `keeping`, `definition`, `tool`, `outcome`.
+
+mod connection;
+mod definition;
+mod keeping;
+mod outcome;
+mod tool;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use reqwest::Url;
+use rmcp::{Peer, RoleClient};
+use secrecy::SecretString;
+use tokio::sync::{Notify, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::definition::Definition;
+use self::tool::McpTool;
+use super::Tool;
+use super::program::{Program, ProgramSettings};
+use vocative_store::{Pinning, Store};
+
+pub use self::definition::{pin_digest, told};
+pub use self::tool::call_once;
+
+/// Lines of a server's log that are kept for people.
+const LOG_LINES: usize = 20;
+
+/// The time, in milliseconds since the Unix epoch.
+pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// A server, all but its secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpSettings {
+    /// Its configured name.
+    pub name: String,
+    /// Where it is.
+    pub place: McpPlace,
+    /// Its tools that may be offered, by its names for them; `None` = all.
+    pub tools: Option<Vec<String>>,
+    /// Its tools whose calls may be made again.
+    pub repeatable: Vec<String>,
+    /// Whether what it offers at first sight is taken without a person.
+    pub trusts_first: bool,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum McpPlace {
+    /// A program that speaks over its standard streams.
+    Program(Box<ProgramSettings>),
+    /// An address that speaks HTTP.
+    Http {
+        /// The address.
+        url: Url,
+        /// Hosts of one's own networks that it may be at, with their ports.
+        allow_private: Vec<String>,
+        /// Headers as they are.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// A server with its secrets.
+#[derive(Clone, Debug)]
+pub struct McpConfigured {
+    /// All but its secrets.
+    pub settings: McpSettings,
+    /// The program with its secrets, where it is one.
+    pub program: Option<Program>,
+    /// The token that it is sent, where it is an address.
+    pub bearer: Option<SecretString>,
+}
+
+/// How a server is doing.
+#[derive(Clone, Debug, Default)]
+enum State {
+    /// It is being started.
+    #[default]
+    Starting,
+    /// It can be called.
+    Ready(Peer<RoleClient>),
+    /// It failed, and is started again soon.
+    Waiting(String),
+    /// It failed too often, and is left alone.
+    Parked(String),
+}
+
+/// A server that is kept.
+#[derive(Debug)]
+pub struct McpServer {
+    configured: McpConfigured,
+    state: watch::Sender<State>,
+    /// What it offers and was approved.
+    offered: RwLock<Vec<Arc<Definition>>>,
+    /// The last of what it logged.
+    log: Mutex<VecDeque<String>>,
+    /// Calls in a row that took too long.
+    timeouts: Mutex<u32>,
+    /// It is to be asked for its tools again.
+    relist: Notify,
+    /// It is to be started again.
+    restart: Notify,
+}
+
+/// A server at a glance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpHealth {
+    /// Its name.
+    pub name: String,
+    /// In a word: starting, ready, waiting, parked.
+    pub state: &'static str,
+    /// Why it is not ready.
+    pub cause: Option<String>,
+    /// Tools that it offers and that were approved.
+    pub tools: usize,
+    /// The last of what it logged.
+    pub log: Vec<String>,
+}
+
+/// All servers. Cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct McpServers {
+    servers: Arc<RwLock<BTreeMap<String, Kept>>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    server: Arc<McpServer>,
+    /// Ends the server when it is dropped.
+    _keeping: AbortOnDropHandle<()>,
+}
+
+impl McpServers {
+    /// Keeps these servers from now on: those that are configured as before go on, parked ones are tried again.
+    pub fn replace(&self, configured: Vec<McpConfigured>, pins: &Store<Pinning>, now: &Now) {
+        let mut servers = self.servers.write().expect("no holder of this lock panics");
+        let mut before = std::mem::take(&mut *servers);
+        for configured in configured {
+            let name = configured.settings.name.clone();
+            let same = before
+                .remove(&name)
+                .filter(|kept| kept.server.is_as(&configured) && !kept.server.is_parked());
+            let kept = same.unwrap_or_else(|| {
+                let server = Arc::new(McpServer::new(configured));
+                let keeping = keeping::keep(Arc::clone(&server), pins.clone(), Arc::clone(now));
+                Kept {
+                    server,
+                    _keeping: AbortOnDropHandle::new(tokio::spawn(keeping)),
+                }
+            });
+            servers.insert(name, kept);
+        }
+    }
+
+    /// A server.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<McpServer>> {
+        let servers = self.servers.read().expect("no holder of this lock panics");
+        servers.get(name).map(|kept| Arc::clone(&kept.server))
+    }
+
+    /// How all of them are doing.
+    #[must_use]
+    pub fn health(&self) -> Vec<McpHealth> {
+        let servers = self.servers.read().expect("no holder of this lock panics");
+        servers.values().map(|kept| kept.server.health()).collect()
+    }
+
+    /// Has a server asked for its tools again, after a person decided about them.
+    pub fn relist(&self, name: &str) {
+        if let Some(server) = self.get(name) {
+            server.relist.notify_one();
+        }
+    }
+}
+
+impl McpServer {
+    fn new(configured: McpConfigured) -> Self {
+        Self {
+            configured,
+            state: watch::Sender::default(),
+            offered: RwLock::default(),
+            log: Mutex::default(),
+            timeouts: Mutex::default(),
+            relist: Notify::new(),
+            restart: Notify::new(),
+        }
+    }
+
+    fn settings(&self) -> &McpSettings {
+        &self.configured.settings
+    }
+
+    fn is_as(&self, other: &McpConfigured) -> bool {
+        use secrecy::ExposeSecret as _;
+        let own = &self.configured;
+        let exposed = |it: &McpConfigured| -> Vec<String> {
+            let program = it.program.iter().flat_map(|program| &program.secrets);
+            let secrets = program.map(|(_, secret)| secret).chain(&it.bearer);
+            secrets.map(|it| it.expose_secret().to_owned()).collect()
+        };
+        own.settings == other.settings && exposed(own) == exposed(other)
+    }
+
+    fn is_parked(&self) -> bool {
+        matches!(*self.state.borrow(), State::Parked(_))
+    }
+
+    fn health(&self) -> McpHealth {
+        let (state, cause) = match &*self.state.borrow() {
+            State::Starting => ("starting", None),
+            State::Ready(_) => ("ready", None),
+            State::Waiting(why) => ("waiting", Some(why.clone())),
+            State::Parked(why) => ("parked", Some(why.clone())),
+        };
+        let log = self.log.lock().expect("no holder of this lock panics");
+        McpHealth {
+            name: self.settings().name.clone(),
+            state,
+            cause,
+            tools: self.definitions().len(),
+            log: log.iter().cloned().collect(),
+        }
+    }
+
+    fn definitions(&self) -> Vec<Arc<Definition>> {
+        let offered = self.offered.read().expect("no holder of this lock panics");
+        offered.clone()
+    }
+
+    fn offer(&self, definitions: Vec<Arc<Definition>>) {
+        *self.offered.write().expect("no holder of this lock panics") = definitions;
+    }
+
+    /// Its tools of a name for a run: none while it is down.
+    #[must_use]
+    pub fn tools(self: &Arc<Self>, name: &str) -> Vec<Arc<dyn Tool>> {
+        if matches!(*self.state.borrow(), State::Waiting(_) | State::Parked(_)) {
+            return Vec::new();
+        }
+        let definitions = self.definitions();
+        let wanted = definitions
+            .into_iter()
+            .filter(|definition| super::names(name, &definition.shown_name));
+        let tool = |definition| -> Arc<dyn Tool> {
+            Arc::new(McpTool {
+                server: Arc::clone(self),
+                definition,
+            })
+        };
+        wanted.map(tool).collect()
+    }
+
+    /// Waits until it can be called.
+    ///
+    /// # Errors
+    /// Why it can't be, in words.
+    async fn ready(&self, limit: Duration) -> Result<Peer<RoleClient>, String> {
+        let mut state = self.state.subscribe();
+        let settled = state.wait_for(|state| !matches!(state, State::Starting | State::Waiting(_)));
+        match tokio::time::timeout(limit, settled).await {
+            Ok(Ok(state)) => match &*state {
+                State::Ready(peer) => Ok(peer.clone()),
+                State::Parked(why) => Err(format!("it failed too often: {why}")),
+                State::Starting | State::Waiting(_) => Err("it is not there".to_owned()),
+            },
+            Ok(Err(_)) => Err("it is no longer configured".to_owned()),
+            Err(_) => Err("it did not start in time".to_owned()),
+        }
+    }
+}

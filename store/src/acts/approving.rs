@@ -1,0 +1,263 @@
+//! Approvals: a call is written down as waiting, with its card, in one transaction, and its run waits without a lease.
+//! What becomes of them: `deciding`.
+
+use crate::capability::MayReply;
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use vocative_contract::crash;
+use vocative_contract::outbound::{Operation, Part};
+
+use crate::acts::deciding::cancel_approvals_txn;
+use crate::acts::ending::{EndOfRun, end_run_txn};
+use crate::acts::placeholder::retract_txn;
+use crate::acts::reply::room_of;
+use crate::acts::runs::leased_run;
+use crate::contract::{Asked, ConsentSought, NewApproval, Parked};
+use crate::rows::approvals::{consent_of_call, requesters};
+use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
+use crate::rows::run_events::forget_live_text_txn;
+use crate::{Store, StoreError};
+use vocative_core::approving::{
+    Asking, Consent, DecidedBy, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON,
+};
+use vocative_core::ids::{LeaseToken, RunId};
+use vocative_core::tool_call::CallState;
+
+/// How far ahead of the time a grant may have been written, in milliseconds: clocks are put right by little.
+const AHEAD_MAX_MS: i64 = 60_000;
+
+impl<C: MayReply> Store<C> {
+    /// Asks people about a call: it waits, and its card is committed with that.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is written.
+    pub async fn ask_approval(&self, new: NewApproval) -> Result<Asked, StoreError> {
+        crash::point("approval.before-commit");
+        let asked = self
+            .write(move |connection| ask_txn(connection, &new))
+            .await?;
+        crash::point("approval.after-commit");
+        Ok(asked)
+    }
+
+    /// Lets a run wait for people, without lease and placeholder, unless all was decided meanwhile. Neither an
+    /// attempt nor its age counts the wait.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn park_run(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        now_ms: i64,
+    ) -> Result<Parked, StoreError> {
+        self.write(move |connection| park_txn(connection, run, token, now_ms))
+            .await
+    }
+}
+
+fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreError> {
+    let Some(leased) = leased_run(connection, new.run, new.token)? else {
+        return Ok(Asked::Stale);
+    };
+    let call: Option<(i64, String, Vec<u8>)> = connection
+        .prepare_cached(
+            "SELECT id, tool, digest FROM tool_calls
+             WHERE uuid = ?1 AND run_id = ?2 AND step IS NOT NULL AND state IN ('ready', 'waiting')",
+        )?
+        .query_row((new.call, leased.row), |row| {
+            Ok((row.get("id")?, row.get("tool")?, row.get("digest")?))
+        })
+        .optional()?;
+    let Some((call, tool, digest)) = call else {
+        return Ok(Asked::SourceGone);
+    };
+    if consent_of_call(connection, call)?.is_some() {
+        return Ok(Asked::Waits);
+    }
+    let room = room_of(connection, &leased)?;
+    let chat = room.conversation.chat;
+    let (of_person, of_chat): (u32, u32) = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE a.participant_id IS ?1) AS of_person,
+                    count(*) FILTER (WHERE r.chat_id = ?2) AS of_chat
+             FROM approvals a INDEXED BY approvals_open JOIN runs r ON r.id = a.run_id
+             WHERE a.state = 'open'",
+        )?
+        .query_row((new.sought.person, chat), |row| {
+            Ok((row.get("of_person")?, row.get("of_chat")?))
+        })?;
+    if of_person >= OPEN_MAX_PERSON || of_chat >= OPEN_MAX_CHAT {
+        return Ok(Asked::TooMany);
+    }
+    let posts = NewPosts {
+        account: room.account,
+        chat,
+        turn: None,
+        run_row: Some(leased.row),
+        operation: &Operation::Post,
+        target: &new.place,
+        parts: std::slice::from_ref(&new.card),
+        now_ms: new.now_ms,
+    };
+    let post = append_post_txn(connection, &posts, 0, &new.card)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, digest, definition,
+                    asking, approvers, is_whole, card_post, outcomes, state, asked_at_ms, expires_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT id FROM outbox WHERE uuid = ?12),
+                     ?13, 'open', ?14, ?15)",
+        )?
+        .execute(params![
+            new.id,
+            call,
+            leased.row,
+            new.sought.person,
+            tool,
+            new.target,
+            digest,
+            &new.sought.definition[..],
+            new.sought.asking.name(),
+            new.approvers.text(),
+            new.is_whole,
+            post,
+            json(&[&new.expired, &new.cancelled]),
+            new.now_ms,
+            new.expires_at_ms,
+        ])?;
+    connection
+        .prepare_cached("UPDATE tool_calls SET state = ?2 WHERE id = ?1")?
+        .execute((call, CallState::Waiting))?;
+    Ok(Asked::Waits)
+}
+
+fn park_txn(
+    connection: &Connection,
+    run: RunId,
+    token: LeaseToken,
+    now_ms: i64,
+) -> Result<Parked, StoreError> {
+    let Some(leased) = leased_run(connection, run, token)? else {
+        return Ok(Parked::LetGo);
+    };
+    if leased.is_cancelled {
+        end_run_txn(connection, leased.row, EndOfRun::Cancelled, now_ms)?;
+        return Ok(Parked::LetGo);
+    }
+    let (open, until_ms): (u32, Option<i64>) = connection
+        .prepare_cached(
+            "SELECT count(*) AS open, min(expires_at_ms) AS until_ms FROM approvals
+             WHERE run_id = ?1 AND state = 'open'",
+        )?
+        .query_row([leased.row], |row| {
+            Ok((row.get("open")?, row.get("until_ms")?))
+        })?;
+    if open == 0 {
+        return Ok(Parked::Decided);
+    }
+    forget_live_text_txn(connection, leased.row)?;
+    retract_txn(connection, leased.row, now_ms)?;
+    connection
+        .prepare_cached(
+            "UPDATE runs SET state = 'waiting', waiting_for = 'approval', waiting_until_ms = ?2,
+                    attempt = attempt - 1, put_off_at_ms = NULL,
+                    asked_at_run_ms = asked_at_run_ms - (SELECT elapsed_ms FROM run_clock),
+                    owner = NULL, token = NULL, lease_until_ms = NULL
+             WHERE id = ?1",
+        )?
+        .execute((leased.row, until_ms))?;
+    Ok(Parked::Waits)
+}
+
+/// Whether a call that is about to be made has the consent that it needs, and who refused it. A grant that covers it
+/// is named, to be counted if the call is made.
+pub(crate) fn consent(
+    connection: &Connection,
+    (run_row, call_row): (i64, i64),
+    sought: &ConsentSought,
+    now_ms: i64,
+) -> Result<(Consent, DecidedBy, Option<i64>), StoreError> {
+    if let Some((consent, by)) = consent_of_call(connection, call_row)? {
+        return Ok((consent, by, None));
+    }
+    let nobody = DecidedBy::default();
+    if sought.asking == Asking::Free {
+        return Ok((Consent::NotNeeded, nobody, None));
+    }
+    let grant = match requesters(connection, run_row)?.len() {
+        1 => grant_of(connection, (run_row, call_row), sought, now_ms)?,
+        // What one person was granted covers nothing that others asked for with them.
+        _ => None,
+    };
+    Ok(match grant {
+        Some(_) => (Consent::Given, nobody, grant),
+        None => (Consent::Missing, nobody, None),
+    })
+}
+
+/// A grant of the person, the chat and the agent that covers a call. One that would last longer than any may was
+/// written under another clock.
+fn grant_of(
+    connection: &Connection,
+    (run_row, call_row): (i64, i64),
+    sought: &ConsentSought,
+    now_ms: i64,
+) -> Result<Option<i64>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT g.id FROM runs r JOIN tool_calls t ON t.id = ?2
+             JOIN approval_grants g ON g.chat_id = r.chat_id AND g.participant_id = ?3 AND g.tool = t.tool
+             WHERE r.id = ?1 AND r.person_participant_id = ?3 AND g.revoked_at_ms IS NULL
+               AND g.agent = r.agent AND g.definition = ?4
+               AND (g.digest = t.digest OR (g.digest IS NULL AND ?5 = 'first'))
+               AND (g.until_ms IS NULL OR g.until_ms BETWEEN ?6 + 1 AND ?6 + ?7)
+             ORDER BY g.id DESC LIMIT 1",
+        )?
+        .query_row(
+            params![
+                run_row,
+                call_row,
+                sought.person,
+                &sought.definition[..],
+                sought.asking.name(),
+                now_ms,
+                GRANT_MS + AHEAD_MAX_MS,
+            ],
+            |row| row.get("id"),
+        )
+        .optional()?)
+}
+
+/// Counts that a grant let a call be made.
+pub(crate) fn use_grant_txn(connection: &Connection, grant: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE approval_grants SET uses = uses + 1 WHERE id = ?1")?
+        .execute([grant])?;
+    Ok(())
+}
+
+/// Lets go of the calls of a run whose steps are forgotten: what it still asks for is cancelled, and what its cards
+/// said goes from the outbox.
+pub(crate) fn forget_approvals_txn(
+    connection: &Connection,
+    run_row: i64,
+) -> Result<(), StoreError> {
+    let now_ms: Option<i64> = connection
+        .prepare_cached("SELECT max(asked_at_ms) AS at_ms FROM approvals WHERE run_id = ?1")?
+        .query_row([run_row], |row| row.get("at_ms"))?;
+    let Some(now_ms) = now_ms else {
+        return Ok(());
+    };
+    cancel_approvals_txn(connection, run_row, now_ms)?;
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET payload = ?2
+         WHERE id IN (SELECT card_post FROM approvals WHERE run_id = ?1
+                      UNION SELECT outcome_post FROM approvals WHERE run_id = ?1 AND state IN ('approved', 'denied'))
+           AND state IN ('sent', 'dead', 'replaced')",
+        )?
+        .execute((run_row, json(&Part::plain(""))))?;
+    connection
+        .prepare_cached("UPDATE approvals SET call_id = NULL, note = NULL WHERE run_id = ?1")?
+        .execute([run_row])?;
+    Ok(())
+}

@@ -1,0 +1,471 @@
+//! Tool calls of a leased run: written down as they are asked for, begun, and brought to their result.
+//!
+//! A call that acts is marked as begun, and that is on disk, before it is made. Its result and its two turns of
+//! the timeline are one transaction, so that every call has exactly one pair of turns, however often its run is
+//! resumed.
+
+use crate::capability::MayReply;
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use vocative_contract::crash::{self, Sabotage};
+
+use crate::acts::approving::{consent, use_grant_txn};
+use crate::acts::derived::{note_sources_txn, visible_sources};
+use crate::acts::made_from::note_run_sources_txn;
+use crate::acts::notices::DAEMON;
+use crate::acts::reply::{ReplyRoom, position, room_of, triggers};
+use crate::acts::runs::{LeasedRun, leased_run};
+use crate::contract::{CallBegun, CallToBegin, CallToFinish, NewToolCall, StepOutcome, ToolTurn};
+use crate::new_id::NewId as _;
+use crate::rows::participants::{HeardSender, upsert_participant_txn};
+use crate::rows::run_events::{ToldResult, tell_result_txn};
+use crate::rows::tool_calls::calls_of_step;
+use crate::rows::tool_days::{begun_today, count_begun_txn, count_over_txn};
+use crate::{Store, StoreError};
+use vocative_core::acting::{Beginning, CallFacts, begin};
+use vocative_core::approving::Consent;
+use vocative_core::ids::{LeaseToken, ParticipantId, RunId, ToolCallId, TurnId};
+use vocative_core::tool_call::{CallDigest, CallRule, CallState, Refusal, StoredCall};
+use vocative_core::turn::{ParticipantKind, TokenCount, TurnKind};
+
+/// What the model and the timeline are told of a call that was at work when its run ended.
+const CUT_OFF: &str =
+    "Error: the run was ended while this call was at work; it may have acted or not";
+
+impl<C: MayReply> Store<C> {
+    /// Writes down what a recorded step asks for; calls that are written down stay as they are. Returns the
+    /// step's calls in order: none if the step was forgotten, `None` if the lease is no longer held.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_tool_calls(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        step: u32,
+        calls: Vec<NewToolCall>,
+        now_ms: i64,
+    ) -> Result<Option<Vec<StoredCall>>, StoreError> {
+        self.write_riding(move |connection| {
+            let Some(leased) = leased_run(connection, run, token)? else {
+                return Ok(None);
+            };
+            let has_step: bool = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM steps WHERE run_id = ?1 AND n = ?2) AS has_step",
+                )?
+                .query_row((leased.row, step), |row| row.get("has_step"))?;
+            if !has_step {
+                // It was forgotten with something that it was made from.
+                return Ok(Some(Vec::new()));
+            }
+            for (n, call) in calls.iter().enumerate() {
+                record_call_txn(connection, (leased.row, step, n), call, now_ms)?;
+            }
+            calls_of_step(connection, leased.row, step).map(Some)
+        })
+        .await
+    }
+
+    /// Decides whether a call is made. One that acts is on disk as begun when this returns; of any other a power
+    /// cut may undo it.
+    ///
+    /// # Errors
+    /// Storage refuses; then the call is not to be made.
+    pub async fn begin_tool_call(&self, call: CallToBegin) -> Result<CallBegun, StoreError> {
+        let job = move |connection: &Connection| begin_call_txn(connection, &call);
+        match call.rule {
+            CallRule::Repeatable => self.write_riding(job).await,
+            CallRule::Keyed | CallRule::Once => self.write(job).await,
+        }
+    }
+
+    /// Brings a call to its result.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is written.
+    pub async fn finish_tool_call(&self, call: CallToFinish) -> Result<StepOutcome, StoreError> {
+        self.write(move |connection| finish_call_txn(connection, &call))
+            .await
+    }
+}
+
+fn record_call_txn(
+    connection: &Connection,
+    (run_row, step, n): (i64, u32, usize),
+    call: &NewToolCall,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO tool_calls
+                 (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT (run_id, step, n) DO NOTHING",
+        )?
+        .execute(params![
+            ToolCallId::generate(),
+            run_row,
+            step,
+            i64::try_from(n).unwrap_or(i64::MAX),
+            call.call_id,
+            call.tool,
+            call.arguments,
+            &call.digest[..],
+            call.rule,
+            CallState::Ready,
+            now_ms,
+        ])?;
+    Ok(())
+}
+
+/// A call as it is read before something becomes of it.
+struct CallRow {
+    row: i64,
+    step: u32,
+    n: u32,
+    tool: String,
+    digest: CallDigest,
+    state: CallState,
+}
+
+fn call_row(
+    connection: &Connection,
+    leased: &LeasedRun,
+    call: ToolCallId,
+) -> Result<Option<CallRow>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT id, step, n, tool, digest, state FROM tool_calls
+             WHERE uuid = ?1 AND run_id = ?2 AND step IS NOT NULL",
+        )?
+        .query_row((call, leased.row), |row| {
+            Ok(CallRow {
+                row: row.get("id")?,
+                step: row.get("step")?,
+                n: row.get("n")?,
+                tool: row.get("tool")?,
+                digest: row.get("digest")?,
+                state: row.get("state")?,
+            })
+        })
+        .optional()?)
+}
+
+fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBegun, StoreError> {
+    let Some(leased) = leased_run(connection, call.run, call.token)? else {
+        return Ok(CallBegun::Stale);
+    };
+    let Some(row) = call_row(connection, &leased, call.call)? else {
+        return Ok(CallBegun::SourceGone);
+    };
+    let of_call = (leased.row, row.row);
+    let (consent, by, grant) = consent(connection, of_call, &call.sought, call.now_ms)?;
+    let facts = facts_of(connection, &leased, call, &row, consent)?;
+    let decided = begin(&facts, &call.limits);
+    if let (Beginning::Refuse(_), Consent::Refused(state)) = (decided, consent) {
+        return Ok(CallBegun::NotAllowed(state, by));
+    }
+    if decided == Beginning::Make {
+        connection
+            .prepare_cached(
+                "UPDATE tool_calls SET state = ?2, attempts = attempts + 1,
+                        started_at_ms = coalesce(started_at_ms, ?3) WHERE id = ?1",
+            )?
+            .execute((row.row, CallState::Running, call.now_ms))?;
+        if row.state != CallState::Running {
+            count_begun_txn(connection, call.asker, &row.tool, call.now_ms)?;
+        }
+        if let Some(grant) = grant {
+            use_grant_txn(connection, grant)?;
+        }
+    }
+    Ok(CallBegun::Decided(decided))
+}
+
+fn facts_of(
+    connection: &Connection,
+    leased: &LeasedRun,
+    call: &CallToBegin,
+    row: &CallRow,
+    consent: Consent,
+) -> Result<CallFacts, StoreError> {
+    let rule = match crash::is_sabotaged(Sabotage::RepeatCalls) {
+        true => CallRule::Repeatable,
+        false => call.rule,
+    };
+    let day_tool_calls = begun_today(connection, call.asker, &row.tool, call.now_ms)?;
+    let facts = connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE attempts > 0) AS run_calls,
+                    count(*) FILTER (WHERE attempts > 0 AND tool = ?4) AS run_tool_calls,
+                    count(*) FILTER (WHERE digest = ?5 AND step IS NOT NULL AND (step, n) < (?2, ?3)) AS same_calls,
+                    count(*) FILTER (WHERE digest = ?5 AND step IS NULL) > 0 AS was_made_before
+             FROM tool_calls WHERE run_id = ?1",
+        )?
+        .query_row(
+            params![leased.row, row.step, row.n, row.tool, &row.digest[..]],
+            |found| {
+                Ok(CallFacts {
+                    state: row.state,
+                    rule,
+                    is_as_asked: row.digest == call.digest,
+                    run_calls: found.get("run_calls")?,
+                    run_tool_calls: found.get("run_tool_calls")?,
+                    day_tool_calls,
+                    same_calls: found.get("same_calls")?,
+                    was_made_before: found.get("was_made_before")?,
+                    consent,
+                    is_behind_open: call.is_behind_open,
+                })
+            },
+        )?;
+    Ok(facts)
+}
+
+fn finish_call_txn(
+    connection: &Connection,
+    call: &CallToFinish,
+) -> Result<StepOutcome, StoreError> {
+    let Some(leased) = leased_run(connection, call.run, call.token)? else {
+        return Ok(StepOutcome::Stale);
+    };
+    let Some(row) = call_row(connection, &leased, call.call)? else {
+        return Ok(StepOutcome::SourceGone);
+    };
+    let Some(sources) = visible_sources(connection, &call.turn.sources)? else {
+        return Ok(StepOutcome::SourceGone);
+    };
+    if row.state.is_over() {
+        return Ok(StepOutcome::Written);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE tool_calls SET state = ?2, refusal = ?3, result = ?4, finished_at_ms = ?5 WHERE id = ?1",
+        )?
+        .execute(params![
+            row.row,
+            call.state,
+            call.refusal,
+            call.result,
+            call.now_ms
+        ])?;
+    if call.turn.is_known {
+        count_over_txn(connection, call.asker, &row.tool, call.state, call.now_ms)?;
+    }
+    let timeline = Timeline::of(connection, &leased, call.now_ms)?;
+    let pair = TurnPair {
+        id: call.call,
+        step: row.step,
+        agent_display_name: Some(&call.agent_display_name),
+        turn: &call.turn,
+    };
+    timeline.write_txn(connection, &pair, &sources)?;
+    Ok(StepOutcome::Written)
+}
+
+/// Brings the calls of a run that ends to their end: one that acts and was at work may have acted, the others do no
+/// more. The timeline shows the tool's name; what it was asked may be what the run ends for.
+pub(crate) fn end_calls_txn(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE tool_calls SET state = ?2, refusal = ?3, finished_at_ms = ?4
+             WHERE run_id = ?1
+               AND (state IN ('waiting', 'ready') OR (state = 'running' AND rule = 'repeatable'))",
+        )?
+        .execute((run_row, CallState::Denied, Refusal::RunEnded, now_ms))?;
+    let cut_off: Vec<(i64, ToolCallId, u32, String, String)> = connection
+        .prepare_cached(
+            "SELECT id, uuid, step, call_id, tool FROM tool_calls
+             WHERE run_id = ?1 AND state = 'running' ORDER BY step, n",
+        )?
+        .query_map([run_row], |row| {
+            Ok((
+                row.get("id")?,
+                row.get("uuid")?,
+                row.get("step")?,
+                row.get("call_id")?,
+                row.get("tool")?,
+            ))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    if cut_off.is_empty() {
+        return Ok(());
+    }
+    let leased = LeasedRun {
+        row: run_row,
+        conversation_row: connection
+            .prepare_cached("SELECT conversation_id FROM runs WHERE id = ?1")?
+            .query_row([run_row], |row| row.get("conversation_id"))?,
+        is_cancelled: true,
+    };
+    let timeline = Timeline::of(connection, &leased, now_ms)?;
+    for (row, id, step, call_id, tool) in cut_off {
+        connection
+            .prepare_cached("UPDATE tool_calls SET state = ?2, finished_at_ms = ?3 WHERE id = ?1")?
+            .execute((row, CallState::Unknown, now_ms))?;
+        let turn = ToolTurn {
+            call_id,
+            call: tool.clone(),
+            tool,
+            is_known: true,
+            call_tokens: None,
+            result: CUT_OFF.to_owned(),
+            result_tokens: None,
+            sources: Vec::new(),
+        };
+        let pair = TurnPair {
+            id,
+            step,
+            agent_display_name: None,
+            turn: &turn,
+        };
+        timeline.write_txn(connection, &pair, &[])?;
+    }
+    Ok(())
+}
+
+/// A call and its result as two turns.
+struct TurnPair<'a> {
+    id: ToolCallId,
+    step: u32,
+    agent_display_name: Option<&'a str>,
+    turn: &'a ToolTurn,
+}
+
+/// A turn of the timeline to be written.
+struct TimelineTurn<'a> {
+    id: TurnId,
+    kind: TurnKind,
+    participant: ParticipantId,
+    call_id: &'a str,
+    content: &'a str,
+    tokens: Option<&'a TokenCount>,
+    reply_to_seq: Option<i64>,
+}
+
+/// Where the turns of a run's calls go.
+struct Timeline {
+    room: ReplyRoom,
+    run_row: i64,
+    agent: String,
+    /// The question.
+    asked: Option<i64>,
+    sent_at_ms: i64,
+    ordinal: i64,
+    now_ms: i64,
+}
+
+impl Timeline {
+    fn of(connection: &Connection, leased: &LeasedRun, now_ms: i64) -> Result<Self, StoreError> {
+        let room = room_of(connection, leased)?;
+        let triggers = triggers(connection, leased.row)?;
+        let (sent_at_ms, ordinal) = position(connection, &room, &triggers, now_ms)?;
+        let agent = connection
+            .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
+            .query_row([leased.row], |row| row.get("agent"))?;
+        Ok(Self {
+            room,
+            run_row: leased.row,
+            agent,
+            asked: triggers.last().map(|trigger| trigger.seq.0),
+            sent_at_ms,
+            ordinal,
+            now_ms,
+        })
+    }
+
+    fn write_txn(
+        &self,
+        connection: &Connection,
+        pair: &TurnPair<'_>,
+        sources: &[i64],
+    ) -> Result<(), StoreError> {
+        let call = pair.turn;
+        let speaker = |kind, id: &str, name: Option<&str>| {
+            let heard = HeardSender {
+                kind,
+                platform_id: id,
+                display_name: name,
+                username: None,
+                is_bot: None,
+            };
+            upsert_participant_txn(connection, self.room.account, heard, self.now_ms)
+        };
+        let called = TimelineTurn {
+            id: TurnId(pair.id.0),
+            kind: TurnKind::ToolCall,
+            participant: speaker(ParticipantKind::Agent, &self.agent, pair.agent_display_name)?,
+            call_id: &call.call_id,
+            content: &call.call,
+            tokens: call.call_tokens.as_ref(),
+            reply_to_seq: self.asked,
+        };
+        let called_seq = self.insert_txn(connection, &called)?;
+        let result = TimelineTurn {
+            id: TurnId::generate(),
+            kind: TurnKind::ToolResult,
+            participant: if call.is_known {
+                speaker(ParticipantKind::System, &call.tool, Some(&call.tool))?
+            } else {
+                // A tool that does not exist is answered by the daemon: a name that a model made up must not
+                // become a speaker.
+                speaker(ParticipantKind::System, DAEMON, None)?
+            },
+            call_id: &call.call_id,
+            content: &call.result,
+            tokens: call.result_tokens.as_ref(),
+            reply_to_seq: Some(called_seq),
+        };
+        let result_seq = self.insert_txn(connection, &result)?;
+        let told = ToldResult {
+            step: pair.step,
+            call_id: &call.call_id,
+            tool: &call.tool,
+            turn: result.id,
+        };
+        let owner = (self.run_row, self.room.conversation.row);
+        tell_result_txn(connection, owner, &told, self.now_ms)?;
+        note_run_sources_txn(connection, self.run_row, sources)?;
+        note_sources_txn(connection, result_seq, sources)
+    }
+
+    /// Inserts a turn that only the timeline shows: not in the index, not counted among the room's.
+    fn insert_txn(
+        &self,
+        connection: &Connection,
+        turn: &TimelineTurn<'_>,
+    ) -> Result<i64, StoreError> {
+        connection
+            .prepare_cached(
+                "INSERT INTO turns (uuid, conversation_id, sent_at_ms, ordinal, kind, scope, visibility,
+                        participant_id, content, reply_to_seq, call_id, run_id, tokens, counter,
+                        captured_at_ms, is_inbound)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'timeline', ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0)",
+            )?
+            .execute(params![
+                turn.id,
+                self.room.conversation.row,
+                self.sent_at_ms,
+                self.ordinal,
+                turn.kind,
+                self.room.conversation.scope(self.room.kind),
+                turn.participant,
+                turn.content,
+                turn.reply_to_seq,
+                turn.call_id,
+                self.run_row,
+                turn.tokens.map(|count| count.tokens),
+                turn.tokens.map(|count| count.counter.as_str()),
+                self.now_ms,
+            ])?;
+        Ok(connection.last_insert_rowid())
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/calling.rs"]
+mod tests;

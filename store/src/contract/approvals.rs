@@ -1,0 +1,193 @@
+//! Approvals: asked for, decided and looked at.
+
+use vocative_contract::envelope::Sender;
+use vocative_contract::outbound::{Part, Target};
+use vocative_core::approving::{
+    ApprovalButton, Approvers, Asking, DecidedBy, PressVerdict, StoredApproval, Via,
+};
+use vocative_core::ids::{
+    ApprovalId, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId,
+};
+use vocative_core::tool_call::CallDigest;
+
+use crate::contract::NonMessage;
+
+/// What of people's consent a call needs, before it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsentSought {
+    /// Whether it asks.
+    pub asking: Asking,
+    /// The tool as it is defined.
+    pub definition: CallDigest,
+    /// Whose grants cover it.
+    pub person: Option<ParticipantId>,
+}
+
+impl ConsentSought {
+    /// A call that needs nobody's consent.
+    pub const NONE: Self = Self {
+        asking: Asking::Free,
+        definition: [0; 32],
+        person: None,
+    };
+}
+
+/// A person is to be asked about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewApproval {
+    /// Its identity, which stands in the card's buttons.
+    pub id: ApprovalId,
+    /// The run.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The call.
+    pub call: ToolCallId,
+    /// Why it asks.
+    pub sought: ConsentSought,
+    /// Where its calls go, for people.
+    pub target: String,
+    /// Who may decide.
+    pub approvers: Approvers,
+    /// Whether the card shows all of the call.
+    pub is_whole: bool,
+    /// Where the card goes.
+    pub place: Target,
+    /// The card.
+    pub card: Part,
+    /// What takes its place when nobody decides in time.
+    pub expired: Part,
+    /// What takes its place when the run ends first.
+    pub cancelled: Part,
+    /// When it expires, in milliseconds since the Unix epoch; `None` = never.
+    pub expires_at_ms: Option<i64>,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The call waits; its card is committed.
+    Waits,
+    /// Too many calls of the person or of the chat wait already: nothing was written.
+    TooMany,
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// Its step was forgotten with something that it was made from: nothing was written.
+    SourceGone,
+}
+
+/// What became of a run that is to wait for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parked {
+    /// It waits, without a lease.
+    Waits,
+    /// All was decided meanwhile: it goes on.
+    Decided,
+    /// The lease is no longer held, or the run was ended because it was asked to stop.
+    LetGo,
+}
+
+/// What is known when somebody decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalFacts {
+    /// The approval.
+    pub approval: StoredApproval,
+    /// Whether it is known which message the card is.
+    pub is_card_known: bool,
+    /// Whether it was pressed in the card's own message.
+    pub is_in_card: bool,
+    /// Whether the one who pressed asked for the run.
+    pub is_requester: bool,
+    /// The name by which the one who pressed is known, if any is.
+    pub presser_name: Option<String>,
+}
+
+/// What a press comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PressAnswer {
+    /// What is done.
+    pub verdict: PressVerdict,
+    /// What takes the card's place, where something was decided.
+    pub outcome: Option<Part>,
+    /// What the person who pressed is told; an empty text only ends the platform's sign that it waits.
+    pub answer: Part,
+}
+
+/// Decides about a press, given what is known of its approval; pure.
+pub type PressJudge = Box<dyn FnOnce(ApprovalFacts) -> PressAnswer + Send>;
+
+/// A press of a button that has the form of those of cards.
+pub struct PressedButton {
+    /// Which button.
+    pub button: ApprovalButton,
+    /// Decides.
+    pub judge: PressJudge,
+}
+
+/// A press of a button in a message.
+pub struct NewPress {
+    /// What it was. Its id is the platform's of the interaction.
+    pub event: NonMessage,
+    /// Whether that is kept: its person is served. Only such a press can decide.
+    pub is_kept: bool,
+    /// Which button, where it may be one of a card; any other one does nothing.
+    pub pressed: Option<PressedButton>,
+    /// The message that it was pressed in.
+    pub message_id: String,
+    /// Who pressed.
+    pub sender: Sender,
+    /// Where the person is told something.
+    pub place: Target,
+}
+
+/// What a press did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressed {
+    /// Whether it decided something.
+    pub is_decided: bool,
+}
+
+/// Makes what takes a card's place.
+pub type OutcomeMaker = Box<dyn FnOnce(&StoredApproval, &DecidedBy) -> Part + Send>;
+
+/// A decision of an operator.
+pub struct OperatorDecision {
+    /// Which approval.
+    pub approval: ApprovalId,
+    /// Whether the call may be made.
+    pub is_approved: bool,
+    /// Whether calls like it may be made for a day without asking.
+    pub has_grant: bool,
+    /// The operator's name.
+    pub operator: String,
+    /// How it was said.
+    pub via: Via,
+    /// What the operator said.
+    pub note: Option<String>,
+    /// What takes the card's place, of what was decided.
+    pub outcome: OutcomeMaker,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What an operator's decision came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorDecided {
+    /// It was decided so.
+    Done(StoredApproval),
+    /// It was decided before, or its time is over.
+    Over(StoredApproval),
+    /// Its person must be another one than those who asked.
+    IsRequester(StoredApproval),
+}
+
+/// Which approvals are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalFilter {
+    /// Only open ones.
+    pub is_open: bool,
+    /// Only those of a conversation.
+    pub conversation: Option<ConversationId>,
+}

@@ -1,0 +1,304 @@
+//! Approvals and grants as rows: how they are found and read back.
+
+use crate::engine::sql::{Connection, OptionalExtension, Row};
+
+use crate::contract::ApprovalFilter;
+use crate::rows::columns::{conversation_row_id, limit_of, missing};
+use crate::{Reader, StoreError};
+use vocative_core::approving::{
+    ApprovalState, Approvers, Consent, DecidedBy, Expiry, Requester, StoredApproval, StoredGrant,
+};
+use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId};
+
+macro_rules! select_approvals {
+    ($tail:literal) => {
+        concat!(
+            "SELECT a.id, a.uuid, r.uuid AS run, c.account_id, i.platform_id AS chat, r.agent, a.run_id, a.tool, a.target,
+                    coalesce(t.arguments, '') AS arguments, a.digest, a.approvers, a.is_whole, a.state,
+                    a.asked_at_ms, a.expires_at_ms, a.decided_at_ms, a.via, a.note,
+                    coalesce(a.operator, d.display_name, d.username, d.platform_id) AS decided_by
+             FROM approvals a JOIN runs r ON r.id = a.run_id
+             JOIN chats c ON c.id = r.chat_id JOIN chat_ids i ON i.identity_id = (
+                 SELECT max(n.identity_id) FROM chat_ids n WHERE n.chat_id = c.id)
+             LEFT JOIN tool_calls t ON t.id = a.call_id
+             LEFT JOIN participants d ON d.id = a.decided_by ",
+            $tail
+        )
+    };
+}
+
+const OPEN_SQL: &str = select_approvals!(
+    "WHERE a.state = 'open' AND (?1 IS NULL OR r.conversation_id = ?1)
+             ORDER BY a.id DESC LIMIT ?2"
+);
+const ALL_SQL: &str =
+    select_approvals!("WHERE (?1 IS NULL OR r.conversation_id = ?1) ORDER BY a.id DESC LIMIT ?2");
+
+impl Reader {
+    /// Approvals, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        limit: usize,
+    ) -> Result<Vec<StoredApproval>, StoreError> {
+        self.read(move |connection| {
+            let place = filter.conversation;
+            let place = place.map(|id| conversation_row_id(connection, id));
+            let sql = if filter.is_open { OPEN_SQL } else { ALL_SQL };
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map((place.transpose()?, limit_of(limit)), approval_row)?;
+            let rows: Vec<ApprovalRow> = rows.collect::<crate::engine::sql::Result<_>>()?;
+            rows.into_iter()
+                .map(|row| row.with_requesters(connection))
+                .collect()
+        })
+        .await
+    }
+
+    /// An approval.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such approval.
+    pub async fn approval(&self, id: ApprovalId) -> Result<StoredApproval, StoreError> {
+        self.read(move |connection| {
+            let found = approval_of(connection, id)?;
+            Ok(found.ok_or_else(|| not_found(id))?.approval)
+        })
+        .await
+    }
+
+    /// Everybody who asked for a run.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn run_requesters(&self, run: RunId) -> Result<Vec<Requester>, StoreError> {
+        self.read(move |connection| {
+            let row = connection
+                .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+                .query_row([run], |row| row.get("id"))
+                .map_err(|error| missing(error, || format!("run {run}")))?;
+            requesters(connection, row)
+        })
+        .await
+    }
+
+    /// When the next open approval expires, in milliseconds since the Unix epoch; `None` if none does. May lie in
+    /// the past. One that was asked for in the future was asked for under another clock, and is due.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn next_expiry_ms(&self, now_ms: i64) -> Result<Option<i64>, StoreError> {
+        self.read(move |connection| {
+            let due = connection
+                .prepare_cached(
+                    "SELECT min(iif(asked_at_ms > ?1, ?1, expires_at_ms)) AS due_ms FROM approvals
+                     WHERE state = 'open' AND expires_at_ms IS NOT NULL",
+                )?
+                .query_row([now_ms], |row| row.get("due_ms"))?;
+            Ok(due)
+        })
+        .await
+    }
+
+    /// Standing consents that hold, newest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn grants(&self, now_ms: i64, limit: usize) -> Result<Vec<StoredGrant>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT g.uuid, c.account_id, i.platform_id AS chat, g.agent, g.tool, g.digest IS NOT NULL AS is_exact,
+                        coalesce(p.display_name, p.username, p.platform_id) AS person,
+                        coalesce(g.operator, b.display_name, b.username, b.platform_id) AS granted_by,
+                        g.granted_at_ms, g.until_ms, g.uses
+                 FROM approval_grants g JOIN chats c ON c.id = g.chat_id
+                 JOIN chat_ids i ON i.identity_id = (
+                     SELECT max(n.identity_id) FROM chat_ids n WHERE n.chat_id = c.id)
+                 JOIN participants p ON p.id = g.participant_id
+                 LEFT JOIN participants b ON b.id = g.granted_by
+                 WHERE g.revoked_at_ms IS NULL AND (g.until_ms IS NULL OR g.until_ms > ?1)
+                 ORDER BY g.id DESC LIMIT ?2",
+            )?;
+            let grants = statement.query_map((now_ms, limit_of(limit)), |row| {
+                Ok(StoredGrant {
+                    id: row.get("uuid")?,
+                    account: row.get("account_id")?,
+                    chat: row.get("chat")?,
+                    agent: row.get("agent")?,
+                    tool: row.get("tool")?,
+                    is_exact: row.get("is_exact")?,
+                    person: row.get("person")?,
+                    granted_by: row.get("granted_by")?,
+                    granted_at_ms: row.get("granted_at_ms")?,
+                    until_ms: row.get("until_ms")?,
+                    uses: row.get("uses")?,
+                })
+            })?;
+            Ok(grants.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+pub(crate) fn not_found(id: ApprovalId) -> StoreError {
+    missing(crate::engine::sql::Error::QueryReturnedNoRows, || {
+        format!("approval {id}")
+    })
+}
+
+/// An approval with where its row is.
+pub(crate) struct ApprovalRow {
+    pub(crate) row: i64,
+    pub(crate) run_row: i64,
+    pub(crate) approval: StoredApproval,
+}
+
+impl ApprovalRow {
+    fn with_requesters(mut self, connection: &Connection) -> Result<StoredApproval, StoreError> {
+        self.approval.requesters = requesters(connection, self.run_row)?;
+        Ok(self.approval)
+    }
+}
+
+/// An approval by its identity.
+pub(crate) fn approval_of(
+    connection: &Connection,
+    id: ApprovalId,
+) -> Result<Option<ApprovalRow>, StoreError> {
+    let found = connection
+        .prepare_cached(select_approvals!("WHERE a.uuid = ?1"))?
+        .query_row([id], approval_row)
+        .optional()?;
+    let Some(mut row) = found else {
+        return Ok(None);
+    };
+    row.approval.requesters = requesters(connection, row.run_row)?;
+    Ok(Some(row))
+}
+
+fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
+    let approvers: String = row.get("approvers")?;
+    Ok(ApprovalRow {
+        row: row.get("id")?,
+        run_row: row.get("run_id")?,
+        approval: StoredApproval {
+            id: row.get("uuid")?,
+            run: row.get("run")?,
+            account: row.get::<_, AccountId>("account_id")?,
+            chat: row.get("chat")?,
+            agent: row.get("agent")?,
+            tool: row.get("tool")?,
+            target: row.get("target")?,
+            arguments: row.get("arguments")?,
+            digest: row.get("digest")?,
+            // What can't be read admits nobody.
+            approvers: Approvers::from_text(&approvers).unwrap_or_default(),
+            is_whole: row.get("is_whole")?,
+            state: row.get("state")?,
+            expiry: Expiry {
+                asked_at_ms: row.get("asked_at_ms")?,
+                expires_at_ms: row.get("expires_at_ms")?,
+            },
+            requesters: Vec::new(),
+            decided: DecidedBy {
+                name: row.get("decided_by")?,
+                at_ms: row
+                    .get::<_, Option<i64>>("decided_at_ms")?
+                    .unwrap_or_default(),
+                note: row.get("note")?,
+            },
+            via: row.get("via")?,
+        },
+    })
+}
+
+/// Everybody whose messages a run answers.
+pub(crate) fn requesters(
+    connection: &Connection,
+    run_row: i64,
+) -> Result<Vec<Requester>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT p.platform_id, p.display_name, p.username FROM participants p
+         WHERE p.id IN (SELECT t.participant_id FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
+                        WHERE g.run_id = ?1
+                        UNION SELECT person_participant_id FROM runs WHERE id = ?1)
+         ORDER BY p.platform_id",
+    )?;
+    let people = statement.query_map([run_row], |row| {
+        Ok(Requester {
+            id: row.get("platform_id")?,
+            display_name: row.get("display_name")?,
+            username: row.get("username")?,
+        })
+    })?;
+    Ok(people.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// What a call has of people's consent by its own approval; `None` if nobody was asked. Also who decided.
+pub(crate) fn consent_of_call(
+    connection: &Connection,
+    call_row: i64,
+) -> Result<Option<(Consent, DecidedBy)>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT a.state, a.decided_at_ms, a.note, a.digest = t.digest AS is_same,
+                    coalesce(a.operator, d.display_name, d.username, d.platform_id) AS decided_by
+             FROM approvals a JOIN tool_calls t ON t.id = a.call_id
+             LEFT JOIN participants d ON d.id = a.decided_by
+             WHERE a.call_id = ?1 ORDER BY a.id DESC LIMIT 1",
+        )?
+        .query_row([call_row], |row| {
+            let state: ApprovalState = row.get("state")?;
+            let consent = match state {
+                ApprovalState::Open => Consent::Open,
+                ApprovalState::Approved if row.get("is_same")? => Consent::Given,
+                ApprovalState::Approved => Consent::Refused(ApprovalState::Cancelled),
+                ended => Consent::Refused(ended),
+            };
+            let by = DecidedBy {
+                name: row.get("decided_by")?,
+                at_ms: row
+                    .get::<_, Option<i64>>("decided_at_ms")?
+                    .unwrap_or_default(),
+                note: row.get("note")?,
+            };
+            Ok((consent, by))
+        })
+        .optional()?)
+}
+
+/// Where the posts of an approval are.
+pub(crate) struct CardRow {
+    pub(crate) account: AccountId,
+    pub(crate) chat: ChatId,
+    pub(crate) post_row: i64,
+    pub(crate) message_id: Option<String>,
+    /// Whether no byte of it has left.
+    pub(crate) is_unsent: bool,
+}
+
+/// The entry of the outbox that shows an approval's card, while it is kept.
+pub(crate) fn card_of(
+    connection: &Connection,
+    approval_row: i64,
+) -> Result<Option<CardRow>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT o.id, o.account_id, o.chat_id, o.message_id,
+                    o.state = 'pending' AND NOT o.send_started AS is_unsent
+             FROM approvals a JOIN outbox o ON o.id = a.card_post WHERE a.id = ?1",
+        )?
+        .query_row([approval_row], |row| {
+            Ok(CardRow {
+                account: row.get("account_id")?,
+                chat: row.get("chat_id")?,
+                post_row: row.get("id")?,
+                message_id: row.get("message_id")?,
+                is_unsent: row.get("is_unsent")?,
+            })
+        })
+        .optional()?)
+}

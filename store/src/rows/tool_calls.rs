@@ -1,0 +1,102 @@
+//! Tool calls as rows: how they are read back, and how their words go with their steps.
+
+use crate::engine::sql::{Connection, Row};
+
+use crate::acts::approving::forget_approvals_txn;
+use crate::{Reader, StoreError};
+use vocative_core::ids::RunId;
+use vocative_core::tool_call::StoredCall;
+
+macro_rules! select_calls {
+    ($tail:literal) => {
+        concat!(
+            "SELECT t.uuid, t.step, t.n, t.call_id, t.tool, t.arguments, t.digest, t.rule, t.state, t.refusal,
+                    t.attempts, t.result, t.started_at_ms, t.finished_at_ms
+             FROM tool_calls t ",
+            $tail
+        )
+    };
+}
+
+impl Reader {
+    /// The calls of a run in the model's order, but for those of forgotten steps.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn tool_calls(&self, run: RunId) -> Result<Vec<StoredCall>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(select_calls!(
+                "WHERE t.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND t.step IS NOT NULL
+                 ORDER BY t.step, t.n"
+            ))?;
+            let calls = statement.query_map([run], call_from_row)?;
+            Ok(calls.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// The platform's ids of everybody whose messages a run answers.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn run_askers(&self, run: RunId) -> Result<Vec<String>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT DISTINCT p.platform_id FROM run_triggers g
+                 JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
+                 WHERE g.run_id = (SELECT id FROM runs WHERE uuid = ?1) ORDER BY p.platform_id",
+            )?;
+            let people = statement.query_map([run], |row| row.get("platform_id"))?;
+            Ok(people.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+/// The calls of a step in their order.
+pub(crate) fn calls_of_step(
+    connection: &Connection,
+    run_row: i64,
+    step: u32,
+) -> Result<Vec<StoredCall>, StoreError> {
+    let mut statement = connection.prepare_cached(select_calls!(
+        "WHERE t.run_id = ?1 AND t.step = ?2 ORDER BY t.n"
+    ))?;
+    let calls = statement.query_map((run_row, step), call_from_row)?;
+    Ok(calls.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn call_from_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredCall> {
+    Ok(StoredCall {
+        id: row.get("uuid")?,
+        step: row.get("step")?,
+        n: row.get("n")?,
+        call_id: row.get("call_id")?,
+        tool: row.get("tool")?,
+        arguments: row.get("arguments")?,
+        digest: row.get("digest")?,
+        rule: row.get("rule")?,
+        state: row.get("state")?,
+        refusal: row.get("refusal")?,
+        attempts: row.get("attempts")?,
+        result: row.get("result")?,
+        started_at_ms: row.get("started_at_ms")?,
+        finished_at_ms: row.get("finished_at_ms")?,
+    })
+}
+
+/// Forgets the calls of a run whose steps go. Of those that began and may have acted, that they did stays, so that
+/// the run does not act a second time; their words go.
+pub(crate) fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    forget_approvals_txn(connection, run_row)?;
+    for sql in [
+        "DELETE FROM tool_calls
+         WHERE run_id = ?1 AND (rule = 'repeatable' OR attempts = 0) AND step IS NOT NULL",
+        "UPDATE tool_calls SET step = NULL, arguments = '', result = NULL,
+                state = iif(state = 'running', 'unknown', state)
+         WHERE run_id = ?1 AND step IS NOT NULL",
+    ] {
+        connection.prepare_cached(sql)?.execute([run_row])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! Tool calls as rows, their turns in the timeline, and what stays of them when their steps go.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::contract::{ConsentSought, Deleted, LeaseOutcome, TurnFilter};
+use crate::scene::{LEASE_MS, Room, Said, Scene, UNLIMITED, tool_result};
+use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
+use vocative_core::tool_call::CallLimits;
+use vocative_core::turn::{Turn, Visibility};
+
+fn turn(found: &Said) -> ToolTurn {
+    ToolTurn {
+        call_id: "call_1".to_owned(),
+        tool: "conversation_search".to_owned(),
+        is_known: true,
+        call: "conversation_search {\"query\":\"deploy\"}".to_owned(),
+        call_tokens: None,
+        result: "zebraword was found".to_owned(),
+        result_tokens: Some(TokenCount {
+            tokens: 4,
+            counter: "class_v2".to_owned(),
+        }),
+        sources: vec![found.turn],
+    }
+}
+
+async fn called(scene: &Scene, run: &ClaimedRun, turn: ToolTurn) -> StepOutcome {
+    tool_result(&scene.store, run, turn, 150).await
+}
+
+async fn begin(scene: &Scene, run: &ClaimedRun) {
+    let recorded = scene.store.record_step(
+        run.run.id,
+        run.token,
+        1,
+        "asked".to_owned(),
+        Usage::default(),
+        140,
+    );
+    assert_eq!(recorded.await.unwrap(), LeaseOutcome::Written);
+}
+
+/// A run that asks for calls of one tool that acts, and their rows.
+async fn acting(scene: &Scene, room: &Room, digests: &[u8]) -> (ClaimedRun, Vec<StoredCall>) {
+    scene.ask(room, "refund it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(scene, &run).await;
+    let calls = asked_again(scene, &run, digests).await;
+    (run, calls)
+}
+
+async fn asked_again(scene: &Scene, run: &ClaimedRun, digests: &[u8]) -> Vec<StoredCall> {
+    let call = |digest: &u8| NewToolCall {
+        call_id: format!("call_{digest}"),
+        tool: "refund".to_owned(),
+        arguments: format!("{{\"amount\":{digest}}}"),
+        digest: [*digest; 32],
+        rule: CallRule::Once,
+    };
+    let calls = digests.iter().map(call).collect();
+    let recorded = scene
+        .store
+        .record_tool_calls(run.run.id, run.token, 1, calls, 141);
+    recorded.await.unwrap().unwrap()
+}
+
+async fn decided(
+    scene: &Scene,
+    run: &ClaimedRun,
+    call: &StoredCall,
+    limits: CallLimits,
+    now_ms: i64,
+) -> Beginning {
+    let to_begin = CallToBegin {
+        run: run.run.id,
+        token: run.token,
+        call: call.id,
+        digest: call.digest,
+        rule: call.rule,
+        asker: run.asker,
+        limits,
+        sought: ConsentSought::NONE,
+        is_behind_open: false,
+        now_ms,
+    };
+    match scene.store.begin_tool_call(to_begin).await.unwrap() {
+        CallBegun::Decided(decided) => decided,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_acts_is_begun_once() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (run, calls) = acting(&scene, &room, &[7]).await;
+    assert_eq!(
+        decided(&scene, &run, &calls[0], UNLIMITED, 142).await,
+        Beginning::Make
+    );
+    assert_eq!(
+        decided(&scene, &run, &calls[0], UNLIMITED, 143).await,
+        Beginning::Unknown
+    );
+    // It is written down once, however often its step is resumed.
+    let again = asked_again(&scene, &run, &[7]).await;
+    assert_eq!((again.len(), again[0].id), (1, calls[0].id));
+    assert_eq!(again[0].state, CallState::Running);
+    let stored = scene.store.tool_calls(run.run.id).await.unwrap();
+    assert_eq!(stored, again);
+    assert_eq!(stored[0].arguments, "{\"amount\":7}");
+    let begun = scene.store.tool_counts(200).await.unwrap();
+    assert_eq!((begun[0].tool.as_str(), begun[0].begun), ("refund", 1));
+}
+
+#[tokio::test]
+async fn limits_count_what_was_begun() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (run, calls) = acting(&scene, &room, &[1, 2, 3, 4]).await;
+    let limits = CallLimits {
+        day_tool_calls_max: Some(2),
+        ..UNLIMITED
+    };
+    let day_ms = 86_400_000;
+    let refused = Beginning::Refuse(Refusal::DayBudget);
+    for (n, now_ms, expected) in [
+        (0, 200, Beginning::Make),
+        (1, 201, Beginning::Make),
+        (2, 202, refused),
+        (2, day_ms + 1, Beginning::Make),
+    ] {
+        let found = decided(&scene, &run, &calls[n], limits, now_ms).await;
+        assert_eq!(found, expected, "{n} at {now_ms}");
+    }
+    let limits = CallLimits {
+        run_calls_max: 3,
+        ..UNLIMITED
+    };
+    let found = decided(&scene, &run, &calls[3], limits, 203).await;
+    assert_eq!(found, Beginning::Refuse(Refusal::RunBudget));
+}
+
+#[tokio::test]
+async fn a_call_that_acted_does_not_act_again_when_its_step_was_forgotten() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (run, calls) = acting(&scene, &room, &[7, 8]).await;
+    decided(&scene, &run, &calls[0], UNLIMITED, 142).await;
+    forget_steps(&scene).await;
+    assert_eq!(scene.store.tool_calls(run.run.id).await.unwrap(), []);
+    let words = "SELECT count(*) FROM tool_calls WHERE arguments <> '' OR result IS NOT NULL";
+    assert_eq!(scene.value::<i64>(words).await, 0);
+
+    begin(&scene, &run).await;
+    let calls = asked_again(&scene, &run, &[7, 8]).await;
+    let refused = Beginning::Refuse(Refusal::MadeBefore);
+    assert_eq!(
+        decided(&scene, &run, &calls[0], UNLIMITED, 150).await,
+        refused
+    );
+    assert_eq!(
+        decided(&scene, &run, &calls[1], UNLIMITED, 150).await,
+        Beginning::Make
+    );
+}
+
+/// Forgets the steps of every run, as a delete of what they read does.
+async fn forget_steps(scene: &Scene) {
+    let forgotten =
+        scene.write(|connection| crate::rows::steps::delete_steps_txn(connection, "> ?1", 0));
+    assert_eq!(forgotten.await, 1);
+}
+
+#[tokio::test]
+async fn a_call_that_its_run_s_end_cuts_off_is_unknown_in_the_timeline() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (run, calls) = acting(&scene, &room, &[7, 8]).await;
+    decided(&scene, &run, &calls[0], UNLIMITED, 142).await;
+    let stopping = Stopping {
+        cause: StopCause::Stopped,
+        detail: "somebody said stop".to_owned(),
+    };
+    let stopped = scene.store.cancel_run(run.run.id, stopping, 150).await;
+    stopped.unwrap();
+    let mut reply = scene.answer(&run, &room, "");
+    reply.ending = crate::contract::RunEnding::Cancelled;
+    scene.store.commit_reply(reply).await.unwrap();
+    let states: Vec<(CallState, Option<Refusal>)> = scene
+        .store
+        .tool_calls(run.run.id)
+        .await
+        .unwrap()
+        .iter()
+        .map(|call| (call.state, call.refusal))
+        .collect();
+    let expected = [
+        (CallState::Unknown, None),
+        (CallState::Denied, Some(Refusal::RunEnded)),
+    ];
+    assert_eq!(states, expected);
+    let told: Vec<String> = timeline(&scene, &room)
+        .await
+        .into_iter()
+        .map(|t| t.content)
+        .collect();
+    assert_eq!(told, ["refund", CUT_OFF]);
+}
+
+async fn timeline(scene: &Scene, room: &Room) -> Vec<Turn> {
+    let filter = TurnFilter {
+        with_hidden: true,
+        ..TurnFilter::default()
+    };
+    let turns = scene.store.turns(room.id, filter).await.unwrap();
+    let is_tool = |turn: &Turn| turn.visibility == Visibility::Timeline;
+    turns.into_iter().filter(is_tool).collect()
+}
+
+#[tokio::test]
+async fn a_call_and_its_result_are_in_the_timeline_and_nowhere_else() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let found = scene.say(&room, "zebraword", 5).await;
+    scene.ask(&room, "find it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(&scene, &run).await;
+    let written = called(&scene, &run, turn(&found)).await;
+    assert_eq!(written, StepOutcome::Written);
+    let turns = timeline(&scene, &room).await;
+    let shown: Vec<(TurnKind, &str, &str, Option<&str>)> = turns
+        .iter()
+        .map(|turn| {
+            (
+                turn.kind,
+                turn.participant.shown_name(),
+                turn.content.as_str(),
+                turn.call_id.as_deref(),
+            )
+        })
+        .collect();
+    let call = "conversation_search {\"query\":\"deploy\"}";
+    let expected = [
+        (TurnKind::ToolCall, "Helper", call, Some("call_1")),
+        (
+            TurnKind::ToolResult,
+            "conversation_search",
+            "zebraword was found",
+            Some("call_1"),
+        ),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(turns[0].run, Some(run.run.id));
+    assert_eq!(turns[1].reply_to, Some(turns[0].id));
+
+    let reply = scene.answer(&run, &room, "here it is");
+    scene.store.commit_reply(reply).await.unwrap();
+    let turns = scene.store.turns(room.id, TurnFilter::default()).await;
+    let room_said: Vec<String> = turns.unwrap().into_iter().map(|t| t.content).collect();
+    assert_eq!(room_said, ["zebraword", "find it", "here it is"]);
+    let indexed = "SELECT count(*) FROM turn_text WHERE turn_text MATCH 'found'";
+    assert_eq!(scene.value::<i64>(indexed).await, 0);
+    let counted = "SELECT turn_count FROM conversations";
+    assert_eq!(scene.value::<i64>(counted).await, 3);
+}
+
+#[tokio::test]
+async fn a_tool_that_a_model_made_up_is_nobody() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (asked, _) = scene.ask(&room, "find it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(&scene, &run).await;
+    let made_up = ToolTurn {
+        tool: "launch_rockets".to_owned(),
+        is_known: false,
+        ..turn(&asked)
+    };
+    called(&scene, &run, made_up).await;
+    let turns = timeline(&scene, &room).await;
+    assert_eq!(turns[1].participant.platform_id, DAEMON);
+    assert_eq!(turns[1].content, "zebraword was found");
+    let rockets = "SELECT count(*) FROM participants WHERE platform_id LIKE '%rockets%'";
+    assert_eq!(scene.value::<i64>(rockets).await, 0);
+}
+
+#[tokio::test]
+async fn a_stale_lease_writes_no_tool_turn() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (asked, _) = scene.ask(&room, "find it", 10).await;
+    let lost = scene.claim(100).await.unwrap();
+    begin(&scene, &lost).await;
+    scene.claim(100 + LEASE_MS).await.unwrap();
+    let written = called(&scene, &lost, turn(&asked)).await;
+    assert_eq!(written, StepOutcome::Stale);
+    assert_eq!(timeline(&scene, &room).await, []);
+}
+
+#[tokio::test]
+async fn what_was_found_and_then_deleted_is_gone_from_results_and_steps() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let found = scene.say(&room, "zebraword", 5).await;
+    scene.ask(&room, "find it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(&scene, &run).await;
+    called(&scene, &run, turn(&found)).await;
+    let message = format!("m{}", found.seq);
+    let deleted = scene
+        .store
+        .capture_delete(scene.account, "C1", &message, 200)
+        .await
+        .unwrap();
+    assert!(matches!(deleted, Deleted::Blanked { .. }));
+    assert_eq!(timeline(&scene, &room).await, []);
+    let left = "SELECT (SELECT count(*) FROM steps) + (SELECT count(*) FROM tool_calls)";
+    assert_eq!(scene.value::<i64>(left).await, 0);
+
+    // What is found before the delete and written after it is not written at all.
+    begin(&scene, &run).await;
+    let late = called(&scene, &run, turn(&found)).await;
+    assert_eq!(late, StepOutcome::SourceGone);
+    assert_eq!(timeline(&scene, &room).await, []);
+}

@@ -1,0 +1,136 @@
+//! Tools by configuration, as people and their models meet them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde_json::{Value, json};
+use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::orders::OrderServer;
+
+use crate::harness::{Flow, FlowBuilder};
+
+const GENERAL: &str = "#general";
+
+/// A flow whose agent may order something, for Ann alone.
+async fn with_shop() -> (Flow, OrderServer) {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shop = OrderServer::start(anywhere).await.unwrap();
+    let host = shop.addr();
+    let settings = format!(
+        "[tools.order]\nkind = \"http\"\ndescription = \"Orders something.\"\nmethod = \"POST\"\n\
+         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\nallow_people = [\"acme/U0ANN\"]\n\
+         approval = \"never\"\ncalls_per_day = 2\nresult = \"/order\"\n\
+         parameters = '{{\"type\": \"object\", \"required\": [\"what\"], \"properties\": {{\"what\": {{\"type\": \"string\"}}}}}}'\n"
+    );
+    let flow = FlowBuilder::default()
+        .agent("vocative", "tools = [\"conversation_search\", \"order\"]")
+        .config(&settings)
+        .start()
+        .await;
+    (flow, shop)
+}
+
+/// The names of the tools that the model was offered in its last request.
+fn offered(flow: &Flow) -> Vec<String> {
+    let request = flow.model.requests().pop().unwrap();
+    let tools = request.body["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let names = tools.iter().map(|tool| &tool["function"]["name"]);
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+async fn ask(flow: &Flow, who: &str, text: &str) -> String {
+    let asked = flow.slack.say(GENERAL, who, &format!("@vocative {text}"));
+    flow.slack_reply(GENERAL, &asked).await.text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_acts_once_for_whom_it_may_and_as_often_as_it_may() {
+    let (mut flow, shop) = with_shop().await;
+    for what in ["tea", "milk", "bread"] {
+        let order = json!({"what": what});
+        flow.model
+            .enqueue(ModelReply::tool_call("call_1", "order", order));
+        flow.model.enqueue(ModelReply::text("Done, or not."));
+        assert_eq!(
+            ask(&flow, "ann", &format!("order {what}")).await,
+            "Done, or not."
+        );
+    }
+    assert_eq!(offered(&flow), ["conversation_search", "order"]);
+    let orders: Vec<Value> = shop.orders().into_iter().map(|order| order.body).collect();
+    assert_eq!(orders, [json!({"what": "tea"}), json!({"what": "milk"})]);
+    let told = flow.model.requests().pop().unwrap().body.to_string();
+    assert!(told.contains("as often as it may be in a day"), "{told}");
+
+    flow.model.enqueue(ModelReply::text("I can't."));
+    ask(&flow, "bob", "order jam").await;
+    assert_eq!(offered(&flow), ["conversation_search"]);
+
+    let status = flow.status().await;
+    let counts =
+        json!([{"tool": "order", "begun": 2, "done": 2, "failed": 0, "unknown": 0, "denied": 1}]);
+    assert_eq!(status["tools"], counts);
+    let shown = flow.cli(&["tools", "list"]).await;
+    assert!(
+        shown
+            .stdout
+            .contains("order                http     once  vocative"),
+        "{shown:?}"
+    );
+    let called = flow
+        .cli(&["tools", "call", "order", r#"{"what": "jam"}"#])
+        .await;
+    assert_eq!(called.status, Some(0), "{called:?}");
+    assert!(called.stdout.contains(r#""data":3"#), "{called:?}");
+    let wrong = flow
+        .cli(&["tools", "call", "order", r#"{"who": "jam"}"#])
+        .await;
+    assert_eq!(wrong.status, Some(1), "{wrong:?}");
+    assert!(wrong.stdout.contains("`what` is missing"), "{wrong:?}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_that_are_broken_go_back_to_the_model() {
+    let (mut flow, shop) = with_shop().await;
+    flow.model
+        .enqueue(ModelReply::tool_call("call_1", "order", json!({"what": 7})));
+    flow.model.enqueue(ModelReply::tool_call(
+        "call_2",
+        "order",
+        json!({"what": "tea"}),
+    ));
+    flow.model.enqueue(ModelReply::text("It is ordered."));
+    assert_eq!(ask(&flow, "ann", "order 7 teas").await, "It is ordered.");
+    assert_eq!(shop.orders().len(), 1);
+    let told = flow.model.requests().pop().unwrap().body.to_string();
+    assert!(told.contains("`what` must be string, not number"), "{told}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chat_allows_some_of_its_agents_tools() {
+    let (flow, _shop) = with_shop().await;
+    flow.reconfigure(
+        "[channels.telegram.team]\n",
+        "[channels.slack.acme.chats.C0GENERAL]\ntools = [\"conversation_search\"]\n[channels.telegram.team]\n",
+    );
+    flow.reload().await;
+    for (room, expected) in [
+        (GENERAL, vec!["conversation_search"]),
+        ("#ops", vec!["conversation_search", "order"]),
+    ] {
+        flow.model.enqueue(ModelReply::text("Yes."));
+        let asked = flow.slack.say(room, "ann", "@vocative are you there?");
+        flow.slack_reply(room, &asked).await;
+        assert_eq!(offered(&flow), expected, "{room}");
+    }
+    flow.reconfigure(
+        "tools = [\"conversation_search\"]\n[chan",
+        "tools = [\"ordr\"]\n[chan",
+    );
+    let told = flow.cli(&["check"]).await;
+    assert!(told.stderr.contains("did you mean \"order\"?"), "{told:?}");
+}
