@@ -89,11 +89,11 @@ macro_rules! with_heads {
     };
 }
 
-/// How far ahead of the time an entry may have been written, in milliseconds: clocks are put right by little.
+/// How far ahead of the time an entry's wait may have begun, in milliseconds: clocks are put right by little.
 const AHEAD_MAX_MS: i64 = 60_000;
 
-/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight. An entry that was
-/// committed or attempted in the future waits by a clock that was ahead and was put right since: it is due.
+/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight. An entry whose wait
+/// began in the future waits by a clock that was ahead and was put right since: it is due.
 const CLAIMABLE_SQL: &str = with_heads!(
     "SELECT o.id, o.state = 'leased' AS is_expired, c.id AS chat, min(o.sort_key),
             coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0) AS is_stale
@@ -106,10 +106,7 @@ const CLAIMABLE_SQL: &str = with_heads!(
        AND o.account_id IN (SELECT value FROM json_each(?3))
        AND CASE o.state WHEN 'leased' THEN o.owner IS NOT ?4 AND o.lease_until_ms <= ?1
                         ELSE o.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?5
-                             OR o.created_at_ms > ?1 + ?6
-                             OR EXISTS (SELECT 1 FROM outbox_attempts a
-                                        WHERE a.outbox_id = o.id
-                                          AND coalesce(a.ended_at_ms, a.started_at_ms) > ?1 + ?6) END
+                             OR coalesce(o.waits_from_ms, o.created_at_ms) > ?1 + ?6 END
        AND (o.chat_id, o.line = 'signs') NOT IN
            (SELECT chat_id, is_signs FROM busy WHERE owner IS ?4 OR until_ms > ?1)
      GROUP BY o.chat_id, o.line = 'signs'
@@ -202,7 +199,8 @@ impl<C: MayDeliver> Store<C> {
             connection
                 .prepare_cached(
                     "UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
-                            not_before_ms = ?2, owner = NULL, token = NULL, lease_until_ms = NULL
+                            not_before_ms = ?2, waits_from_ms = ?2,
+                            owner = NULL, token = NULL, lease_until_ms = NULL
                      WHERE id = ?1",
                 )?
                 .execute((row, now_ms))?;
@@ -402,8 +400,8 @@ pub(crate) fn release_post_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let sql = if send {
-        "UPDATE outbox SET state = 'pending', dead_cause = ?3, reason = ?3, not_before_ms = ?2, send_started = 0,
-                attempts = 0, first_attempt_ms = NULL, finished_at_ms = NULL, is_undecided = 0
+        "UPDATE outbox SET state = 'pending', dead_cause = ?3, reason = ?3, not_before_ms = ?2, waits_from_ms = ?2,
+                send_started = 0, attempts = 0, first_attempt_ms = NULL, finished_at_ms = NULL, is_undecided = 0
          WHERE uuid = ?1 AND state IN ('held', 'dead') RETURNING id"
     } else {
         "UPDATE outbox SET state = 'dead', dead_cause = ?3, reason = ?3, finished_at_ms = ?2, is_undecided = 0
@@ -433,7 +431,6 @@ mod tests {
             let bounded = [
                 "INDEX outbox_open",
                 "INDEX outbox_by_turn (turn_seq=?)",
-                "(outbox_id=?)",
                 "INTEGER PRIMARY KEY (rowid=?)",
             ];
             for step in plan.iter().filter(|step| step.contains(" USING ")) {

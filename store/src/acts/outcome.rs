@@ -155,7 +155,7 @@ pub(crate) fn update_post_txn(
         | OutboxUpdate::Drop { .. } => {}
     }
     if let Some(next) = Released::after(update, &leased, now_ms) {
-        next.write_txn(connection, leased.row)?;
+        next.write_txn(connection, leased.row, now_ms)?;
     }
     if matches!(update, OutboxUpdate::ParkChat { .. }) {
         give_up_old_txn(connection, leased.chat, now_ms)?;
@@ -333,11 +333,11 @@ impl<'a> Released<'a> {
         }
     }
 
-    fn write_txn(&self, connection: &Connection, row: i64) -> Result<(), StoreError> {
+    fn write_txn(&self, connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
         connection
             .prepare_cached(
                 "UPDATE outbox SET state = ?2, reason = ?3,
-                        not_before_ms = coalesce(?4, not_before_ms),
+                        not_before_ms = coalesce(?4, not_before_ms), waits_from_ms = ?11,
                         send_started = coalesce(?5, send_started),
                         looks = looks + ?6, resends = resends + ?7, finished_at_ms = ?8,
                         is_undecided = ?9, dead_cause = ?10,
@@ -355,6 +355,7 @@ impl<'a> Released<'a> {
                 self.finished_at_ms,
                 self.is_undecided,
                 self.dead_cause,
+                now_ms,
             ))?;
         Ok(())
     }

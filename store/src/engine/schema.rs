@@ -92,6 +92,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "approvals",
         sql: include_str!("../migrations/0017_approvals.sql"),
     },
+    Migration {
+        name: "waits_from",
+        sql: include_str!("../migrations/0018_waits_from.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

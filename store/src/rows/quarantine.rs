@@ -73,7 +73,8 @@ impl Queue {
         Some(match self {
             Self::Questions => return None,
             Self::Posts => {
-                "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2
+                "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2,
+                        waits_from_ms = ?2
                  WHERE id = ?1 AND state = 'quarantined'"
             }
             Self::Jobs => {

@@ -407,15 +407,19 @@ async fn what_waits_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
         not_before_ms,
         reason: "refused".to_owned(),
     };
-    update(&scene, &claimed[0], retry(1_000), 1_000).await;
-    scene
-        .write(|connection| Ok(connection.execute("UPDATE outbox SET created_at_ms = 0", [])?))
-        .await;
+    // What was put off with the right time waits for it.
+    update(&scene, &claimed[0], retry(2_000), 1_000).await;
+    assert_eq!(claim(&scene, 1_999).await, []);
     // Attempted ahead.
     let claimed = claim(&scene, 2_000).await;
     let (id, token) = (claimed[0].entry.id, claimed[0].token);
     let started = scene.store.mark_send_started(id, token, AHEAD_MS).await;
     assert_eq!(started.unwrap(), LeaseOutcome::Written);
     update(&scene, &claimed[0], retry(AHEAD_MS + 30_000), AHEAD_MS).await;
-    assert_eq!(texts(&claim(&scene, 3_000).await), ["one"]);
+    let claimed = claim(&scene, 3_000).await;
+    assert_eq!(texts(&claimed), ["one"]);
+    // However far ahead it was once attempted.
+    update(&scene, &claimed[0], retry(4_000), 3_000).await;
+    assert_eq!(claim(&scene, 3_999).await, []);
+    assert_eq!(texts(&claim(&scene, 4_000).await), ["one"]);
 }
