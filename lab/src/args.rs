@@ -110,6 +110,9 @@ pub(crate) struct SimArgs {
     /// Name the worlds in which something is wrong, and end with 0 all the same
     #[arg(long, conflicts_with = "trace")]
     pub(crate) report_only: bool,
+    /// End with the first world in which something is wrong
+    #[arg(long, conflicts_with = "trace")]
+    pub(crate) until_wrong: bool,
 }
 
 /// Drawn seeds are below this: short enough to be typed.

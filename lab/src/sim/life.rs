@@ -21,7 +21,9 @@ use vocative_store::{Gate, Moment, StoreError};
 /// A step that takes so long that the lease of a run is over. Not that of a post, the longest wait for a
 /// platform's answer included: a daemon that sleeps for longer is no longer promised to say things once.
 const STALL_MS: (i64, i64) = (61_000, 85_000);
-/// Two of them are so far apart.
+/// More steps than any daemon takes while no time passes: it spins. Time that stands still would wait for it for ever.
+const STEPS_AT_ONCE_MAX: u32 = 20_000;
+/// Two stalls are so far apart.
 const STALLS_APART_MS: i64 = 300_000;
 /// In how many of a thousand times a worker is paused that has the model's answer, in worlds that have it.
 const PAUSED_PER_MILLE: u64 = 250;
@@ -47,6 +49,8 @@ pub(super) struct Life {
     pub(super) platform: Arc<PlatformClock>,
     kill_at: Option<u64>,
     steps: AtomicU64,
+    /// The newest step's time, and how many steps there were at it.
+    at_once: Mutex<(i64, u32)>,
     is_dead: AtomicBool,
     pause: Mutex<Option<Pause>>,
     /// It was killed.
@@ -75,6 +79,7 @@ impl Life {
             platform: Arc::new(PlatformClock::new(shows_ms)),
             kill_at,
             steps: AtomicU64::new(0),
+            at_once: Mutex::new((0, 0)),
             is_dead: AtomicBool::new(false),
             pause: Mutex::new(None),
             died: Notify::new(),
@@ -142,6 +147,7 @@ impl Life {
             });
             self.died.notify_one();
         }
+        self.notice_spinning(what);
         self.survive().await;
         match self.world(noise) {
             Noise::None => {}
@@ -153,6 +159,19 @@ impl Life {
             Noise::Time(wait_ms) => self.sleep(wait_ms).await,
         }
         self.survive().await;
+    }
+
+    /// Ends a life that takes step after step while no time passes.
+    fn notice_spinning(&self, what: &str) {
+        let now_ms = self.now_ms();
+        let mut at_once = locked(&self.at_once);
+        let before = if at_once.0 == now_ms { at_once.1 } else { 0 };
+        *at_once = (now_ms, before + 1);
+        if at_once.1 == STEPS_AT_ONCE_MAX {
+            self.is_dead.store(true, Ordering::SeqCst);
+            self.world(|world| world.wrong.push(format!("the daemon spins: {what}")));
+            self.died.notify_one();
+        }
     }
 
     /// May have the worker that asks here paused at one of its next writes: one in a life.
@@ -278,4 +297,38 @@ fn begin_stall(world: &mut World, what: &str) -> i64 {
 /// What is locked, whoever panicked with it.
 pub(super) fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Dice;
+    use crate::plan::Mode;
+    use crate::sim::script::Script;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_daemon_that_spins_is_ended_and_told() {
+        let mut dice = Dice::of(1, "spinning");
+        let script = Script::new(Mode::Slack, 1, &mut dice.fork());
+        let faults_until_ms = script.faults_until_ms;
+        let mut world = World::new(script, dice, WallClock::default(), None, false);
+        world.now_ms = faults_until_ms + 1;
+        let life = Life::begin(Arc::new(Mutex::new(world)), None);
+        for _ in 1..STEPS_AT_ONCE_MAX {
+            life.step("before a read").await;
+        }
+        // Time that passes begins the count anew.
+        life.sleep(1).await;
+        for _ in 1..STEPS_AT_ONCE_MAX {
+            life.step("before a read").await;
+        }
+        assert_eq!(life.world(|world| world.wrong.clone()), [""; 0]);
+        tokio::select! {
+            biased;
+            () = life.step("before a read") => panic!("the dead go on"),
+            () = life.died.notified() => {}
+        }
+        let wrong = life.world(|world| world.wrong.clone());
+        assert_eq!(wrong, ["the daemon spins: before a read"]);
+    }
 }

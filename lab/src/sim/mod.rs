@@ -27,6 +27,7 @@ mod world;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use vocative_contract::crash::{self, Sabotage};
 
@@ -130,15 +131,21 @@ fn play_seeds(
     let seeds = Mutex::new(seeds);
     let played = Mutex::new(Vec::new());
     let failure = Mutex::new(None);
+    let is_over = AtomicBool::new(false);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let next = seeds.lock().expect("no holder of this lock panics").next();
-                    let Some(seed) = next else { return };
+                    let Some(seed) = next.filter(|_| !is_over.load(Ordering::SeqCst)) else {
+                        return;
+                    };
                     match play(seed, setting(args, sabotage, seed), false) {
                         Ok(Outcome { tally, .. }) => {
+                            if args.until_wrong && !tally.wrong.is_empty() {
+                                is_over.store(true, Ordering::SeqCst);
+                            }
                             let mut played = played.lock().expect("no holder of this lock panics");
                             played.push((seed, tally));
                         }

@@ -91,7 +91,10 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let mut world = locked(&world);
     let tally = match stored {
         Some(stored) => judge(&mut world, &stored),
-        None => Tally::default(),
+        None => Tally {
+            wrong: std::mem::take(&mut world.wrong),
+            ..Tally::default()
+        },
     };
     Ok(Outcome {
         tally,

@@ -12,6 +12,7 @@ fn args(first: u64, seeds: u64) -> SimArgs {
         sabotage: None,
         trace: false,
         report_only: false,
+        until_wrong: false,
     }
 }
 
