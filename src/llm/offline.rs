@@ -2,7 +2,8 @@
 //!
 //! It says what it was asked and what context it saw, which shows at a glance whether addressing,
 //! history and threads work. Asked "search: WORDS" it calls the tool `conversation_search` with
-//! these words (none = the newest messages), if it has that tool, and tells what was found. What stands
+//! these words (none = the newest messages), if it has that tool, and tells what was found. Asked
+//! "call: NAME {..}" it calls any tool it has with these arguments, and tells what it gave. What stands
 //! in the prompt because it was found for the question is its answer. Who listens hears it word by
 //! word, all at once.
 
@@ -26,6 +27,9 @@ const FOUND_MAX_CHARS: usize = 1_500;
 /// The tool it knows, and how it is asked to call it.
 const SEARCH_TOOL: &str = "conversation_search";
 const SEARCH_SIGN: &str = "search:";
+
+/// How it is asked to call any tool: the tool's name and an object of arguments follow.
+const CALL_SIGN: &str = "call:";
 
 /// The built-in model.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,13 +64,16 @@ fn answer(request: &Request<'_>) -> Result<Answer, ModelError> {
     if let Some(exchange) = request.exchanges.last() {
         return Ok(spoken(request, found(exchange), Vec::new()));
     }
-    let may_search = request.tool_choice == ToolChoice::Auto
-        && request.tools.iter().any(|tool| tool.name == SEARCH_TOOL);
-    if let Some(words) = searched(&said).filter(|_| may_search) {
+    let may_call = |name: &str| {
+        request.tool_choice == ToolChoice::Auto && request.tools.iter().any(|it| it.name == name)
+    };
+    let search = after(&said, SEARCH_SIGN).map(|words| (SEARCH_TOOL, json!({"query": words})));
+    let asked_for = after(&said, CALL_SIGN).and_then(named_call).or(search);
+    if let Some((name, arguments)) = asked_for.filter(|(name, _)| may_call(name)) {
         let call = ToolCall {
             id: "offline_1".to_owned(),
-            name: SEARCH_TOOL.to_owned(),
-            arguments: json!({"query": words}),
+            name: name.to_owned(),
+            arguments,
         };
         return Ok(spoken(request, String::new(), vec![call]));
     }
@@ -108,14 +115,27 @@ fn spoken(request: &Request<'_>, text: String, tool_calls: Vec<ToolCall>) -> Ans
     }
 }
 
-/// The words after "search:", wherever it stands.
-fn searched(said: &str) -> Option<&str> {
-    let at = said.to_ascii_lowercase().find(SEARCH_SIGN)?;
-    Some(said[at + SEARCH_SIGN.len()..].trim())
+/// The words after a sign, wherever it stands.
+fn after<'a>(said: &'a str, sign: &str) -> Option<&'a str> {
+    let at = said.to_ascii_lowercase().find(sign)?;
+    Some(said[at + sign.len()..].trim())
 }
 
-/// What a search found, one line a message.
+/// A tool's name and its arguments; none = an empty object.
+fn named_call(words: &str) -> Option<(&str, Value)> {
+    let (name, arguments) = words.split_once(' ').unwrap_or((words, "{}"));
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    arguments.is_object().then_some((name, arguments))
+}
+
+/// What a search found, one line a message; what another tool gave, as it is.
 fn found(exchange: &Exchange) -> String {
+    if let (Some(call), Some(result)) = (exchange.calls.first(), exchange.results.first())
+        && call.name != SEARCH_TOOL
+    {
+        let given: String = result.content.chars().take(FOUND_MAX_CHARS).collect();
+        return format!("{} gave:\n{given}\nI am the offline model.", call.name);
+    }
     let mut lines = Vec::new();
     for result in &exchange.results {
         let content: Value = serde_json::from_str(&result.content).unwrap_or_default();
@@ -291,6 +311,63 @@ mod tests {
         let nothing = [result(r#"{"hits": []}"#)];
         request.exchanges = &nothing;
         insta::assert_snapshot!(answer(&request).unwrap().text, @"I searched this conversation and found nothing. I am the offline model.");
+    }
+
+    #[test]
+    fn asked_to_call_a_tool_it_calls_it_and_tells_what_it_gave() {
+        let tools = [crate::llm::ToolSpec {
+            name: "time__now".to_owned(),
+            description: String::new(),
+            schema: json!({}),
+        }];
+        let called = |said: &str| {
+            let messages = [message(PromptRole::User, said)];
+            let request = Request {
+                tools: &tools,
+                ..Request::of(&messages)
+            };
+            let calls = answer(&request).unwrap().tool_calls;
+            calls.into_iter().next().map(|call| call.arguments)
+        };
+        let table = [
+            (
+                "Ann: call: time__now {\"zone\": \"Asia/Tokyo\"}",
+                Some(json!({"zone": "Asia/Tokyo"})),
+            ),
+            ("Ann: Call: time__now", Some(json!({}))),
+            ("Ann: call: other {}", None),
+            ("Ann: call: time__now [1]", None),
+            ("Ann: call: time__now {", None),
+            ("Ann: call:", None),
+        ];
+        for (said, expected) in table {
+            assert_eq!(called(said), expected, "{said}");
+        }
+        let messages = [message(PromptRole::User, "Ann: call: time__now")];
+        let exchanges = [Exchange {
+            text: String::new(),
+            calls: vec![ToolCall {
+                id: "offline_1".to_owned(),
+                name: "time__now".to_owned(),
+                arguments: json!({}),
+            }],
+            raw_message: String::new(),
+            results: vec![crate::llm::ToolResult {
+                call_id: "offline_1".to_owned(),
+                content: "noon".to_owned(),
+                is_error: false,
+            }],
+        }];
+        let request = Request {
+            tools: &tools,
+            exchanges: &exchanges,
+            ..Request::of(&messages)
+        };
+        insta::assert_snapshot!(answer(&request).unwrap().text, @r"
+        time__now gave:
+        noon
+        I am the offline model.
+        ");
     }
 
     #[test]
