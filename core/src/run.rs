@@ -1,5 +1,6 @@
 //! Runs: one agent's work on its trigger turns.
 
+use crate::approving::Taint;
 use crate::ids::{AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
 use crate::slots::Asker;
 
@@ -250,6 +251,8 @@ pub struct Run {
     pub attempt: u32,
     /// Its triggers, oldest first.
     pub triggers: Vec<TurnId>,
+    /// What it has read that its askers did not write, in the order in which it did.
+    pub taints: Vec<Taint>,
     /// When it came to be, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
     /// Tokens used.

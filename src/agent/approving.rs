@@ -32,6 +32,8 @@ impl Stepping<'_> {
     ) -> Result<Asked, StoreError> {
         let run = self.claimed.run.id;
         let requesters = self.store.run_requesters(run).await?;
+        let mut read = self.store.run_taints(run).await?;
+        read.retain(|taint| taint.step < call.step);
         let names: Vec<&str> = requesters.iter().map(Requester::name).collect();
         let asked_by = names.join(", ");
         let now_ms = (self.clock)();
@@ -49,6 +51,7 @@ impl Stepping<'_> {
             asked_by: &asked_by,
             approvers: &approvers,
             expires_at_ms,
+            read: &read,
         };
         let FittedCard { part, is_whole } = self.card(&facts, call, requesters.len() == 1);
         let outcome = |state| outcome_part(self.asked_in.renderer, &facts, state);

@@ -43,6 +43,8 @@ struct CalledTool {
     state: CallState,
     refusal: Option<Refusal>,
     outcome: ToolOutcome,
+    /// Whether the tool was asked.
+    is_made: bool,
 }
 
 impl Stepping<'_> {
@@ -114,6 +116,7 @@ impl Stepping<'_> {
             Err(calls) => return Ok(calls),
         };
         let counter = self.counting.counter;
+        let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
         let outcome = within(called.outcome, &mut *left_tokens.lock().await, counter);
         debug!(run.id = %self.claimed.run.id, step = call.step, state = called.state.name(), "a tool was called");
         call.state = called.state;
@@ -134,6 +137,7 @@ impl Stepping<'_> {
             asker: self.claimed.asker,
             agent_display_name: self.display_name.to_owned(),
             turn,
+            is_outside,
             now_ms: (self.clock)(),
         };
         Ok(match commit_call(self.store, finished).await? {
@@ -149,6 +153,8 @@ impl Stepping<'_> {
             asking: approval.map_or(Asking::Always, |approval| approval.ask(arguments)),
             definition: self.toolbox.definition_digest(&call.tool),
             person: self.claimed.asker.person,
+            rule: call.rule,
+            after_untrusted: approval.map_or_else(Default::default, |it| it.after_untrusted),
         }
     }
 
@@ -194,7 +200,10 @@ impl Stepping<'_> {
                 let context = CallContext::of(call.id);
                 let outcome = self.toolbox.call(&call.tool, arguments, context).await;
                 crash::point("tool.answered");
-                over(outcome)
+                CalledTool {
+                    is_made: true,
+                    ..over(outcome)
+                }
             }
             Beginning::Refuse(refusal) => refused(refusal, self),
             Beginning::Unknown => {
@@ -236,6 +245,7 @@ fn not_allowed(state: ApprovalState, by: &DecidedBy) -> CalledTool {
         state: CallState::Denied,
         refusal: Some(refusal),
         outcome: ToolOutcome::denied(denied_text(state, by)),
+        is_made: false,
     }
 }
 
@@ -244,6 +254,7 @@ fn over(outcome: ToolOutcome) -> CalledTool {
         state: outcome.state,
         refusal: None,
         outcome,
+        is_made: false,
     }
 }
 
@@ -252,6 +263,7 @@ fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
         state: CallState::Denied,
         refusal: Some(refusal),
         outcome: ToolOutcome::denied(words_of(refusal, stepping)),
+        is_made: false,
     }
 }
 

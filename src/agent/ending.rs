@@ -19,6 +19,7 @@ use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_core::run::{ClaimedRun, Finish, StopCause, Stopping, Usage};
+use vocative_core::running::budget::RunUsedUp;
 use vocative_core::turn::TurnKind;
 use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
@@ -92,6 +93,20 @@ impl Working<'_> {
         let said = Reply {
             usage: self.recorded_usage().await?,
             ..notice(too_costly.text(&spec.model_use.currency), RunEnding::Done)
+        };
+        self.end(&spec.display_name, said).await
+    }
+
+    /// Says what of its budget the run has used up, and that it stopped for it.
+    pub(super) async fn end_run_used_up(
+        &self,
+        spec: &AgentSpec,
+        used_up: RunUsedUp,
+    ) -> Result<(), StoreError> {
+        warn!(run.id = %self.claimed.run.id, ?used_up, "a question is not answered: its run has used what it may");
+        let said = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(used_up.text(&spec.model_use.currency), RunEnding::Done)
         };
         self.end(&spec.display_name, said).await
     }

@@ -8,6 +8,7 @@ use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::recall::{RecallFrom, Recalling, add_recalled, remove_recalled};
 use crate::agent::registry::AgentSpec;
 use crate::config::{Template, TemplateValue};
+use vocative_core::approving::OutsideSource;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -74,6 +75,8 @@ pub struct BuiltPrompt {
     pub sources: Vec<TurnId>,
     /// Turns before the question whose files are still on their way.
     pub awaited: Vec<TurnId>,
+    /// What of it those who ask did not write, besides the conversation itself.
+    pub of_others: Vec<OutsideSource>,
 }
 
 /// What a prompt depends on besides its history and its options.
@@ -162,11 +165,11 @@ pub async fn build_prompt(
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
-    let mut sources = history.recalled.clone();
-    sources.retain(|turn| prompt.turns.contains(turn));
-    if files_shown == FilesShown::Whole {
-        sources.extend(loaded.read);
-    }
+    let read = match files_shown {
+        FilesShown::Whole => loaded.read,
+        FilesShown::Named | FilesShown::None => Vec::new(),
+    };
+    let (sources, of_others) = made_of(&history, &prompt, read);
     Ok(BuiltPrompt {
         prompt,
         history,
@@ -189,7 +192,44 @@ pub async fn build_prompt(
         recounts,
         sources,
         awaited: loaded.awaited,
+        of_others,
     })
+}
+
+/// What a prompt was made from for certain, given whose files were read for it, and what of that those who ask did not
+/// write.
+fn made_of(
+    history: &History,
+    prompt: &Prompt,
+    read: Vec<TurnId>,
+) -> (Vec<TurnId>, Vec<OutsideSource>) {
+    let mut sources = history.recalled.clone();
+    sources.retain(|turn| prompt.turns.contains(turn));
+    let mut of_others = found_of_others(history, &sources);
+    if !read.is_empty() {
+        of_others.push(OutsideSource::File);
+        sources.extend(read);
+    }
+    (sources, of_others)
+}
+
+/// The mark of a prompt with found lines that those who ask did not say.
+fn found_of_others(history: &History, found: &[TurnId]) -> Vec<OutsideSource> {
+    let said_by = |role| {
+        let turns = history.turns.iter().filter(move |it| it.role == role);
+        turns.map(|it| (it.turn.id, &it.turn.participant))
+    };
+    let is_asker = |person: &Participant| {
+        said_by(Role::Trigger)
+            .any(|(_, asker)| asker.kind == person.kind && asker.platform_id == person.platform_id)
+    };
+    let is_of_other =
+        |(turn, person): (TurnId, &Participant)| found.contains(&turn) && !is_asker(person);
+    let has_found = said_by(Role::Recalled).any(is_of_other);
+    has_found
+        .then_some(OutsideSource::Recalled)
+        .into_iter()
+        .collect()
 }
 
 /// A prompt that is being made, once what is said there was read.

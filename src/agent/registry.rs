@@ -12,6 +12,7 @@ use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::price::Prices;
 use vocative_core::prompting::TokenCounter;
+use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
 /// One configured agent, ready to work.
@@ -59,6 +60,8 @@ pub struct AgentSpec {
     pub max_steps: u32,
     /// Tool calls of one run.
     pub calls_per_run: u32,
+    /// What one run may use.
+    pub budget: RunBudget,
     /// When calls of its tools that act wait for a person.
     pub approval: ApprovalSettings,
     /// The longest that one tool call may take, in milliseconds.

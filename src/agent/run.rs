@@ -35,6 +35,7 @@ use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::ChatName;
 use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::running::budget::RunUsedUp;
 use vocative_core::turn::Recount;
 use vocative_store::StoreError;
 use vocative_store::contract::{Parked, ReplyRoute, RunLease};
@@ -86,6 +87,29 @@ pub(super) struct Working<'a> {
     place: &'a ModelSlot,
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
+    clock: WorkClock,
+}
+
+/// How long a run was worked on, all attempts together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkClock {
+    /// In earlier attempts, in milliseconds.
+    before_ms: u64,
+    since: Instant,
+}
+
+impl WorkClock {
+    pub(super) fn after(before_ms: u64) -> Self {
+        Self {
+            before_ms,
+            since: Instant::now(),
+        }
+    }
+
+    pub(super) fn worked_ms(self) -> u64 {
+        let elapsed_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.before_ms.saturating_add(elapsed_ms)
+    }
 }
 
 /// How a run's work ended.
@@ -98,6 +122,8 @@ enum Work {
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
     TooCostly(TooCostly),
+    /// It has used what one run may use.
+    RunUsedUp(RunUsedUp),
     /// People are to decide about its calls.
     Waits,
     /// Its trigger is gone, or a person said stop.
@@ -157,10 +183,11 @@ pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
 
 async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> {
     let claimed = &claim.run;
-    let (route, steps, calls) = tokio::try_join!(
+    let (route, steps, calls, used) = tokio::try_join!(
         worker.store.reply_route(claimed.run.id),
         worker.store.steps(claimed.run.id),
         worker.store.tool_calls(claimed.run.id),
+        worker.store.run_use(claimed.run.id),
     )?;
     let Some(room) = worker.rooms.get(route.account) else {
         let again = Again::counted(claimed.attempts_used());
@@ -185,6 +212,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         place,
         room: &room,
         route: &route,
+        clock: WorkClock::after(used.worked_ms),
     };
     // Messages that came together were admitted together; not all of them are answered once the day's tokens
     // are spent.
@@ -206,11 +234,13 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         work,
         live_settle_ms,
     } = working.work(&spec, step::replay(&steps, &calls)).await?;
+    working.keep_worked_time(&spec).await;
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
         Work::SpentUp(spent_up) => working.end_spent_up(&spec, spent_up).await,
         Work::TooCostly(too_costly) => working.end_too_costly(&spec, too_costly).await,
+        Work::RunUsedUp(used_up) => working.end_run_used_up(&spec, used_up).await,
         Work::Cancelled => working.cancel(&spec).await,
         Work::Waits => working.wait_for_people().await,
         Work::LeaseLost => Ok(()),
@@ -284,18 +314,10 @@ impl Working<'_> {
         }
         let spec = &spec.fitted();
         let begun = Instant::now();
-        let signs = async {
-            tokio::time::sleep(SIGN_AFTER).await;
-            self.show_working(None).await;
+        let built = match self.prompt(spec, begun).await? {
+            UnderLease::Done(built) => built,
+            UnderLease::BrokenOff(work) => return Ok(work.into()),
         };
-        let preparing = self.prepare(spec, None);
-        let built = match self.hold(spec, begun, signs, preparing).await? {
-            UnderLease::Done(PreparedRequest::Prompt(built)) => built,
-            UnderLease::Done(PreparedRequest::Not(work)) | UnderLease::BrokenOff(work) => {
-                return Ok(work.into());
-            }
-        };
-        keep_counts(worker, claimed.run.id, built.recounts.clone()).await;
         let toolbox = self.toolbox(spec).await?;
         if recorded.is_empty() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
@@ -317,6 +339,8 @@ impl Working<'_> {
             images: &built.prompt.images,
             toolbox: &toolbox,
             max_steps: spec.max_steps,
+            budget: spec.budget,
+            work_clock: self.clock,
             results_max_tokens: results_max_tokens(spec, &built.prompt),
             counting: Counting::of(spec, &built),
             stable: Stable::of(&built),
@@ -349,6 +373,57 @@ impl Working<'_> {
             work,
             live_settle_ms,
         })
+    }
+
+    /// The prompt, with what it says of the run kept.
+    async fn prompt(
+        &self,
+        spec: &AgentSpec,
+        begun: Instant,
+    ) -> Result<UnderLease<Box<BuiltPrompt>>, StoreError> {
+        let signs = async {
+            tokio::time::sleep(SIGN_AFTER).await;
+            self.show_working(None).await;
+        };
+        let preparing = self.prepare(spec, None);
+        let built = match self.hold(spec, begun, signs, preparing).await? {
+            UnderLease::Done(PreparedRequest::Prompt(built)) => built,
+            UnderLease::Done(PreparedRequest::Not(work)) | UnderLease::BrokenOff(work) => {
+                return Ok(UnderLease::BrokenOff(work));
+            }
+        };
+        keep_counts(self.worker, self.claimed.run.id, built.recounts.clone()).await;
+        Ok(match self.mark(&built).await? {
+            true => UnderLease::Done(built),
+            false => UnderLease::BrokenOff(Work::LeaseLost),
+        })
+    }
+
+    /// Marks the run if its prompt shows what its askers did not write. Returns whether the lease is held still.
+    async fn mark(&self, built: &BuiltPrompt) -> Result<bool, StoreError> {
+        if built.of_others.is_empty() {
+            return Ok(true);
+        }
+        let (store, claimed) = (&self.worker.store, self.claimed);
+        let (sources, now_ms) = (built.of_others.clone(), (self.worker.clock)());
+        store
+            .taint_run(claimed.run.id, claimed.token, sources, now_ms)
+            .await
+    }
+
+    /// Keeps how long the run was worked on, where that is bounded. A kill loses what came after the last beat.
+    async fn keep_worked_time(&self, spec: &AgentSpec) {
+        if spec.budget.worked_ms == 0 {
+            return;
+        }
+        let (run, token) = (self.claimed.run.id, self.claimed.token);
+        let kept = self
+            .worker
+            .store
+            .keep_worked_time(run, token, self.clock.worked_ms());
+        if let Err(cause) = kept.await {
+            warn!(error = %cause, run.id = %run, "how long a run was worked on could not be kept");
+        }
     }
 
     /// What the model may call for those who ask.
@@ -397,6 +472,9 @@ impl Working<'_> {
             PreparedRequest::Prompt(built) => built,
             PreparedRequest::Not(_) => return Ok(ended),
         };
+        if !self.mark(&built).await? {
+            return Ok(Ended::LeaseLost);
+        }
         record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
         let again = Stepping {
             messages: &built.prompt.messages,
@@ -523,14 +601,26 @@ impl Working<'_> {
         let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
         // The first beat is one interval away: a timer takes a millisecond even to say that it is due.
         let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-        tokio::pin!(deadline, working, signs);
+        let budget = spec.budget;
+        let used_up = async {
+            match budget.left_ms(self.clock.worked_ms()) {
+                Some(left_ms) => tokio::time::sleep(Duration::from_millis(left_ms)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(deadline, used_up, working, signs);
         loop {
             tokio::select! {
                 // In this order: an answer that is there at once needs no sign that it is being worked on.
                 biased;
                 done = &mut working => return Ok(UnderLease::Done(done?)),
                 () = &mut deadline => return Ok(UnderLease::BrokenOff(Work::TooLong { deadline_ms })),
+                () = &mut used_up => {
+                    let used_up = RunUsedUp::Time { max_ms: budget.worked_ms };
+                    return Ok(UnderLease::BrokenOff(Work::RunUsedUp(used_up)));
+                }
                 _ = heartbeat.tick() => {
+                    self.keep_worked_time(spec).await;
                     let until_ms = (worker.clock)() + LEASE_MS;
                     match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
                         Ok(RunLease::Held) => {}
@@ -691,6 +781,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::UsedUp(usage) => Work::UsedUp(usage),
         Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
         Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
+        Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),
         Ended::Waits => Work::Waits,
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {

@@ -286,6 +286,7 @@ async fn build_again(
         recounts: Vec::new(),
         sources: Vec::new(),
         awaited: Vec::new(),
+        of_others: Vec::new(),
         voice,
         files_shown,
     })

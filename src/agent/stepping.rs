@@ -12,6 +12,7 @@ use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
 use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
+use crate::agent::run::WorkClock;
 use crate::agent::stable::Stable;
 use crate::agent::step::{ModelStep, answer_of, record, usage_of};
 use crate::agent::telling::Telling;
@@ -24,6 +25,7 @@ use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::files::{IMAGE_TOKENS, PromptImage};
 use vocative_core::prompting::{PromptMessage, Scaled, TokenCounter as _};
 use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::running::budget::{NextRequest, RunBudget, RunUse, RunUsedUp};
 use vocative_store::contract::{LeaseOutcome, StepOutcome};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 use vocative_store::{Replying, Store, StoreError};
@@ -55,6 +57,10 @@ pub(super) struct Stepping<'a> {
     pub(super) toolbox: &'a Toolbox,
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
+    /// What the run may use.
+    pub(super) budget: RunBudget,
+    /// How long it was worked on.
+    pub(super) work_clock: WorkClock,
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
     pub(super) counting: Counting<'a>,
@@ -79,6 +85,8 @@ pub(super) enum Ended {
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
     TooCostly(TooCostly),
+    /// It has used what one run may use.
+    RunUsedUp(RunUsedUp),
     /// People are to decide about its calls.
     Waits,
     /// Somebody else holds the run.
@@ -151,14 +159,44 @@ impl Stepping<'_> {
             .await
     }
 
-    /// Whether a request could pass a cap of the day, in money: answered as long as it may be, and without a cache.
-    async fn too_costly(&self, request: &Request<'_>) -> Result<Option<TooCostly>, StoreError> {
+    /// The most that a request may take: answered as long as it may be, and without a cache.
+    fn most(&self, request: &Request<'_>) -> NextRequest {
         let answer = self.max_output_tokens;
         let usage = Usage {
             completion_tokens: answer.unwrap_or(self.model_use.max_output_tokens).into(),
             ..self.estimated(request, "")
         };
-        let most_micros = self.model_use.prices.cost_micros(usage);
+        NextRequest {
+            prompt_tokens: usage.prompt_tokens,
+            answer_max_tokens: usage.completion_tokens,
+            most_micros: self.model_use.prices.cost_micros(usage),
+        }
+    }
+
+    /// The most tokens that the answer to a request may have within what the run may use.
+    async fn within_budget(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Result<Option<u32>, RunUsedUp>, StoreError> {
+        if self.budget == RunBudget::default() {
+            return Ok(Ok(request.max_output_tokens));
+        }
+        let used = RunUse {
+            worked_ms: self.work_clock.worked_ms(),
+            ..self.store.run_use(self.claimed.run.id).await?
+        };
+        let next = self.most(request);
+        Ok(self.budget.next(used, next).map(|answer_max_tokens| {
+            match answer_max_tokens < next.answer_max_tokens {
+                true => Some(u32::try_from(answer_max_tokens).unwrap_or(u32::MAX)),
+                false => request.max_output_tokens,
+            }
+        }))
+    }
+
+    /// Whether a request could pass a cap of the day, in money.
+    async fn too_costly(&self, request: &Request<'_>) -> Result<Option<TooCostly>, StoreError> {
+        let most_micros = self.most(request).most_micros;
         if most_micros == 0 {
             return Ok(None);
         }
@@ -243,6 +281,13 @@ impl Stepping<'_> {
         if let Some(too_costly) = self.too_costly(&request).await? {
             return Ok(Err(Ended::TooCostly(too_costly)));
         }
+        let request = match self.within_budget(&request).await? {
+            Ok(max_output_tokens) => Request {
+                max_output_tokens,
+                ..request
+            },
+            Err(used_up) => return Ok(Err(Ended::RunUsedUp(used_up))),
+        };
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
         crash::point("model.called");

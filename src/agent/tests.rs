@@ -466,6 +466,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         answer_within_ms: 3_600_000,
         tools: vec![ToolUse::built_in(BuiltIn::ConversationSearch)],
         calls_per_run: 64,
+        budget: Default::default(),
         approval: Default::default(),
         search_reach: SearchReach::Parent,
         max_steps: 10,

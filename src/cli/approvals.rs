@@ -141,6 +141,10 @@ fn shown(approval: &ApprovalView) -> String {
         format!("  until       {}", instant(approval.expires_at_ms)),
         format!("  digest      {}", approval.digest),
     ];
+    if !approval.read.is_empty() {
+        let read = visible_line(&approval.read.join(", "));
+        lines.push(format!("  after reading {read}"));
+    }
     if let Some(by) = &approval.decided_by {
         let via = approval.via.as_deref().unwrap_or_default();
         let at = instant(approval.decided_at_ms);
@@ -220,6 +224,7 @@ mod tests {
             decided_by: Some("carl".to_owned()),
             via: Some("cli".to_owned()),
             note: Some("not today".to_owned()),
+            read: vec!["fetch (step 1)".to_owned()],
         };
         insta::assert_snapshot!(shown(&approval), @r#"
         refund (denied)
@@ -233,6 +238,7 @@ mod tests {
           asked at    2023-11-14 22:13:20
           until       -
           digest      07
+          after reading fetch (step 1)
           decided by  carl (cli), 2023-11-14 22:14:20
           note        not today
 

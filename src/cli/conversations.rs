@@ -252,6 +252,14 @@ fn costing(cost_micros: u64) -> String {
     }
 }
 
+/// What a run has read that those who asked did not write.
+fn having_read(read: &[String]) -> String {
+    match read {
+        [] => String::new(),
+        read => format!(", read what others wrote: {}", read.join(", ")),
+    }
+}
+
 fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
     let at = instant(Some(entry.at_ms));
     let because = |reason: &Option<String>| {
@@ -268,7 +276,7 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}",
+            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}",
             run.agent,
             run.state,
             because(&run.reason),
@@ -276,7 +284,8 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
             run.prompt_tokens,
             of_cache(run.cache_read_tokens, run.cache_write_tokens),
             run.completion_tokens,
-            costing(run.cost_micros)
+            costing(run.cost_micros),
+            having_read(&run.read)
         ),
         HappeningView::Post(post) => writeln!(
             out,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
-use super::resolve::Review;
+use super::resolve::{Review, micros};
 use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
@@ -12,6 +12,7 @@ use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
+use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
 /// Checks all agents. The result is to be used only if no problem was found.
@@ -47,6 +48,7 @@ fn resolve_agent(
         approval: shape.approval.as_ref(),
         approvers: shape.approvers.as_ref(),
         expires_s: shape.approval_expires_s.as_ref(),
+        after_untrusted: shape.after_untrusted,
     };
     let approval = resolve_approval(&format!("agents.{name}"), &shapes, channels, review);
     let instructions = instructions(name, &shape, review);
@@ -75,6 +77,11 @@ fn resolve_agent(
         overlap: shape.overlap.into(),
         tools: each_once(shape.tools),
         calls_per_run: shape.calls_per_run,
+        budget: RunBudget {
+            tokens: shape.tokens_per_run,
+            cost_micros: micros(shape.cost_per_run),
+            worked_ms: shape.seconds_per_run * 1_000,
+        },
         approval,
         search_reach: match shape.search_reach {
             ReachShape::Conversation => SearchReach::Conversation,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::resolve::Review;
 use super::settings::{Agent, McpServer, Tool};
+use super::shape::AfterUntrustedShape;
 use crate::tools::{ApprovalExpiry, ApprovalSettings};
 use vocative_core::approving::{ApprovalPolicy, Approver, ArgumentRule, ArgumentTest};
 use vocative_core::tool_call::CallRule;
@@ -21,6 +22,7 @@ pub(super) struct Shapes<'a> {
     pub(super) approval: Option<&'a Value>,
     pub(super) approvers: Option<&'a Value>,
     pub(super) expires_s: Option<&'a Value>,
+    pub(super) after_untrusted: Option<AfterUntrustedShape>,
 }
 
 /// Reads the settings of a table; what is wrong with them is a problem of it.
@@ -45,6 +47,7 @@ pub(super) fn resolve_approval(
         Ok(approvers) => settings.approvers = approvers,
         Err(what) => note("approvers", what),
     }
+    settings.after_untrusted = shapes.after_untrusted.map(Into::into);
     match shapes.expires_s.map(expiry).transpose() {
         Ok(expiry) => settings.expiry = expiry,
         Err(what) => note("approval_expires_s", what),

@@ -14,7 +14,7 @@ use super::programs::{ProgramShape, resolve_program};
 use super::resolve::Review;
 use super::secret::SecretRef;
 use super::settings::{McpServer, SecretVariable};
-use super::shape::forms;
+use super::shape::{AfterUntrustedShape, forms};
 use super::tools::people;
 use crate::tools::ToolLimits;
 use crate::tools::mcp::{McpPlace, McpSettings};
@@ -86,6 +86,8 @@ pub(super) struct McpShape {
     /// Seconds that they wait; "never" = until somebody decides.
     #[schemars(schema_with = "forms")]
     pub approval_expires_s: Option<Value>,
+    /// What becomes of its calls once their run has read what its asker did not write; not set: as the agent has it.
+    pub after_untrusted: Option<AfterUntrustedShape>,
     /// Calls of each of its tools in one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: Option<u32>,
@@ -139,6 +141,7 @@ fn server(
         approval: shape.approval.as_ref(),
         approvers: shape.approvers.as_ref(),
         expires_s: shape.approval_expires_s.as_ref(),
+        after_untrusted: shape.after_untrusted,
     };
     let approval = resolve_approval(&table, &shapes, channels, review);
     let limits = ToolLimits {

@@ -19,6 +19,7 @@ use super::settings::{
     Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
 };
 use vocative_core::addressing::Overlap;
+use vocative_core::approving::AfterUntrusted;
 use vocative_core::options::RecallMode;
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
@@ -320,6 +321,14 @@ pub(super) struct AgentShape {
     /// Tool calls of one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: u32,
+    /// Tokens of one run, prompts and answers of all its model calls; 0 = no limit.
+    pub tokens_per_run: u64,
+    /// What the model calls of one run may cost; 0 = no limit.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cost_per_run: f64,
+    /// Seconds for which one run may be worked on, all its attempts together; 0 = no limit.
+    #[schemars(range(max = 604_800))]
+    pub seconds_per_run: u64,
     /// When calls of its tools that act wait for a person, besides what the tools say.
     #[schemars(schema_with = "forms")]
     pub approval: Option<Value>,
@@ -329,6 +338,8 @@ pub(super) struct AgentShape {
     /// Seconds that they wait at most.
     #[schemars(schema_with = "forms")]
     pub approval_expires_s: Option<Value>,
+    /// What becomes of calls of its tools that act once their run has read what its asker did not write.
+    pub after_untrusted: Option<AfterUntrustedShape>,
     /// How its prompts are assembled.
     pub prompt: PromptShape,
 }
@@ -426,6 +437,27 @@ pub(super) struct ToolShape {
     /// Seconds that they wait; "never" = until somebody decides.
     #[schemars(schema_with = "forms")]
     pub approval_expires_s: Option<Value>,
+    /// What becomes of its calls once their run has read what its asker did not write; not set: as the agent has it.
+    pub after_untrusted: Option<AfterUntrustedShape>,
+}
+
+/// What becomes of calls that act once their run has read a text of others.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AfterUntrustedShape {
+    /// A person is asked about each.
+    Ask,
+    /// They are asked for as in any other run.
+    Allow,
+}
+
+impl From<AfterUntrustedShape> for AfterUntrusted {
+    fn from(shape: AfterUntrustedShape) -> Self {
+        match shape {
+            AfterUntrustedShape::Ask => Self::Ask,
+            AfterUntrustedShape::Allow => Self::Allow,
+        }
+    }
 }
 
 /// A value of several forms.

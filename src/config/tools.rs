@@ -119,6 +119,7 @@ impl Checking<'_, '_> {
             approval: shape.approval.as_ref(),
             approvers: shape.approvers.as_ref(),
             expires_s: shape.approval_expires_s.as_ref(),
+            after_untrusted: shape.after_untrusted,
         };
         let table = format!("tools.{}", self.name);
         let approval = resolve_approval(&table, &shapes, self.channels, self.review);

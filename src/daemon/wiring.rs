@@ -250,6 +250,7 @@ pub fn agents(
                 })
                 .collect(),
             calls_per_run: agent.calls_per_run,
+            budget: agent.budget,
             approval: agent.approval.clone(),
             search_reach: agent.search_reach,
             max_steps: agent.max_steps,

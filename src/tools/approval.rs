@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use vocative_core::approving::{ApprovalPolicy, Approver, Approvers, Asking, ask};
+use vocative_core::approving::{AfterUntrusted, ApprovalPolicy, Approver, Approvers, Asking, ask};
 use vocative_core::tool_call::CallRule;
 
 /// How long a call waits where nothing is set, in milliseconds.
@@ -17,6 +17,9 @@ pub struct ApprovalSettings {
     pub approvers: Option<Vec<Approver>>,
     /// How long calls wait.
     pub expiry: Option<ApprovalExpiry>,
+    /// What becomes of calls that act once their run has read what its askers did not write; `None` = as the other one
+    /// says, and they ask.
+    pub after_untrusted: Option<AfterUntrusted>,
 }
 
 /// How long calls wait for a person.
@@ -39,6 +42,9 @@ pub struct CallApproval {
     pub approvers: Approvers,
     /// How long a call waits, in milliseconds; `None` = until somebody decides.
     pub expires_after_ms: Option<i64>,
+    /// What becomes of calls once their run has read what its askers did not write.
+    pub after_untrusted: AfterUntrusted,
+    asks_nobody: bool,
 }
 
 impl ApprovalSettings {
@@ -54,9 +60,23 @@ impl ApprovalSettings {
         let of_agent = agent.policy.clone().filter(|_| acts);
         let expiry = [self.expiry, agent.expiry].into_iter().flatten().min();
         let lists = [&self.approvers, &agent.approvers].into_iter().flatten();
+        let policies: Vec<ApprovalPolicy> = [of_tool].into_iter().chain(of_agent).collect();
+        let mut approvers = Approvers(lists.cloned().collect());
+        let may_ask = policies.iter().any(|it| *it != ApprovalPolicy::Never);
+        let asks_nobody = may_ask && approvers.0.is_empty();
+        if !may_ask && approvers.0.is_empty() {
+            // Of what asks only after a text of others, the person decides whose question it is.
+            approvers = Approvers(vec![vec![Approver::Requester]]);
+        }
         CallApproval {
-            policies: [of_tool].into_iter().chain(of_agent).collect(),
-            approvers: Approvers(lists.cloned().collect()),
+            policies,
+            approvers,
+            // What the tool says comes before what its agent says of all its tools.
+            after_untrusted: self
+                .after_untrusted
+                .or(agent.after_untrusted)
+                .unwrap_or_default(),
+            asks_nobody,
             expires_after_ms: match expiry {
                 None => Some(EXPIRES_AFTER_MS),
                 Some(ApprovalExpiry::After { ms }) => Some(ms),
@@ -74,6 +94,8 @@ impl CallApproval {
             policies: vec![ApprovalPolicy::Never],
             approvers: Approvers::default(),
             expires_after_ms: None,
+            after_untrusted: AfterUntrusted::Allow,
+            asks_nobody: false,
         }
     }
 
@@ -86,8 +108,7 @@ impl CallApproval {
     /// Whether a call may wait for a person, and no person may decide.
     #[must_use]
     pub fn asks_nobody(&self) -> bool {
-        let mut policies = self.policies.iter();
-        policies.any(|policy| *policy != ApprovalPolicy::Never) && self.approvers.0.is_empty()
+        self.asks_nobody
     }
 }
 
@@ -106,6 +127,7 @@ mod tests {
                 names.filter_map(|name| Approver::from_name(name)).collect()
             }),
             expiry,
+            after_untrusted: None,
         };
         let unset = ApprovalSettings::default();
         let acting = unset.with(&unset, CallRule::Once);
@@ -137,5 +159,29 @@ mod tests {
         );
         assert_eq!(tool.with(&unset, CallRule::Once).expires_after_ms, None);
         assert!(!tool.with(&unset, CallRule::Once).asks_nobody());
+    }
+
+    #[test]
+    fn after_a_text_of_others_the_tool_is_heard_before_its_agent() {
+        use AfterUntrusted::{Allow, Ask};
+        let set = |after_untrusted| ApprovalSettings {
+            policy: Some(ApprovalPolicy::Never),
+            after_untrusted,
+            ..ApprovalSettings::default()
+        };
+        let table = [
+            (None, None, Ask),
+            (Some(Allow), None, Allow),
+            (None, Some(Allow), Allow),
+            (Some(Ask), Some(Allow), Ask),
+            (Some(Allow), Some(Ask), Allow),
+        ];
+        for (tool, agent, expected) in table {
+            let both = set(tool).with(&set(agent), CallRule::Once);
+            assert_eq!(both.after_untrusted, expected, "{tool:?} {agent:?}");
+            // Where nobody is named, who asked decides.
+            assert_eq!(both.approvers.text(), "requester");
+            assert!(!both.asks_nobody());
+        }
     }
 }

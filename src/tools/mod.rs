@@ -219,6 +219,11 @@ pub trait Tool: Send + Sync {
         Value::Null
     }
 
+    /// Whether what it gives was written by others than the people of the room: a result of it is no word of its asker.
+    fn is_outside(&self) -> bool {
+        true
+    }
+
     /// Where its calls go, for a person who is to allow one; empty = its name says all.
     fn target(&self) -> String {
         String::new()

@@ -147,6 +147,11 @@ impl Tool for ConversationSearch {
         }
     }
 
+    fn is_outside(&self) -> bool {
+        // What it quotes are turns, and the store knows whose.
+        false
+    }
+
     fn rule(&self) -> CallRule {
         CallRule::Repeatable
     }

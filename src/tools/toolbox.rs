@@ -149,6 +149,12 @@ impl Toolbox {
             .map_or(CallRule::Repeatable, |tool| tool.rule())
     }
 
+    /// Whether what a tool gives was written by others than the people of the room. One of an unknown tool is ours.
+    #[must_use]
+    pub fn is_outside(&self, name: &str) -> bool {
+        self.tool(name).is_some_and(|tool| tool.is_outside())
+    }
+
     /// Calls of any tool that a run may make.
     #[must_use]
     pub fn run_calls_max(&self) -> u32 {

@@ -394,6 +394,7 @@ pub(super) async fn tool_result(
         asker: run.asker,
         agent_display_name: "Helper".to_owned(),
         turn,
+        is_outside: false,
         now_ms,
     };
     store.finish_tool_call(finished).await.unwrap()

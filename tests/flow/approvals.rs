@@ -63,7 +63,7 @@ fn buttons(post: &SlackPost) -> Vec<(String, String)> {
 
 impl Flow {
     /// Waits for the card of a call in the thread of a Slack message.
-    async fn card(&self, root_ts: &str) -> SlackPost {
+    pub(crate) async fn card(&self, root_ts: &str) -> SlackPost {
         let card = self.slack_post(GENERAL, |post| {
             post.is_reply_in(root_ts) && !buttons(post).is_empty()
         });
@@ -73,7 +73,7 @@ impl Flow {
         card
     }
 
-    fn press(&self, who: &str, card: &SlackPost, words: &str) {
+    pub(crate) fn press(&self, who: &str, card: &SlackPost, words: &str) {
         let buttons = buttons(card);
         let button = buttons.iter().find(|(text, _)| text == words);
         let action = BlockAction {
@@ -87,7 +87,7 @@ impl Flow {
     }
 
     /// Waits until a card says what became of it.
-    async fn outcome(&self, card: &SlackPost, word: &str) -> String {
+    pub(crate) async fn outcome(&self, card: &SlackPost, word: &str) -> String {
         let post = self
             .slack_post(GENERAL, |post| {
                 post.ts == card.ts && buttons(post).is_empty() && post.text.contains(word)

@@ -60,5 +60,6 @@ mod streaming;
 mod supervision;
 mod tools;
 mod two_apps;
+mod untrusted;
 mod uploads;
 mod webhooks;

@@ -391,6 +391,7 @@ impl Daemon {
             search_reach: SearchReach::default(),
             max_steps: 1,
             calls_per_run: 64,
+            budget: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             files: Default::default(),

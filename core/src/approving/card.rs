@@ -6,7 +6,7 @@ use vocative_contract::outbound::Part;
 
 use crate::approving::{
     ApprovalButton, ApprovalState, Approvers, CardButtons, Choice, DecidedBy, FittedCard,
-    StoredApproval, Via, fitted_card, shown_arguments, utc, visible_line,
+    StoredApproval, Taint, Via, fitted_card, read_words, shown_arguments, utc, visible_line,
 };
 use crate::ids::ApprovalId;
 use crate::tool_call::CallDigest;
@@ -28,6 +28,8 @@ pub struct CardFacts<'a> {
     pub approvers: &'a Approvers,
     /// When it expires, in milliseconds since the Unix epoch; `None` = never.
     pub expires_at_ms: Option<i64>,
+    /// What its run had read that its askers did not write.
+    pub read: &'a [Taint],
 }
 
 impl<'a> CardFacts<'a> {
@@ -42,6 +44,7 @@ impl<'a> CardFacts<'a> {
             asked_by,
             approvers: &approval.approvers,
             expires_at_ms: approval.expiry.expires_at_ms,
+            read: &approval.read,
         }
     }
 
@@ -97,7 +100,11 @@ pub fn waiting_card<'o>(
     let until = facts
         .expires_at_ms
         .map(|expires_at_ms| fact("Until", &utc(expires_at_ms)));
-    let about = [fact("Asked by", facts.asked_by)].into_iter().chain(target);
+    let read = (!facts.read.is_empty()).then(|| fact("After reading", &read_words(facts.read)));
+    let about = [fact("Asked by", facts.asked_by)]
+        .into_iter()
+        .chain(target)
+        .chain(read);
     let decides = fact("Can be decided by", &facts.approvers.words());
     let card = Card {
         heading: format!("May I do this? {}", visible_line(facts.tool)),
@@ -161,6 +168,7 @@ fn fact(label: &str, value: &str) -> CardFact {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::approving::OutsideSource;
 
     fn lines(card: &Card) -> String {
         let facts = card
@@ -197,6 +205,7 @@ mod tests {
             asked_by: "Ann\u{202e}",
             approvers,
             expires_at_ms: Some(1_700_000_000_000),
+            read: &[],
         }
     }
 
@@ -226,6 +235,14 @@ mod tests {
         [Deny]
         "#);
         assert!(whole.is_whole);
+        let read = [Taint::of_prompt(OutsideSource::File)];
+        let facts = CardFacts {
+            read: &read,
+            ..facts
+        };
+        let after = waiting_card(&facts, [], &[7; 32], false, &|card| shown(card, 4_000)).unwrap();
+        let line = "\nAfter reading: a file or picture\n";
+        assert!(after.part.text.contains(line), "{}", after.part.text);
         let cut = show(&long, 4_000);
         assert!(!cut.is_whole);
         assert!(!cut.part.text.contains("[Approve]"), "{}", cut.part.text);

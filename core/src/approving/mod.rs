@@ -1,7 +1,7 @@
 //! Whether a tool call needs a person, who may decide, and what follows. Pure: the facts that the store read in the
 //! transaction, and what becomes of them.
 //!
-//! Reading order: `policy` (does a call ask?), `approvers` (who may decide?), `visible` (characters that can be told
+//! Reading order: `policy` (does a call ask?), `taint` (and after what its run has read?), `approvers` (who may decide?), `visible` (characters that can be told
 //! apart), `showing` (a call's arguments on a card), `buttons` (what a press says), `card` (what people see), `deciding`
 //! (what a press does), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
 
@@ -12,6 +12,7 @@ mod deciding;
 mod policy;
 mod showing;
 mod stored;
+mod taint;
 mod telling;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -27,5 +28,6 @@ pub use deciding::{
 pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
 pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
 pub use stored::{Requester, StoredApproval, StoredGrant};
+pub use taint::{AfterUntrusted, OutsideSource, Taint, ask_after, read_words};
 pub use telling::{DecidedBy, Via, denied_text, told_text, utc};
 pub use visible::visible_line;

@@ -1,6 +1,6 @@
 //! An approval and a grant as they stand.
 
-use crate::approving::{ApprovalState, Approvers, DecidedBy, Expiry, Via};
+use crate::approving::{ApprovalState, Approvers, DecidedBy, Expiry, Taint, Via};
 use crate::ids::{AccountId, AgentName, ApprovalId, GrantId, RunId};
 use crate::tool_call::CallDigest;
 
@@ -39,6 +39,8 @@ pub struct StoredApproval {
     pub decided: DecidedBy,
     /// How they did.
     pub via: Option<Via>,
+    /// What its run had read that its askers did not write, when it asked for the call.
+    pub read: Vec<Taint>,
 }
 
 /// Somebody who asked for a run.

@@ -3,8 +3,9 @@
 //!
 //! Reading order: `overlap` (a further question), `triggers` (a turn's address comes, goes, or goes with its turn),
 //! `stopping` (somebody says stop), `reanswer` (an answered question is edited), `follow_ups` (a thread becomes an
-//! agent's).
+//! agent's), `budget` (what a run may use).
 
+pub mod budget;
 pub mod follow_ups;
 pub mod overlap;
 pub mod reanswer;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Via};
+use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Taint, Via};
 
 /// A call that waits, or waited, for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct ApprovalView {
     /// What they said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What its run had read that those who asked did not write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
 }
 
 impl ApprovalView {
@@ -91,6 +94,7 @@ impl ApprovalView {
             decided_by: decided.and_then(|decided| decided.name.clone()),
             via: approval.via.map(Via::name).map(str::to_owned),
             note: approval.decided.note.clone(),
+            read: approval.read.iter().map(Taint::words).collect(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use vocative_core::approving::Taint;
 use vocative_core::outbox::{OutboxEntry, OutboxState};
 use vocative_core::run::{Run, RunState};
 
@@ -32,6 +33,9 @@ pub struct RunView {
     /// What they cost, in millionths of `limits.currency`; 0 where its models have no prices.
     #[serde(default)]
     pub cost_micros: u64,
+    /// What it has read that those who asked did not write, and where: `fetch (step 1)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
 }
 
 impl RunView {
@@ -53,6 +57,7 @@ impl RunView {
             cache_write_tokens: run.usage.cache_write_tokens,
             completion_tokens: run.usage.completion_tokens,
             cost_micros: run.cost_micros,
+            read: run.taints.iter().map(Taint::words).collect(),
         }
     }
 }

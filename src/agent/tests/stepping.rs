@@ -39,6 +39,11 @@ use vocative_store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
 };
 
+#[path = "stepping/limits.rs"]
+mod limits;
+#[path = "stepping/taint.rs"]
+mod taint;
+
 const NOW_MS: i64 = 1_000_000;
 
 struct House {
@@ -46,6 +51,7 @@ struct House {
     account: AccountId,
     clock: Clock,
     telling: Telling,
+    budget: RunBudget,
 }
 
 impl House {
@@ -68,11 +74,27 @@ impl House {
             account,
             clock: Arc::new(|| NOW_MS),
             telling: Telling::default(),
+            budget: RunBudget::default(),
         }
+    }
+
+    /// Something that somebody says in the room without addressing anybody.
+    async fn say_as(&self, sender: &str, text: &str) -> CapturedTurn {
+        self.say_by(sender, "C1", text, false).await
     }
 
     /// Something said in a chat; a direct one starts with D, as in Slack.
     async fn say(&self, chat: &str, text: &str, is_addressed: bool) -> CapturedTurn {
+        self.say_by("U1", chat, text, is_addressed).await
+    }
+
+    async fn say_by(
+        &self,
+        sender: &str,
+        chat: &str,
+        text: &str,
+        is_addressed: bool,
+    ) -> CapturedTurn {
         let kind = if chat.starts_with('D') {
             ChatKind::Direct
         } else {
@@ -89,8 +111,8 @@ impl House {
             scope_override: None,
             message_id: text.to_owned(),
             sender: Sender {
-                id: "U1".to_owned(),
-                display_name: Some("Ada".to_owned()),
+                id: sender.to_owned(),
+                display_name: Some(if sender == "U1" { "Ada" } else { "Bo" }.to_owned()),
                 username: None,
                 kind: SenderKind::Person,
                 is_stranger: false,
@@ -198,6 +220,8 @@ impl House {
             images: &[],
             toolbox,
             max_steps,
+            budget: self.budget,
+            work_clock: WorkClock::after(0),
             results_max_tokens,
             counting: Counting {
                 counter: &Scaled::new(&ClassEstimate, TokenRatio::ONE),

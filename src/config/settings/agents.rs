@@ -5,6 +5,7 @@ use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
+use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
 /// An agent.
@@ -44,6 +45,8 @@ pub struct Agent {
     pub tool_timeout_ms: u64,
     /// Tool calls of one run.
     pub calls_per_run: u32,
+    /// What one run may use.
+    pub budget: RunBudget,
     /// When calls of its tools that act wait for a person.
     pub approval: ApprovalSettings,
     /// How its prompts are assembled.

@@ -6,6 +6,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash;
 use vocative_contract::outbound::{Operation, Part};
 
+use crate::acts::calling::sought_after;
 use crate::acts::deciding::cancel_approvals_txn;
 use crate::acts::ending::{EndOfRun, end_run_txn};
 use crate::acts::placeholder::retract_txn;
@@ -59,16 +60,21 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
     let Some(leased) = leased_run(connection, new.run, new.token)? else {
         return Ok(Asked::Stale);
     };
-    let call: Option<(i64, String, Vec<u8>)> = connection
+    let call: Option<(i64, u32, String, Vec<u8>)> = connection
         .prepare_cached(
-            "SELECT id, tool, digest FROM tool_calls
+            "SELECT id, step, tool, digest FROM tool_calls
              WHERE uuid = ?1 AND run_id = ?2 AND step IS NOT NULL AND state IN ('ready', 'waiting')",
         )?
         .query_row((new.call, leased.row), |row| {
-            Ok((row.get("id")?, row.get("tool")?, row.get("digest")?))
+            Ok((
+                row.get("id")?,
+                row.get("step")?,
+                row.get("tool")?,
+                row.get("digest")?,
+            ))
         })
         .optional()?;
-    let Some((call, tool, digest)) = call else {
+    let Some((call, step, tool, digest)) = call else {
         return Ok(Asked::SourceGone);
     };
     if consent_of_call(connection, call)?.is_some() {
@@ -116,7 +122,9 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
             new.target,
             digest,
             &new.sought.definition[..],
-            new.sought.asking.name(),
+            sought_after(connection, (leased.row, step), new.sought)?
+                .asking
+                .name(),
             new.approvers.text(),
             new.is_whole,
             post,

@@ -14,15 +14,18 @@ use crate::acts::made_from::note_run_sources_txn;
 use crate::acts::notices::DAEMON;
 use crate::acts::reply::{ReplyRoom, position, room_of, triggers};
 use crate::acts::runs::{LeasedRun, leased_run};
-use crate::contract::{CallBegun, CallToBegin, CallToFinish, NewToolCall, StepOutcome, ToolTurn};
+use crate::contract::{
+    CallBegun, CallToBegin, CallToFinish, ConsentSought, NewToolCall, StepOutcome, ToolTurn,
+};
 use crate::new_id::NewId as _;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::run_events::{ToldResult, tell_result_txn};
+use crate::rows::run_taints::{are_of_others, asking_after, taint_txn};
 use crate::rows::tool_calls::calls_of_step;
 use crate::rows::tool_days::{begun_today, count_begun_txn, count_over_txn};
 use crate::{Store, StoreError};
 use vocative_core::acting::{Beginning, CallFacts, begin};
-use vocative_core::approving::Consent;
+use vocative_core::approving::{Consent, OutsideSource, Taint};
 use vocative_core::ids::{LeaseToken, ParticipantId, RunId, ToolCallId, TurnId};
 use vocative_core::tool_call::{CallDigest, CallRule, CallState, Refusal, StoredCall};
 use vocative_core::turn::{ParticipantKind, TokenCount, TurnKind};
@@ -159,7 +162,8 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
         return Ok(CallBegun::SourceGone);
     };
     let of_call = (leased.row, row.row);
-    let (consent, by, grant) = consent(connection, of_call, &call.sought, call.now_ms)?;
+    let sought = sought_after(connection, (leased.row, row.step), call.sought)?;
+    let (consent, by, grant) = consent(connection, of_call, &sought, call.now_ms)?;
     let facts = facts_of(connection, &leased, call, &row, consent)?;
     let decided = begin(&facts, &call.limits);
     if let (Beginning::Refuse(_), Consent::Refused(state)) = (decided, consent) {
@@ -180,6 +184,17 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
         }
     }
     Ok(CallBegun::Decided(decided))
+}
+
+/// What of people's consent a call of a step needs, given what its run had read by then.
+pub(crate) fn sought_after(
+    connection: &Connection,
+    of_step: (i64, u32),
+    sought: ConsentSought,
+) -> Result<ConsentSought, StoreError> {
+    let (rule, set) = (sought.rule, sought.after_untrusted);
+    let asking = asking_after(connection, of_step, sought.asking, rule, set)?;
+    Ok(ConsentSought { asking, ..sought })
 }
 
 fn facts_of(
@@ -249,6 +264,7 @@ fn finish_call_txn(
             call.result,
             call.now_ms
         ])?;
+    note_reading_txn(connection, (leased.row, row.step), call, &sources)?;
     if call.turn.is_known {
         count_over_txn(connection, call.asker, &row.tool, call.state, call.now_ms)?;
     }
@@ -261,6 +277,28 @@ fn finish_call_txn(
     };
     timeline.write_txn(connection, &pair, &sources)?;
     Ok(StepOutcome::Written)
+}
+
+/// Marks the run if what the call gave is a text that its askers did not write.
+fn note_reading_txn(
+    connection: &Connection,
+    (run_row, step): (i64, u32),
+    call: &CallToFinish,
+    sources: &[i64],
+) -> Result<(), StoreError> {
+    let source = if call.is_outside {
+        OutsideSource::Tool
+    } else if are_of_others(connection, run_row, sources)? {
+        OutsideSource::Found
+    } else {
+        return Ok(());
+    };
+    let taint = Taint {
+        step,
+        source,
+        tool: call.turn.tool.clone(),
+    };
+    taint_txn(connection, run_row, &taint, call.now_ms)
 }
 
 /// Brings the calls of a run that ends to their end: one that acts and was at work may have acted, the others do no

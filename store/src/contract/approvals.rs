@@ -3,24 +3,28 @@
 use vocative_contract::envelope::Sender;
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::approving::{
-    ApprovalButton, Approvers, Asking, DecidedBy, PressVerdict, StoredApproval, Via,
+    AfterUntrusted, ApprovalButton, Approvers, Asking, DecidedBy, PressVerdict, StoredApproval, Via,
 };
 use vocative_core::ids::{
     ApprovalId, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId,
 };
-use vocative_core::tool_call::CallDigest;
+use vocative_core::tool_call::{CallDigest, CallRule};
 
 use crate::contract::NonMessage;
 
 /// What of people's consent a call needs, before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsentSought {
-    /// Whether it asks.
+    /// Whether it asks, as its settings say.
     pub asking: Asking,
     /// The tool as it is defined.
     pub definition: CallDigest,
     /// Whose grants cover it.
     pub person: Option<ParticipantId>,
+    /// What follows when it is not known whether it acted.
+    pub rule: CallRule,
+    /// What becomes of it once its run has read what its askers did not write.
+    pub after_untrusted: AfterUntrusted,
 }
 
 impl ConsentSought {
@@ -29,6 +33,8 @@ impl ConsentSought {
         asking: Asking::Free,
         definition: [0; 32],
         person: None,
+        rule: CallRule::Repeatable,
+        after_untrusted: AfterUntrusted::Ask,
     };
 }
 

@@ -242,6 +242,8 @@ pub struct CallToFinish {
     pub agent_display_name: String,
     /// The call and its result for the timeline.
     pub turn: ToolTurn,
+    /// Whether what the model is told holds a text that came from outside.
+    pub is_outside: bool,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }

@@ -96,6 +96,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "waits_from",
         sql: include_str!("../migrations/0018_waits_from.sql"),
     },
+    Migration {
+        name: "taints",
+        sql: include_str!("../migrations/0019_taints.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

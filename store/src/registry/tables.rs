@@ -450,6 +450,7 @@ pub(crate) const TABLES: &[Table] = &[
             ..OF_TURN
         },
     ),
+    account("run_taints", text(&[], &[], &["source", "tool"]), OF_RUN),
     account(
         "run_triggers",
         text(&[], &[], &["agent"]),

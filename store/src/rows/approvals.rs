@@ -4,9 +4,11 @@ use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::ApprovalFilter;
 use crate::rows::columns::{conversation_row_id, limit_of, missing};
+use crate::rows::run_taints::taints_before;
 use crate::{Reader, StoreError};
 use vocative_core::approving::{
     ApprovalState, Approvers, Consent, DecidedBy, Expiry, Requester, StoredApproval, StoredGrant,
+    Taint,
 };
 use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId};
 
@@ -159,6 +161,7 @@ pub(crate) struct ApprovalRow {
 impl ApprovalRow {
     fn with_requesters(mut self, connection: &Connection) -> Result<StoredApproval, StoreError> {
         self.approval.requesters = requesters(connection, self.run_row)?;
+        self.approval.read = read_before(connection, &self)?;
         Ok(self.approval)
     }
 }
@@ -176,7 +179,19 @@ pub(crate) fn approval_of(
         return Ok(None);
     };
     row.approval.requesters = requesters(connection, row.run_row)?;
+    row.approval.read = read_before(connection, &row)?;
     Ok(Some(row))
+}
+
+/// What the run had read when it asked for the call; nothing once the call was forgotten.
+fn read_before(connection: &Connection, row: &ApprovalRow) -> Result<Vec<Taint>, StoreError> {
+    let step: Option<u32> = connection
+        .prepare_cached(
+            "SELECT (SELECT t.step FROM tool_calls t WHERE t.id = a.call_id) AS step
+             FROM approvals a WHERE a.id = ?1",
+        )?
+        .query_row([row.row], |found| found.get("step"))?;
+    taints_before(connection, row.run_row, step.unwrap_or(0))
 }
 
 fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
@@ -211,6 +226,7 @@ fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
                 note: row.get("note")?,
             },
             via: row.get("via")?,
+            read: Vec::new(),
         },
     })
 }

@@ -152,8 +152,14 @@ pub(crate) fn add_cost_txn(connection: &Connection, spending: &Spending) -> Resu
         ])?;
     if let Some(run) = call.run {
         connection
-            .prepare_cached("UPDATE runs SET cost_micros = cost_micros + ?2 WHERE uuid = ?1")?
-            .execute(params![run, stored_count(spending.cost_micros)])?;
+            .prepare_cached(
+                "UPDATE runs SET cost_micros = cost_micros + ?2, spent_tokens = spent_tokens + ?3 WHERE uuid = ?1",
+            )?
+            .execute(params![
+                run,
+                stored_count(spending.cost_micros),
+                stored_count(usage.total())
+            ])?;
     }
     Ok(())
 }

@@ -111,6 +111,9 @@ pub(crate) fn delete_steps_txn(
         ))?
         .query_map([value], |row| row.get("run_id"))?
         .collect::<crate::engine::sql::Result<_>>()?;
+    connection
+        .prepare_cached(&format!("DELETE FROM run_taints WHERE run_id {of}"))?
+        .execute([value])?;
     let deleted = runs.len();
     runs.dedup();
     for run in runs {

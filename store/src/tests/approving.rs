@@ -6,8 +6,8 @@ use vocative_contract::envelope::{Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::acting::Beginning;
 use vocative_core::approving::{
-    ApprovalButton, ApprovalState, Approvers, Asking, Choice, DecidedBy, OPEN_MAX_PERSON,
-    PressVerdict, StoredApproval, Told, Via,
+    AfterUntrusted, ApprovalButton, ApprovalState, Approvers, Asking, Choice, DecidedBy,
+    OPEN_MAX_PERSON, PressVerdict, StoredApproval, Told, Via,
 };
 use vocative_core::ids::{ApprovalId, RunId};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Stopping, Usage};
@@ -123,6 +123,8 @@ fn sought(run: &ClaimedRun, asking: Asking) -> ConsentSought {
         asking,
         definition: DEFINITION,
         person: run.asker.person,
+        rule: CallRule::Once,
+        after_untrusted: AfterUntrusted::Ask,
     }
 }
 

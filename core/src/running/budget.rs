@@ -1,0 +1,191 @@
+//! What one run may use, and whether it may ask its model once more.
+
+use crate::counted::counted;
+use crate::price::shown_amount;
+
+/// What one run may use, all its attempts together. A limit of 0 does not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunBudget {
+    /// Tokens of all calls of models, prompts and answers together.
+    pub tokens: u64,
+    /// What they may cost, in millionths of the currency of the prices.
+    pub cost_micros: u64,
+    /// How long it may be worked on, in milliseconds: under a lease, waits for people and for models that rest not
+    /// counted.
+    pub worked_ms: u64,
+}
+
+/// What a run has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunUse {
+    /// Tokens.
+    pub tokens: u64,
+    /// What they cost, in millionths of the currency of the prices.
+    pub cost_micros: u64,
+    /// How long it was worked on, in milliseconds.
+    pub worked_ms: u64,
+}
+
+/// What the next call of a model may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NextRequest {
+    /// Tokens of its prompt, estimated.
+    pub prompt_tokens: u64,
+    /// The most tokens of its answer.
+    pub answer_max_tokens: u64,
+    /// The most that it may cost, in millionths of the currency of the prices.
+    pub most_micros: u64,
+}
+
+/// What of its budget a run has used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunUsedUp {
+    /// Its tokens: there is no room for one more prompt.
+    Tokens {
+        /// What it may use.
+        max: u64,
+    },
+    /// Its money: one more call could cost more than what is left.
+    Cost {
+        /// What it may cost, in millionths of the currency of the prices.
+        max_micros: u64,
+    },
+    /// Its time.
+    Time {
+        /// How long it may be worked on, in milliseconds.
+        max_ms: u64,
+    },
+}
+
+impl RunBudget {
+    /// The most tokens that the answer to the next call may have, or what is used up, so that the call is not made.
+    ///
+    /// # Errors
+    /// [`RunUsedUp`], the first of time, money and tokens.
+    pub fn next(&self, used: RunUse, next: NextRequest) -> Result<u64, RunUsedUp> {
+        if self.worked_ms > 0 && used.worked_ms >= self.worked_ms {
+            return Err(RunUsedUp::Time {
+                max_ms: self.worked_ms,
+            });
+        }
+        let cost = used.cost_micros.saturating_add(next.most_micros);
+        if self.cost_micros > 0 && next.most_micros > 0 && cost > self.cost_micros {
+            return Err(RunUsedUp::Cost {
+                max_micros: self.cost_micros,
+            });
+        }
+        if self.tokens == 0 {
+            return Ok(next.answer_max_tokens);
+        }
+        let left = self.tokens.saturating_sub(used.tokens);
+        match left.saturating_sub(next.prompt_tokens) {
+            0 => Err(RunUsedUp::Tokens { max: self.tokens }),
+            left => Ok(left.min(next.answer_max_tokens)),
+        }
+    }
+
+    /// How long it may be worked on still, in milliseconds; `None` = as long as it takes.
+    #[must_use]
+    pub fn left_ms(&self, worked_ms: u64) -> Option<u64> {
+        (self.worked_ms > 0).then(|| self.worked_ms.saturating_sub(worked_ms))
+    }
+}
+
+impl RunUsedUp {
+    /// The words with which people are told; `currency` = `limits.currency`.
+    #[must_use]
+    pub fn text(self, currency: &str) -> String {
+        let all = match self {
+            Self::Tokens { max } => format!("{} that I may use", counted(max, "token", "tokens")),
+            Self::Cost { max_micros } => {
+                format!("{} {currency} that I may spend", shown_amount(max_micros))
+            }
+            Self::Time { max_ms } => {
+                let seconds = max_ms.div_ceil(1_000);
+                format!("{} that I may work", counted(seconds, "second", "seconds"))
+            }
+        };
+        format!(
+            "I stopped before I had an answer: the {all} on one question are used up. Please ask again, perhaps for \
+             less at once."
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: RunBudget = RunBudget {
+        tokens: 10_000,
+        cost_micros: 500_000,
+        worked_ms: 60_000,
+    };
+    const NEXT: NextRequest = NextRequest {
+        prompt_tokens: 2_000,
+        answer_max_tokens: 1_000,
+        most_micros: 100_000,
+    };
+
+    #[test]
+    fn a_call_is_made_as_long_as_all_of_the_budget_has_room_for_it() {
+        let (tokens, cost, time) = (
+            Err(RunUsedUp::Tokens { max: 10_000 }),
+            Err(RunUsedUp::Cost {
+                max_micros: 500_000,
+            }),
+            Err(RunUsedUp::Time { max_ms: 60_000 }),
+        );
+        let table = [
+            ((0, 0, 0), Ok(1_000)),
+            ((7_000, 400_000, 59_999), Ok(1_000)),
+            // The answer is kept within what is left.
+            ((7_500, 0, 0), Ok(500)),
+            ((8_000, 0, 0), tokens),
+            ((u64::MAX, 0, 0), tokens),
+            ((0, 400_001, 0), cost),
+            ((0, u64::MAX, 0), cost),
+            ((0, 0, 60_000), time),
+            ((u64::MAX, u64::MAX, u64::MAX), time),
+        ];
+        for ((tokens, cost_micros, worked_ms), expected) in table {
+            let used = RunUse {
+                tokens,
+                cost_micros,
+                worked_ms,
+            };
+            assert_eq!(BUDGET.next(used, NEXT), expected, "{used:?}");
+            assert_eq!(RunBudget::default().next(used, NEXT), Ok(1_000), "{used:?}");
+        }
+        // What costs nothing is not held for its cost.
+        let spent = RunUse {
+            cost_micros: 500_000,
+            ..RunUse::default()
+        };
+        let free = NextRequest {
+            most_micros: 0,
+            ..NEXT
+        };
+        assert_eq!(BUDGET.next(spent, free), Ok(1_000));
+        assert_eq!(BUDGET.left_ms(59_000), Some(1_000));
+        assert_eq!(BUDGET.left_ms(61_000), Some(0));
+        assert_eq!(RunBudget::default().left_ms(1), None);
+    }
+
+    #[test]
+    fn people_are_told_what_is_used_up() {
+        let used_up = [
+            RunUsedUp::Tokens { max: 10_000 },
+            RunUsedUp::Cost {
+                max_micros: 500_000,
+            },
+            RunUsedUp::Time { max_ms: 60_000 },
+        ];
+        let texts: Vec<String> = used_up.iter().map(|it| it.text("USD")).collect();
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        I stopped before I had an answer: the 10000 tokens that I may use on one question are used up. Please ask again, perhaps for less at once.
+        I stopped before I had an answer: the 0.50 USD that I may spend on one question are used up. Please ask again, perhaps for less at once.
+        I stopped before I had an answer: the 60 seconds that I may work on one question are used up. Please ask again, perhaps for less at once.
+        ");
+    }
+}
