@@ -9,10 +9,11 @@ use std::sync::Arc;
 use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
 
 use crate::command::CommandVerdict;
-use crate::ids::AgentName;
+use crate::ids::{AgentName, QuestionId};
 use crate::judging::access::Access;
 use crate::judging::addressing::Rule;
 use crate::judging::policy::Spent;
+use crate::questioning::ReplyFacts;
 
 /// What the store knows about a message at its commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct MessageFacts {
     pub bot_exchanges: u32,
     /// Up to when this chat was told that it is quiet, in milliseconds since the Unix epoch.
     pub quiet_told_until_ms: Option<i64>,
+    /// A question of ours that it may be the answer to.
+    pub question: Option<ReplyFacts>,
     /// What the platform's directory says of the sender, if it was asked.
     pub belonging: Option<Belonging>,
 }
@@ -99,6 +102,8 @@ pub struct Verdict {
     pub edit_answer_within_ms: i64,
     /// It is a command to the daemon: carried out where the message is new.
     pub command: Option<CommandVerdict>,
+    /// The question that it is the answer to, where the message is new.
+    pub answers: Option<QuestionId>,
 }
 
 /// A reaction that says that a message was heard and will be answered.
@@ -161,6 +166,8 @@ pub enum NoticeKind {
     LimitMet,
     /// A person said stop.
     Stopped,
+    /// A reply to a question is not its answer.
+    NotCounted,
     /// Quiet hours: nothing is answered before that time, in milliseconds since the Unix epoch.
     Quiet {
         /// The time.

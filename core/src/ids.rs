@@ -58,6 +58,10 @@ uuid_id!(
     ApprovalId
 );
 uuid_id!(
+    /// A question to a person; it stands in the buttons of its post.
+    QuestionId
+);
+uuid_id!(
     /// A standing consent.
     GrantId
 );

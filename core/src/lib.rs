@@ -5,7 +5,8 @@
 //! `tool_call`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
-//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`queueing`] (which job is next, and what follows an attempt).
+//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts),
+//! [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod acting;
 pub mod addressing;
@@ -27,6 +28,7 @@ pub mod place;
 pub mod price;
 pub mod probing;
 pub mod prompting;
+pub mod questioning;
 pub mod queueing;
 pub mod run;
 pub mod run_event;

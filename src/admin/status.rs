@@ -39,6 +39,7 @@ pub fn status_view(
             held: store.runs_held,
             waiting: store.runs_waiting,
             approvals_open: store.approvals_open,
+            questions_open: store.questions_open,
             oldest_waiting_ms: store.oldest_waiting_run_ms,
         },
         posts: PostCounts {

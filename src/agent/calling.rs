@@ -9,11 +9,12 @@ use tokio::sync::Mutex;
 use tracing::{debug, warn};
 use vocative_contract::crash;
 
+use crate::agent::questioning::{Questioned, outcome_of};
 use crate::agent::step::ModelStep;
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
 use crate::llm::{ToolResult, read_arguments};
-use crate::tools::{CallContext, ToolOutcome};
+use crate::tools::{CallContext, QuestionWish, ToolError, ToolOutcome};
 use vocative_core::acting::{Beginning, waves};
 use vocative_core::approving::{ApprovalState, Asking, DecidedBy, denied_text};
 use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
@@ -175,6 +176,12 @@ impl Stepping<'_> {
         {
             return Ok(Ok(over(outcome)));
         }
+        let question = self.toolbox.question(&call.tool, &arguments);
+        if question.is_some()
+            && let Some(asked) = self.store.question_of_call(call.id).await?
+        {
+            return Ok(outcome_of(&asked).map(over).ok_or(Calls::Wait));
+        }
         let sought = self.sought(call, &arguments);
         let to_begin = CallToBegin {
             run: self.claimed.run.id,
@@ -194,6 +201,9 @@ impl Stepping<'_> {
             CallBegun::Stale => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
             CallBegun::SourceGone => return Ok(Err(Calls::BrokenOff(StepOutcome::SourceGone))),
         };
+        if let (Beginning::Make, Some(wish)) = (decided, question) {
+            return self.questioned(call, wish).await;
+        }
         Ok(Ok(match decided {
             Beginning::Make => {
                 crash::point("tool.called");
@@ -215,6 +225,24 @@ impl Stepping<'_> {
             // Somebody else brought it to its end, which only a holder of the lease can.
             Beginning::NotDue => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
         }))
+    }
+
+    /// Asks a person what a call is for; it waits from here on, unless that can't be asked.
+    async fn questioned(
+        &self,
+        call: &StoredCall,
+        wish: Result<QuestionWish, ToolError>,
+    ) -> Result<Result<CalledTool, Calls>, StoreError> {
+        let wish = match wish {
+            Ok(wish) => wish,
+            Err(wrong) => return Ok(Ok(over(ToolOutcome::failed(wrong.to_string())))),
+        };
+        Ok(match self.ask_person(call, wish).await? {
+            Questioned::Waits => Err(Calls::Wait),
+            Questioned::Not(outcome) => Ok(over(outcome)),
+            Questioned::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
+            Questioned::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
+        })
     }
 
     /// Asks people about a call; it waits from here on, unless too many do already.

@@ -18,6 +18,7 @@ pub mod limits;
 pub mod models;
 mod picture;
 pub mod prompting;
+mod questioning;
 pub mod recall;
 pub mod registry;
 mod run;

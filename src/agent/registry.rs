@@ -66,6 +66,8 @@ pub struct AgentSpec {
     pub approval: ApprovalSettings,
     /// The longest that one tool call may take, in milliseconds.
     pub tool_timeout_ms: u64,
+    /// How long people have to answer a question of its model, in milliseconds.
+    pub question_expires_ms: i64,
     /// How its prompts show files.
     pub files: FilesInPrompts,
     /// The channels where a reply starts with the agent's name.

@@ -348,6 +348,7 @@ impl Working<'_> {
             asked_in: AskedIn {
                 renderer: &*self.room.renderer,
                 place: &self.route.target,
+                question_expires_ms: spec.question_expires_ms,
             },
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };

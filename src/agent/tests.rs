@@ -471,6 +471,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         search_reach: SearchReach::Parent,
         max_steps: 10,
         tool_timeout_ms: 5_000,
+        question_expires_ms: 86_400_000,
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
     }

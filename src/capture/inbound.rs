@@ -18,7 +18,7 @@ use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{Noted, Seen, judge_again, kind_of};
 use crate::capture::wake::Wake;
-use vocative_core::addressing::{MessageFacts, edited_at_ms};
+use vocative_core::addressing::{MessageFacts, NoticeKind, Verdict, edited_at_ms};
 use vocative_core::command::CommandFacts;
 use vocative_core::judging::access::{Access, PlaceAccess, access, person_access};
 use vocative_core::judging::commands::read_command;
@@ -373,6 +373,10 @@ impl ChannelIntake {
         });
         self.wake.names.note(policy.account, unnamed);
         let verdict = judged.verdict.as_ref();
+        if verdict.is_some_and(is_about_question) {
+            self.wake.runs.notify_one();
+            self.wake.posts.notify_one();
+        }
         let noted = verdict.map(|verdict| Noted::of(verdict, origin));
         self.note(&chat, &judged.captured, noted, policy);
         Ok(())
@@ -526,6 +530,12 @@ fn introduction(policy: &ChannelPolicy) -> Option<String> {
     let agent = policy.agent(&policy.default_agent);
     let name = agent.map_or("", |agent| agent.display_name.as_str());
     (!text.is_empty()).then(|| text.replace("{{agent}}", name))
+}
+
+/// Whether a message answered a question of ours, or its person is told that it did not.
+fn is_about_question(verdict: &Verdict) -> bool {
+    let notice = verdict.notice.as_ref();
+    verdict.answers.is_some() || notice.is_some_and(|notice| notice.kind == NoticeKind::NotCounted)
 }
 
 /// How a message came in.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use vocative_contract::card::CardMisfit;
 use vocative_contract::crash;
 use vocative_contract::handles::Renderer;
 use vocative_contract::interaction::Interaction;
@@ -18,8 +19,15 @@ use vocative_core::approving::{
 };
 use vocative_core::judging::access::{Access, access};
 use vocative_core::judging::policy::ChannelPolicy;
+use vocative_core::questioning::{
+    AnswerFacts, AnswerVerdict, QuestionButton, QuestionCard, answer, answered_card,
+    fitted_question, not_counted_text,
+};
 use vocative_store::StoreError;
-use vocative_store::contract::{ApprovalFacts, NewPress, NonMessage, PressAnswer, PressedButton};
+use vocative_store::contract::{
+    ApprovalFacts, NewPress, NonMessage, OptionAnswer, OptionFacts, PressAnswer, PressedButton,
+    PressedCard, PressedOption,
+};
 
 /// What a person is told whose press can't count, whatever it is about.
 const NOT_COUNTED: &str = "This press can't count.";
@@ -41,7 +49,6 @@ impl ChannelIntake {
             text: cut_text(&neutral_text(&interaction.data), max_bytes),
             received_at_ms: now_ms,
         };
-        let button = ApprovalButton::read(&interaction.data);
         let (Some(place), Some(message), Some(target)) = (
             interaction.place.as_ref(),
             interaction.message.as_ref(),
@@ -53,8 +60,7 @@ impl ChannelIntake {
         let sender = interaction.sender.clone();
         let belonging = self.gate.belonging(place, &sender, Haste::Live).await;
         let is_served = access(place, place.kind, &sender, belonging, policy) == Access::Served;
-        let judging = |button| Judging {
-            button,
+        let judging = Judging {
             can_count: interaction.refusal().is_none(),
             is_served,
             presser: sender.id.clone(),
@@ -66,11 +72,7 @@ impl ChannelIntake {
             renderer: self.cards.clone(),
             now_ms,
         };
-        let pressed = button.map(|button| {
-            let judging = judging(button.clone());
-            let judge = Box::new(move |facts| judging.judge(&facts));
-            PressedButton { button, judge }
-        });
+        let pressed = judging.pressed(&interaction.data);
         let new = NewPress {
             event,
             is_kept: is_served,
@@ -92,7 +94,6 @@ impl ChannelIntake {
 
 /// What a press is judged by.
 struct Judging {
-    button: ApprovalButton,
     /// Whether a person pressed it in a message that may be ours.
     can_count: bool,
     is_served: bool,
@@ -104,15 +105,65 @@ struct Judging {
 }
 
 impl Judging {
-    fn judge(self, facts: &ApprovalFacts) -> PressAnswer {
+    /// The button of ours that a press may be of, by its data.
+    fn pressed(self, data: &str) -> Option<PressedButton> {
+        if let Some(button) = ApprovalButton::read(data) {
+            let of = button.clone();
+            let judge = Box::new(move |facts| self.judge(&of, &facts));
+            return Some(PressedButton::Card(PressedCard { button, judge }));
+        }
+        let button = QuestionButton::read(data)?;
+        let judge = Box::new(move |facts| self.judge_option(button, &facts));
+        Some(PressedButton::Question(PressedOption { button, judge }))
+    }
+
+    fn judge_option(self, button: QuestionButton, facts: &OptionFacts) -> OptionAnswer {
+        let question = &facts.question;
+        let verdict = answer(&AnswerFacts {
+            state: question.state,
+            expiry: question.expiry,
+            is_post_known: facts.is_post_known,
+            is_at_post: facts.is_at_post,
+            is_asked: facts.is_asked && self.is_served && self.can_count,
+            now_ms: self.now_ms,
+        });
+        let asked = question.asked_names();
+        let told = match verdict {
+            AnswerVerdict::Counts => String::new(),
+            AnswerVerdict::Not(_) if !self.can_count => NOT_COUNTED.to_owned(),
+            AnswerVerdict::Not(not) => not_counted_text(not, &asked),
+        };
+        let by = facts.presser_name.clone().or(self.presser_name);
+        let by = by.unwrap_or(self.presser);
+        let card = QuestionCard {
+            id: question.id,
+            text: &question.text,
+            options: &question.options,
+            asked: &asked,
+            expires_at_ms: question.expiry.expires_at_ms.unwrap_or_default(),
+        };
+        let option = question.options.get(button.option).map(String::as_str);
+        let card = answered_card(&card, Some(&by), option);
+        let outcome = fitted_question(&card, &|card| match &self.renderer {
+            Some(renderer) => renderer.render_card(card),
+            None => Err(CardMisfit::NoButtons),
+        });
+        OptionAnswer {
+            verdict,
+            outcome: (verdict == AnswerVerdict::Counts).then_some(outcome),
+            told: Part::plain(told),
+        }
+    }
+
+    fn judge(self, button: &ApprovalButton, facts: &ApprovalFacts) -> PressAnswer {
         let approval = &facts.approval;
         let verdict = press(&PressFacts {
             state: approval.state,
             expiry: approval.expiry,
-            choice: self.button.choice,
+            choice: button.choice,
             is_card_known: facts.is_card_known,
             is_in_card: facts.is_in_card,
-            is_same_call: self.button.is_for(&approval.digest),
+            is_same_call: button.is_for(&approval.digest),
             is_whole: approval.is_whole,
             has_one_requester: approval.requesters.len() == 1,
             approvers: &approval.approvers,

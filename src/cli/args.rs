@@ -28,8 +28,8 @@ pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
-    JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QueueArgs, QueueCommand, RetryArgs,
-    ToolsCommand,
+    JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QuestionsCommand, QueueArgs,
+    QueueCommand, RetryArgs, ToolsCommand,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -133,6 +133,11 @@ pub enum Command {
     /// A decision counts as one of who runs the daemon: it needs no place among a tool's approvers. Works with and without a running daemon.
     #[command(subcommand)]
     Approvals(ApprovalsCommand),
+    /// List the questions that agents ask people; show one, or take it back
+    ///
+    /// A run that asks somebody something waits for the answer. Works with and without a running daemon.
+    #[command(subcommand)]
+    Questions(QuestionsCommand),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///
     /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges

@@ -35,6 +35,7 @@ mod mcp;
 mod programs;
 mod prompt;
 mod quarantine;
+mod questions;
 mod queue;
 mod reload;
 mod run;
@@ -183,6 +184,7 @@ async fn dispatch(
         Command::Dead(command) => queue::dead(command, context).await,
         Command::Costs(args) => costs::run(args, context).await,
         Command::Approvals(command) => approvals::run(command, context).await,
+        Command::Questions(command) => questions::run(command, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Tools(command) => tools::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,

@@ -90,6 +90,7 @@ fn resolve_agent(
         },
         max_steps: shape.max_steps,
         tool_timeout_ms: shape.tool_timeout_s * 1_000,
+        question_expires_ms: i64::from(shape.question_expires_s) * 1_000,
         prompt: AssemblerOptions {
             recall,
             recall_max_tokens: shape.recall_max_tokens,

@@ -48,6 +48,7 @@ const TAKEN: &[&str] = &[
     "agents.*.cost_per_run",
     "agents.*.seconds_per_run",
     "agents.*.tool_timeout_s",
+    "agents.*.question_expires_s",
     "agents.*.tools",
     "capture.album_wait_ms",
     "capture.inbound_text_max_bytes",

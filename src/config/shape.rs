@@ -318,6 +318,9 @@ pub(super) struct AgentShape {
     /// Seconds that one tool call may take.
     #[schemars(range(min = 1, max = 3600))]
     pub tool_timeout_s: u64,
+    /// Seconds that people have to answer a question of its model.
+    #[schemars(range(min = 1, max = 2_592_000))]
+    pub question_expires_s: u32,
     /// Tool calls of one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: u32,

@@ -255,6 +255,7 @@ pub fn agents(
             search_reach: agent.search_reach,
             max_steps: agent.max_steps,
             tool_timeout_ms: agent.tool_timeout_ms,
+            question_expires_ms: agent.question_expires_ms,
         }
     };
     Ok(config.agents.values().map(spec).collect())

@@ -372,6 +372,10 @@ fn add_tools(registry: &mut Registry, view: &StatusView) {
     let open: Gauge = Gauge::default();
     open.set(signed(view.runs.approvals_open));
     registry.register("approvals_open", "Tool calls that wait for a person", open);
+    let questions: Gauge = Gauge::default();
+    questions.set(signed(view.runs.questions_open));
+    let help = "Questions of agents that wait for a person";
+    registry.register("questions_open", help, questions);
     let calls: Family<ByToolAndOutcome, Gauge> = Family::default();
     registry.register(
         "tool_calls_today",

@@ -178,6 +178,7 @@ impl Stage {
             budget: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
+            question_expires_ms: 86_400_000,
         };
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);

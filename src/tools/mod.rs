@@ -6,11 +6,12 @@
 //!
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `http` (requests by configuration), `command` (programs by
+//! (the tools of one run), `search` (`conversation_search`), `ask_person` (a question to somebody in the room), `http` (requests by configuration), `command` (programs by
 //! configuration, made of a `program`), `outside` (what comes from outside is data).
 
 mod approval;
 mod arguments;
+mod ask_person;
 pub mod command;
 mod digest;
 pub mod http;
@@ -27,6 +28,7 @@ use serde_json::Value;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
 pub use arguments::unknown_keywords;
+pub use ask_person::{ASK_PERSON, AskPerson, QuestionWish};
 pub use command::CommandTool;
 pub use digest::CallScope;
 pub use http::HttpTool;
@@ -47,6 +49,8 @@ use vocative_store::Reader;
 pub enum BuiltIn {
     /// Searches what was said in the conversation.
     ConversationSearch,
+    /// Asks somebody in the room.
+    AskPerson,
 }
 
 /// A tool of an agent, with its limits.
@@ -174,13 +178,14 @@ pub struct BoundTo {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::ConversationSearch];
+    pub const ALL: [Self; 2] = [Self::ConversationSearch, Self::AskPerson];
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ConversationSearch => CONVERSATION_SEARCH,
+            Self::AskPerson => ASK_PERSON,
         }
     }
 
@@ -195,6 +200,7 @@ impl BuiltIn {
     pub fn open(self, to: &BoundTo) -> Arc<dyn Tool> {
         match self {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
+            Self::AskPerson => Arc::new(AskPerson),
         }
     }
 }
@@ -227,6 +233,13 @@ pub trait Tool: Send + Sync {
     /// Where its calls go, for a person who is to allow one; empty = its name says all.
     fn target(&self) -> String {
         String::new()
+    }
+
+    /// The question that a call asks a person, of a tool that does nothing else: the run waits for the answer, which
+    /// is the call's result.
+    fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {
+        let _ = arguments;
+        None
     }
 
     /// Calls it. The arguments fit the schema.

@@ -241,7 +241,7 @@ fn quoted(hit: &SearchHit) -> Vec<TurnId> {
     std::iter::once(hit.turn.id).chain(ids).collect()
 }
 
-fn schema<A: JsonSchema>() -> Value {
+pub(super) fn schema<A: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12();
     let schema = settings
         .with(|settings| settings.inline_subschemas = true)

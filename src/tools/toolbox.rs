@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::arguments::wrong;
 use super::digest::{CallScope, digest};
-use super::{CallApproval, CallContext, Tool, ToolError, ToolLimits, ToolOutput};
+use super::{CallApproval, CallContext, QuestionWish, Tool, ToolError, ToolLimits, ToolOutput};
 use crate::llm::{ToolSpec, read_arguments};
 use vocative_core::ids::TurnId;
 use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState};
@@ -178,6 +178,16 @@ impl Toolbox {
     #[must_use]
     pub fn approval(&self, name: &str) -> Option<&CallApproval> {
         self.limited(name).map(|limited| &limited.approval)
+    }
+
+    /// The question that a call asks a person, if that is what its tool does.
+    #[must_use]
+    pub fn question(
+        &self,
+        name: &str,
+        arguments: &Value,
+    ) -> Option<Result<QuestionWish, ToolError>> {
+        self.tool(name)?.question(arguments)
     }
 
     /// Where calls of a tool go, for people.

@@ -378,6 +378,7 @@ impl Room {
             budget: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
+            question_expires_ms: 86_400_000,
         }
     }
 

@@ -45,6 +45,7 @@ mod pacing;
 mod places;
 mod presses;
 mod programs;
+mod questions;
 mod queue;
 mod recalled;
 mod restart;

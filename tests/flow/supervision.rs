@@ -394,6 +394,7 @@ impl Daemon {
             budget: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
+            question_expires_ms: 86_400_000,
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);

@@ -9,10 +9,11 @@ use crate::addressing::{
 };
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
-use crate::judging::addressing::{addressing, may_follow_up};
+use crate::judging::addressing::{Rule, addressing, may_follow_up};
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
+use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
 
 /// The most runs that a bot which may address our agents starts in an hour, whatever the limits say: two bots
 /// that answer each other must come to rest.
@@ -66,6 +67,9 @@ pub fn judge(
             ..Verdict::default()
         };
     }
+    if !is_stop && let Some(verdict) = replied(message, facts, rule, kind, policy, now_ms) {
+        return verdict;
+    }
     let limit = limit_met(message, facts, policy);
     let runs = if is_old {
         RunVerdict::TooOld
@@ -105,12 +109,62 @@ pub fn judge(
         reaction: reaction(policy).filter(|_| is_asked),
         edit_answer_within_ms: policy.manners.edit_answer_within_ms,
         command: None,
+        answers: None,
         overlaps: overlaps(&addressed_to, message, policy),
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
         access,
         addressed_to,
         rule,
         runs,
+    }
+}
+
+/// What a message is that belongs to a question of ours: its answer, or a reply to it that is not. Neither is
+/// a new question. In the question's thread people talk about other things, too: there only the word of who is asked
+/// counts, and only if it calls nobody.
+fn replied(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    rule: Rule,
+    kind: Option<ChatKind>,
+    policy: &ChannelPolicy,
+    now_ms: i64,
+) -> Option<Verdict> {
+    let reply = facts.question.as_ref()?;
+    let verdict = reply.verdict(now_ms);
+    let calls_nobody = match rule {
+        Rule::Chatter | Rule::FollowUp | Rule::Direct | Rule::Reply => message.mentions.is_empty(),
+        Rule::Sender
+        | Rule::AnotherBot
+        | Rule::Name
+        | Rule::Command
+        | Rule::Everybody
+        | Rule::Mention => false,
+    };
+    let quiet = Verdict {
+        is_admitted: true,
+        ..Verdict::default()
+    };
+    match (reply.nearness, verdict) {
+        (Nearness::IsAnswer, _) => Some(quiet),
+        (Nearness::InThread, AnswerVerdict::Counts) if calls_nobody => Some(Verdict {
+            answers: Some(reply.question),
+            ..quiet
+        }),
+        (Nearness::InThread, _) => None,
+        (Nearness::AtPost, AnswerVerdict::Counts) => Some(Verdict {
+            answers: Some(reply.question),
+            ..quiet
+        }),
+        (Nearness::AtPost, AnswerVerdict::Not(not)) => {
+            let is_told = message.sender.kind == SenderKind::Person && is_private(kind, policy);
+            let notice = is_told.then(|| Notice {
+                kind: NoticeKind::NotCounted,
+                text: not_counted_text(not, &reply.asked),
+                is_private: true,
+            });
+            Some(Verdict { notice, ..quiet })
+        }
     }
 }
 
@@ -311,10 +365,11 @@ mod tests {
     use vocative_contract::markup::mention_token;
 
     use super::*;
-    use crate::judging::addressing::Rule;
+    use crate::approving::Expiry;
     use crate::judging::policy::{AllowList, Spent};
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
+    use crate::questioning::{QuestionState, ReplyFacts};
 
     const NOW_MS: i64 = 1_000_500;
 
@@ -364,6 +419,70 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_to_a_question_is_its_answer_or_nothing_and_never_a_new_question() {
+        let id = "0198c5de-1234-7abc-8def-0123456789ab".parse().unwrap();
+        let facts = |nearness, is_asked, state| MessageFacts {
+            replies_to_agent: Some(agent("kael")),
+            chat_kind: Some(ChatKind::Public),
+            question: Some(ReplyFacts {
+                question: id,
+                state,
+                expiry: Expiry {
+                    asked_at_ms: 0,
+                    expires_at_ms: Some(NOW_MS + 1),
+                },
+                nearness,
+                is_asked,
+                asked: "Ann".to_owned(),
+            }),
+            ..MessageFacts::default()
+        };
+        let mut policy = policy();
+        policy.tells_privately = true;
+        let (asked, other) = (true, false);
+        use Nearness::{AtPost, InThread, IsAnswer};
+        use QuestionState::{Answered, Open};
+        // What is said, where, by whom; whether it answers, is asked anew, and is told something.
+        let table = [
+            ("blue", AtPost, asked, Open, (true, false, false)),
+            ("blue", AtPost, other, Open, (false, false, true)),
+            ("blue", AtPost, asked, Answered, (false, false, true)),
+            ("blue", IsAnswer, asked, Answered, (false, false, false)),
+            ("blue", InThread, asked, Open, (true, false, false)),
+            ("blue", InThread, other, Open, (false, true, false)),
+            ("blue", InThread, asked, Answered, (false, true, false)),
+        ];
+        for (text, nearness, is_asked, state, expected) in table {
+            let facts = facts(nearness, is_asked, state);
+            let verdict = decide(&message(text), &facts, &policy);
+            assert!(verdict.is_admitted);
+            let found = (
+                verdict.answers == Some(id),
+                !verdict.addressed_to.is_empty(),
+                verdict.notice.is_some_and(|notice| notice.is_private),
+            );
+            assert_eq!(found, expected, "{nearness:?} {is_asked} {state:?}");
+        }
+        // In the thread, who calls the bot asks it something; at the post even that is an answer.
+        let called = format!("{} blue", mention_token("UBOT"));
+        for (nearness, answers) in [(InThread, false), (AtPost, true)] {
+            let mut message = message(&called);
+            message.mentions_bot = true;
+            let facts = MessageFacts {
+                replies_to_agent: None,
+                ..facts(nearness, asked, Open)
+            };
+            let verdict = decide(&message, &facts, &policy);
+            assert_eq!(verdict.answers.is_some(), answers, "{nearness:?}");
+            assert_eq!(verdict.addressed_to.is_empty(), answers, "{nearness:?}");
+        }
+        // Who says stop ends what asked.
+        let stop = decide(&message("stop"), &facts(AtPost, asked, Open), &policy);
+        assert!(matches!(stop.runs, RunVerdict::Stop { .. }));
+        assert_eq!(stop.answers, None);
+    }
+
+    #[test]
     fn a_mention_in_a_channel_runs_and_opens_a_thread() {
         let verdict = decide(&mention(), &MessageFacts::default(), &policy());
         let expected = Verdict {
@@ -380,6 +499,7 @@ mod tests {
             reaction: None,
             edit_answer_within_ms: 0,
             command: None,
+            answers: None,
         };
         assert_eq!(verdict, expected);
     }

@@ -71,6 +71,7 @@ impl CaptureOrigin {
             notice: None,
             would_follow_up: false,
             command: None,
+            answers: None,
             ..verdict
         }
     }

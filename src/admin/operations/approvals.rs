@@ -135,7 +135,10 @@ impl Operations {
         }
     }
 
-    async fn channel_of(&self, account: AccountId) -> Result<Option<String>, StoreError> {
+    pub(super) async fn channel_of(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<String>, StoreError> {
         let bindings = self.store.bindings().await?;
         let binding = bindings.into_iter().find(|it| it.account == account);
         Ok(binding.map(|binding| binding.channel))

@@ -10,6 +10,7 @@ mod imports;
 mod jobs;
 mod mcp;
 mod prompts;
+mod questions;
 mod waiting;
 
 use std::sync::Arc;
@@ -208,6 +209,22 @@ pub enum AdminOperation {
     },
     /// A decision about such a call.
     DecideApproval(DecidedApproval),
+    /// Questions that people are asked.
+    Questions {
+        /// Whether those that are over are listed, too.
+        #[serde(default)]
+        all: bool,
+    },
+    /// One such question.
+    Question {
+        /// Its id.
+        id: String,
+    },
+    /// Takes such a question back.
+    CancelQuestion {
+        /// Its id.
+        id: String,
+    },
     /// Standing consents that hold.
     Grants,
     /// Takes a standing consent back.
@@ -312,6 +329,7 @@ impl AdminOperation {
                 | Self::DecideJob { .. }
                 | Self::DecideApproval(_)
                 | Self::RevokeGrant { .. }
+                | Self::CancelQuestion { .. }
                 | Self::ApproveMcpTools { .. }
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
@@ -484,6 +502,9 @@ impl Operations {
             AdminOperation::Approvals { all } => self.approvals(all).await,
             AdminOperation::Approval { id } => self.approval(&id).await,
             AdminOperation::DecideApproval(decided) => self.decide_approval(decided).await,
+            AdminOperation::Questions { all } => self.questions(all).await,
+            AdminOperation::Question { id } => self.question(&id).await,
+            AdminOperation::CancelQuestion { id } => self.cancel_question(&id).await,
             AdminOperation::Grants => self.grants().await,
             AdminOperation::RevokeGrant { id, by } => self.revoke_grant(&id, &by).await,
             AdminOperation::Jobs => self.jobs().await,

@@ -10,6 +10,7 @@ mod exports;
 mod jobs;
 mod mcp;
 mod prompt;
+mod questions;
 mod runs;
 mod search;
 mod status;
@@ -29,6 +30,7 @@ pub use exports::{ExportMessageView, ExportPageView, ReplyView};
 pub use jobs::{JobCountView, JobView};
 pub use mcp::{McpHealthView, McpToolView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
+pub use questions::QuestionView;
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
 };

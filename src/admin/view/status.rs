@@ -212,6 +212,9 @@ pub struct RunCounts {
     /// Tool calls of these that wait for a person.
     #[serde(default)]
     pub approvals_open: u64,
+    /// Questions of these that wait for a person.
+    #[serde(default)]
+    pub questions_open: u64,
     /// Age of the oldest waiting one, in milliseconds.
     pub oldest_waiting_ms: Option<i64>,
 }

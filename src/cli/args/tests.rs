@@ -49,6 +49,7 @@ fn the_help_of_the_program() {
       costs          List what calls of models cost: tokens, and money where models have prices
       approvals      List the tool calls that wait for a person; show one, approve it or deny it; list
                      and revoke grants
+      questions      List the questions that agents ask people; show one, or take it back
       jobs           List background work and what was given up of it; have a job done now or cancel it
       tools          List the tools that agents may call, or call one as the daemon would
       mcp            List servers of tools and what they offer, approve it, or call one of their tools

@@ -167,6 +167,33 @@ pub enum ApprovalsCommand {
     },
 }
 
+/// `vocative questions`.
+#[derive(Debug, Subcommand)]
+pub enum QuestionsCommand {
+    /// List the questions that wait for an answer, newest first.
+    List {
+        /// Those that are over, too.
+        #[arg(long)]
+        all: bool,
+        /// How the list looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Show all of one, with its answer.
+    Show {
+        /// Its id, from the list.
+        id: String,
+        /// How it looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Take one back: its run goes on without an answer.
+    Cancel {
+        /// Its id, from the list.
+        id: String,
+    },
+}
+
 /// `vocative jobs`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

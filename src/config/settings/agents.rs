@@ -43,6 +43,8 @@ pub struct Agent {
     pub max_steps: u32,
     /// How long one tool call may take.
     pub tool_timeout_ms: u64,
+    /// How long people have to answer a question of its model, in milliseconds.
+    pub question_expires_ms: i64,
     /// Tool calls of one run.
     pub calls_per_run: u32,
     /// What one run may use.

@@ -25,8 +25,10 @@ impl Tool {
     #[must_use]
     pub fn rule(&self) -> CallRule {
         match &self.kind {
-            // Those that are built in only read.
-            ToolKind::BuiltIn(BuiltIn::ConversationSearch) => CallRule::Repeatable,
+            // Those that are built in only read, or are asked once however often they are called.
+            ToolKind::BuiltIn(BuiltIn::ConversationSearch | BuiltIn::AskPerson) => {
+                CallRule::Repeatable
+            }
             ToolKind::Http { settings, .. } => settings.rule,
             ToolKind::Command { settings, .. } => settings.rule,
         }

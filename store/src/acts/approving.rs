@@ -153,8 +153,10 @@ fn park_txn(
     }
     let (open, until_ms): (u32, Option<i64>) = connection
         .prepare_cached(
-            "SELECT count(*) AS open, min(expires_at_ms) AS until_ms FROM approvals
-             WHERE run_id = ?1 AND state = 'open'",
+            "SELECT count(*) AS open, min(expires_at_ms) AS until_ms FROM (
+                 SELECT expires_at_ms FROM approvals WHERE run_id = ?1 AND state = 'open'
+                 UNION ALL
+                 SELECT expires_at_ms FROM questions WHERE run_id = ?1 AND state = 'open')",
         )?
         .query_row([leased.row], |row| {
             Ok((row.get("open")?, row.get("until_ms")?))

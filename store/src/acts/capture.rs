@@ -21,6 +21,7 @@ use crate::acts::import::claim_twin_txn;
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::notices::{post_notice_turn_txn, refuse_txn};
 use crate::acts::overlap::stop_txn;
+use crate::acts::questions::answer_by_reply_txn;
 use crate::acts::triggers::{Addressed, address_txn};
 use crate::contract::{Captured, CapturedTurn, JudgedMessage, NewMessage};
 use crate::rows::album;
@@ -38,7 +39,7 @@ use crate::rows::raw::keep_envelope_txn;
 use crate::rows::reactions::{Reaction, react_txn};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
 use crate::{Store, StoreError};
-use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
+use vocative_core::addressing::{MessageFacts, NoticeKind, RunVerdict, Verdict};
 use vocative_core::command::CommandVerdict;
 use vocative_core::ids::{ParticipantId, RunId, Seq};
 use vocative_core::running::follow_ups::RootMessage;
@@ -445,6 +446,13 @@ pub(crate) fn insert_txn(
     }
     let mut runs = arrival.address_txn(connection, &turn)?;
     arrival.count_exchange_txn(connection)?;
+    if let Some(question) = arrival.verdict.answers {
+        answer_by_reply_txn(connection, question, &turn, arrival.person, now_ms)?;
+    } else if let Some(notice) = &arrival.verdict.notice
+        && notice.kind == NoticeKind::NotCounted
+    {
+        post_notice_turn_txn(connection, arrival, &turn, notice)?;
+    }
     if let Some(command) = &arrival.verdict.command {
         runs.add(command_txn(connection, arrival, &turn, command)?);
     }

@@ -5,9 +5,12 @@ use crate::capability::{MayCapture, MayReply};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::outbound::{Operation, Part, Target};
 
-use crate::contract::{ApprovalFacts, NewPress, OperatorDecided, OperatorDecision, Pressed};
+use crate::acts::questions::{expire_questions_txn, press_question_txn};
+use crate::contract::{
+    ApprovalFacts, NewPress, OperatorDecided, OperatorDecision, Pressed, PressedButton,
+};
 use crate::new_id::NewId as _;
-use crate::rows::approvals::{ApprovalRow, approval_of, card_of, not_found};
+use crate::rows::approvals::{ApprovalRow, CardRow, approval_of, card_of, not_found};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::find_chat;
@@ -16,20 +19,23 @@ use crate::{Store, StoreError};
 use vocative_core::approving::{
     ApprovalState, DecidedBy, Expiry, GRANT_MS, PressVerdict, StoredApproval, Via,
 };
-use vocative_core::ids::{AccountId, GrantId, ParticipantId};
+use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
 /// How many approvals one transaction lets expire.
 const EXPIRED_AT_ONCE: i64 = 100;
 
 impl<C: MayReply> Store<C> {
-    /// Ends approvals whose time is over, and wakes their runs. Returns how many.
+    /// Ends approvals and questions whose time is over, and wakes their runs. Returns how many.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn expire_approvals(&self, now_ms: i64) -> Result<usize, StoreError> {
-        self.write(move |connection| expire_txn(connection, now_ms))
-            .await
+        self.write(move |connection| {
+            let approvals = expire_txn(connection, now_ms)?;
+            Ok(approvals + expire_questions_txn(connection, now_ms)?)
+        })
+        .await
     }
 }
 
@@ -97,8 +103,12 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
         to_presser.answer_txn(connection, &Part::plain(""))?;
         Ok(Pressed::default())
     };
-    let Some(pressed) = press.pressed.take() else {
-        return nothing();
+    let pressed = match press.pressed.take() {
+        Some(PressedButton::Card(pressed)) => pressed,
+        Some(PressedButton::Question(pressed)) => {
+            return press_question_txn(connection, &press, pressed, &to_presser);
+        }
+        None => return nothing(),
     };
     let found = approval_of(connection, pressed.button.approval)?;
     let Some(found) = found.filter(|found| found.approval.account == account) else {
@@ -166,7 +176,7 @@ fn facts_of(
 }
 
 /// The name that people see of somebody.
-fn known_name(
+pub(crate) fn known_name(
     connection: &Connection,
     account: AccountId,
     person: &str,
@@ -184,7 +194,7 @@ fn known_name(
 }
 
 /// Whom a press is answered.
-struct Answered {
+pub(crate) struct Answered {
     account: AccountId,
     interaction: String,
     person: String,
@@ -193,7 +203,11 @@ struct Answered {
 }
 
 impl Answered {
-    fn answer_txn(&self, connection: &Connection, part: &Part) -> Result<(), StoreError> {
+    pub(crate) fn answer_txn(
+        &self,
+        connection: &Connection,
+        part: &Part,
+    ) -> Result<(), StoreError> {
         let Some(chat) = find_chat(connection, self.account, &self.place.chat)? else {
             return Ok(());
         };
@@ -311,11 +325,29 @@ fn show_outcome_txn(
     let Some(card) = card_of(connection, approval_row)? else {
         return Ok(());
     };
+    if let Some(id) = replace_card_txn(connection, card, outcome, now_ms)? {
+        connection
+            .prepare_cached(
+                "UPDATE approvals SET outcome_post = (SELECT id FROM outbox WHERE uuid = ?2) WHERE id = ?1",
+            )?
+            .execute((approval_row, id))?;
+    }
+    Ok(())
+}
+
+/// Puts another post in a card's place; returns the entry that does it, unless the card itself was not sent yet and is
+/// that post.
+pub(crate) fn replace_card_txn(
+    connection: &Connection,
+    card: CardRow,
+    outcome: &Part,
+    now_ms: i64,
+) -> Result<Option<OutboxId>, StoreError> {
     if card.is_unsent {
         connection
             .prepare_cached("UPDATE outbox SET payload = ?2 WHERE id = ?1")?
             .execute((card.post_row, json(outcome)))?;
-        return Ok(());
+        return Ok(None);
     }
     let (target, run_row): (String, Option<i64>) = connection
         .prepare_cached("SELECT target, run_id FROM outbox WHERE id = ?1")?
@@ -323,7 +355,7 @@ fn show_outcome_txn(
             Ok((row.get("target")?, row.get("run_id")?))
         })?;
     let Ok(target) = serde_json::from_str::<Target>(&target) else {
-        return Ok(());
+        return Ok(None);
     };
     let edit = NewPosts {
         account: card.account,
@@ -341,12 +373,7 @@ fn show_outcome_txn(
     connection
         .prepare_cached("UPDATE outbox SET edit_of = ?2 WHERE uuid = ?1")?
         .execute((id, card.post_row))?;
-    connection
-        .prepare_cached(
-            "UPDATE approvals SET outcome_post = (SELECT id FROM outbox WHERE uuid = ?2) WHERE id = ?1",
-        )?
-        .execute((approval_row, id))?;
-    Ok(())
+    Ok(Some(id))
 }
 
 fn decide_by_operator_txn(
@@ -464,14 +491,19 @@ pub(crate) fn cancel_approvals_txn(
     Ok(())
 }
 
-/// Queues a run again that waits for people, once all is decided. It keeps the read bound of its first claim.
-fn wake_txn(connection: &Connection, run_row: i64, now_ms: i64) -> Result<(), StoreError> {
+/// Queues a run again that waits for people, once all is decided and answered. It keeps the read bound of its first claim.
+pub(crate) fn wake_txn(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'queued', waiting_for = NULL, waiting_until_ms = NULL, not_before_ms = ?2,
                     asked_at_run_ms = asked_at_run_ms + (SELECT elapsed_ms FROM run_clock)
              WHERE id = ?1 AND state = 'waiting'
-               AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.run_id = ?1 AND a.state = 'open')",
+               AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.run_id = ?1 AND a.state = 'open')
+               AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.run_id = ?1 AND q.state = 'open')",
         )?
         .execute((run_row, now_ms))?;
     Ok(())

@@ -8,6 +8,7 @@ use crate::acts::derived::forget_derived_txn;
 use crate::acts::erasure::note_deleted_txn;
 use crate::acts::made_from::{Made, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
+use crate::acts::questions::cancel_question_of_post_txn;
 use crate::contract::Deleted;
 use crate::rows::album::{joined_text, without_item};
 use crate::rows::messages::{
@@ -54,6 +55,7 @@ pub(crate) fn delete_txn(
     now_ms: i64,
 ) -> Result<(Deleted, bool), StoreError> {
     let chat = ensure_chat_txn(connection, account, chat)?;
+    cancel_question_of_post_txn(connection, chat.id, message_id, now_ms)?;
     let key = MessageKey {
         account,
         chat: &chat,

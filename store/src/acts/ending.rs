@@ -12,6 +12,7 @@ use crate::StoreError;
 use crate::acts::calling::end_calls_txn;
 use crate::acts::deciding::cancel_approvals_txn;
 use crate::acts::placeholder::retract_txn;
+use crate::acts::questions::cancel_questions_txn;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::reactions::take_reactions_back_txn;
 use crate::rows::run_events::{
@@ -56,6 +57,7 @@ pub(crate) fn end_run_txn(
         EndOfRun::Cancelled => ("cancelled", None, EndingKind::Cancelled),
     };
     cancel_approvals_txn(connection, row, now_ms)?;
+    cancel_questions_txn(connection, row, now_ms)?;
     end_calls_txn(connection, row, now_ms)?;
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;

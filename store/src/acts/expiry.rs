@@ -370,6 +370,7 @@ fn runs_txn(
         for sql in [
             "DELETE FROM run_events WHERE run_id = ?1",
             "DELETE FROM approvals WHERE run_id = ?1",
+            "DELETE FROM questions WHERE run_id = ?1",
             "DELETE FROM tool_calls WHERE run_id = ?1",
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN

@@ -9,6 +9,7 @@ use crate::contract::NewMessage;
 use crate::rows::columns::{count_from, day_start_ms};
 use crate::rows::messages::{MessageKey, find_message, find_message_of_merged_chat};
 use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
+use crate::rows::questions::question_replied_to;
 use vocative_core::addressing::{MessageFacts, ThreadFacts};
 use vocative_core::ids::{AccountId, AgentName, ChatId};
 use vocative_core::judging::policy::Spent;
@@ -62,6 +63,7 @@ pub(crate) fn read_facts(
         }
         None => {}
     }
+    facts.question = question_replied_to(connection, message, chat, turn_seq)?;
     facts.bot_exchanges = chat.bot_exchanges;
     facts.quiet_told_until_ms = chat.quiet_told_until_ms;
     facts.refused_notice_at_ms = chat.refused_notice_at_ms;

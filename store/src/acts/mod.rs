@@ -31,6 +31,7 @@ pub(crate) mod overlap;
 pub(crate) mod parking;
 pub(crate) mod placeholder;
 pub(crate) mod probing;
+pub(crate) mod questions;
 pub(crate) mod reanswer;
 pub(crate) mod reply;
 pub(crate) mod runs;

@@ -176,7 +176,7 @@ fn note_notice_txn(
         NoticeKind::NotServed => "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1",
         NoticeKind::LimitMet => "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1",
         // Said as often as it is asked for.
-        NoticeKind::Stopped => return Ok(()),
+        NoticeKind::Stopped | NoticeKind::NotCounted => return Ok(()),
         NoticeKind::Quiet { until_ms } => {
             connection
                 .prepare_cached("UPDATE chats SET quiet_told_until_ms = ?2 WHERE id = ?1")?

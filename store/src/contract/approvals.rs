@@ -10,7 +10,7 @@ use vocative_core::ids::{
 };
 use vocative_core::tool_call::{CallDigest, CallRule};
 
-use crate::contract::NonMessage;
+use crate::contract::{NonMessage, PressedOption};
 
 /// What of people's consent a call needs, before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +124,16 @@ pub struct PressAnswer {
 /// Decides about a press, given what is known of its approval; pure.
 pub type PressJudge = Box<dyn FnOnce(ApprovalFacts) -> PressAnswer + Send>;
 
+/// A press of a button of ours, by its form.
+pub enum PressedButton {
+    /// One of an approval's card.
+    Card(PressedCard),
+    /// One of a question.
+    Question(PressedOption),
+}
+
 /// A press of a button that has the form of those of cards.
-pub struct PressedButton {
+pub struct PressedCard {
     /// Which button.
     pub button: ApprovalButton,
     /// Decides.

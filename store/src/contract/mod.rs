@@ -7,6 +7,7 @@ mod exports;
 mod imports;
 mod jobs;
 mod mcp_tools;
+mod questions;
 mod reach;
 mod reading;
 mod replies;
@@ -16,6 +17,7 @@ mod status;
 pub use approvals::{
     ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress, OperatorDecided,
     OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge, Pressed, PressedButton,
+    PressedCard,
 };
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{
@@ -26,6 +28,9 @@ pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use mcp_tools::PinnedTool;
+pub use questions::{
+    Askable, NewQuestion, OptionAnswer, OptionFacts, OptionJudge, PressedOption, QuestionAsked,
+};
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{
     ConversationFilter, ConversationOverview, MessagePlace, Neighbour, Page, PageQuery, RepliedTo,

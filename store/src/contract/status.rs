@@ -39,6 +39,8 @@ pub struct StoreStatus {
     pub runs_waiting: u64,
     /// Tool calls that wait for a person.
     pub approvals_open: u64,
+    /// Questions that wait for a person.
+    pub questions_open: u64,
     /// Age of the oldest queued run that may start, in milliseconds.
     pub oldest_waiting_run_ms: Option<i64>,
     /// Pending and leased posts.

@@ -196,6 +196,11 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
             "UPDATE approvals SET state = 'cancelled', outcomes = '', decided_at_ms = asked_at_ms
              WHERE state = 'open'",
         ),
+        (
+            "questions",
+            "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
+             WHERE state = 'open'",
+        ),
     ] {
         let has_table = transaction.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)",

@@ -100,6 +100,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "taints",
         sql: include_str!("../migrations/0019_taints.sql"),
     },
+    Migration {
+        name: "questions",
+        sql: include_str!("../migrations/0020_questions.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -396,6 +396,21 @@ pub(crate) const TABLES: &[Table] = &[
         },
     ),
     account(
+        "questions",
+        text(
+            &["question", "options", "outcomes"],
+            &[],
+            &["state", "card_message"],
+        ),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            restore: Restore::Held,
+            ..OF_RUN
+        },
+    ),
+    account(
         "raw_envelopes",
         text(&["raw"], &[], &["reason"]),
         Fate {

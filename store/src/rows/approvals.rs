@@ -87,7 +87,7 @@ impl Reader {
         .await
     }
 
-    /// When the next open approval expires, in milliseconds since the Unix epoch; `None` if none does. May lie in
+    /// When the next open approval or question expires, in milliseconds since the Unix epoch; `None` if none does. May lie in
     /// the past. One that was asked for in the future was asked for under another clock, and is due.
     ///
     /// # Errors
@@ -96,8 +96,11 @@ impl Reader {
         self.read(move |connection| {
             let due = connection
                 .prepare_cached(
-                    "SELECT min(iif(asked_at_ms > ?1, ?1, expires_at_ms)) AS due_ms FROM approvals
-                     WHERE state = 'open' AND expires_at_ms IS NOT NULL",
+                    "SELECT min(due_ms) AS due_ms FROM (
+                         SELECT min(iif(asked_at_ms > ?1, ?1, expires_at_ms)) AS due_ms FROM approvals
+                         WHERE state = 'open' AND expires_at_ms IS NOT NULL
+                         UNION ALL
+                         SELECT min(iif(asked_at_ms > ?1, ?1, expires_at_ms)) FROM questions WHERE state = 'open')",
                 )?
                 .query_row([now_ms], |row| row.get("due_ms"))?;
             Ok(due)
@@ -296,6 +299,18 @@ pub(crate) struct CardRow {
     pub(crate) is_unsent: bool,
 }
 
+impl CardRow {
+    pub(crate) fn read(row: &Row<'_>) -> crate::engine::sql::Result<Self> {
+        Ok(Self {
+            account: row.get("account_id")?,
+            chat: row.get("chat_id")?,
+            post_row: row.get("id")?,
+            message_id: row.get("message_id")?,
+            is_unsent: row.get("is_unsent")?,
+        })
+    }
+}
+
 /// The entry of the outbox that shows an approval's card, while it is kept.
 pub(crate) fn card_of(
     connection: &Connection,
@@ -307,14 +322,6 @@ pub(crate) fn card_of(
                     o.state = 'pending' AND NOT o.send_started AS is_unsent
              FROM approvals a JOIN outbox o ON o.id = a.card_post WHERE a.id = ?1",
         )?
-        .query_row([approval_row], |row| {
-            Ok(CardRow {
-                account: row.get("account_id")?,
-                chat: row.get("chat_id")?,
-                post_row: row.get("id")?,
-                message_id: row.get("message_id")?,
-                is_unsent: row.get("is_unsent")?,
-            })
-        })
+        .query_row([approval_row], CardRow::read)
         .optional()?)
 }

@@ -11,12 +11,13 @@ use vocative_core::approving::{ApprovalState, Via};
 use vocative_core::file::FileState;
 use vocative_core::ids::{
     AccountId, AgentName, ApprovalId, ChatId, ConversationId, ErasureId, EventId, FileId, GrantId,
-    InquiryId, JobId, LeaseToken, OutboxId, OwnerId, ParticipantId, RunId, Seq, SummaryId,
-    ToolCallId, TurnId,
+    InquiryId, JobId, LeaseToken, OutboxId, OwnerId, ParticipantId, QuestionId, RunId, Seq,
+    SummaryId, ToolCallId, TurnId,
 };
 use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
+use vocative_core::questioning::QuestionState;
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::summary::SummaryState;
 use vocative_core::tool_call::{CallRule, CallState, Refusal};
@@ -50,6 +51,7 @@ uuid_column!(
     ErasureId,
     ToolCallId,
     ApprovalId,
+    QuestionId,
     GrantId
 );
 
@@ -100,6 +102,7 @@ macro_rules! name_column {
 
 name_column!(
     ApprovalState,
+    QuestionState,
     Via,
     CallRule,
     CallState,

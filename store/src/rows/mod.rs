@@ -21,6 +21,7 @@ pub(crate) mod outbox_rows;
 pub(crate) mod participants;
 pub(crate) mod places;
 pub mod quarantine;
+pub(crate) mod questions;
 pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod reactions;

@@ -3,6 +3,7 @@
 use crate::engine::sql::{Connection, Row};
 
 use crate::acts::approving::forget_approvals_txn;
+use crate::acts::questions::forget_questions_txn;
 use crate::{Reader, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::tool_call::StoredCall;
@@ -89,6 +90,7 @@ fn call_from_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredCall> {
 /// the run does not act a second time; their words go.
 pub(crate) fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     forget_approvals_txn(connection, run_row)?;
+    forget_questions_txn(connection, run_row)?;
     for sql in [
         "DELETE FROM tool_calls
          WHERE run_id = ?1 AND (rule = 'repeatable' OR attempts = 0) AND step IS NOT NULL",

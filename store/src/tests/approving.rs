@@ -17,7 +17,7 @@ use crate::NewId as _;
 use crate::contract::{
     ApprovalFilter, Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress,
     NewToolCall, NonMessage, OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed,
-    PressedButton,
+    PressedButton, PressedCard,
 };
 use crate::scene::{LEASE_MS, Room, Scene, UNLIMITED};
 
@@ -181,7 +181,7 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
             is_stranger: false,
         },
         place: target(),
-        pressed: Some(PressedButton {
+        pressed: Some(PressedButton::Card(PressedCard {
             button: ApprovalButton::new(approval, choice, &DIGEST),
             judge: Box::new(move |facts| match facts.approval.state {
                 ApprovalState::Open => PressAnswer {
@@ -195,7 +195,7 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
                     answer: Part::plain("over"),
                 },
             }),
-        }),
+        })),
     };
     scene.store.capture_press(new).await.unwrap()
 }

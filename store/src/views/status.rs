@@ -106,11 +106,12 @@ fn read_runs(
                      WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
                     (SELECT count(*) FROM runs WHERE state = 'held'),
                     count(*) FILTER (WHERE state = 'waiting'),
-                    (SELECT count(*) FROM approvals INDEXED BY approvals_open WHERE state = 'open')
+                    (SELECT count(*) FROM approvals INDEXED BY approvals_open WHERE state = 'open'),
+                    (SELECT count(*) FROM questions INDEXED BY questions_open WHERE state = 'open')
              FROM runs WHERE ",
             open_run!()
         ))?
-        .query_row([now_ms - DAY_MS], counts::<7>)?;
+        .query_row([now_ms - DAY_MS], counts::<8>)?;
     [
         status.runs_queued,
         status.runs_leased,
@@ -119,6 +120,7 @@ fn read_runs(
         status.runs_held,
         status.runs_waiting,
         status.approvals_open,
+        status.questions_open,
     ] = counts;
     status.oldest_waiting_run_ms = connection
         .prepare_cached(concat!(

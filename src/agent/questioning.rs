@@ -1,0 +1,142 @@
+//! A call that asks a person: its post is made and committed with the row that says that it waits, and the answer is
+//! its result.
+
+use vocative_contract::card::Card;
+
+use crate::agent::stepping::Stepping;
+use crate::tools::{QuestionWish, ToolOutcome};
+use vocative_core::approving::Requester;
+use vocative_core::ids::{ParticipantId, QuestionId};
+use vocative_core::questioning::{
+    QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card, expired_card,
+    fitted_question, question_card, result_text,
+};
+use vocative_core::tool_call::{CallState, StoredCall};
+use vocative_store::contract::{NewQuestion, QuestionAsked};
+use vocative_store::{NewId as _, StoreError};
+
+/// The most names that a model is told of.
+const NAMES_MAX: usize = 10;
+
+/// What became of a question that is to be asked.
+pub(super) enum Questioned {
+    /// The run waits for its answer.
+    Waits,
+    /// It is not asked; the model is told why.
+    Not(ToolOutcome),
+    /// The lease is no longer held.
+    Stale,
+    /// Its step was forgotten.
+    SourceGone,
+}
+
+/// Whom a question is for.
+struct AskedPerson {
+    /// `None` = everybody who asked for the run.
+    id: Option<ParticipantId>,
+    /// As people read it.
+    name: String,
+}
+
+impl Stepping<'_> {
+    /// Asks somebody what a call says.
+    pub(super) async fn ask_person(
+        &self,
+        call: &StoredCall,
+        wish: QuestionWish,
+    ) -> Result<Questioned, StoreError> {
+        let asked = match self.person_to_ask(&wish).await? {
+            Ok(asked) => asked,
+            Err(why) => return Ok(Questioned::Not(ToolOutcome::failed(why))),
+        };
+        let now_ms = (self.clock)();
+        let expires_at_ms = now_ms.saturating_add(self.asked_in.question_expires_ms);
+        let id = QuestionId::generate();
+        let card = QuestionCard {
+            id,
+            text: &wish.text,
+            options: &wish.options,
+            asked: &asked.name,
+            expires_at_ms,
+        };
+        let part =
+            |card: &Card| fitted_question(card, &|card| self.asked_in.renderer.render_card(card));
+        let new = NewQuestion {
+            id,
+            run: self.claimed.run.id,
+            token: self.claimed.token,
+            call: call.id,
+            person: self.claimed.asker.person,
+            asked: asked.id,
+            place: self.asked_in.place.clone(),
+            card: part(&question_card(&card)),
+            expired: part(&expired_card(&card)),
+            cancelled: part(&cancelled_card(&card)),
+            replied: part(&answered_card(&card, None, None)),
+            text: wish.text.clone(),
+            options: wish.options.clone(),
+            expires_at_ms,
+            now_ms,
+        };
+        Ok(match self.store.ask_question(new).await? {
+            QuestionAsked::Waits => Questioned::Waits,
+            QuestionAsked::Stale => Questioned::Stale,
+            QuestionAsked::SourceGone => Questioned::SourceGone,
+            QuestionAsked::RunLimit => Questioned::Not(ToolOutcome::denied(format!(
+                "not asked: at most {QUESTIONS_MAX_RUN} questions are asked for one request; answer with what you have"
+            ))),
+            QuestionAsked::TooManyOpen => Questioned::Not(ToolOutcome::denied(
+                "not asked: too many questions wait here for an answer; say so",
+            )),
+        })
+    }
+
+    /// The person whom a question is for, or why there is none.
+    async fn person_to_ask(
+        &self,
+        wish: &QuestionWish,
+    ) -> Result<Result<AskedPerson, String>, StoreError> {
+        let Some(name) = &wish.person else {
+            let requesters = self.store.run_requesters(self.claimed.run.id).await?;
+            let names: Vec<&str> = requesters.iter().map(Requester::name).collect();
+            let name = names.join(", ");
+            return Ok(Ok(AskedPerson { id: None, name }));
+        };
+        let place = self.claimed.run.conversation;
+        let found = self.store.people_called(place, name.clone()).await?;
+        Ok(match found.as_slice() {
+            [one] => Ok(AskedPerson {
+                id: Some(one.id),
+                name: one.name.clone(),
+            }),
+            [] => Err(format!(
+                "not asked: nobody who has said something here is called {name}; without `person` the one who asked you is asked"
+            )),
+            several => {
+                let names: Vec<&str> = several
+                    .iter()
+                    .take(NAMES_MAX)
+                    .map(|it| it.name.as_str())
+                    .collect();
+                let names = names.join(", ");
+                Err(format!(
+                    "not asked: several people here are called {name}: {names}"
+                ))
+            }
+        })
+    }
+}
+
+/// What a call comes to that asked a question; `None` while it is open.
+pub(super) fn outcome_of(question: &StoredQuestion) -> Option<ToolOutcome> {
+    let content = result_text(question)?;
+    let answer = question.answer.iter();
+    Some(ToolOutcome {
+        state: CallState::Done,
+        content,
+        sources: answer
+            .filter(|answer| answer.text.is_some())
+            .map(|answer| answer.turn)
+            .collect(),
+    })
+}

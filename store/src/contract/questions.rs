@@ -1,0 +1,101 @@
+//! Questions to people: asked, answered and looked at.
+
+use vocative_contract::outbound::{Part, Target};
+use vocative_core::ids::{LeaseToken, ParticipantId, QuestionId, RunId, ToolCallId};
+use vocative_core::questioning::{AnswerVerdict, QuestionButton, StoredQuestion};
+
+/// Somebody who may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Askable {
+    /// Who that is.
+    pub id: ParticipantId,
+    /// The best name there is.
+    pub name: String,
+}
+
+/// A person is to be asked something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewQuestion {
+    /// Its identity, which stands in its buttons.
+    pub id: QuestionId,
+    /// The run.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The call.
+    pub call: ToolCallId,
+    /// Who asked for the run, for limits.
+    pub person: Option<ParticipantId>,
+    /// Whose answer counts; `None` = of everybody who asked for the run.
+    pub asked: Option<ParticipantId>,
+    /// What is asked.
+    pub text: String,
+    /// The answers that it offers.
+    pub options: Vec<String>,
+    /// Where it is asked.
+    pub place: Target,
+    /// The post that asks.
+    pub card: Part,
+    /// What takes its place when nobody answers in time.
+    pub expired: Part,
+    /// What takes its place when it is taken back.
+    pub cancelled: Part,
+    /// What takes its place when a reply answers it.
+    pub replied: Part,
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expires_at_ms: i64,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionAsked {
+    /// The run waits for the answer; the question's post is committed.
+    Waits,
+    /// The run has asked as often as it may: nothing was written.
+    RunLimit,
+    /// Too many questions of the person or of the chat wait already: nothing was written.
+    TooManyOpen,
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// Its step was forgotten with something that it was made from: nothing was written.
+    SourceGone,
+}
+
+/// What is known when a button of a question is pressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionFacts {
+    /// The question.
+    pub question: StoredQuestion,
+    /// Whether it is known which message the question is.
+    pub is_post_known: bool,
+    /// Whether it was pressed in the question's own message.
+    pub is_at_post: bool,
+    /// Whether the one who pressed is asked.
+    pub is_asked: bool,
+    /// The name by which the one who pressed is known, if any is.
+    pub presser_name: Option<String>,
+}
+
+/// What a press of a question's button comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionAnswer {
+    /// Whether it is the answer.
+    pub verdict: AnswerVerdict,
+    /// What takes the question's place, where it is.
+    pub outcome: Option<Part>,
+    /// What the person who pressed is told; an empty text only ends the platform's sign that it waits.
+    pub told: Part,
+}
+
+/// Decides about a press, given what is known of its question; pure.
+pub type OptionJudge = Box<dyn FnOnce(OptionFacts) -> OptionAnswer + Send>;
+
+/// A press of a button that has the form of those of questions.
+pub struct PressedOption {
+    /// Which button.
+    pub button: QuestionButton,
+    /// Decides.
+    pub judge: OptionJudge,
+}
