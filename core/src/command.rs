@@ -4,6 +4,7 @@ use vocative_contract::envelope::{Belonging, ChatKind};
 use vocative_contract::outbound::Target;
 
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
+use crate::manners::Zone;
 
 /// What is known where a command is given that is no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,6 +103,8 @@ pub enum Effect {
         /// About which agent.
         agent: AgentName,
     },
+    /// Something is planned for a time, or what is planned is listed or changed.
+    Schedule(ScheduleCommand),
     /// One message goes.
     ForgetMessage {
         /// The platform's id of it, in the same chat.
@@ -111,6 +114,19 @@ pub enum Effect {
     ForgetPerson,
     /// All that was said in the chat goes, in its threads and topics, too.
     ForgetChat,
+}
+
+/// What somebody said about what is to start at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleCommand {
+    /// Who is to do it; `None` = it is said as it is, without a model.
+    pub agent: Option<AgentName>,
+    /// What stands behind the command.
+    pub text: String,
+    /// The zone of times in it that name none.
+    pub zone: Zone,
+    /// Whether its person may change what is others', too.
+    pub is_admin: bool,
 }
 
 /// What is looked up for a person.

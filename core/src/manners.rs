@@ -24,19 +24,25 @@ pub enum CommandName {
     Context,
     /// What an agent keeps of older turns.
     Summary,
+    /// Something is said here at a time.
+    Remind,
+    /// An agent does something here at a time.
+    Schedule,
     /// Something goes for good.
     Forget,
 }
 
 impl CommandName {
     /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Help,
         Self::New,
         Self::Stop,
         Self::Status,
         Self::Context,
         Self::Summary,
+        Self::Remind,
+        Self::Schedule,
         Self::Forget,
     ];
 
@@ -50,6 +56,8 @@ impl CommandName {
             Self::Status => "status",
             Self::Context => "context",
             Self::Summary => "summary",
+            Self::Remind => "remind",
+            Self::Schedule => "schedule",
             Self::Forget => "forget",
         }
     }
@@ -70,6 +78,8 @@ impl CommandName {
             Self::Status => "How things stand here",
             Self::Context => "What I would be sent if you asked me now",
             Self::Summary => "What I keep of the older part of the conversation",
+            Self::Remind => "Have something said here at a time: remind in 20m tea",
+            Self::Schedule => "Have me do something here at a time: schedule weekdays 9:00 …",
             Self::Forget => "Have messages forgotten for good",
         }
     }
@@ -88,6 +98,8 @@ pub struct Manners {
     pub keeps_ack_reaction: bool,
     /// The most messages of other bots that are answered in a row in a chat where no person says anything.
     pub bot_exchanges_max: u32,
+    /// The zone of times that people say.
+    pub zone: Zone,
     /// When nothing is answered.
     pub quiet: Option<QuietHours>,
     /// Whether that holds in direct chats, too.
@@ -113,6 +125,12 @@ pub enum Zone {
     Named(Tz),
 }
 
+impl Default for Zone {
+    fn default() -> Self {
+        Self::Fixed(0)
+    }
+}
+
 impl Zone {
     /// Reads `UTC`, `+01:00`, `-03:30` or a place like `Europe/Berlin`.
     #[must_use]
@@ -123,7 +141,7 @@ impl Zone {
     }
 
     /// What its clocks show at a time.
-    fn clock(self, now_ms: i64) -> Option<NaiveDateTime> {
+    pub(crate) fn clock(self, now_ms: i64) -> Option<NaiveDateTime> {
         match self {
             Self::Fixed(minutes) => {
                 let local_ms = now_ms.checked_add(i64::from(minutes) * MINUTE_MS)?;
@@ -138,7 +156,7 @@ impl Zone {
 
     /// When its clocks show that, in milliseconds since the Unix epoch: the first and the last time where
     /// they are put back meanwhile. Where they are put forward over it, the moment at which they are.
-    fn when(self, shown: NaiveDateTime) -> Option<(i64, i64)> {
+    pub(crate) fn when(self, shown: NaiveDateTime) -> Option<(i64, i64)> {
         let zone = match self {
             Self::Named(zone) => zone,
             Self::Fixed(minutes) => {

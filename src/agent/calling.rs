@@ -182,7 +182,12 @@ impl Stepping<'_> {
         {
             return Ok(outcome_of(&asked).map(over).ok_or(Calls::Wait));
         }
-        let sought = self.sought(call, &arguments);
+        let mut sought = self.sought(call, &arguments);
+        // What a schedule starts acts only with a person's word.
+        let acts = question.is_none() && call.rule != CallRule::Repeatable;
+        if acts && self.store.is_scheduled(self.claimed.run.id).await? {
+            sought.asking = Asking::Always;
+        }
         let to_begin = CallToBegin {
             run: self.claimed.run.id,
             token: self.claimed.token,

@@ -3,7 +3,7 @@
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
 //! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `recall`, `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`, `approving` (a call that needs a person),
-//! `telling`, `events`, `worker`, `desk`.
+//! `telling`, `events`, `worker`, `desk`, `scheduler`.
 
 mod approving;
 pub mod attached;
@@ -22,6 +22,7 @@ mod questioning;
 pub mod recall;
 pub mod registry;
 mod run;
+pub mod scheduler;
 pub mod sent;
 mod stable;
 mod standing;

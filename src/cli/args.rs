@@ -5,6 +5,7 @@
 mod conversations;
 mod examples;
 mod keeping;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod trying;
@@ -25,6 +26,7 @@ pub use self::conversations::{
     SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
+pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
@@ -138,6 +140,11 @@ pub enum Command {
     /// A run that asks somebody something waits for the answer. Works with and without a running daemon.
     #[command(subcommand)]
     Questions(QuestionsCommand),
+    /// List what is to start at a time: reminders and schedules; show, add, pause, resume, run or cancel one
+    ///
+    /// Works with and without a running daemon; what is due starts while one runs.
+    #[command(subcommand)]
+    Schedules(SchedulesCommand),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///
     /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges

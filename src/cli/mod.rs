@@ -41,6 +41,7 @@ mod reload;
 mod run;
 #[cfg(feature = "demo")]
 mod sandbox;
+mod schedules;
 mod search_words;
 mod since;
 mod spending;
@@ -187,6 +188,7 @@ async fn dispatch(
         Command::Questions(command) => questions::run(command, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Tools(command) => tools::run(command, context).await,
+        Command::Schedules(command) => schedules::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,

@@ -49,8 +49,8 @@ pub(super) struct MannersShape {
     pub bot_exchanges_max: u32,
     /// When nothing is answered, like `22:00-07:00`; empty = never.
     pub quiet_hours: String,
-    /// The zone of these hours: a place of the IANA database like `Europe/Berlin`, whose summer time is
-    /// followed, `UTC`, or a distance from it like `+01:00`.
+    /// The zone of these hours, and of times that people say to /remind and /schedule: a place of the IANA
+    /// database like `Europe/Berlin`, whose summer time is followed, `UTC`, or a distance from it like `+01:00`.
     pub time_zone: String,
     /// Whether they hold in direct chats, too.
     pub quiet_in_direct: bool,
@@ -68,8 +68,9 @@ impl MannersShape {
     pub(super) fn resolve(&self, table: &str, review: &mut Review<'_>) -> Manners {
         let table = format!("{table}.manners");
         let quiet = QuietHours::read(&self.quiet_hours, &self.time_zone);
-        if !self.quiet_hours.is_empty() && quiet.is_none() {
-            let (key, what, hint) = if Zone::read(&self.time_zone).is_some() {
+        let has_zone = Zone::read(&self.time_zone).is_some();
+        if !has_zone || (!self.quiet_hours.is_empty() && quiet.is_none()) {
+            let (key, what, hint) = if has_zone {
                 let what = format!("\"{}\" is no part of a day", self.quiet_hours);
                 ("quiet_hours", what, "write \"22:00-07:00\": from and until")
             } else {
@@ -104,6 +105,7 @@ impl MannersShape {
             ack_reaction: reaction.to_owned(),
             keeps_ack_reaction: self.ack_reaction_after == AfterAnswer::Keep,
             bot_exchanges_max: self.bot_exchanges_max,
+            zone: Zone::read(&self.time_zone).unwrap_or_default(),
             quiet,
             is_quiet_in_direct: self.quiet_in_direct,
             broadcast_addresses: self.broadcast_addresses,

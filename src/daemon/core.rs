@@ -13,6 +13,7 @@ use vocative_contract::crash;
 use crate::admin::health::Health;
 use crate::agent::desk::Desk;
 use crate::agent::registry::AgentSpec;
+use crate::agent::scheduler::Scheduler;
 use crate::agent::worker::AgentWorker;
 use crate::config::Config;
 use crate::daemon::binding::bind_with;
@@ -71,6 +72,7 @@ pub struct Core {
     delivery: JoinHandle<()>,
     summaries: JoinHandle<()>,
     jobs: JoinHandle<()>,
+    schedules: JoinHandle<()>,
     drain_deadline: Duration,
 }
 
@@ -118,6 +120,8 @@ impl Core {
         let file_counters = Arc::clone(&jobs.handlers.files.counters);
         let jobs = jobs.run(stop.clone());
         let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
+        let schedules = scheduler(&shared).run(stop.clone());
+        let schedules = tokio::spawn(loops.clone().keep("schedules", stop.clone(), schedules));
         Self {
             shared,
             summary_counters,
@@ -131,6 +135,7 @@ impl Core {
             delivery,
             summaries,
             jobs,
+            schedules,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
         }
     }
@@ -183,6 +188,9 @@ impl Core {
         if let Err(cause) = self.jobs.await {
             error!(error = %cause, "the job worker ended badly");
         }
+        if let Err(cause) = self.schedules.await {
+            error!(error = %cause, "the scheduler ended badly");
+        }
         crash::point("shutdown.posts-drained");
         timer.abort();
     }
@@ -209,6 +217,16 @@ fn agent_worker(
             Box::pin(async move { names.learn(account).await })
         }),
         max_parallel_runs: config.daemon.max_parallel_runs,
+    }
+}
+
+fn scheduler(shared: &Arc<Shared>) -> Scheduler {
+    Scheduler {
+        store: shared.store.only(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        wake: shared.wake.clone(),
+        clock: Arc::clone(&shared.clock),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::Notify;
 use vocative_contract::capability::Capabilities;
-use vocative_contract::envelope::Place;
+use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::file::FileSource;
 use vocative_contract::handles::{LookUps, Poster, Renderer, Signs};
 use vocative_contract::identity::Identity;
@@ -13,7 +13,7 @@ use vocative_contract::probe::Prober;
 
 use crate::capture::gate::Gate;
 use crate::capture::reply::ReplyForm;
-use vocative_core::ids::{AccountId, ParticipantId};
+use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp, TooCostly};
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_store::{Reader, StoreError};
@@ -129,6 +129,38 @@ impl Rooms {
         let gates = self.gates.read().expect("no holder of this lock panics");
         let gate = gates.get(&account);
         gate.is_none_or(|gate| gate.still_admits(place, person))
+    }
+
+    /// Whether a place, and a person there, are served now, by the lists and the platform's directory; and, where one is
+    /// named, by that agent.
+    pub async fn admits_now(
+        &self,
+        account: AccountId,
+        place: &Place,
+        person: Option<&str>,
+        agent: Option<&AgentName>,
+    ) -> bool {
+        let gate = {
+            let gates = self.gates.read().expect("no holder of this lock panics");
+            gates.get(&account).cloned()
+        };
+        let Some(gate) = gate else {
+            return true;
+        };
+        if agent.is_some_and(|agent| gate.policy().agent(agent).is_none()) {
+            return false;
+        }
+        let Some(id) = person else {
+            return gate.may_serve(&place.chat, place.kind);
+        };
+        let sender = Sender {
+            id: id.to_owned(),
+            display_name: None,
+            username: None,
+            kind: SenderKind::Person,
+            is_stranger: false,
+        };
+        gate.admits(place, &sender).await
     }
 
     /// Which tokens of the day are used up for a question of that person and account; `None` if there is no

@@ -49,6 +49,7 @@ mod questions;
 mod queue;
 mod recalled;
 mod restart;
+mod schedules;
 mod second_thoughts;
 mod sent;
 #[cfg(target_os = "linux")]

@@ -10,13 +10,14 @@ use vocative_contract::envelope::{
 };
 
 use crate::addressing::MessageFacts;
-use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry};
+use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry, ScheduleCommand};
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
 use crate::judging::addressing::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
 use crate::manners::CommandName;
+use crate::scheduling::{WordingProblem, read_order};
 
 /// A command as it was said.
 struct GivenCommand<'a> {
@@ -107,6 +108,10 @@ fn mentioned_command<'a>(
         _ if rest.is_empty() => true,
         CommandName::Help | CommandName::Stop => false,
         CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
+        // What is no time is said to a model: `@Vocative remind me of what Bob said`.
+        CommandName::Remind | CommandName::Schedule => {
+            read_order(rest, 0, policy.manners.zone) != Err(WordingProblem::When)
+        }
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, CommandForm::Mention))
@@ -271,7 +276,33 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
              be sent there."
                 .to_owned(),
         ),
+        CommandName::Remind => plan(said, None, is_private, policy),
+        CommandName::Schedule => {
+            let agent = policy.default_agent.clone();
+            plan(said, Some(agent), is_private, policy)
+        }
         CommandName::Forget => forget(said, is_admin, is_direct, &told),
+    }
+}
+
+/// Something is planned; what its person is told is known when it is done.
+fn plan(
+    said: &GivenCommand<'_>,
+    agent: Option<AgentName>,
+    is_private: bool,
+    policy: &ChannelPolicy,
+) -> CommandVerdict {
+    let command = ScheduleCommand {
+        agent,
+        text: said.rest.to_owned(),
+        zone: policy.manners.zone,
+        is_admin: policy.admins.contains(&said.sender.id),
+    };
+    CommandVerdict {
+        is_admitted: true,
+        effect: Effect::Schedule(command),
+        answer: None,
+        is_private,
     }
 }
 
@@ -282,7 +313,11 @@ fn named_agent(
 ) -> Result<Option<AgentName>, String> {
     let takes_agent = !matches!(
         said.name,
-        CommandName::Help | CommandName::Stop | CommandName::Forget
+        CommandName::Help
+            | CommandName::Stop
+            | CommandName::Forget
+            | CommandName::Remind
+            | CommandName::Schedule
     );
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);

@@ -6,6 +6,7 @@ use vocative_core::addressing::MessageFacts;
 use vocative_core::command::{CommandFacts, CommandVerdict, Effect};
 use vocative_core::judging::commands::{read_command, read_message};
 use vocative_core::manners::QuietHours;
+use vocative_core::scheduling::read_order;
 
 use super::capturing::policies;
 use super::speech::{NOW_MS, slack_bot, telegram_bot};
@@ -105,6 +106,10 @@ fn check(verdict: &CommandVerdict, is_admin: bool, kind: Option<ChatKind>, lengt
         }
         Effect::Stop { of_everybody } => assert!(is_admin || !of_everybody),
         Effect::BeginAfresh { agents } => assert!(!agents.is_empty()),
+        Effect::Schedule(command) => {
+            assert!(is_admin || !command.is_admin);
+            let _ = read_order(&command.text, NOW_MS, command.zone);
+        }
         Effect::Inquire { .. } | Effect::ForgetMessage { .. } | Effect::ForgetPerson => {}
     }
     let does_something = verdict.effect != Effect::Nothing;

@@ -11,6 +11,7 @@ mod jobs;
 mod mcp;
 mod prompts;
 mod questions;
+mod schedules;
 mod waiting;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use vocative_contract::channel::BoxFuture;
 
 pub use self::approvals::DecidedApproval;
+pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
@@ -196,6 +198,26 @@ pub enum AdminOperation {
         /// From this time on, in milliseconds since the Unix epoch; its whole UTC day.
         since_ms: i64,
     },
+    /// What is to start at a time.
+    Schedules {
+        /// Whether what is over is listed, too.
+        #[serde(default)]
+        all: bool,
+    },
+    /// One schedule, with what became of its newest times.
+    Schedule {
+        /// Its number.
+        id: i64,
+    },
+    /// Changes a schedule.
+    ChangeSchedule {
+        /// Its number.
+        id: i64,
+        /// What is changed.
+        change: ChangedSchedule,
+    },
+    /// Makes a schedule.
+    AddSchedule(AddedSchedule),
     /// Calls that wait for a person.
     Approvals {
         /// Whether those that were decided are listed, too.
@@ -328,6 +350,8 @@ impl AdminOperation {
                 | Self::DecideQuarantined { .. }
                 | Self::DecideJob { .. }
                 | Self::DecideApproval(_)
+                | Self::ChangeSchedule { .. }
+                | Self::AddSchedule(_)
                 | Self::RevokeGrant { .. }
                 | Self::CancelQuestion { .. }
                 | Self::ApproveMcpTools { .. }
@@ -499,6 +523,10 @@ impl Operations {
             AdminOperation::Dead { id } => self.dead(id).await,
             AdminOperation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
             AdminOperation::Costs { by, since_ms } => self.costs(by, since_ms).await,
+            AdminOperation::Schedules { all } => self.schedules(all).await,
+            AdminOperation::Schedule { id } => self.schedule(id).await,
+            AdminOperation::ChangeSchedule { id, change } => self.change_schedule(id, change).await,
+            AdminOperation::AddSchedule(added) => self.add_schedule(added).await,
             AdminOperation::Approvals { all } => self.approvals(all).await,
             AdminOperation::Approval { id } => self.approval(&id).await,
             AdminOperation::DecideApproval(decided) => self.decide_approval(decided).await,

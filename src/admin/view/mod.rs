@@ -12,6 +12,7 @@ mod mcp;
 mod prompt;
 mod questions;
 mod runs;
+mod schedules;
 mod search;
 mod status;
 mod summaries;
@@ -34,6 +35,7 @@ pub use questions::QuestionView;
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
 };
+pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use status::{
     ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, ListenerView, PostCounts, RunCounts,

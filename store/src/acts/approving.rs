@@ -194,7 +194,10 @@ pub(crate) fn consent(
         return Ok((Consent::NotNeeded, nobody, None));
     }
     let grant = match requesters(connection, run_row)?.len() {
-        1 => grant_of(connection, (run_row, call_row), sought, now_ms)?,
+        // Nor does it cover what a schedule started.
+        1 if !is_of_firing(connection, run_row)? => {
+            grant_of(connection, (run_row, call_row), sought, now_ms)?
+        }
         // What one person was granted covers nothing that others asked for with them.
         _ => None,
     };
@@ -202,6 +205,12 @@ pub(crate) fn consent(
         Some(_) => (Consent::Given, nobody, grant),
         None => (Consent::Missing, nobody, None),
     })
+}
+
+fn is_of_firing(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM firings WHERE run_id = ?1) AS is_so")?
+        .query_row([run_row], |row| row.get("is_so"))?)
 }
 
 /// A grant of the person, the chat and the agent that covers a call. One that would last longer than any may was

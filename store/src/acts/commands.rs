@@ -14,6 +14,7 @@ use vocative_contract::outbound::{Part, Target};
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
+use crate::acts::schedules::order_schedule_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::NonMessage;
 use crate::rows::fresh_starts::{begin_afresh_txn, behind_everything};
@@ -178,6 +179,7 @@ pub(crate) fn carry_out_txn(
     verdict: &CommandVerdict,
 ) -> Result<Addressed, StoreError> {
     let mut done = Addressed::default();
+    let mut answer = verdict.answer.clone();
     let forget = |what| order_txn(connection, asker.ledger, asker.account, &what, asker.now_ms);
     match &verdict.effect {
         Effect::Nothing => {}
@@ -207,6 +209,9 @@ pub(crate) fn carry_out_txn(
             };
             inquire_txn(connection, &new)?;
         }
+        Effect::Schedule(command) => {
+            answer = Some(order_schedule_txn(connection, asker, command)?);
+        }
         Effect::ForgetMessage { message_id } => {
             let chat = asker.platform_chat;
             done.erasures = forget(Forgotten::Message { chat, message_id })?;
@@ -220,13 +225,17 @@ pub(crate) fn carry_out_txn(
             done.erasures = forget(Forgotten::Chat { chat })?;
         }
     }
+    let verdict = CommandVerdict {
+        answer,
+        ..verdict.clone()
+    };
     answer_txn(
         connection,
         asker.account,
         asker.chat,
         asker.sender,
         &asker.target,
-        verdict,
+        &verdict,
         asker.now_ms,
     )?;
     Ok(done)

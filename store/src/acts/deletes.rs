@@ -9,6 +9,7 @@ use crate::acts::erasure::note_deleted_txn;
 use crate::acts::made_from::{Made, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::questions::cancel_question_of_post_txn;
+use crate::acts::schedules::forget_schedules_of_message_txn;
 use crate::contract::Deleted;
 use crate::rows::album::{joined_text, without_item};
 use crate::rows::messages::{
@@ -87,6 +88,7 @@ pub(crate) fn delete_txn(
         Some(_) => without_item(connection, &turn, (account, known.identity, message_id))?,
         None => None,
     };
+    forget_schedules_of_message_txn(connection, chat.id, message_id)?;
     forget_made_from_txn(connection, &turn, Made::FromMessage, now_ms)?;
     bury_txn(connection, key, &known, &turn)?;
     if has_live_messages(connection, seq)? {

@@ -35,5 +35,6 @@ pub(crate) mod questions;
 pub(crate) mod reanswer;
 pub(crate) mod reply;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 pub(crate) mod standing;
 pub(crate) mod triggers;

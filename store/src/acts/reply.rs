@@ -379,7 +379,7 @@ fn trigger_message(
         .optional()?)
 }
 
-/// The platform's id of the newest trigger's author.
+/// The platform's id of the newest trigger's author; of a firing, of the schedule's owner.
 fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String>, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -389,7 +389,22 @@ fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String
              ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1",
         )?
         .query_row([run_row], |row| row.get("platform_id"))
-        .optional()?)
+        .optional()?
+        .map_or_else(|| owner_of_firing(connection, run_row), |id| Ok(Some(id)))?)
+}
+
+/// The platform's id of whom the schedule is that started a run.
+fn owner_of_firing(
+    connection: &Connection,
+    run_row: i64,
+) -> crate::engine::sql::Result<Option<String>> {
+    connection
+        .prepare_cached(
+            "SELECT p.platform_id FROM firings f JOIN schedules s ON s.id = f.schedule_id
+             JOIN participants p ON p.id = s.participant_id WHERE f.run_id = ?1",
+        )?
+        .query_row([run_row], |row| row.get("platform_id"))
+        .optional()
 }
 
 #[cfg(test)]

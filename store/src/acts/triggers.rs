@@ -115,7 +115,7 @@ fn ask_txn(
 }
 
 /// Notes that a turn addresses an agent, in the conversation it was posted into.
-fn involve_txn(
+pub(crate) fn involve_txn(
     connection: &Connection,
     turn: &TurnRow,
     agent: &AgentName,

@@ -12,6 +12,7 @@ mod reach;
 mod reading;
 mod replies;
 mod runs;
+mod schedules;
 mod status;
 
 pub use approvals::{
@@ -41,5 +42,8 @@ pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyComm
 pub use runs::{
     CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,
     NewRunEvent, NewToolCall, QueuedRun, RunEnding, RunLease, StepOutcome, ToolTurn, WaitingFor,
+};
+pub use schedules::{
+    DueSchedules, Fired, NewFiring, OperatorSchedule, Reminder, ScheduleChange, ScheduleFilter,
 };
 pub use status::{AccountStatus, FileCounts, StoreStatus};

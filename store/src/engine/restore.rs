@@ -201,6 +201,8 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
             "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
              WHERE state = 'open'",
         ),
+        // Whether a time that has passed since fired is not known here: their next times are worked out anew.
+        ("schedules", "UPDATE schedules SET set_at_ms = NULL"),
     ] {
         let has_table = transaction.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)",

@@ -104,6 +104,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "questions",
         sql: include_str!("../migrations/0020_questions.sql"),
     },
+    Migration {
+        name: "schedules",
+        sql: include_str!("../migrations/0021_schedules.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

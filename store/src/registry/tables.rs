@@ -228,6 +228,17 @@ pub(crate) const TABLES: &[Table] = &[
         },
     ),
     account(
+        "firings",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            person: Erasure::Deleted,
+            chat: Erasure::Deleted,
+            message: Erasure::Deleted,
+            merge: Merge::Nothing(BY_PARENT),
+            ..STATE
+        },
+    ),
+    account(
         "former_names",
         text(&[], &["display_name", "username"], &[]),
         Fate {
@@ -483,6 +494,34 @@ pub(crate) const TABLES: &[Table] = &[
         ),
         Fate {
             merge: Merge::Moves,
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "schedules",
+        text(
+            &["task"],
+            &[],
+            &[
+                "name",
+                "made_by_message",
+                "agent",
+                "timing",
+                "zone",
+                "missed_rule",
+                "state",
+                "reason",
+            ],
+        ),
+        Fate {
+            person: Erasure::Deleted,
+            chat: Erasure::Deleted,
+            message: Erasure::Deleted,
+            merge: Merge::Moves,
+            expiry: Expiry::Nothing(
+                "it is to be done yet; of those that are over a chat keeps a few",
+            ),
             restore: Restore::Held,
             ..STATE
         },

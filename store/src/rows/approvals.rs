@@ -244,6 +244,7 @@ pub(crate) fn requesters(
          WHERE p.id IN (SELECT t.participant_id FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                         WHERE g.run_id = ?1
                         UNION SELECT person_participant_id FROM runs WHERE id = ?1)
+           AND p.kind = 'user'
          ORDER BY p.platform_id",
     )?;
     let people = statement.query_map([run_row], |row| {

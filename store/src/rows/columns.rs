@@ -19,6 +19,7 @@ use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
 use vocative_core::questioning::QuestionState;
 use vocative_core::run::{RunStage, StopCause};
+use vocative_core::scheduling::{FiringOutcome, Missed, ScheduleState};
 use vocative_core::summary::SummaryState;
 use vocative_core::tool_call::{CallRule, CallState, Refusal};
 use vocative_core::turn::{
@@ -117,7 +118,10 @@ name_column!(
     TurnKind,
     Visibility,
     StopCause,
-    SummaryState
+    SummaryState,
+    ScheduleState,
+    FiringOutcome,
+    Missed
 );
 
 fn unknown_name(kind: &str, name: &str) -> FromSqlError {

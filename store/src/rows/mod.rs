@@ -28,6 +28,7 @@ pub(crate) mod reactions;
 pub(crate) mod run_events;
 pub(crate) mod run_rows;
 pub(crate) mod run_taints;
+pub(crate) mod schedules;
 pub(crate) mod search_text;
 pub(crate) mod sent_prompts;
 pub mod spending;

@@ -461,6 +461,42 @@ async fn a_grant_covers_the_same_call_of_the_same_person_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn a_grant_covers_nothing_that_a_schedule_started() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let waiting = waiting(&scene, &room, None).await;
+    posted(&scene).await;
+    press(&scene, waiting.approval, "t1", Choice::Grant).await;
+    let run = scene.claim(310).await.unwrap();
+    begin(&scene, &run, &waiting.call, Asking::Always).await;
+    let reply = scene.answer(&run, &room, "Done.");
+    scene.store.commit_reply(reply).await.unwrap();
+    let (_, id) = scene.ask(&room, "again", 320).await;
+    own_run(&scene, id).await;
+    by_hand(
+        &scene,
+        "INSERT INTO schedules (id, chat_id, conversation_id, timing, zone, jitter_ms, missed_rule, task, state,
+                created_at_ms)
+         SELECT 7, chat_id, conversation_id, '@daily', 'UTC', 0, 'once', 'refund it', 'active', 0
+         FROM runs ORDER BY id DESC LIMIT 1",
+    )
+    .await;
+    by_hand(
+        &scene,
+        "INSERT INTO firings SELECT 7, 0, 0, 'fired', 0, max(id) FROM runs",
+    )
+    .await;
+    let run = scene.claim(330).await.unwrap();
+    assert!(scene.store.is_scheduled(run.run.id).await.unwrap());
+    let call = called(&scene, &run, DIGEST).await;
+    let begun = begin(&scene, &run, &call, Asking::Always).await;
+    assert!(
+        matches!(begun, CallBegun::Decided(Beginning::Ask)),
+        "{begun:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_first_consent_covers_later_calls_of_the_tool() {
     let scene = Scene::open().await;
     let room = scene.room("C1").await;

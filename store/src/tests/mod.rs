@@ -45,6 +45,7 @@ mod reanswer;
 mod registry;
 mod run_events;
 mod runs;
+mod schedules;
 mod searching;
 mod summaries;
 mod vectors;

@@ -49,6 +49,10 @@ SELECT randomblob(16), id, run_id, 900, 'zebra-7f3a9c', '["zebra-7f3a9c"]',
 FROM tool_calls;
 INSERT INTO approval_grants (uuid, chat_id, participant_id, agent, tool, definition, granted_at_ms)
 VALUES (randomblob(16), 900, 900, 'helper', 'refund', x'00', 0);
+INSERT INTO schedules (id, chat_id, conversation_id, participant_id, made_by_message, timing, zone, jitter_ms, missed_rule,
+        task, state, at_ms, due_ms, set_at_ms, created_at_ms)
+VALUES (900, 900, 900, 900, '1', '0 9 * * *', 'UTC', 0, 'once', 'zebra-7f3a9c', 'active', 9000000000000, 9000000000000, 0, 0);
+INSERT INTO firings VALUES (900, 0, 0, 'fired', 0, 900);
 INSERT INTO run_events (run_id, conversation_id, kind, text, at_ms)
 VALUES (901, 900, 'text', 'zebra-7f3a9c', 0), (901, 900, 'tool_result', 'zebra-7f3a9c', 0);
 INSERT INTO turn_sources VALUES (900, 902);

@@ -8,6 +8,7 @@ use super::traces::note_traces_txn;
 use crate::StoreError;
 use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
+use crate::acts::schedules::forget_schedules_txn;
 use crate::rows::turns::turn_at;
 
 /// The most turns that are blanked in one transaction.
@@ -117,6 +118,7 @@ pub(super) fn unname_txn(
     targets: &Targets,
 ) -> Result<(), StoreError> {
     let (people, rooms) = targets.json();
+    forget_schedules_txn(connection, &people, &rooms, order.entry.erased_at_ms)?;
     // The chat of a person who is heard again is named again.
     connection
         .prepare_cached(

@@ -312,7 +312,7 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
         LedgerKind::Person => Ok(Targets {
             participants: rows(
                 "SELECT id FROM participants
-                 WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2",
+                 WHERE account_id = ?1 AND kind IN ('user', 'system') AND platform_id = ?2",
                 &account,
                 &entry.platform_id,
             )?,

@@ -330,9 +330,14 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     connection
         .prepare_cached(JOIN_ATTRIBUTES_SQL)?
         .execute([pair.source, pair.target])?;
-    connection
-        .prepare_cached("UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1")?
-        .execute([pair.source, pair.target])?;
+    for sql in [
+        "UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1",
+        "UPDATE schedules SET conversation_id = ?2 WHERE conversation_id = ?1",
+    ] {
+        connection
+            .prepare_cached(sql)?
+            .execute([pair.source, pair.target])?;
+    }
     for sql in [
         "DELETE FROM conversation_merges WHERE source_id = ?1",
         "DELETE FROM conversations WHERE id = ?1",
@@ -342,7 +347,7 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Ended runs, the newest first: they count for the chat's limits; and all grants. Whether there was any run.
+/// Ended runs, the newest first: they count for the chat's limits; all grants and schedules. Whether there was any run.
 fn move_runs_txn(
     connection: &Connection,
     from: ChatId,
@@ -350,6 +355,9 @@ fn move_runs_txn(
 ) -> Result<bool, StoreError> {
     connection
         .prepare_cached("UPDATE approval_grants SET chat_id = ?2 WHERE chat_id = ?1")?
+        .execute((from, target))?;
+    connection
+        .prepare_cached("UPDATE schedules SET chat_id = ?2 WHERE chat_id = ?1")?
         .execute((from, target))?;
     let moved = connection
         .prepare_cached(

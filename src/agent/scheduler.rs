@@ -1,0 +1,145 @@
+//! Fires schedules whose time has come. What becomes of one is decided in the transaction that starts it
+//! (`core/scheduling`, `store/acts/schedules`); here it is found out whether its owner is still served, and a reminder
+//! is written as its platform wants it.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use vocative_contract::markup::mention_token;
+use vocative_contract::people::{People, Person};
+
+use crate::agent::registry::Registry;
+use crate::capture::clock::Clock;
+use crate::capture::wake::Wake;
+use crate::delivery::rooms::Rooms;
+use crate::delivery::worker::pause_until;
+use vocative_core::scheduling::{FiringOutcome, StoredSchedule, reminder_text};
+use vocative_store::contract::{Fired, NewFiring, Reminder};
+use vocative_store::{Replying, Store, StoreError};
+
+/// How often due schedules are looked for.
+const POLL: Duration = Duration::from_millis(1_000);
+/// So many are looked at in one go.
+const AT_ONCE: usize = 100;
+
+/// Fires schedules.
+pub struct Scheduler {
+    /// Where they are.
+    pub store: Store<Replying>,
+    /// Who can be served where.
+    pub rooms: Rooms,
+    /// The agents.
+    pub registry: Registry,
+    /// Wakes those who work on what it starts.
+    pub wake: Wake,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Scheduler {
+    /// Fires what is due until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let now_ms = (self.clock)();
+            let has_more = self.fire_due(now_ms).await.unwrap_or_else(|cause| {
+                warn!(error = %cause, "schedules could not be looked at; trying again");
+                false
+            });
+            if has_more {
+                continue;
+            }
+            let due_ms = self.store.next_schedule_due_ms().await.unwrap_or(None);
+            let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
+            }
+        }
+    }
+
+    /// Fires what is due at a time; returns whether there may be more of it.
+    async fn fire_due(&self, now_ms: i64) -> Result<bool, StoreError> {
+        let accounts = self.rooms.accounts();
+        if accounts.is_empty() {
+            return Ok(false);
+        }
+        let found = self.store.due_schedules(accounts, now_ms, AT_ONCE).await?;
+        for id in &found.broken {
+            warn!(
+                schedule.id = id,
+                "the row of a schedule can't be decoded; it is paused"
+            );
+            self.store.pause_broken_schedule(*id).await?;
+        }
+        let mut decided = 0;
+        for schedule in &found.due {
+            match self.fire(schedule, now_ms).await? {
+                Fired::Stale => {}
+                Fired::Renewed => decided += 1,
+                Fired::Decided(outcome, run) => {
+                    decided += 1;
+                    let run = run.map(|run| run.to_string()).unwrap_or_default();
+                    info!(
+                        schedule.id = schedule.id,
+                        outcome = outcome.name(),
+                        run.id = run,
+                        "a schedule was due"
+                    );
+                    if outcome == FiringOutcome::Fired {
+                        self.wake.runs.notify_one();
+                        self.wake.posts.notify_one();
+                    }
+                }
+            }
+        }
+        Ok(decided > 0 && found.due.len() >= AT_ONCE)
+    }
+
+    async fn fire(&self, schedule: &StoredSchedule, now_ms: i64) -> Result<Fired, StoreError> {
+        let firing = NewFiring {
+            id: schedule.id,
+            at_ms: schedule.at_ms,
+            is_allowed: self.is_allowed(schedule).await?,
+            reminder: self.reminder(schedule, now_ms),
+            now_ms,
+        };
+        self.store.fire_schedule(firing).await
+    }
+
+    /// Whether its place and its owner are served now, and its agent serves there.
+    async fn is_allowed(&self, schedule: &StoredSchedule) -> Result<bool, StoreError> {
+        let agent = schedule.what.agent.as_ref();
+        if agent.is_some_and(|agent| self.registry.get(agent).is_none()) {
+            return Ok(false);
+        }
+        let place = self.store.place_of(schedule.chat).await?;
+        let person = schedule.owner.as_ref().map(|owner| owner.id.as_str());
+        let rooms = &self.rooms;
+        Ok(rooms
+            .admits_now(schedule.account, &place, person, agent)
+            .await)
+    }
+
+    /// What a reminder says; `None` if it is none.
+    fn reminder(&self, schedule: &StoredSchedule, now_ms: i64) -> Option<Reminder> {
+        let room = self.rooms.get(schedule.account)?;
+        let at_ms = schedule.at_ms?;
+        if schedule.what.agent.is_some() {
+            return None;
+        }
+        let owner = schedule.owner.as_ref();
+        let mention = owner.map(|owner| mention_token(&owner.id));
+        let named = owner.map(|owner| format!("@{}", owner.name));
+        let people = owner.map(|owner| Person {
+            name: owner.name.clone(),
+            id: owner.id.clone(),
+        });
+        let shown = reminder_text(schedule, named.as_deref(), at_ms, now_ms);
+        Some(Reminder {
+            text: reminder_text(schedule, mention.as_deref(), at_ms, now_ms),
+            parts: room.renderer.render(&shown, &People::known(people)),
+        })
+    }
+}

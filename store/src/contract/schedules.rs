@@ -1,0 +1,84 @@
+//! What is asked of the store about schedules, and answered.
+
+use vocative_contract::outbound::Part;
+use vocative_core::ids::{ConversationId, RunId};
+use vocative_core::scheduling::{FiringOutcome, NewSchedule, StoredSchedule};
+
+/// Which schedules are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleFilter {
+    /// Those that are not over.
+    Open,
+    /// All that are kept.
+    All,
+}
+
+/// Schedules whose time has come.
+#[derive(Clone, Debug, Default)]
+pub struct DueSchedules {
+    /// The first of them.
+    pub due: Vec<StoredSchedule>,
+    /// Numbers of rows that can't be decoded.
+    pub broken: Vec<i64>,
+}
+
+/// A due schedule, with what the daemon found out about it.
+#[derive(Clone, Debug)]
+pub struct NewFiring {
+    /// Its number.
+    pub id: i64,
+    /// The time that was due when it was looked at; nothing happens if it is another by now.
+    pub at_ms: Option<i64>,
+    /// Whether its owner and its place are served now, and its agent is there.
+    pub is_allowed: bool,
+    /// What is posted if it is a reminder.
+    pub reminder: Option<Reminder>,
+    /// The time.
+    pub now_ms: i64,
+}
+
+/// What a reminder says.
+#[derive(Clone, Debug)]
+pub struct Reminder {
+    /// As text.
+    pub text: String,
+    /// As it is posted.
+    pub parts: Vec<Part>,
+}
+
+/// What became of a due schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fired {
+    /// Another one has decided about that time, or somebody changed it.
+    Stale,
+    /// Its time was worked out anew, under another clock; nothing started.
+    Renewed,
+    /// That became of the time; a run if one was started.
+    Decided(FiringOutcome, Option<RunId>),
+}
+
+/// A schedule of an operator.
+#[derive(Clone, Debug)]
+pub struct OperatorSchedule {
+    /// Its name in the configuration, if it is from there.
+    pub name: Option<String>,
+    /// Where.
+    pub conversation: ConversationId,
+    /// What.
+    pub what: NewSchedule,
+    /// The time.
+    pub now_ms: i64,
+}
+
+/// What is changed about a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// It stops until it is resumed.
+    Pause,
+    /// A paused one goes on with its next time.
+    Resume,
+    /// It starts now, besides its times.
+    Run,
+    /// It ends.
+    Cancel,
+}
