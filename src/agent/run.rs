@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use vocative_contract::crash;
@@ -28,7 +29,7 @@ use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
-use crate::tools::{BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, Toolbox, names};
+use crate::tools::{BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, ToolUse, Toolbox, names};
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -432,6 +433,7 @@ impl Working<'_> {
         let people = self.worker.store.run_askers(self.claimed.run.id).await?;
         let conversation = self.claimed.run.conversation;
         let options = options_in(&self.worker.store.reader(), spec, conversation).await?;
+        join_all(spec.tools.iter().map(ToolUse::known)).await;
         Ok(toolbox(
             self.worker,
             self.claimed,

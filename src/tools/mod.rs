@@ -147,6 +147,13 @@ impl ToolUse {
         self.allow_people.as_ref().is_none_or(is_allowed)
     }
 
+    /// Waits, within a bound, until it is known what the tool offers.
+    pub async fn known(&self) {
+        if let ToolSource::Mcp(tools) = &self.source {
+            tools.server.first_started().await;
+        }
+    }
+
     /// The tool for a run; of a server, what it offers now.
     #[must_use]
     pub fn open(&self, to: &BoundTo) -> Vec<Arc<dyn Tool>> {

@@ -1,6 +1,7 @@
 //! Keeps one server: starts it, pins what it offers, and starts it again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -32,6 +33,7 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now)
     loop {
         server.state.send_replace(State::Starting);
         let why = serve(&server, &pins, &now).await;
+        server.has_failed.store(true, Ordering::Relaxed);
         failures.push(Instant::now());
         failures.retain(|failure| failure.elapsed() < FAILURES_WITHIN);
         if failures.len() >= FAILURES_MAX {

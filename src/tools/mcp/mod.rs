@@ -14,6 +14,7 @@ mod outcome;
 mod tool;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use rmcp::{Peer, RoleClient};
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::info;
 
 use self::definition::Definition;
 use self::tool::McpTool;
@@ -69,6 +71,9 @@ pub enum McpPlace {
     },
 }
 
+/// How long questions wait for a server that is being started and has never said what it offers.
+const FIRST_START_WAIT: Duration = Duration::from_secs(10);
+
 /// A server with its secrets.
 #[derive(Clone, Debug)]
 pub struct McpConfigured {
@@ -105,6 +110,8 @@ pub struct McpServer {
     log: Mutex<VecDeque<String>>,
     /// Calls in a row that took too long.
     timeouts: Mutex<u32>,
+    /// A start of it failed, or it ended.
+    has_failed: AtomicBool,
     /// It is to be asked for its tools again.
     relist: Notify,
     /// It is to be started again.
@@ -191,6 +198,7 @@ impl McpServer {
             offered: RwLock::default(),
             log: Mutex::default(),
             timeouts: Mutex::default(),
+            has_failed: AtomicBool::new(false),
             relist: Notify::new(),
             restart: Notify::new(),
         }
@@ -241,6 +249,25 @@ impl McpServer {
         *self.offered.write().expect("no holder of this lock panics") = definitions;
     }
 
+    /// Waits, within a bound, while the server is started for the first time: before that nobody knows its tools.
+    pub(super) async fn first_started(&self) {
+        if !self.definitions().is_empty() || self.has_failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state.subscribe();
+        let settled = state.wait_for(|state| !matches!(state, State::Starting));
+        if tokio::time::timeout(FIRST_START_WAIT, settled)
+            .await
+            .is_err()
+        {
+            let server = &self.settings().name;
+            info!(
+                server,
+                "a server of tools is still being started; questions are answered without it"
+            );
+        }
+    }
+
     /// Its tools of a name for a run: none while it is down.
     #[must_use]
     pub fn tools(self: &Arc<Self>, name: &str) -> Vec<Arc<dyn Tool>> {
@@ -276,5 +303,49 @@ impl McpServer {
             Ok(Err(_)) => Err("it is no longer configured".to_owned()),
             Err(_) => Err("it did not start in time".to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    fn server() -> McpServer {
+        McpServer::new(McpConfigured {
+            settings: McpSettings {
+                name: "time".to_owned(),
+                place: McpPlace::Http {
+                    url: Url::parse("http://127.0.0.1:1/mcp").unwrap(),
+                    allow_private: Vec::new(),
+                    headers: Vec::new(),
+                },
+                tools: None,
+                repeatable: Vec::new(),
+                trusts_first: true,
+            },
+            program: None,
+            bearer: None,
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_wait_for_a_first_start_until_it_ends_or_takes_too_long() {
+        let server = server();
+        let mut waiting = Box::pin(server.first_started());
+        assert_eq!(waiting.as_mut().now_or_never(), None);
+        server
+            .state
+            .send_replace(State::Waiting("it ended".to_owned()));
+        assert_eq!(waiting.now_or_never(), Some(()));
+
+        server.state.send_replace(State::Starting);
+        let began = tokio::time::Instant::now();
+        server.first_started().await;
+        assert_eq!(began.elapsed(), FIRST_START_WAIT);
+
+        // One that failed holds nobody up again.
+        server.has_failed.store(true, Ordering::Relaxed);
+        assert_eq!(server.first_started().now_or_never(), Some(()));
     }
 }
