@@ -5,23 +5,26 @@
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use vocative_contract::markup::mention_token;
 use vocative_contract::people::{People, Person};
 
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
+use crate::config::ConfiguredSchedule;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::pause_until;
 use vocative_core::scheduling::{FiringOutcome, StoredSchedule, reminder_text};
-use vocative_store::contract::{Fired, NewFiring, Reminder};
+use vocative_store::contract::{Fired, NewFiring, OperatorSchedule, Reminder};
 use vocative_store::{Replying, Store, StoreError};
 
 /// How often due schedules are looked for.
 const POLL: Duration = Duration::from_millis(1_000);
 /// So many are looked at in one go.
 const AT_ONCE: usize = 100;
+/// How often a schedule of the configuration is tried again whose conversation is not there yet, in milliseconds.
+const CONFIGURE_EVERY_MS: i64 = 30_000;
 
 /// Fires schedules.
 pub struct Scheduler {
@@ -35,13 +38,29 @@ pub struct Scheduler {
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
+    /// Those of the configuration.
+    pub configured: Vec<ConfiguredSchedule>,
 }
 
 impl Scheduler {
     /// Fires what is due until `stop`.
-    pub async fn run(self, stop: CancellationToken) {
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut pending = std::mem::take(&mut self.configured);
+        let names = pending.iter().map(|it| it.name.clone()).collect();
+        if let Err(cause) = self.store.end_unconfigured_schedules(names).await {
+            warn!(error = %cause, "schedules that are not configured any more could not be ended");
+        }
+        let mut configured_at_ms = None;
         while !stop.is_cancelled() {
             let now_ms = (self.clock)();
+            let is_time = configured_at_ms
+                .is_none_or(|at_ms: i64| !(at_ms..at_ms + CONFIGURE_EVERY_MS).contains(&now_ms));
+            if !pending.is_empty() && is_time {
+                pending = self
+                    .configure(pending, configured_at_ms.is_none(), now_ms)
+                    .await;
+                configured_at_ms = Some(now_ms);
+            }
             let has_more = self.fire_due(now_ms).await.unwrap_or_else(|cause| {
                 warn!(error = %cause, "schedules could not be looked at; trying again");
                 false
@@ -57,6 +76,48 @@ impl Scheduler {
                 () = tokio::time::sleep(pause_until(due_ms, now_ms, POLL)) => {}
             }
         }
+    }
+
+    /// Makes schedules of the configuration rows; returns those whose conversation is not there yet.
+    async fn configure(
+        &self,
+        configured: Vec<ConfiguredSchedule>,
+        is_first: bool,
+        now_ms: i64,
+    ) -> Vec<ConfiguredSchedule> {
+        let mut left = Vec::new();
+        for schedule in configured {
+            match self.configure_one(&schedule, now_ms).await {
+                Ok(()) => {}
+                Err(cause) => {
+                    let what = "a schedule waits until something is heard in its conversation";
+                    match is_first {
+                        true => warn!(error = %cause, schedule.name = schedule.name, "{what}"),
+                        false => debug!(error = %cause, schedule.name = schedule.name, "{what}"),
+                    }
+                    left.push(schedule);
+                }
+            }
+        }
+        left
+    }
+
+    async fn configure_one(
+        &self,
+        schedule: &ConfiguredSchedule,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let place = self.store.find_conversation(&schedule.conversation).await?;
+        let new = OperatorSchedule {
+            name: Some(schedule.name.clone()),
+            conversation: place.id,
+            what: schedule.what.clone(),
+            now_ms,
+        };
+        if self.store.configure_schedule(new).await? {
+            info!(schedule.name = schedule.name, "a schedule is as configured");
+        }
+        Ok(())
     }
 
     /// Fires what is due at a time; returns whether there may be more of it.

@@ -150,6 +150,7 @@ mod tests {
     fn a_schedule_is_shown_with_its_firings() {
         let schedule = ScheduleView {
             id: 3,
+            name: None,
             state: "active".to_owned(),
             reason: None,
             channel: Some("acme".to_owned()),

@@ -22,6 +22,7 @@ mod problem;
 mod programs;
 mod reload;
 mod resolve;
+mod schedules;
 mod schema;
 mod secret;
 mod settings;
@@ -59,10 +60,10 @@ pub use self::schema::schema;
 pub use self::secret::{SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http, Landlock, Limits,
-    Live, LogFormat, McpServer, Model, ModelApi, OnUndecided, OnUnknown, Provider, ReasoningEffort,
-    ReplyPrefix, RetentionDays, SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind,
-    Transcription, Webhooks,
+    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http,
+    Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, OnUndecided, OnUnknown,
+    Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader, SecretVariable, Store,
+    ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -182,6 +183,7 @@ impl Config {
             agents: resolved.agents,
             tools: resolved.tools,
             mcp: resolved.mcp,
+            schedules: resolved.schedules,
             channels: resolved.channels,
             file: file.map(|(path, _)| path.to_owned()),
             base_dir,

@@ -13,9 +13,11 @@ use super::mcp::resolve_servers;
 use super::origin::Origins;
 use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
+use super::schedules::resolve_schedules;
 use super::settings::{
-    Agent, Api, ApiAddress, Capture, Channel, CounterName, Daemon, Delivery, EmbeddingServer,
-    Files, Http, Limits, McpServer, Model, Provider, Store, Tool, Transcription, Webhooks,
+    Agent, Api, ApiAddress, Capture, Channel, ConfiguredSchedule, CounterName, Daemon, Delivery,
+    EmbeddingServer, Files, Http, Limits, McpServer, Model, Provider, Store, Tool, Transcription,
+    Webhooks,
 };
 use super::shape::{
     ApiShape, DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape,
@@ -133,6 +135,7 @@ pub(super) struct Resolved {
     pub agents: BTreeMap<AgentName, Agent>,
     pub tools: BTreeMap<String, Tool>,
     pub mcp: BTreeMap<String, McpServer>,
+    pub schedules: Vec<ConfiguredSchedule>,
     pub channels: BTreeMap<String, Channel>,
 }
 
@@ -164,6 +167,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let known = known_tools(&tools, &mcp);
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let agents = resolve_agents(shape.agents, &models, &channel_names, &known, review);
+    let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
     let all_agents: Vec<_> = agents.values().collect();
     check_approvals(&tools, &all_agents, review);
@@ -191,6 +195,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         agents,
         tools,
         mcp,
+        schedules,
         channels,
     }
 }

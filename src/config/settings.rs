@@ -5,6 +5,7 @@
 mod agents;
 mod channels;
 mod models;
+mod schedules;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use vocative_core::ids::AgentName;
 pub use self::agents::{Agent, ChannelChoice};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
+pub use self::schedules::ConfiguredSchedule;
 pub use self::tools::{McpServer, SecretHeader, SecretVariable, Tool, ToolKind};
 pub use vocative_core::judging::policy::ThreadPolicy;
 pub use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
@@ -65,6 +67,8 @@ pub struct Config {
     pub tools: BTreeMap<String, Tool>,
     /// Servers of tools by name.
     pub mcp: BTreeMap<String, McpServer>,
+    /// What starts again and again.
+    pub schedules: Vec<ConfiguredSchedule>,
     /// Channels by name, of all platforms.
     pub channels: BTreeMap<String, Channel>,
     /// The file it was read from; none if there was none.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::mcp::McpShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
+use super::schedules::ScheduleShape;
 use super::schema::FORMS_FORMAT;
 use super::secret::SecretRef;
 use super::settings::{
@@ -68,6 +69,9 @@ pub(super) struct Shape {
     /// Servers of tools (Model Context Protocol) by name.
     #[serde(default)]
     pub mcp: BTreeMap<String, McpShape>,
+    /// What starts again and again, by name.
+    #[serde(default)]
+    pub schedules: BTreeMap<String, ScheduleShape>,
     /// Connections to platforms.
     #[serde(default)]
     pub channels: ChannelsShape,

@@ -120,7 +120,7 @@ impl Core {
         let file_counters = Arc::clone(&jobs.handlers.files.counters);
         let jobs = jobs.run(stop.clone());
         let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
-        let schedules = scheduler(&shared).run(stop.clone());
+        let schedules = scheduler(&shared, config).run(stop.clone());
         let schedules = tokio::spawn(loops.clone().keep("schedules", stop.clone(), schedules));
         Self {
             shared,
@@ -220,13 +220,14 @@ fn agent_worker(
     }
 }
 
-fn scheduler(shared: &Arc<Shared>) -> Scheduler {
+fn scheduler(shared: &Arc<Shared>, config: &Config) -> Scheduler {
     Scheduler {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
+        configured: config.schedules.clone(),
     }
 }
 

@@ -42,7 +42,7 @@ async fn slash_commands_are_answered_to_whoever_gave_them() {
         .await;
     let help = command(&flow, "U0ANN", "").await;
     for word in [
-        "help", "new", "stop", "status", "context", "summary", "forget",
+        "help", "new", "stop", "status", "context", "summary", "remind", "schedule", "forget",
     ] {
         assert!(help.contains(word), "{word} is in {help}");
     }
@@ -201,19 +201,22 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
     };
     let of_ann = json!({"type": "chat", "chat_id": ANN});
     let all = [
-        "ask", "help", "new", "stop", "status", "context", "summary", "forget",
+        "ask", "help", "new", "stop", "status", "context", "summary", "remind", "schedule",
+        "forget",
     ];
     flow.wait_until("the commands are known", || {
         names(&flow, of_ann.clone()) == all
     })
     .await;
-    let in_groups = ["ask", "help", "stop", "status", "summary", "forget"];
+    let in_groups = [
+        "ask", "help", "stop", "status", "summary", "remind", "schedule", "forget",
+    ];
     assert_eq!(names(&flow, json!({"type": "default"})), in_groups);
     assert_eq!(names(&flow, json!({"type": "all_group_chats"})), in_groups);
     let group_admins = json!({"type": "all_chat_administrators"});
     assert_eq!(names(&flow, group_admins.clone()), all);
     let in_private = [
-        "ask", "help", "stop", "status", "context", "summary", "forget",
+        "ask", "help", "stop", "status", "context", "summary", "remind", "schedule", "forget",
     ];
     assert_eq!(
         names(&flow, json!({"type": "all_private_chats"})),

@@ -147,3 +147,29 @@ async fn an_operator_plans_shows_and_changes() {
         odd.stderr
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_of_the_configuration_is_there_once_its_chat_was_heard() {
+    let schedule = format!(
+        "[schedules.tea]\nconversation = \"team/{GROUP}\"\ncron = \"0 9 * * *\"\ntask = \"drink tea\"\n"
+    );
+    let mut flow = FlowBuilder::default()
+        .telegram(OPEN)
+        .config(&schedule)
+        .start()
+        .await;
+    order(&flow, ANN, "/remind list").await;
+    flow.restart().await;
+    let listed = order(&flow, ANN, "/remind list").await;
+    assert!(
+        listed.contains("operator") && listed.contains("drink tea"),
+        "{listed}"
+    );
+    assert_eq!(
+        flow.cli_json(&["schedules", "list"]).await[0]["name"],
+        "tea"
+    );
+    // It is nobody's in the room.
+    let refused = order(&flow, ANN, "/remind cancel 1").await;
+    assert_eq!(refused, "There is no #1 here that is yours.");
+}

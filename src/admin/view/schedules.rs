@@ -9,6 +9,9 @@ use vocative_core::scheduling::{StoredFiring, StoredSchedule, shown_timing};
 pub struct ScheduleView {
     /// Its number.
     pub id: i64,
+    /// Its name in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// How it stands: `active`, `paused`, `done`, `cancelled`.
     pub state: String,
     /// Why it is paused or over.
@@ -75,6 +78,7 @@ impl ScheduleView {
         let what = &schedule.what;
         Self {
             id: schedule.id,
+            name: schedule.name.clone(),
             state: schedule.state.name().to_owned(),
             reason: schedule.reason.clone(),
             channel,
