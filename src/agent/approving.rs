@@ -21,6 +21,8 @@ pub(super) struct AskedIn<'a> {
     pub(super) renderer: &'a dyn Renderer,
     /// Where the run's answer goes.
     pub(super) place: &'a Target,
+    /// Where the experts of its account are asked.
+    pub(super) experts: Option<&'a Target>,
     /// How long a question may be answered, in milliseconds.
     pub(super) question_expires_ms: i64,
 }

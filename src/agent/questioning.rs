@@ -2,14 +2,15 @@
 //! its result.
 
 use vocative_contract::card::Card;
+use vocative_contract::outbound::Target;
 
 use crate::agent::stepping::Stepping;
-use crate::tools::{QuestionWish, ToolOutcome};
+use crate::tools::{QuestionTo, QuestionWish, ToolOutcome};
 use vocative_core::approving::Requester;
 use vocative_core::ids::{ParticipantId, QuestionId};
 use vocative_core::questioning::{
-    QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card, expired_card,
-    fitted_question, question_card, result_text,
+    EXPERTS, QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card,
+    expired_card, fitted_question, question_card, result_text,
 };
 use vocative_core::tool_call::{CallState, StoredCall};
 use vocative_store::contract::{NewQuestion, QuestionAsked};
@@ -31,11 +32,14 @@ pub(super) enum Questioned {
 }
 
 /// Whom a question is for.
-struct AskedPerson {
-    /// `None` = everybody who asked for the run.
+struct Asked {
+    /// `None` = everybody who asked for the run, or the experts.
     id: Option<ParticipantId>,
     /// As people read it.
     name: String,
+    /// Where they are asked.
+    place: Target,
+    is_for_experts: bool,
 }
 
 impl Stepping<'_> {
@@ -45,7 +49,7 @@ impl Stepping<'_> {
         call: &StoredCall,
         wish: QuestionWish,
     ) -> Result<Questioned, StoreError> {
-        let asked = match self.person_to_ask(&wish).await? {
+        let asked = match self.whom_to_ask(&wish).await? {
             Ok(asked) => asked,
             Err(why) => return Ok(Questioned::Not(ToolOutcome::failed(why))),
         };
@@ -68,7 +72,8 @@ impl Stepping<'_> {
             call: call.id,
             person: self.claimed.asker.person,
             asked: asked.id,
-            place: self.asked_in.place.clone(),
+            place: asked.place.clone(),
+            is_for_experts: asked.is_for_experts,
             card: part(&question_card(&card)),
             expired: part(&expired_card(&card)),
             cancelled: part(&cancelled_card(&card)),
@@ -91,34 +96,43 @@ impl Stepping<'_> {
         })
     }
 
-    /// The person whom a question is for, or why there is none.
-    async fn person_to_ask(
-        &self,
-        wish: &QuestionWish,
-    ) -> Result<Result<AskedPerson, String>, StoreError> {
-        let Some(name) = &wish.person else {
-            let requesters = self.store.run_requesters(self.claimed.run.id).await?;
-            let names: Vec<&str> = requesters.iter().map(Requester::name).collect();
-            let name = names.join(", ");
-            return Ok(Ok(AskedPerson { id: None, name }));
+    /// Whom a question is for and where, or why nobody is.
+    async fn whom_to_ask(&self, wish: &QuestionWish) -> Result<Result<Asked, String>, StoreError> {
+        let here = |id, name| Asked {
+            id,
+            name,
+            place: self.asked_in.place.clone(),
+            is_for_experts: false,
         };
-        let place = self.claimed.run.conversation;
-        let found = self.store.people_called(place, name.clone()).await?;
+        let name = match &wish.to {
+            QuestionTo::Experts => {
+                return Ok(match self.asked_in.experts {
+                    Some(place) => Ok(Asked {
+                        id: None,
+                        name: EXPERTS.to_owned(),
+                        place: place.clone(),
+                        is_for_experts: true,
+                    }),
+                    None => Err("not asked: there is no room of experts here".to_owned()),
+                });
+            }
+            QuestionTo::Requester => {
+                let requesters = self.store.run_requesters(self.claimed.run.id).await?;
+                let names: Vec<&str> = requesters.iter().map(Requester::name).collect();
+                return Ok(Ok(here(None, names.join(", "))));
+            }
+            QuestionTo::Person(name) => name,
+        };
+        let conversation = self.claimed.run.conversation;
+        let found = self.store.people_called(conversation, name.clone()).await?;
         Ok(match found.as_slice() {
-            [one] => Ok(AskedPerson {
-                id: Some(one.id),
-                name: one.name.clone(),
-            }),
+            [one] => Ok(here(Some(one.id), one.name.clone())),
             [] => Err(format!(
                 "not asked: nobody who has said something here is called {name}; without `person` the one who asked you is asked"
             )),
             several => {
-                let names: Vec<&str> = several
-                    .iter()
-                    .take(NAMES_MAX)
-                    .map(|it| it.name.as_str())
-                    .collect();
-                let names = names.join(", ");
+                let names = several.iter().take(NAMES_MAX).map(|it| it.name.as_str());
+                let names = names.collect::<Vec<_>>().join(", ");
                 Err(format!(
                     "not asked: several people here are called {name}: {names}"
                 ))

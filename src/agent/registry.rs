@@ -68,6 +68,8 @@ pub struct AgentSpec {
     pub tool_timeout_ms: u64,
     /// How long people have to answer a question of its model, in milliseconds.
     pub question_expires_ms: i64,
+    /// The platform's id of the chat where experts are asked, by channel.
+    pub experts: BTreeMap<String, String>,
     /// How its prompts show files.
     pub files: FilesInPrompts,
     /// The channels where a reply starts with the agent's name.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
+use vocative_contract::outbound::Target;
 
 use crate::agent::approving::AskedIn;
 use crate::agent::context::learnt_limit;
@@ -29,7 +30,9 @@ use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
-use crate::tools::{BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, ToolUse, Toolbox, names};
+use crate::tools::{
+    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, ToolUse, Toolbox, names,
+};
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -323,6 +326,12 @@ impl Working<'_> {
         if recorded.is_empty() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
+        let experts = spec.experts.get(&self.route.channel).map(|chat| Target {
+            chat: chat.clone(),
+            thread: None,
+            topic: None,
+            reply_to: None,
+        });
         let events = Arc::new(Events::new(recorded.len()));
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
@@ -349,6 +358,7 @@ impl Working<'_> {
             asked_in: AskedIn {
                 renderer: &*self.room.renderer,
                 place: &self.route.target,
+                experts: experts.as_ref(),
                 question_expires_ms: spec.question_expires_ms,
             },
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
@@ -743,6 +753,9 @@ fn toolbox(
     let may_search = options.recall != RecallMode::Off;
     let offered = spec.tools.iter().filter(|_| spec.max_steps > 1);
     let offered = offered.filter(|tool| may_search || tool.name() != CONVERSATION_SEARCH);
+    // A question does not leave the account that it is asked in.
+    let has_experts = spec.experts.contains_key(&route.channel);
+    let offered = offered.filter(|tool| has_experts || tool.name() != ASK_HUMAN);
     let chat = ChatName {
         channel: route.channel.clone(),
         chat: route.target.chat.clone(),

@@ -472,6 +472,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         max_steps: 10,
         tool_timeout_ms: 5_000,
         question_expires_ms: 86_400_000,
+        experts: BTreeMap::new(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
     }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
-use super::settings::{Agent, ChannelChoice, Model, OFFLINE_SUMMARIES};
+use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
 use super::tools::is_known_tool;
+use crate::tools::ASK_HUMAN;
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
@@ -90,6 +91,7 @@ fn resolve_agent(
         },
         max_steps: shape.max_steps,
         tool_timeout_ms: shape.tool_timeout_s * 1_000,
+        experts: experts(name, &shape.experts, review),
         question_expires_ms: i64::from(shape.question_expires_s) * 1_000,
         prompt: AssemblerOptions {
             recall,
@@ -104,6 +106,60 @@ fn recall(shape: &AgentShape) -> RecallMode {
     match (shape.recall.into(), shape.prompt.profile) {
         (RecallMode::Auto, ProfileShape::Toolpack) => RecallMode::Tool,
         (mode, _) => mode,
+    }
+}
+
+/// The rooms of experts, by channel: one each.
+fn experts(name: &str, rooms: &[String], review: &mut Review<'_>) -> BTreeMap<String, String> {
+    let key = format!("agents.{name}.experts");
+    let mut experts = BTreeMap::new();
+    for room in rooms {
+        match room.split_once('/') {
+            Some((channel, chat)) if !channel.is_empty() && !chat.is_empty() => {
+                if experts
+                    .insert(channel.to_owned(), chat.to_owned())
+                    .is_some()
+                {
+                    review.problem(&key, format!("names two rooms of channel \"{channel}\""));
+                }
+            }
+            _ => review.problem(&key, format!("\"{room}\" is no room as CHANNEL/CHAT")),
+        }
+    }
+    experts
+}
+
+/// Rooms of experts are where their agent is, and what is said there is heard; who may ask there has one.
+pub(super) fn check_experts(
+    agents: &BTreeMap<AgentName, Agent>,
+    channels: &BTreeMap<String, Channel>,
+    review: &mut Review<'_>,
+) {
+    for agent in agents.values() {
+        let key = format!("agents.{}.experts", agent.name);
+        for (name, chat) in &agent.experts {
+            let served = channels.get(name).filter(|_| agent.channels.has(name));
+            let Some(channel) = served else {
+                let what = format!(
+                    "\"{name}/{chat}\" is a room of an account that {} does not serve: a question is asked in the \
+                     account that it came from",
+                    agent.name
+                );
+                review.problem(&key, what);
+                continue;
+            };
+            let allowed = &channel.access.allow_chats;
+            if !allowed.iter().any(|it| it == "*" || it == chat) {
+                let what = format!(
+                    "\"{name}/{chat}\" is not in that channel's allow_chats, so no answer there would be heard"
+                );
+                review.problem(&key, what);
+            }
+        }
+        let may_ask = agent.tools.iter().any(|tool| tool == ASK_HUMAN);
+        if may_ask && agent.experts.is_empty() {
+            review.problem(&key, "is not set, and the tool ask_human asks there");
+        }
     }
 }
 

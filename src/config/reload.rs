@@ -49,6 +49,7 @@ const TAKEN: &[&str] = &[
     "agents.*.seconds_per_run",
     "agents.*.tool_timeout_s",
     "agents.*.question_expires_s",
+    "agents.*.experts",
     "agents.*.tools",
     "capture.album_wait_ms",
     "capture.inbound_text_max_bytes",

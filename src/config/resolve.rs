@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::agents::resolve_agents;
+use super::agents::{check_experts, resolve_agents};
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::environment::Environment;
@@ -169,6 +169,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let agents = resolve_agents(shape.agents, &models, &channel_names, &known, review);
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
+    check_experts(&agents, &channels, review);
     let all_agents: Vec<_> = agents.values().collect();
     check_approvals(&tools, &all_agents, review);
     check_server_approvals(&mcp, &all_agents, review);

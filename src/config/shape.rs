@@ -325,6 +325,8 @@ pub(super) struct AgentShape {
     /// Seconds that people have to answer a question of its model.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub question_expires_s: u32,
+    /// The rooms where its tool `ask_human` asks, one of each channel.
+    pub experts: Vec<String>,
     /// Tool calls of one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: u32,

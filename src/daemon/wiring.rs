@@ -256,6 +256,7 @@ pub fn agents(
             max_steps: agent.max_steps,
             tool_timeout_ms: agent.tool_timeout_ms,
             question_expires_ms: agent.question_expires_ms,
+            experts: agent.experts.clone(),
         }
     };
     Ok(config.agents.values().map(spec).collect())

@@ -179,6 +179,7 @@ impl Stage {
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
+            experts: BTreeMap::new(),
         };
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);

@@ -23,8 +23,19 @@ pub struct QuestionWish {
     pub text: String,
     /// The answers that it offers; empty = any.
     pub options: Vec<String>,
-    /// Who is to answer, by a name; `None` = who asked for the run.
-    pub person: Option<String>,
+    /// Who is to answer.
+    pub to: QuestionTo,
+}
+
+/// Who is to answer a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionTo {
+    /// Who asked for the run.
+    Requester,
+    /// Somebody in the room, by a name.
+    Person(String),
+    /// Anybody in the agent's room of experts.
+    Experts,
 }
 
 /// Asks a person.
@@ -77,17 +88,31 @@ impl Tool for AskPerson {
 fn wish(arguments: &Value) -> Result<QuestionWish, ToolError> {
     let arguments: Arguments = serde_json::from_value(arguments.clone())
         .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
+    let person = arguments.person.map(|name| name.trim().to_owned());
+    let to = match person.filter(|name| !name.is_empty()) {
+        Some(name) if name.chars().count() > PERSON_MAX_CHARS => {
+            return Err(ToolError::Arguments("`person` is no name".to_owned()));
+        }
+        Some(name) => QuestionTo::Person(name),
+        None => QuestionTo::Requester,
+    };
+    checked(&arguments.question, &arguments.options, to)
+}
+
+/// A question within its limits.
+pub(super) fn checked(
+    question: &str,
+    options: &[String],
+    to: QuestionTo,
+) -> Result<QuestionWish, ToolError> {
     let wrong = |what: String| Err(ToolError::Arguments(what));
-    let text = arguments.question.trim().to_owned();
+    let text = question.trim().to_owned();
     if text.is_empty() || text.chars().count() > QUESTION_MAX_CHARS {
         return wrong(format!(
             "`question` has 1 to {QUESTION_MAX_CHARS} characters"
         ));
     }
-    let options = arguments
-        .options
-        .iter()
-        .map(|option| option.trim().to_owned());
+    let options = options.iter().map(|option| option.trim().to_owned());
     let options: Vec<String> = options.collect();
     if options.len() > OPTIONS_MAX {
         return wrong(format!("`options` has at most {OPTIONS_MAX} answers"));
@@ -99,18 +124,7 @@ fn wish(arguments: &Value) -> Result<QuestionWish, ToolError> {
             return wrong(format!("{what} {OPTION_MAX_CHARS} characters"));
         }
     }
-    let person = arguments.person.map(|name| name.trim().to_owned());
-    let person = person.filter(|name| !name.is_empty());
-    if let Some(name) = &person
-        && name.chars().count() > PERSON_MAX_CHARS
-    {
-        return wrong("`person` is no name".to_owned());
-    }
-    Ok(QuestionWish {
-        text,
-        options,
-        person,
-    })
+    Ok(QuestionWish { text, options, to })
 }
 
 #[cfg(test)]
@@ -126,7 +140,7 @@ mod tests {
         let expected = QuestionWish {
             text: "Which?".to_owned(),
             options: vec!["Blue".to_owned(), "Red".to_owned()],
-            person: None,
+            to: QuestionTo::Requester,
         };
         assert_eq!(fit, Ok(expected));
         let long = "x".repeat(QUESTION_MAX_CHARS + 1);

@@ -6,11 +6,12 @@
 //!
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `ask_person` (a question to somebody in the room), `http` (requests by configuration), `command` (programs by
+//! (the tools of one run), `search` (`conversation_search`), `ask_person` and `ask_human` (questions to people), `http` (requests by configuration), `command` (programs by
 //! configuration, made of a `program`), `outside` (what comes from outside is data).
 
 mod approval;
 mod arguments;
+mod ask_human;
 mod ask_person;
 pub mod command;
 mod digest;
@@ -28,7 +29,8 @@ use serde_json::Value;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
 pub use arguments::unknown_keywords;
-pub use ask_person::{ASK_PERSON, AskPerson, QuestionWish};
+pub use ask_human::{ASK_HUMAN, AskHuman};
+pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};
 pub use command::CommandTool;
 pub use digest::CallScope;
 pub use http::HttpTool;
@@ -51,6 +53,8 @@ pub enum BuiltIn {
     ConversationSearch,
     /// Asks somebody in the room.
     AskPerson,
+    /// Asks in the agent's room of experts.
+    AskHuman,
 }
 
 /// A tool of an agent, with its limits.
@@ -185,7 +189,7 @@ pub struct BoundTo {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ConversationSearch, Self::AskPerson];
+    pub const ALL: [Self; 3] = [Self::ConversationSearch, Self::AskPerson, Self::AskHuman];
 
     /// Its name.
     #[must_use]
@@ -193,6 +197,7 @@ impl BuiltIn {
         match self {
             Self::ConversationSearch => CONVERSATION_SEARCH,
             Self::AskPerson => ASK_PERSON,
+            Self::AskHuman => ASK_HUMAN,
         }
     }
 
@@ -208,6 +213,7 @@ impl BuiltIn {
         match self {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
             Self::AskPerson => Arc::new(AskPerson),
+            Self::AskHuman => Arc::new(AskHuman),
         }
     }
 }

@@ -379,6 +379,7 @@ impl Room {
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
+            experts: BTreeMap::new(),
         }
     }
 

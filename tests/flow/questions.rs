@@ -372,3 +372,123 @@ async fn at_most_three_questions_are_asked_for_one_request_and_nobody_unknown_is
     assert!(told.contains("at most 3 questions"), "{told}");
     assert_eq!(flow.stop().await, Some(0));
 }
+
+const OPS: &str = "#ops";
+
+async fn with_experts(rooms: &str) -> Flow {
+    let settings = format!("tools = [\"ask_human\"]\nexperts = {rooms}");
+    FlowBuilder::default()
+        .agent("vocative", &settings)
+        .start()
+        .await
+}
+
+fn ask_experts(arguments: Value) -> ModelReply {
+    ModelReply::tool_call("call_1", "ask_human", arguments)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn experts_are_asked_in_their_room_and_only_the_answer_comes_back() {
+    let mut flow = with_experts("[\"acme/C0OPS\"]").await;
+    flow.model
+        .enqueue(ask_experts(json!({"question": "Which form is it?"})));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative which form?");
+    let is_question = |post: &SlackPost| post.text.contains("A question for the experts");
+    let question = flow.slack_post(OPS, is_question).await;
+    flow.settle().await;
+    let shown = question.blocks.clone().unwrap_or_default().to_string();
+    assert!(shown.contains("Which form is it?"), "{shown}");
+    // Of the room where it was asked, nothing is said there.
+    assert!(
+        !shown.contains("Ann") && question.thread_ts.is_none(),
+        "{shown}"
+    );
+    // Who asked does not answer for the experts, and their talk is theirs.
+    flow.slack.reply(GENERAL, "ann", &asked, "form 99, I think");
+    flow.slack.say(OPS, "bob", "Ann asks odd things today");
+    flow.settle().await;
+    let listed = flow.cli_json(&["questions", "list"]).await;
+    assert_eq!(listed[0]["asked"], json!(["the experts"]), "{listed}");
+
+    let requests = flow.model.requests().len();
+    flow.model.enqueue(ModelReply::text("Form 12, says Bob."));
+    flow.slack.reply(OPS, "bob", &question.ts, "form 12");
+    flow.answered_in(&asked, "Form 12, says Bob.").await;
+    let told = flow.told_model();
+    assert!(told.contains(r#"\"answered_by\":\"Bob\""#), "{told}");
+    assert!(
+        told.contains("form 12") && !told.contains("odd things"),
+        "{told}"
+    );
+    let over = |post: &SlackPost| post.ts == question.ts && post.text.contains("Answered");
+    flow.slack_post(OPS, over).await;
+    // They talk on below it, and ask nothing.
+    flow.slack.reply(OPS, "ann", &question.ts, "are you sure?");
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), requests + 1);
+    assert!(flow.slack.ephemerals().is_empty());
+
+    // What was said in their room is in no later prompt of the other one.
+    flow.model.enqueue(ModelReply::text("You are welcome."));
+    flow.slack
+        .say_in(GENERAL, "ann", &asked, "@vocative thanks");
+    flow.answered_in(&asked, "You are welcome.").await;
+    let prompt = flow.told_model();
+    assert!(
+        !prompt.contains("odd things") && !prompt.contains("are you sure"),
+        "{prompt}"
+    );
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn experts_answer_in_telegram_by_reply_or_button_and_no_other_account_asks_them() {
+    let rooms = format!("[\"team/{}\"]", TelegramWorld::SUPERGROUP);
+    let mut flow = with_experts(&rooms).await;
+    let experts = TelegramWorld::SUPERGROUP;
+    let is_open =
+        |post: &TelegramPost| post.by_bot && post.text.contains("A question for the experts");
+    flow.model
+        .enqueue(ask_experts(json!({"question": "How many?"})));
+    flow.telegram.say(GROUP, ANN, "@vocative_bot how many?");
+    let question = flow.telegram.wait_for_post(experts, is_open, WAIT).await;
+    let question = question.unwrap_or_else(|| panic!("{:#?}", flow.telegram.bot_posts(experts)));
+    flow.settle().await;
+    flow.model.enqueue(ModelReply::text("Seven."));
+    flow.telegram
+        .reply(experts, BOB, question.message_id, "seven of them");
+    let is_it = |post: &TelegramPost| post.by_bot && post.text == "Seven.";
+    assert!(
+        flow.telegram
+            .wait_for_post(GROUP, is_it, WAIT)
+            .await
+            .is_some()
+    );
+    assert!(flow.told_model().contains("seven of them"));
+
+    let arguments = json!({"question": "Which?", "options": ["This", "That"]});
+    flow.model.enqueue(ask_experts(arguments));
+    flow.telegram.say(GROUP, ANN, "@vocative_bot which?");
+    let is_open = |post: &TelegramPost| is_open(post) && post.keyboard.is_some();
+    let question = flow.telegram.wait_for_post(experts, is_open, WAIT).await;
+    let question = question.unwrap_or_else(|| panic!("{:#?}", flow.telegram.bot_posts(experts)));
+    flow.settle().await;
+    flow.model.enqueue(ModelReply::text("That."));
+    flow.telegram
+        .callback(experts, BOB, question.message_id, &data(&question, "That"));
+    let is_it = |post: &TelegramPost| post.by_bot && post.text == "That.";
+    assert!(
+        flow.telegram
+            .wait_for_post(GROUP, is_it, WAIT)
+            .await
+            .is_some()
+    );
+    assert!(flow.told_model().contains(r#"\"answer\":\"That\""#));
+
+    // A question of the other account has no experts, so its model has no such tool.
+    flow.model.enqueue(ModelReply::text("No idea."));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative how many?");
+    flow.answered_in(&asked, "No idea.").await;
+    assert!(!flow.told_model().contains("ask_human"));
+    assert_eq!(flow.stop().await, Some(0));
+}

@@ -395,6 +395,7 @@ impl Daemon {
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
+            experts: BTreeMap::new(),
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);

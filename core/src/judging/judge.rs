@@ -156,6 +156,10 @@ fn replied(
             answers: Some(reply.question),
             ..quiet
         }),
+        // Experts may talk on below their answer; only who calls the bot there asks it something.
+        (Nearness::AtPost, AnswerVerdict::Not(_)) if reply.is_for_experts => {
+            calls_nobody.then_some(quiet)
+        }
         (Nearness::AtPost, AnswerVerdict::Not(not)) => {
             let is_told = message.sender.kind == SenderKind::Person && is_private(kind, policy);
             let notice = is_told.then(|| Notice {
@@ -434,6 +438,7 @@ mod tests {
                 nearness,
                 is_asked,
                 asked: "Ann".to_owned(),
+                is_for_experts: false,
             }),
             ..MessageFacts::default()
         };

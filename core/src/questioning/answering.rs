@@ -91,6 +91,8 @@ pub struct ReplyFacts {
     pub is_asked: bool,
     /// Whom the question asks, as people read it.
     pub asked: String,
+    /// Whether it is asked in a room of experts: they talk on below it.
+    pub is_for_experts: bool,
 }
 
 impl ReplyFacts {

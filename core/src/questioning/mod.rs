@@ -18,6 +18,8 @@ pub use card::{
 pub use stored::{QuestionState, StoredAnswer, StoredQuestion};
 pub use telling::{not_counted_text, result_text};
 
+/// Everybody in a room of experts, as people and models read it.
+pub const EXPERTS: &str = "the experts";
 /// The most questions of one run.
 pub const QUESTIONS_MAX_RUN: u32 = 3;
 /// The most open questions of one person's runs, so that they can't flood a room.

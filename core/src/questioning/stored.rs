@@ -2,6 +2,7 @@
 
 use crate::approving::{Expiry, Requester};
 use crate::ids::{AccountId, AgentName, QuestionId, RunId, TurnId};
+use crate::questioning::EXPERTS;
 
 /// How a question stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,8 +56,11 @@ pub struct StoredQuestion {
     pub text: String,
     /// The answers that it offers.
     pub options: Vec<String>,
-    /// Whose answer counts: the person it names, or everybody who asked for the run.
+    /// Whose answer counts: the person it names, or everybody who asked for the run. Nobody is named where it is for
+    /// the experts.
     pub asked: Vec<Requester>,
+    /// Whether it is asked in a room of experts, where everybody's answer counts.
+    pub is_for_experts: bool,
     /// How it stands.
     pub state: QuestionState,
     /// How long it is open.
@@ -82,6 +86,9 @@ impl StoredQuestion {
     /// Whom it asks, as people read it.
     #[must_use]
     pub fn asked_names(&self) -> String {
+        if self.is_for_experts {
+            return EXPERTS.to_owned();
+        }
         let names: Vec<&str> = self.asked.iter().map(Requester::name).collect();
         names.join(", ")
     }

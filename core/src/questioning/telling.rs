@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::questioning::{NotCounted, QuestionState, StoredQuestion};
+use crate::questioning::{EXPERTS, NotCounted, QuestionState, StoredQuestion};
 
 /// What the model is told of its question; `None` while it is open.
 #[must_use]
@@ -11,6 +11,9 @@ pub fn result_text(question: &StoredQuestion) -> Option<String> {
         QuestionState::Open => return None,
         QuestionState::Answered => match &question.answer {
             Some(answer) => match &answer.text {
+                Some(text) if question.is_for_experts => {
+                    json!({"answered_by": answer.by, "of": EXPERTS, "answer": text}).to_string()
+                }
                 Some(text) => json!({"answered_by": answer.by, "answer": text}).to_string(),
                 None => format!(
                     "{} answered, and the answer was deleted since. Go on without it",
@@ -74,6 +77,7 @@ mod tests {
             agent: AgentName::trusted("helper"),
             text: "Which?".to_owned(),
             options: Vec::new(),
+            is_for_experts: false,
             asked: vec![Requester {
                 id: "U1".to_owned(),
                 display_name: Some("Ann".to_owned()),

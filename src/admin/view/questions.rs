@@ -46,8 +46,13 @@ impl QuestionView {
     /// The view of a question in a channel.
     #[must_use]
     pub fn of(question: StoredQuestion, channel: Option<String>) -> Self {
-        let asked = question.asked.iter().map(Requester::name);
-        let asked = asked.map(str::to_owned).collect();
+        let asked = match question.is_for_experts {
+            true => vec![question.asked_names()],
+            false => {
+                let asked = question.asked.iter().map(Requester::name);
+                asked.map(str::to_owned).collect()
+            }
+        };
         let (answered_by, answer) = match question.answer {
             Some(answer) => (Some(answer.by), answer.text),
             None => (None, None),

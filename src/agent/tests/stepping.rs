@@ -232,6 +232,7 @@ impl House {
             max_output_tokens: None,
             asked_in: AskedIn {
                 renderer: &Cards,
+                experts: None,
                 question_expires_ms: 86_400_000,
                 place: &Target {
                     chat: "C1".to_owned(),

@@ -1,5 +1,7 @@
 //! Agents.
 
+use std::collections::BTreeMap;
+
 use crate::config::template::Template;
 use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
@@ -45,6 +47,8 @@ pub struct Agent {
     pub tool_timeout_ms: u64,
     /// How long people have to answer a question of its model, in milliseconds.
     pub question_expires_ms: i64,
+    /// The platform's id of the chat where experts are asked, by channel.
+    pub experts: BTreeMap<String, String>,
     /// Tool calls of one run.
     pub calls_per_run: u32,
     /// What one run may use.

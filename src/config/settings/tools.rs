@@ -26,9 +26,9 @@ impl Tool {
     pub fn rule(&self) -> CallRule {
         match &self.kind {
             // Those that are built in only read, or are asked once however often they are called.
-            ToolKind::BuiltIn(BuiltIn::ConversationSearch | BuiltIn::AskPerson) => {
-                CallRule::Repeatable
-            }
+            ToolKind::BuiltIn(
+                BuiltIn::ConversationSearch | BuiltIn::AskPerson | BuiltIn::AskHuman,
+            ) => CallRule::Repeatable,
             ToolKind::Http { settings, .. } => settings.rule,
             ToolKind::Command { settings, .. } => settings.rule,
         }

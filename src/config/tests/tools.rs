@@ -188,3 +188,45 @@ fn a_tool_that_acts_names_who_may_allow_it() {
         load(&with(tool, agents));
     }
 }
+
+#[test]
+fn a_room_of_experts_is_one_that_its_agent_serves() {
+    let agent = |settings: &str| format!("{MINIMAL}\n[agents.a]\n{settings}");
+    let refusals = [
+        (
+            "tools = [\"ask_human\"]",
+            "is not set, and the tool ask_human asks there",
+        ),
+        ("experts = [\"C1\"]", "is no room as CHANNEL/CHAT"),
+        ("experts = [\"acme/\"]", "is no room as CHANNEL/CHAT"),
+        (
+            "experts = [\"acme/C1\", \"acme/C2\"]",
+            "names two rooms of channel \"acme\"",
+        ),
+        (
+            "experts = [\"other/C1\"]",
+            "an account that a does not serve",
+        ),
+        (
+            "channels = [\"home\"]\nexperts = [\"acme/C1\"]\n[channels.telegram.home]\ntoken = \"env:TELEGRAM_TOKEN\"",
+            "an account that a does not serve",
+        ),
+    ];
+    for (settings, expected) in refusals {
+        let told = refused(&agent(settings));
+        assert!(told.contains(expected), "{settings}\n{told}");
+    }
+    let closed = "allow_chats = [\"C1\"]\n[agents.a]\nexperts = [\"acme/C2\"]";
+    let told = refused(&format!("{MINIMAL}{closed}"));
+    assert!(told.contains("no answer there would be heard"), "{told}");
+    let open =
+        "allow_chats = [\"C1\"]\n[agents.a]\ntools = [\"ask_human\"]\nexperts = [\"acme/C1\"]";
+    let config = load(&format!("{MINIMAL}{open}"));
+    let experts = &config
+        .agents
+        .values()
+        .next()
+        .map(|agent| agent.experts.clone());
+    let expected = [("acme".to_owned(), "C1".to_owned())].into();
+    assert_eq!(*experts, Some(expected));
+}

@@ -4,6 +4,7 @@
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash;
+use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::outbound::{Operation, Part};
 
 use crate::acts::deciding::{Answered, known_name, replace_card_txn, wake_txn};
@@ -12,7 +13,9 @@ use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{NewPress, NewQuestion, OptionFacts, Pressed, PressedOption, QuestionAsked};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
-use crate::rows::places::find_chat;
+use crate::rows::places::{
+    ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat,
+};
 use crate::rows::questions::{QuestionRow, not_found, post_of_question, question_of};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
 use crate::{Store, StoreError};
@@ -85,10 +88,7 @@ fn ask_txn(connection: &Connection, new: &NewQuestion) -> Result<QuestionAsked, 
         return Ok(QuestionAsked::SourceGone);
     };
     let room = room_of(connection, &leased)?;
-    let chat = match find_chat(connection, room.account, &new.place.chat)? {
-        Some(chat) => chat.id,
-        None => room.conversation.chat,
-    };
+    let chat = ensure_chat_txn(connection, room.account, &new.place.chat)?.id;
     if let Some(refused) = limit_met(connection, new, (leased.row, call), chat)? {
         return Ok(refused);
     }
@@ -105,9 +105,9 @@ fn ask_txn(connection: &Connection, new: &NewQuestion) -> Result<QuestionAsked, 
     let post = append_post_txn(connection, &posts, 0, &new.card)?;
     connection
         .prepare_cached(
-            "INSERT INTO questions (uuid, call_id, run_id, participant_id, asked_id, question, options, card_post,
+            "INSERT INTO questions (uuid, call_id, run_id, participant_id, asked_id, is_for_experts, question, options, card_post,
                     outcomes, state, asked_at_ms, expires_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT id FROM outbox WHERE uuid = ?8), ?9, 'open', ?10, ?11)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM outbox WHERE uuid = ?9), ?10, 'open', ?11, ?12)",
         )?
         .execute(params![
             new.id,
@@ -115,6 +115,7 @@ fn ask_txn(connection: &Connection, new: &NewQuestion) -> Result<QuestionAsked, 
             leased.row,
             new.person,
             new.asked,
+            new.is_for_experts,
             new.text,
             json(&new.options),
             post,
@@ -196,7 +197,7 @@ pub(crate) fn press_question_txn(
             is_bot: None,
         };
         let person = upsert_participant_txn(connection, account, heard, now_ms)?;
-        let turn = say_txn(connection, &found, person, &option, now_ms)?;
+        let turn = say_txn(connection, &found, (person, &option), press)?;
         answer_txn(connection, &found, (turn.id, person), now_ms)?;
         if let Some(outcome) = &answer.outcome {
             show_txn(connection, found.row, outcome, now_ms)?;
@@ -222,33 +223,39 @@ fn facts_of(
             chat.is_some_and(|chat| chat.id == post.chat)
                 && post.message_id.as_deref() == Some(&press.message_id)
         }),
-        is_asked: asked.any(|person| person.id == press.sender.id),
+        is_asked: found.question.is_for_experts || asked.any(|person| person.id == press.sender.id),
         presser_name: known_name(connection, account, &press.sender.id)?,
     })
 }
 
-/// Captures what somebody chose as what they said, where the run answers.
+/// Captures what somebody chose as what they said: where the run answers, or in the room of the experts.
 fn say_txn(
     connection: &Connection,
     found: &QuestionRow,
-    person: ParticipantId,
-    option: &str,
-    now_ms: i64,
+    (person, option): (ParticipantId, &str),
+    press: &NewPress,
 ) -> Result<TurnRow, StoreError> {
-    let leased = LeasedRun {
-        row: found.run_row,
-        conversation_row: connection
-            .prepare_cached("SELECT conversation_id FROM runs WHERE id = ?1")?
-            .query_row([found.run_row], |row| row.get("conversation_id"))?,
-        is_cancelled: false,
+    let now_ms = press.event.received_at_ms;
+    let (conversation, kind) = match found.question.is_for_experts {
+        true => experts_seat_txn(connection, press)?,
+        false => {
+            let leased = LeasedRun {
+                row: found.run_row,
+                conversation_row: connection
+                    .prepare_cached("SELECT conversation_id FROM runs WHERE id = ?1")?
+                    .query_row([found.run_row], |row| row.get("conversation_id"))?,
+                is_cancelled: false,
+            };
+            let room = room_of(connection, &leased)?;
+            (room.conversation, room.kind)
+        }
     };
-    let room = room_of(connection, &leased)?;
     let turn = NewTurn {
-        conversation: &room.conversation,
+        conversation: &conversation,
         sent_at_ms: now_ms,
         ordinal: 0,
         kind: TurnKind::Message,
-        scope: room.conversation.scope(room.kind),
+        scope: conversation.scope(kind),
         participant: person,
         content: option,
         attachments: None,
@@ -261,6 +268,24 @@ fn say_txn(
         captured_at_ms: now_ms,
     };
     insert_turn_txn(connection, &turn)
+}
+
+/// The conversation of a room of experts that a press belongs to.
+fn experts_seat_txn(
+    connection: &Connection,
+    press: &NewPress,
+) -> Result<(ConversationRow, Option<ChatKind>), StoreError> {
+    let (account, now_ms) = (press.event.account, press.event.received_at_ms);
+    let chat = ensure_chat_txn(connection, account, &press.place.chat)?;
+    let place = Place {
+        chat: press.place.chat.clone(),
+        thread: press.place.thread.clone(),
+        topic: press.place.topic.clone(),
+        ..Place::default()
+    };
+    let seat = ConversationSeat::of(&place, &press.message_id);
+    let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
+    Ok((conversation, chat.kind))
 }
 
 /// Takes a captured reply as the answer, if the question is still open.
@@ -300,7 +325,19 @@ fn answer_txn(
     if is_first == 0 {
         return Ok(false);
     }
-    // It stays in what the agent reads of the room.
+    if !found.question.is_for_experts {
+        involve_txn(connection, found, turn)?;
+    }
+    wake_txn(connection, found.run_row, now_ms)?;
+    Ok(true)
+}
+
+/// An answer stays in what the agent reads of its room.
+fn involve_txn(
+    connection: &Connection,
+    found: &QuestionRow,
+    turn: TurnId,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "INSERT INTO involvements (conversation_id, agent, sent_at_ms, ordinal, seq, how)
@@ -308,8 +345,7 @@ fn answer_txn(
              ON CONFLICT DO UPDATE SET how = excluded.how",
         )?
         .execute((turn, &found.question.agent))?;
-    wake_txn(connection, found.run_row, now_ms)?;
-    Ok(true)
+    Ok(())
 }
 
 /// Ends questions whose time is over, and wakes their runs. Returns how many.

@@ -28,6 +28,8 @@ pub struct NewQuestion {
     pub person: Option<ParticipantId>,
     /// Whose answer counts; `None` = of everybody who asked for the run.
     pub asked: Option<ParticipantId>,
+    /// Whether it is asked in a room of experts, where everybody's answer counts.
+    pub is_for_experts: bool,
     /// What is asked.
     pub text: String,
     /// The answers that it offers.

@@ -6,6 +6,7 @@ CREATE TABLE questions (
     run_id       INTEGER NOT NULL REFERENCES runs(id),
     participant_id INTEGER REFERENCES participants(id), -- who asked for the run, for limits
     asked_id     INTEGER REFERENCES participants(id), -- whose answer counts; NULL: who asked for the run
+    is_for_experts INTEGER NOT NULL,         -- asked in a room of experts, where everybody's answer counts
     question     TEXT NOT NULL,
     options      TEXT NOT NULL,              -- JSON: the answers that it offers
     card_post    INTEGER,                    -- the entry of the outbox that shows it

@@ -7,6 +7,7 @@ use crate::rows::approvals::{CardRow, requesters};
 use crate::rows::columns::{conversation_row_id, is_person, limit_of, missing};
 use crate::rows::places::ChatRow;
 use crate::{Reader, StoreError};
+use vocative_contract::envelope::SenderKind;
 use vocative_core::approving::{Expiry, Requester};
 use vocative_core::ids::{
     AccountId, ConversationId, ParticipantId, QuestionId, ToolCallId, TurnId,
@@ -22,7 +23,7 @@ const COMPARED_MAX: usize = 50;
 macro_rules! select_questions {
     ($tail:literal) => {
         concat!(
-            "SELECT q.id, q.uuid, q.run_id, r.uuid AS run, c.account_id, i.platform_id AS chat, r.agent, q.question, q.options,
+            "SELECT q.id, q.uuid, q.run_id, r.uuid AS run, c.account_id, i.platform_id AS chat, r.agent, q.is_for_experts, q.question, q.options,
                     q.state, q.asked_at_ms, q.expires_at_ms, q.ended_at_ms, q.answer_turn,
                     a.platform_id AS asked_platform_id, a.display_name AS asked_display_name, a.username AS asked_username,
                     coalesce(b.display_name, b.username, b.platform_id) AS answered_by,
@@ -180,7 +181,7 @@ pub(crate) struct QuestionRow {
 impl QuestionRow {
     /// The same with those whom it asks: of a question without a name, who asked for its run.
     fn with_asked(mut self, connection: &Connection) -> Result<Self, StoreError> {
-        if self.question.asked.is_empty() {
+        if self.question.asked.is_empty() && !self.question.is_for_experts {
             self.question.asked = requesters(connection, self.run_row)?;
         }
         Ok(self)
@@ -226,6 +227,7 @@ fn question_row(row: &Row<'_>) -> crate::engine::sql::Result<QuestionRow> {
             // What can't be read offers nothing; a reply answers all the same.
             options: serde_json::from_str(&options).unwrap_or_default(),
             asked,
+            is_for_experts: row.get("is_for_experts")?,
             state: row.get("state")?,
             expiry: Expiry {
                 asked_at_ms: row.get("asked_at_ms")?,
@@ -354,15 +356,20 @@ fn reply_facts(
         return Ok(None);
     };
     let question = found.question;
-    let is_person = message.sender_kind == ParticipantKind::User;
+    let is_user = message.sender_kind == ParticipantKind::User;
+    let is_person = message.sender.kind == SenderKind::Person;
+    let mut named = question.asked.iter();
     Ok(Some(ReplyFacts {
         question: id,
         state: question.state,
         expiry: question.expiry,
         nearness,
-        is_asked: is_person
-            && question.account == message.account
-            && question.asked.iter().any(|it| it.id == message.sender.id),
+        is_asked: question.account == message.account
+            && match question.is_for_experts {
+                true => is_person,
+                false => is_user && named.any(|it| it.id == message.sender.id),
+            },
+        is_for_experts: question.is_for_experts,
         asked: question.asked_names(),
     }))
 }

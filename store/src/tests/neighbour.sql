@@ -43,8 +43,8 @@ INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, dige
 SELECT randomblob(16), id, run_id, 900, tool, '', x'00', x'00', 'always', 'requester', 1,
        iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'denied'), 0, 'zebra-7f3a9c'
 FROM tool_calls;
-INSERT INTO questions (uuid, call_id, run_id, participant_id, question, options, outcomes, state, asked_at_ms, expires_at_ms)
-SELECT randomblob(16), id, run_id, 900, 'zebra-7f3a9c', '["zebra-7f3a9c"]',
+INSERT INTO questions (uuid, call_id, run_id, participant_id, is_for_experts, question, options, outcomes, state, asked_at_ms, expires_at_ms)
+SELECT randomblob(16), id, run_id, 900, 0, 'zebra-7f3a9c', '["zebra-7f3a9c"]',
        iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'expired'), 0, 1
 FROM tool_calls;
 INSERT INTO approval_grants (uuid, chat_id, participant_id, agent, tool, definition, granted_at_ms)
