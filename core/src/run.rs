@@ -253,6 +253,8 @@ pub struct Run {
     pub triggers: Vec<TurnId>,
     /// What it has read that its askers did not write, in the order in which it did.
     pub taints: Vec<Taint>,
+    /// The configured names of the models that answered its steps, each once, while its steps are kept.
+    pub models: Vec<String>,
     /// When it came to be, in milliseconds since the Unix epoch.
     pub created_at_ms: i64,
     /// Tokens used.

@@ -32,6 +32,49 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Whether another model is asked in place of the one that failed: it can't answer for now, or answers nobody. What a
+    /// model refuses of a question, or what is too long for it, is the question's own.
+    pub(super) fn falls_back(&self) -> bool {
+        match self {
+            Self::Model(
+                ModelError::RetryAfter { .. }
+                | ModelError::Unavailable { .. }
+                | ModelError::AccountRefused { .. }
+                | ModelError::Malformed { .. },
+            ) => true,
+            Self::Model(
+                ModelError::Refused { .. }
+                | ModelError::ContextTooLong { .. }
+                | ModelError::Truncated
+                | ModelError::Empty,
+            )
+            | Self::Passing(_)
+            | Self::Final(_) => false,
+        }
+    }
+
+    /// Of what two models of a chain failed with, what decides when the run is tried again: what may be over first. What
+    /// a fallback found wrong with the question decides nothing while the first model has not seen it.
+    pub(super) fn sooner(self, fallback: Self) -> Self {
+        match fallback.falls_back() && fallback.wait_ms() < self.wait_ms() {
+            true => fallback,
+            false => self,
+        }
+    }
+
+    /// How long at least it lasts, as far as that is known, in milliseconds.
+    fn wait_ms(&self) -> u64 {
+        match self {
+            Self::Model(ModelError::RetryAfter { wait_ms }) => wait_ms.unwrap_or(0),
+            Self::Model(ModelError::AccountRefused { .. } | ModelError::Malformed { .. }) => {
+                u64::MAX
+            }
+            Self::Model(_) | Self::Passing(_) | Self::Final(_) => 0,
+        }
+    }
+}
+
 /// How often and how long a run was tried, and how often and how long it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tried {
@@ -245,6 +288,51 @@ mod tests {
         ];
         for (failure, tried, expected) in cases {
             assert_eq!(after(&failure, tried), expected, "{failure:?} {tried:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_no_fault_of_the_question_falls_back() {
+        let malformed = || {
+            Failure::Model(ModelError::Malformed {
+                what: "x".to_owned(),
+            })
+        };
+        let too_long = || {
+            Failure::Model(ModelError::ContextTooLong {
+                limit: None,
+                asked: None,
+            })
+        };
+        let table = [
+            (limited(Some(1)), true),
+            (down(), true),
+            (unpaid(), true),
+            (malformed(), true),
+            (refused(), false),
+            (too_long(), false),
+            (Failure::Model(ModelError::Empty), false),
+            (Failure::Model(ModelError::Truncated), false),
+            (Failure::Passing("it panicked".to_owned()), false),
+            (Failure::Final("gone".to_owned()), false),
+        ];
+        for (failure, expected) in table {
+            assert_eq!(failure.falls_back(), expected, "{failure:?}");
+        }
+        let hour = || limited(Some(3_600_000));
+        let table = [
+            (hour(), down(), down()),
+            (down(), hour(), down()),
+            (hour(), limited(Some(5)), limited(Some(5))),
+            (unpaid(), down(), down()),
+            (unpaid(), hour(), hour()),
+            // What a fallback says of the question does not end it.
+            (hour(), refused(), hour()),
+            (unpaid(), too_long(), unpaid()),
+        ];
+        for (first, fallback, expected) in table {
+            let told = format!("{first:?} {fallback:?}");
+            assert_eq!(first.sooner(fallback), expected, "{told}");
         }
     }
 

@@ -107,6 +107,28 @@ impl Models {
         })
     }
 
+    /// Whether one more run may begin to ask one of these models: the first that does not rest. A model that is only
+    /// busy is waited for.
+    #[must_use]
+    pub fn is_chain_open<'a>(&self, chain: impl Iterator<Item = &'a ModelUse>) -> bool {
+        self.first_awake(chain)
+            .is_some_and(|model| self.is_open(model))
+    }
+
+    /// The first of these models that does not rest.
+    #[must_use]
+    pub fn first_awake<'a>(
+        &self,
+        mut chain: impl Iterator<Item = &'a ModelUse>,
+    ) -> Option<&'a ModelUse> {
+        let steady_ms = self.now().steady_ms;
+        let models = self.models();
+        chain.find(|model| {
+            let used = models.get(&model.name);
+            used.is_none_or(|used| !used.standing.is_refused(steady_ms))
+        })
+    }
+
     /// A place for a run that was claimed.
     #[must_use]
     pub fn begin(&self, model: &ModelUse, run: RunId) -> ModelSlot {
@@ -275,6 +297,12 @@ impl ModelSlot {
         let standing = &models.get(&self.name)?.standing;
         let rest = standing.rests_since(self.asked)?;
         Some(as_error(rest, steady_ms))
+    }
+
+    /// The model's configured name.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.name
     }
 
     /// Whether the model answered or failed since this began.

@@ -34,6 +34,9 @@ pub struct AgentSpec {
     pub model: Arc<dyn Model>,
     /// Which model that is.
     pub model_use: ModelUse,
+    /// The same agent with the models that are asked while this one can't answer, in that order: its prompts are made
+    /// for them.
+    pub fallbacks: Vec<Arc<AgentSpec>>,
     /// The model under its configured name and the provider's: whose reports of tokens belong together.
     pub model_key: String,
     /// What counts its prompts.
@@ -74,6 +77,22 @@ pub struct AgentSpec {
     pub files: FilesInPrompts,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
+}
+
+impl AgentSpec {
+    /// The models that it may ask, the first of them first.
+    pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
+        let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
+        std::iter::once(&self.model_use).chain(fallbacks)
+    }
+
+    /// The agent as it asks a model of its chain; as it is where it asks no other.
+    #[must_use]
+    pub fn asking(self: &Arc<Self>, model: &str) -> Arc<Self> {
+        let mut fallbacks = self.fallbacks.iter();
+        let fallback = fallbacks.find(|spec| spec.model_use.name == model);
+        Arc::clone(fallback.unwrap_or(self))
+    }
 }
 
 /// A configured model, as far as its askers share it.
@@ -134,7 +153,8 @@ impl Registry {
     #[must_use]
     pub fn of_model(&self, model: &str) -> Vec<AgentName> {
         let agents = self.agents.read().expect("no holder of this lock panics");
-        let of_model = agents.values().filter(|spec| spec.model_use.name == model);
+        let asks = |spec: &&Arc<AgentSpec>| spec.chain().any(|it| it.name == model);
+        let of_model = agents.values().filter(asks);
         of_model.map(|spec| spec.name.clone()).collect()
     }
 

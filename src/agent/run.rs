@@ -85,6 +85,7 @@ impl Age {
 }
 
 /// A claimed run with where its answer goes.
+#[derive(Clone, Copy)]
 pub(super) struct Working<'a> {
     pub(super) worker: &'a AgentWorker,
     pub(super) claimed: &'a ClaimedRun,
@@ -92,6 +93,8 @@ pub(super) struct Working<'a> {
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
     clock: WorkClock,
+    /// Whether another model was asked before in this attempt.
+    is_fallback: bool,
 }
 
 /// How long a run was worked on, all attempts together.
@@ -217,6 +220,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         room: &room,
         route: &route,
         clock: WorkClock::after(used.worked_ms),
+        is_fallback: false,
     };
     // Messages that came together were admitted together; not all of them are answered once the day's tokens
     // are spent.
@@ -234,10 +238,12 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         let reason = format!("given up after {} attempts", spec.max_attempts);
         return working.give_up(&spec, GiveUpNotice::Failed, reason).await;
     }
+    let recorded = step::replay(&steps, &calls);
+    let (spec, worked) = working.work_with_any(&spec, recorded).await?;
     let Worked {
         work,
         live_settle_ms,
-    } = working.work(&spec, step::replay(&steps, &calls)).await?;
+    } = worked;
     working.keep_worked_time(&spec).await;
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
@@ -259,6 +265,54 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
 }
 
 impl Working<'_> {
+    /// Works with the model that the run has a place at, and while that can't answer with those that are asked in its
+    /// place. Returns the agent as it asked the one that counts.
+    async fn work_with_any(
+        &self,
+        spec: &Arc<AgentSpec>,
+        recorded: Vec<ModelStep>,
+    ) -> Result<(Arc<AgentSpec>, Worked), StoreError> {
+        let (models, run) = (&self.worker.models, self.claimed.run.id);
+        let mut asking = spec.asking(self.place.model());
+        let mut worked = self.work(&asking, recorded).await?;
+        let mut asked = vec![asking.model_use.name.clone()];
+        loop {
+            let failure = match worked.work {
+                Work::Failed(failure) if failure.falls_back() => failure,
+                _ => return Ok((asking, worked)),
+            };
+            let mut others = spec.chain().filter(|model| !asked.contains(&model.name));
+            let Some(next) = others.find(|model| models.is_open(model)) else {
+                worked.work = Work::Failed(failure);
+                return Ok((asking, worked));
+            };
+            info!(run.id = %run, model = next.name, reason = failure.reason(), "another model is asked in place of one that can't answer");
+            let place = models.begin(next, run);
+            asked.push(next.name.clone());
+            let fallback = spec.asking(&next.name);
+            let working = Working {
+                place: &place,
+                is_fallback: true,
+                ..*self
+            };
+            let (steps, calls) = tokio::try_join!(
+                self.worker.store.steps(run),
+                self.worker.store.tool_calls(run),
+            )?;
+            let again = working
+                .work(&fallback, step::replay(&steps, &calls))
+                .await?;
+            worked.live_settle_ms = worked.live_settle_ms.max(again.live_settle_ms);
+            worked.work = match again.work {
+                Work::Failed(of_fallback) => Work::Failed(failure.sooner(of_fallback)),
+                work => {
+                    asking = fallback;
+                    work
+                }
+            };
+        }
+    }
+
     /// The model has said nothing until the deadline: it is down rather than slow.
     async fn fell_silent(&self, deadline_ms: u64) -> Work {
         let cause = format!("no word within {deadline_ms} ms");
@@ -326,12 +380,7 @@ impl Working<'_> {
         if recorded.is_empty() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
-        let experts = spec.experts.get(&self.route.channel).map(|chat| Target {
-            chat: chat.clone(),
-            thread: None,
-            topic: None,
-            reply_to: None,
-        });
+        let experts = self.room_of_experts(spec);
         let events = Arc::new(Events::new(recorded.len()));
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
@@ -363,6 +412,10 @@ impl Working<'_> {
             },
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };
+        // What was heard of the model that failed is void.
+        if let Some(listener) = stepping.telling.listener().filter(|_| self.is_fallback) {
+            listener.restart();
+        }
         let signs = self.show_working(live.as_ref());
         let working = Box::pin(self.step(spec, &built, stepping, recorded));
         let holding = self.hold(spec, begun, signs, working);
@@ -384,6 +437,17 @@ impl Working<'_> {
         Ok(Worked {
             work,
             live_settle_ms,
+        })
+    }
+
+    /// Where the agent's experts are asked.
+    fn room_of_experts(&self, spec: &AgentSpec) -> Option<Target> {
+        let chat = spec.experts.get(&self.route.channel)?.clone();
+        Some(Target {
+            chat,
+            thread: None,
+            topic: None,
+            reply_to: None,
         })
     }
 

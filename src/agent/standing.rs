@@ -131,6 +131,12 @@ impl ModelStanding {
         }
     }
 
+    /// Whether it rests, and nobody is to try it now: another model is asked in its place.
+    pub(super) fn is_refused(&self, steady_ms: i64) -> bool {
+        let rest = self.rest.as_ref();
+        rest.is_some_and(|rest| rest.until_ms > steady_ms || rest.is_tried)
+    }
+
     /// A run begins to use it.
     pub(super) fn begin(&mut self, run: Option<RunId>) -> ModelQuestion {
         let epoch = self.epoch;

@@ -19,6 +19,8 @@ const VERSION: u32 = 3;
 pub(super) struct ModelStep {
     /// From 1.
     pub(super) number: u32,
+    /// The configured name of the model that answered; empty = of a version that did not note it.
+    pub(super) model: String,
     pub(super) answer: Answer,
     /// One for each call, in order; `None` until all of them ended.
     pub(super) results: Option<Vec<ToolResult>>,
@@ -41,6 +43,9 @@ struct Recorded {
     version: u32,
     #[serde(default = "first")]
     number: u32,
+    /// The configured name of the model that answered.
+    #[serde(default)]
+    model: String,
     text: String,
     finish: String,
     prompt_tokens: u64,
@@ -88,6 +93,7 @@ pub(super) fn record(step: &ModelStep) -> String {
     let recorded = Recorded {
         version: VERSION,
         number: step.number,
+        model: step.model.clone(),
         text: answer.text.clone(),
         finish: finish_name(answer.finish).to_owned(),
         prompt_tokens: answer.usage.prompt_tokens,
@@ -143,6 +149,7 @@ fn read(stored: &str) -> Option<ModelStep> {
     };
     is_known.then(|| ModelStep {
         number: recorded.number,
+        model: recorded.model,
         answer: Answer {
             text: recorded.text,
             tool_calls: recorded.calls.into_iter().map(call).collect(),
@@ -211,6 +218,7 @@ mod tests {
     fn asked(number: u32) -> ModelStep {
         ModelStep {
             number,
+            model: "main".to_owned(),
             answer: Answer {
                 text: String::new(),
                 tool_calls: vec![ToolCall {
@@ -318,7 +326,9 @@ mod tests {
             "cache_write_tokens":1,"completion_tokens":2,"message":"{}",
             "calls":[{"id":"call_1","name":"search","arguments":{"query":"x"}}],
             "results":[{"call_id":"call_1","content":"found","is_error":false}]}"#;
-        assert_eq!(replay(&[second.to_owned()], &[]), [complete(1)]);
+        let mut expected = complete(1);
+        expected.model.clear();
+        assert_eq!(replay(&[second.to_owned()], &[]), [expected]);
     }
 
     #[test]
@@ -326,6 +336,7 @@ mod tests {
         let first = r#"{"version":1,"text":"hello","finish":"length","prompt_tokens":7,
                         "completion_tokens":2,"message":"{}"}"#;
         let mut expected = answered(1);
+        expected.model.clear();
         expected.answer.usage.cache_read_tokens = 0;
         expected.answer.usage.cache_write_tokens = 0;
         assert_eq!(replay(&[first.to_owned()], &[]), [expected]);

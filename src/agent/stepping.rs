@@ -258,22 +258,28 @@ impl Stepping<'_> {
         }
     }
 
+    /// The last step is for the answer.
+    fn tool_choice(&self, number: u32, steps: &[ModelStep]) -> ToolChoice {
+        if number < self.max_steps && !steps.iter().any(|step| step.ends_calls) {
+            ToolChoice::Auto
+        } else {
+            ToolChoice::None
+        }
+    }
+
     /// Asks the model once and records what it says.
     async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
         let number = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
         let tools: Vec<ToolSpec> = self.toolbox.specs();
-        let exchanges: Vec<Exchange> = steps.iter().map(exchange).collect();
+        let asked = &self.model_use.name;
+        let exchanges = steps.iter().map(|step| exchange(step, asked));
+        let exchanges: Vec<Exchange> = exchanges.collect();
         let request = Request {
             messages: self.messages,
             images: self.images,
             exchanges: &exchanges,
             tools: &tools,
-            // The last step is for the answer.
-            tool_choice: if number < self.max_steps && !steps.iter().any(|step| step.ends_calls) {
-                ToolChoice::Auto
-            } else {
-                ToolChoice::None
-            },
+            tool_choice: self.tool_choice(number, steps),
             max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),
             caching: self.stable.caching(),
@@ -317,6 +323,7 @@ impl Stepping<'_> {
         };
         let step = ModelStep {
             number,
+            model: self.model_use.name.clone(),
             answer,
             results: None,
             ends_calls: false,
@@ -395,12 +402,19 @@ fn log_answer(run: RunId, step: u32, took_ms: i64, answered: &Result<Answer, Mod
     );
 }
 
-fn exchange(step: &ModelStep) -> Exchange {
+/// A step as a model is shown it. The provider's own message goes back only to the model that said it: others can't
+/// read what is sealed in it, and refuse it.
+fn exchange(step: &ModelStep, asked: &str) -> Exchange {
+    let is_own = step.model.is_empty() || step.model == asked;
     Exchange {
         text: step.answer.text.clone(),
         calls: step.answer.tool_calls.clone(),
         results: step.results.clone().unwrap_or_default(),
-        raw_message: step.answer.raw_message.clone(),
+        raw_message: if is_own {
+            step.answer.raw_message.clone()
+        } else {
+            String::new()
+        },
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attempts;
+mod fallback;
 mod live;
 mod outage;
 mod posts;
@@ -467,6 +468,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         tools: vec![ToolUse::built_in(BuiltIn::ConversationSearch)],
         calls_per_run: 64,
         budget: Default::default(),
+        fallbacks: Vec::new(),
         approval: Default::default(),
         search_reach: SearchReach::Parent,
         max_steps: 10,

@@ -223,10 +223,13 @@ impl AgentWorker {
         }
     }
 
-    /// The run's place at its agent's model; none where there is no such agent.
+    /// The run's place at the first model of its agent that does not rest, at its own if all do; none where there is no
+    /// such agent.
     fn place_at_model(&self, claimed: &ClaimedRun) -> Option<ModelSlot> {
         let spec = self.registry.get(&claimed.run.agent)?;
-        Some(self.models.begin(&spec.model_use, claimed.run.id))
+        let awake = self.models.first_awake(spec.chain());
+        let model = awake.unwrap_or(&spec.model_use);
+        Some(self.models.begin(model, claimed.run.id))
     }
 
     async fn claim(&self, now_ms: i64, slots: &mut Slots) -> Option<ClaimedRun> {
@@ -242,7 +245,7 @@ impl AgentWorker {
         };
         let agents = self.registry.all().into_iter();
         slots.closed = agents
-            .filter(|spec| !self.models.is_open(&spec.model_use))
+            .filter(|spec| !self.models.is_chain_open(spec.chain()))
             .map(|spec| (spec.name.clone(), spec.answer_within_ms))
             .collect();
         let claimed = self.store.claim_run(request, slots.clone()).await;

@@ -252,6 +252,14 @@ fn costing(cost_micros: u64) -> String {
     }
 }
 
+/// Which models answered a run's steps.
+fn by_models(models: &[String]) -> String {
+    match models {
+        [] => String::new(),
+        models => format!(", by {}", models.join(" and ")),
+    }
+}
+
 /// What a run has read that those who asked did not write.
 fn having_read(read: &[String]) -> String {
     match read {
@@ -276,7 +284,7 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}",
+            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}{}",
             run.agent,
             run.state,
             because(&run.reason),
@@ -285,6 +293,7 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
             of_cache(run.cache_read_tokens, run.cache_write_tokens),
             run.completion_tokens,
             costing(run.cost_micros),
+            by_models(&run.models),
             having_read(&run.read)
         ),
         HappeningView::Post(post) => writeln!(

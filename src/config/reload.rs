@@ -81,6 +81,7 @@ const TAKEN: &[&str] = &[
     "models.*.base_url",
     "models.*.context_limit",
     "models.*.counter",
+    "models.*.fallback",
     "models.*.images",
     "models.*.max_output_tokens",
     "models.*.model",

@@ -161,6 +161,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         max_trigger_age_minutes: shape.capture.max_trigger_age_minutes,
     };
     let models = resolve_models(shape.models, review);
+    check_fallbacks(&models, review);
     let channel_names = shape.channels.names().concat();
     let tools = resolve_tools(shape.tools, &channel_names, review);
     let mcp = resolve_servers(shape.mcp, &channel_names, review);
@@ -491,6 +492,21 @@ fn resolve_models(
         .collect()
 }
 
+/// Models that are asked in place of others exist, and are others.
+fn check_fallbacks(models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
+    let known: Vec<&str> = models.keys().map(String::as_str).collect();
+    for (name, model) in models {
+        let key = format!("models.{name}.fallback");
+        for (n, fallback) in model.fallback.iter().enumerate() {
+            if fallback == name || model.fallback[..n].contains(fallback) {
+                review.problem(&key, format!("names \"{fallback}\" which is asked already"));
+            } else if !models.contains_key(fallback) {
+                review.dangling(&key, "models", fallback, &known);
+            }
+        }
+    }
+}
+
 fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Model {
     let key = |setting: &str| format!("models.{name}.{setting}");
     let provider = shape.provider.unwrap_or_else(|| {
@@ -554,6 +570,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
         context_limit: shape.context_limit,
         retries: shape.retries,
         max_parallel: shape.max_parallel,
+        fallback: shape.fallback,
         stream: shape.stream,
         counter: shape.counter,
         images: shape.images,

@@ -268,6 +268,8 @@ pub(super) struct ModelShape {
     /// Runs that may ask it at the same time.
     #[schemars(range(min = 1, max = 1000))]
     pub max_parallel: usize,
+    /// Names from `[models]` that are asked in its place while it can't answer.
+    pub fallback: Vec<String>,
     /// Whether its answers are asked for word by word.
     pub stream: bool,
     /// What counts the tokens of its prompts.

@@ -214,49 +214,58 @@ pub fn agents(
         .filter(|channel| config.prefixes_replies(channel))
         .map(|channel| channel.name.clone())
         .collect();
-    let spec = |agent: &config::Agent| {
-        let settings = config.model_of(agent);
-        AgentSpec {
-            name: agent.name.clone(),
-            display_name: agent.display_name.clone(),
-            instructions: agent.instructions.clone(),
-            situation: agent.situation.clone(),
-            options: agent.prompt.clone(),
-            chat_options: chat_options(config, agent),
-            chat_tools: chat_tools(config),
+    let with_model = |agent: &config::Agent, settings: &config::Model| AgentSpec {
+        fallbacks: Vec::new(),
+        name: agent.name.clone(),
+        display_name: agent.display_name.clone(),
+        instructions: agent.instructions.clone(),
+        situation: agent.situation.clone(),
+        options: agent.prompt.clone(),
+        chat_options: chat_options(config, agent),
+        chat_tools: chat_tools(config),
+        model: Arc::clone(&models[settings.name.as_str()]),
+        model_use: model_use(settings, config),
+        model_key: model_key(settings),
+        counter: counter(settings.counter),
+        context_limit: settings.context_limit.map(|limit| limit as usize),
+        answer_reserve: settings.max_output_tokens as usize,
+        summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
             model: Arc::clone(&models[settings.name.as_str()]),
             model_use: model_use(settings, config),
-            model_key: model_key(settings),
-            counter: counter(settings.counter),
             context_limit: settings.context_limit.map(|limit| limit as usize),
             answer_reserve: settings.max_output_tokens as usize,
-            summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
-                model: Arc::clone(&models[settings.name.as_str()]),
-                model_use: model_use(settings, config),
-                context_limit: settings.context_limit.map(|limit| limit as usize),
-                answer_reserve: settings.max_output_tokens as usize,
-            }),
-            run_deadline_ms: agent.run_deadline_ms,
-            max_attempts: agent.max_attempts,
-            answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
-            files: files_in_prompts(&config.files, settings),
-            prefixed_channels: prefixed.clone(),
-            tools: agent
-                .tools
-                .iter()
-                .filter_map(|name| {
-                    let tool = tools.get(name.as_str()).cloned();
-                    tool.or_else(|| server_tools(config, servers, name))
-                })
+        }),
+        run_deadline_ms: agent.run_deadline_ms,
+        max_attempts: agent.max_attempts,
+        answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
+        files: files_in_prompts(&config.files, settings),
+        prefixed_channels: prefixed.clone(),
+        tools: agent
+            .tools
+            .iter()
+            .filter_map(|name| {
+                let tool = tools.get(name.as_str()).cloned();
+                tool.or_else(|| server_tools(config, servers, name))
+            })
+            .collect(),
+        calls_per_run: agent.calls_per_run,
+        budget: agent.budget,
+        approval: agent.approval.clone(),
+        search_reach: agent.search_reach,
+        max_steps: agent.max_steps,
+        tool_timeout_ms: agent.tool_timeout_ms,
+        question_expires_ms: agent.question_expires_ms,
+        experts: agent.experts.clone(),
+    };
+    let spec = |agent: &config::Agent| {
+        let settings = config.model_of(agent);
+        let fallbacks = settings.fallback.iter();
+        let fallbacks = fallbacks.filter_map(|name| config.models.get(name));
+        AgentSpec {
+            fallbacks: fallbacks
+                .map(|fallback| Arc::new(with_model(agent, fallback)))
                 .collect(),
-            calls_per_run: agent.calls_per_run,
-            budget: agent.budget,
-            approval: agent.approval.clone(),
-            search_reach: agent.search_reach,
-            max_steps: agent.max_steps,
-            tool_timeout_ms: agent.tool_timeout_ms,
-            question_expires_ms: agent.question_expires_ms,
-            experts: agent.experts.clone(),
+            ..with_model(agent, settings)
         }
     };
     Ok(config.agents.values().map(spec).collect())

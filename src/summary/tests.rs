@@ -125,6 +125,46 @@ fn model_use(name: &str) -> ModelUse {
     }
 }
 
+/// An agent whose summaries that model makes.
+fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
+    AgentSpec {
+        name: AgentName::trusted("kael"),
+        display_name: "Kael".to_owned(),
+        instructions: Template::default(),
+        situation: Template::default(),
+        options: AssemblerOptions::default(),
+        chat_options: BTreeMap::new(),
+        chat_tools: BTreeMap::new(),
+        model: Arc::new(Offline),
+        model_use: model_use("test"),
+        model_key: "test".to_owned(),
+        counter: &ClassEstimate,
+        context_limit: None,
+        answer_reserve: 0,
+        summary_model: asked.map(|model| SummaryModel {
+            model,
+            model_use: model_use("summaries"),
+            context_limit: None,
+            answer_reserve: 0,
+        }),
+        run_deadline_ms: 10_000,
+        max_attempts: 1,
+        answer_within_ms: 3_600_000,
+        files: Default::default(),
+        prefixed_channels: BTreeSet::new(),
+        tools: Vec::new(),
+        search_reach: SearchReach::default(),
+        max_steps: 1,
+        calls_per_run: 64,
+        budget: Default::default(),
+        fallbacks: Vec::new(),
+        approval: Default::default(),
+        tool_timeout_ms: 1_000,
+        question_expires_ms: 86_400_000,
+        experts: BTreeMap::new(),
+    }
+}
+
 impl Stage {
     async fn with(model: Scripted) -> Self {
         let model = Arc::new(model);
@@ -146,41 +186,7 @@ impl Stage {
             name: "Acme".to_owned(),
         };
         let account = store.bind_account(binding, NOW_MS).await.unwrap();
-        let spec = AgentSpec {
-            name: AgentName::trusted("kael"),
-            display_name: "Kael".to_owned(),
-            instructions: Template::default(),
-            situation: Template::default(),
-            options: AssemblerOptions::default(),
-            chat_options: BTreeMap::new(),
-            chat_tools: BTreeMap::new(),
-            model: Arc::new(Offline),
-            model_use: model_use("test"),
-            model_key: "test".to_owned(),
-            counter: &ClassEstimate,
-            context_limit: None,
-            answer_reserve: 0,
-            summary_model: asked.map(|model| SummaryModel {
-                model,
-                model_use: model_use("summaries"),
-                context_limit: None,
-                answer_reserve: 0,
-            }),
-            run_deadline_ms: 10_000,
-            max_attempts: 1,
-            answer_within_ms: 3_600_000,
-            files: Default::default(),
-            prefixed_channels: BTreeSet::new(),
-            tools: Vec::new(),
-            search_reach: SearchReach::default(),
-            max_steps: 1,
-            calls_per_run: 64,
-            budget: Default::default(),
-            approval: Default::default(),
-            tool_timeout_ms: 1_000,
-            question_expires_ms: 86_400_000,
-            experts: BTreeMap::new(),
-        };
+        let spec = spec(asked);
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);
         let counters: Arc<SummaryCounters> = Arc::default();

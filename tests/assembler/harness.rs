@@ -376,6 +376,7 @@ impl Room {
             max_steps: 1,
             calls_per_run: 64,
             budget: Default::default(),
+            fallbacks: Vec::new(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,

@@ -24,6 +24,7 @@ mod embeddings;
 mod erased_everywhere;
 mod erasure;
 mod events;
+mod fallbacks;
 mod faults;
 mod file_archive;
 mod files;

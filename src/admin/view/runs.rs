@@ -36,6 +36,9 @@ pub struct RunView {
     /// What it has read that those who asked did not write, and where: `fetch (step 1)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// The models that answered its steps, by their configured names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
 }
 
 impl RunView {
@@ -58,6 +61,7 @@ impl RunView {
             completion_tokens: run.usage.completion_tokens,
             cost_micros: run.cost_micros,
             read: run.taints.iter().map(Taint::words).collect(),
+            models: run.models.clone(),
         }
     }
 }

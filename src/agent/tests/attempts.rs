@@ -38,6 +38,7 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
     let (run, token, now_ms) = (claimed.run.id, claimed.token, (stage.clock)());
     let recorded = step::record(&ModelStep {
         number: 1,
+        model: "test".to_owned(),
         answer: says("as recorded"),
         results: None,
         ends_calls: false,

@@ -9,7 +9,7 @@ use vocative_store::contract::WaitingFor;
 const HOUR_MS: i64 = 3_600_000;
 
 /// A stage whose clock goes with the simulated time, and how far that is off.
-async fn stage() -> (Stage, Arc<AtomicI64>) {
+pub(super) async fn stage() -> (Stage, Arc<AtomicI64>) {
     // Without threads, which simulated time would not wait for.
     let open: Gate = Arc::new(|_| Box::pin(async { Ok(()) }));
     let (store, _) = Store::open_inline(&store_options(), START_MS, open).unwrap();
@@ -24,25 +24,25 @@ async fn stage() -> (Stage, Arc<AtomicI64>) {
     (stage, off_ms)
 }
 
-fn limited(wait_ms: u64) -> ModelError {
+pub(super) fn limited(wait_ms: u64) -> ModelError {
     let wait_ms = Some(wait_ms);
     ModelError::RetryAfter { wait_ms }
 }
 
-fn down() -> ModelError {
+pub(super) fn down() -> ModelError {
     ModelError::Unavailable {
         cause: "HTTP 503".to_owned(),
     }
 }
 
-fn unpaid() -> ModelError {
+pub(super) fn unpaid() -> ModelError {
     ModelError::AccountRefused {
         reason: "HTTP 402".to_owned(),
     }
 }
 
 /// A model that notes when it is asked, in simulated milliseconds, and fails until it is mended.
-struct Sick {
+pub(super) struct Sick {
     error: ModelError,
     mended_at_ms: AtomicI64,
     begun: tokio::time::Instant,
@@ -50,7 +50,7 @@ struct Sick {
 }
 
 impl Sick {
-    fn new(error: ModelError, mended_at_ms: i64) -> Arc<Self> {
+    pub(super) fn new(error: ModelError, mended_at_ms: i64) -> Arc<Self> {
         Arc::new(Self {
             error,
             mended_at_ms: AtomicI64::new(mended_at_ms),
@@ -63,7 +63,7 @@ impl Sick {
         i64::try_from(self.begun.elapsed().as_millis()).unwrap()
     }
 
-    fn asked(&self) -> Vec<i64> {
+    pub(super) fn asked(&self) -> Vec<i64> {
         self.asked_ms.lock().unwrap().clone()
     }
 }
@@ -87,7 +87,7 @@ impl Model for Sick {
 }
 
 /// Lets simulated time pass until so many posts wait.
-async fn until_posts(stage: &Stage, posts: u64) {
+pub(super) async fn until_posts(stage: &Stage, posts: u64) {
     for _ in 0..15_000 {
         let status = stage.store.status((stage.clock)()).await.unwrap();
         if status.posts_pending >= posts {
@@ -101,7 +101,7 @@ async fn until_posts(stage: &Stage, posts: u64) {
     panic!("no {posts} posts within the time: {status:#?} {queued:#?} at {now_ms}");
 }
 
-async fn stop(stage: &Stage, agents: tokio::task::JoinHandle<()>) {
+pub(super) async fn stop(stage: &Stage, agents: tokio::task::JoinHandle<()>) {
     stage.stop.cancel();
     agents.await.unwrap();
 }

@@ -37,6 +37,8 @@ pub struct Model {
     pub retries: u32,
     /// Runs that may ask it at the same time.
     pub max_parallel: usize,
+    /// Models that are asked in its place while it can't answer.
+    pub fallback: Vec<String>,
     /// Whether its answers are asked for word by word.
     pub stream: bool,
     /// What counts its prompts.

@@ -5,6 +5,7 @@ use crate::engine::sql::{Connection, Row, params};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
 use crate::rows::run_taints::taints_before;
+use crate::rows::steps::models_of;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{
     AgentName, ChatId, ConversationId, OwnerId, ParticipantId, RunId, Seq, TurnId,
@@ -185,6 +186,7 @@ pub(crate) fn run_by_row(connection: &Connection, row: i64) -> Result<Run, Store
         .query_row([row], run_from_row)?;
     run.triggers = triggers(connection, row)?;
     run.taints = taints_before(connection, row, u32::MAX)?;
+    run.models = models_of(connection, row)?;
     Ok(run)
 }
 
@@ -239,6 +241,7 @@ fn with_triggers(connection: &Connection, rows: Vec<(i64, Run)>) -> Result<Vec<R
         .map(|(row, mut run)| {
             run.triggers = triggers(connection, row)?;
             run.taints = taints_before(connection, row, u32::MAX)?;
+            run.models = models_of(connection, row)?;
             Ok(run)
         })
         .collect()
@@ -265,6 +268,7 @@ fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
         attempt: row.get("attempt")?,
         triggers: Vec::new(),
         taints: Vec::new(),
+        models: Vec::new(),
         created_at_ms: row.get("created_at_ms")?,
         usage: Usage {
             prompt_tokens: count_from(row.get("prompt_tokens")?),

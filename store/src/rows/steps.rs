@@ -51,6 +51,18 @@ impl<C: MayReply> Store<C> {
     }
 }
 
+/// The models that answered the steps of a run, each once, in the order in which they first did. Of a step it is read
+/// under which name it was recorded, and nothing else; of one without a name it is not.
+pub(crate) fn models_of(connection: &Connection, run_row: i64) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT model FROM (SELECT n, iif(json_valid(message), json_extract(message, '$.model'), NULL) AS model
+                            FROM steps WHERE run_id = ?1)
+         WHERE typeof(model) = 'text' AND model <> '' GROUP BY model ORDER BY min(n)",
+    )?;
+    let models = statement.query_map([run_row], |row| row.get("model"))?;
+    Ok(models.collect::<crate::engine::sql::Result<_>>()?)
+}
+
 struct Step {
     run: RunId,
     token: LeaseToken,
