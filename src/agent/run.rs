@@ -31,7 +31,8 @@ use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{
-    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, ToolUse, Toolbox, names,
+    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, Planner, ToolUse, Toolbox,
+    names,
 };
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
@@ -807,6 +808,12 @@ fn toolbox(
         triggers: claimed.run.triggers.clone(),
         is_strict: options.profile == Profile::Toolpack,
         embeddings: worker.embeddings.clone(),
+        planner: Some(Planner {
+            store: worker.store.clone(),
+            zone: worker.rooms.zone(claimed.asker.account),
+            agent: spec.name.clone(),
+            clock: Arc::clone(&worker.clock),
+        }),
     };
     let person = |id| PersonName {
         channel: route.channel.clone(),

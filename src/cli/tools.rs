@@ -69,7 +69,7 @@ fn of(config: &Config, name: &str, tool: &ToolUse) -> ListedTool {
     let agents = config.agents.values();
     let agents = agents.filter(|agent| agent.tools.iter().any(|it| it == name));
     let (kind, rule, target) = match &tool.source {
-        ToolSource::BuiltIn(_) => ("builtin", CallRule::Repeatable, String::new()),
+        ToolSource::BuiltIn(tool) => ("builtin", tool.rule(), String::new()),
         ToolSource::Http(http) => {
             let settings = &http.settings;
             let target = format!("{} {}", settings.method, settings.url.text());

@@ -128,6 +128,10 @@ impl Checking<'_, '_> {
             ToolKindShape::Http => self.http(shape)?,
             ToolKindShape::Command => self.command(shape)?,
         };
+        let approval = match &kind {
+            ToolKind::BuiltIn(tool) => tool.approval(approval),
+            ToolKind::Http { .. } | ToolKind::Command { .. } => approval,
+        };
         Some(Tool {
             kind,
             limits,

@@ -15,6 +15,7 @@ use crate::capture::gate::Gate;
 use crate::capture::reply::ReplyForm;
 use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp, TooCostly};
+use vocative_core::manners::Zone;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_store::{Reader, StoreError};
 
@@ -120,6 +121,14 @@ impl Rooms {
     pub fn limits(&self, account: AccountId) -> Option<Limits> {
         let gates = self.gates.read().expect("no holder of this lock panics");
         Some(gates.get(&account)?.policy().limits)
+    }
+
+    /// Whose clocks count for times that people say there.
+    #[must_use]
+    pub fn zone(&self, account: AccountId) -> Zone {
+        let gates = self.gates.read().expect("no holder of this lock panics");
+        let gate = gates.get(&account);
+        gate.map_or_else(Zone::default, |gate| gate.policy().manners.zone)
     }
 
     /// Whether a place, and the person who said something there, are still served: the lists may have changed

@@ -20,6 +20,8 @@ pub struct ApprovalSettings {
     /// What becomes of calls that act once their run has read what its askers did not write; `None` = as the other one
     /// says, and they ask.
     pub after_untrusted: Option<AfterUntrusted>,
+    /// Whether the person whose question it is decides where nobody is named.
+    pub is_askers: bool,
 }
 
 /// How long calls wait for a person.
@@ -63,9 +65,9 @@ impl ApprovalSettings {
         let policies: Vec<ApprovalPolicy> = [of_tool].into_iter().chain(of_agent).collect();
         let mut approvers = Approvers(lists.cloned().collect());
         let may_ask = policies.iter().any(|it| *it != ApprovalPolicy::Never);
-        let asks_nobody = may_ask && approvers.0.is_empty();
-        if !may_ask && approvers.0.is_empty() {
-            // Of what asks only after a text of others, the person decides whose question it is.
+        let asks_nobody = may_ask && approvers.0.is_empty() && !self.is_askers;
+        if !asks_nobody && approvers.0.is_empty() {
+            // Of what asks only after a text of others, too, the person decides whose question it is.
             approvers = Approvers(vec![vec![Approver::Requester]]);
         }
         CallApproval {
@@ -128,6 +130,7 @@ mod tests {
             }),
             expiry,
             after_untrusted: None,
+            is_askers: false,
         };
         let unset = ApprovalSettings::default();
         let acting = unset.with(&unset, CallRule::Once);

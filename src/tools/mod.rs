@@ -6,8 +6,8 @@
 //!
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `ask_person` and `ask_human` (questions to people), `http` (requests by configuration), `command` (programs by
-//! configuration, made of a `program`), `outside` (what comes from outside is data).
+//! (the tools of one run), `search` (`conversation_search`), `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
+//! `http` (requests by configuration), `command` (programs by configuration, made of a `program`), `outside` (what comes from outside is data).
 
 mod approval;
 mod arguments;
@@ -19,6 +19,7 @@ pub mod http;
 pub mod mcp;
 mod outside;
 pub mod program;
+mod schedule;
 pub(crate) mod search;
 mod toolbox;
 
@@ -34,6 +35,7 @@ pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};
 pub use command::CommandTool;
 pub use digest::CallScope;
 pub use http::HttpTool;
+pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
 };
@@ -55,6 +57,8 @@ pub enum BuiltIn {
     AskPerson,
     /// Asks in the agent's room of experts.
     AskHuman,
+    /// Plans something for later.
+    Schedule,
 }
 
 /// A tool of an agent, with its limits.
@@ -127,7 +131,7 @@ impl ToolUse {
             source: ToolSource::BuiltIn(tool),
             limits: ToolLimits::default(),
             allow_people: None,
-            approval: ApprovalSettings::default(),
+            approval: tool.approval(ApprovalSettings::default()),
         }
     }
 
@@ -185,11 +189,18 @@ pub struct BoundTo {
     pub is_strict: bool,
     /// Makes vectors of queries, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
+    /// Plans for later; `None` = nothing can be planned.
+    pub planner: Option<Planner>,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ConversationSearch, Self::AskPerson, Self::AskHuman];
+    pub const ALL: [Self; 4] = [
+        Self::ConversationSearch,
+        Self::AskPerson,
+        Self::AskHuman,
+        Self::Schedule,
+    ];
 
     /// Its name.
     #[must_use]
@@ -198,6 +209,27 @@ impl BuiltIn {
             Self::ConversationSearch => CONVERSATION_SEARCH,
             Self::AskPerson => ASK_PERSON,
             Self::AskHuman => ASK_HUMAN,
+            Self::Schedule => SCHEDULE,
+        }
+    }
+
+    /// What follows when it is not known whether a call acted.
+    #[must_use]
+    pub fn rule(self) -> CallRule {
+        match self {
+            // They only read, or ask once however often they are called.
+            Self::ConversationSearch | Self::AskPerson | Self::AskHuman => CallRule::Repeatable,
+            Self::Schedule => CallRule::Keyed,
+        }
+    }
+
+    /// What is set of its approvals, with what holds where nothing is: of what it does in a person's name that person
+    /// decides.
+    #[must_use]
+    pub fn approval(self, set: ApprovalSettings) -> ApprovalSettings {
+        ApprovalSettings {
+            is_askers: self == Self::Schedule,
+            ..set
         }
     }
 
@@ -214,6 +246,7 @@ impl BuiltIn {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
             Self::AskPerson => Arc::new(AskPerson),
             Self::AskHuman => Arc::new(AskHuman),
+            Self::Schedule => Arc::new(Schedule(to.planner.clone())),
         }
     }
 }

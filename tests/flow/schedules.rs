@@ -1,5 +1,7 @@
 //! What is to start at a time: made in rooms, fired once, and changed by whose it is.
 
+use serde_json::json;
+use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder};
@@ -172,4 +174,56 @@ async fn a_schedule_of_the_configuration_is_there_once_its_chat_was_heard() {
     // It is nobody's in the room.
     let refused = order(&flow, ANN, "/remind cancel 1").await;
     assert_eq!(refused, "There is no #1 here that is yours.");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_plans_what_its_asker_agrees_to_and_a_schedule_plans_nothing() {
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "tools = [\"schedule\"]")
+        .start()
+        .await;
+    let plan = |when: &str| {
+        let arguments = json!({"when": when, "task": "stretch your legs", "is_for_you": true});
+        ModelReply::tool_call("call_1", "schedule", arguments)
+    };
+    flow.model.enqueue(plan("whenever you like"));
+    flow.model.enqueue(plan("weekdays 9:00 Europe/Berlin"));
+    flow.model.enqueue(ModelReply::text("It is planned."));
+    let asked = flow
+        .slack
+        .say("#general", "ann", "@vocative have us stretch every morning");
+    // The first call can't be understood, but what it would do is asked first all the same.
+    let first = flow.card(&asked).await;
+    flow.press("bob", &first, "Approve");
+    flow.press("ann", &first, "Approve");
+    flow.outcome(&first, "Approved").await;
+    let is_second = |post: &vocative_sandbox::slack::SlackPost| {
+        post.ts != first.ts && post.shown().contains("weekdays 9:00 Europe/Berlin")
+    };
+    let card = flow.slack_post("#general", is_second).await;
+    flow.settle().await;
+    flow.kill().await;
+    flow.start().await;
+    flow.press("ann", &card, "Approve");
+    flow.slack_post("#general", |post| post.shown().contains("It is planned."))
+        .await;
+    let told = flow.model.requests()[2].body.to_string();
+    assert!(told.contains("I don't understand when"), "{told}");
+    assert!(told.contains("#1: vocative will do it here on"), "{told}");
+    let listed = flow.cli(&["schedules", "list"]).await.stdout;
+    assert_eq!(listed.matches("stretch your legs").count(), 1, "{listed}");
+    // What it starts can plan nothing, whoever agrees.
+    flow.model.enqueue(plan("daily 8:00"));
+    flow.model.enqueue(ModelReply::text("I can't plan."));
+    flow.cli(&["schedules", "run", "1"]).await;
+    let is_third = |post: &vocative_sandbox::slack::SlackPost| {
+        post.ts != card.ts && post.shown().contains("daily 8:00")
+    };
+    let third = flow.slack_post("#general", is_third).await;
+    flow.settle().await;
+    flow.press("ann", &third, "Approve");
+    flow.slack_post("#general", |post| post.shown().contains("I can't plan."))
+        .await;
+    let told = flow.model.requests()[4].body.to_string();
+    assert!(told.contains("a schedule starts can't plan"), "{told}");
 }

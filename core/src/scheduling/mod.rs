@@ -22,7 +22,7 @@ pub use telling::{
     shown_instant, shown_timing,
 };
 pub use timing::{JITTER_MAX_MS, SHORTEST_MS, Timing, TimingProblem};
-pub use wording::{ScheduleOrder, WordingProblem, read_order};
+pub use wording::{ScheduleOrder, WordingProblem, read_order, read_timing};
 
 #[cfg(test)]
 mod tests;

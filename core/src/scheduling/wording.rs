@@ -69,6 +69,19 @@ pub fn read_order(text: &str, now_ms: i64, zone: Zone) -> Result<ScheduleOrder, 
     }
 }
 
+/// Reads a time alone, as of now in a zone, unless it names another: `in 20m`, `tomorrow 9:00`, `weekdays 9:00
+/// Europe/Berlin`.
+///
+/// # Errors
+/// [`WordingProblem`] says what is wrong.
+pub fn read_timing(text: &str, now_ms: i64, zone: Zone) -> Result<Timing, WordingProblem> {
+    let (first, rest) = Words(text.trim()).next();
+    match add(&first.to_lowercase(), rest, now_ms, zone)? {
+        ScheduleOrder::Add { timing, task } if task.trim().is_empty() => Ok(timing),
+        _ => Err(WordingProblem::When),
+    }
+}
+
 /// The words of a text, one by one.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'a str);

@@ -25,10 +25,7 @@ impl Tool {
     #[must_use]
     pub fn rule(&self) -> CallRule {
         match &self.kind {
-            // Those that are built in only read, or are asked once however often they are called.
-            ToolKind::BuiltIn(
-                BuiltIn::ConversationSearch | BuiltIn::AskPerson | BuiltIn::AskHuman,
-            ) => CallRule::Repeatable,
+            ToolKind::BuiltIn(tool) => tool.rule(),
             ToolKind::Http { settings, .. } => settings.rule,
             ToolKind::Command { settings, .. } => settings.rule,
         }

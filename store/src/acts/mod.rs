@@ -30,6 +30,7 @@ pub(crate) mod outcome;
 pub(crate) mod overlap;
 pub(crate) mod parking;
 pub(crate) mod placeholder;
+pub(crate) mod planning;
 pub(crate) mod probing;
 pub(crate) mod questions;
 pub(crate) mod reanswer;

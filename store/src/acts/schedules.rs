@@ -19,7 +19,7 @@ use crate::rows::schedules::{schedule_of, schedules_of_chat};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::command::ScheduleCommand;
-use vocative_core::ids::{ChatId, ParticipantId, RunId, Seq};
+use vocative_core::ids::{ChatId, ParticipantId, RunId, Seq, ToolCallId};
 use vocative_core::scheduling::{
     DueFacts, Firing, FiringOutcome, Missed, NewSchedule, Next, ScheduleCounts, ScheduleOrder,
     ScheduleState, StoredSchedule, Timing, asked_text, changed_text, decide, is_doubtful,
@@ -105,6 +105,7 @@ impl Store {
                 place: &place,
                 owner: None,
                 message: None,
+                call: None,
                 name: new.name.as_deref(),
             };
             insert_txn(connection, &made, &new.what, new.now_ms)
@@ -195,13 +196,14 @@ fn add_txn(
         place: asker.conversation,
         owner: Some(asker.person),
         message: asker.target.reply_to.as_deref(),
+        call: None,
         name: None,
     };
     let id = insert_txn(connection, &made, &new, asker.now_ms)?;
     Ok(made_text(id, &new, asker.now_ms))
 }
 
-fn counts(
+pub(crate) fn counts(
     connection: &Connection,
     person: ParticipantId,
     chat: ChatId,
@@ -222,14 +224,18 @@ fn counts(
 }
 
 /// Where a schedule is made, and by whom.
-struct Made<'a> {
-    place: &'a ConversationRow,
-    owner: Option<ParticipantId>,
-    message: Option<&'a str>,
-    name: Option<&'a str>,
+pub(crate) struct Made<'a> {
+    pub(crate) place: &'a ConversationRow,
+    pub(crate) owner: Option<ParticipantId>,
+    /// The platform's id of the message that asked for it.
+    pub(crate) message: Option<&'a str>,
+    /// The call of a tool.
+    pub(crate) call: Option<ToolCallId>,
+    /// The name in the configuration.
+    pub(crate) name: Option<&'a str>,
 }
 
-fn insert_txn(
+pub(crate) fn insert_txn(
     connection: &Connection,
     made: &Made<'_>,
     new: &NewSchedule,
@@ -238,8 +244,8 @@ fn insert_txn(
     connection
         .prepare_cached(
             "INSERT INTO schedules (name, chat_id, conversation_id, participant_id, made_by_message, agent, timing,
-                    zone, jitter_ms, missed_rule, task, state, created_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'active', ?12)",
+                    zone, jitter_ms, missed_rule, task, state, created_at_ms, made_by_call)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'active', ?12, ?13)",
         )?
         .execute(params![
             made.name,
@@ -254,6 +260,7 @@ fn insert_txn(
             new.missed,
             new.task,
             now_ms,
+            made.call,
         ])?;
     let id = connection.last_insert_rowid();
     set_next_txn(connection, id, new, renewed(&new.timing, now_ms), now_ms)?;
@@ -384,6 +391,7 @@ fn configure_txn(connection: &Connection, new: &OperatorSchedule) -> Result<bool
             place: &place,
             owner: None,
             message: None,
+            call: None,
             name: new.name.as_deref(),
         };
         insert_txn(connection, &made, &new.what, new.now_ms)?;

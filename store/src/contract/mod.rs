@@ -44,6 +44,7 @@ pub use runs::{
     NewRunEvent, NewToolCall, QueuedRun, RunEnding, RunLease, StepOutcome, ToolTurn, WaitingFor,
 };
 pub use schedules::{
-    DueSchedules, Fired, NewFiring, OperatorSchedule, Reminder, ScheduleChange, ScheduleFilter,
+    DueSchedules, Fired, NewFiring, OperatorSchedule, PlanOfCall, Planned, Reminder,
+    ScheduleChange, ScheduleFilter,
 };
 pub use status::{AccountStatus, FileCounts, StoreStatus};

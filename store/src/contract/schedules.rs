@@ -1,7 +1,7 @@
 //! What is asked of the store about schedules, and answered.
 
 use vocative_contract::outbound::Part;
-use vocative_core::ids::{ConversationId, RunId};
+use vocative_core::ids::{ConversationId, RunId, ToolCallId};
 use vocative_core::scheduling::{FiringOutcome, NewSchedule, StoredSchedule};
 
 /// Which schedules are listed.
@@ -68,6 +68,26 @@ pub struct OperatorSchedule {
     pub what: NewSchedule,
     /// The time.
     pub now_ms: i64,
+}
+
+/// What a call of an agent's tool plans.
+#[derive(Clone, Debug)]
+pub struct PlanOfCall {
+    /// The call.
+    pub call: ToolCallId,
+    /// What.
+    pub what: NewSchedule,
+    /// The time.
+    pub now_ms: i64,
+}
+
+/// What became of a plan, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// It is made.
+    Made(String),
+    /// It is not.
+    Refused(String),
 }
 
 /// What is changed about a schedule.

@@ -108,6 +108,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "schedules",
         sql: include_str!("../migrations/0021_schedules.sql"),
     },
+    Migration {
+        name: "planned_by_calls",
+        sql: include_str!("../migrations/0022_planned_by_calls.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.
