@@ -368,6 +368,110 @@ async fn beside_a_running_daemon_no_second_socket_is_opened() {
     daemon.kill().await.unwrap();
 }
 
+/// The exit code, and what was said.
+async fn ran(command: &mut tokio::process::Command) -> (Option<i32>, String) {
+    let output = tokio::time::timeout(3 * WAIT, command.output());
+    let output = output.await.unwrap().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let told = text(&output.stdout) + &text(&output.stderr);
+    (output.status.code(), told)
+}
+
+#[tokio::test]
+async fn the_doctor_says_of_a_running_daemon_that_nothing_is_to_be_put_right() {
+    let stage = Stage::build().await;
+    let (code, told) = ran(&mut stage.command(&["status", "--alive"])).await;
+    assert_eq!(code, Some(69), "{told}");
+    let mut daemon = stage
+        .command(&["run"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(stage.slack.wait_for_socket(1, WAIT).await);
+    let (code, told) = ran(&mut stage.command(&["status", "--alive"])).await;
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.starts_with("serves for "), "{told}");
+    let (code, told) = ran(&mut stage.command(&["doctor", "--format", "json"])).await;
+    let report: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let found = report["findings"].as_array().unwrap();
+    let to_fix: Vec<_> = found.iter().filter(|it| it["level"] == "fix").collect();
+    assert!(to_fix.is_empty(), "{to_fix:?}");
+    assert_eq!(code, Some(0), "{told}");
+    let subjects: std::collections::BTreeSet<_> = found
+        .iter()
+        .filter_map(|it| it["subject"].as_str())
+        .collect();
+    for subject in [
+        "acme",
+        "team",
+        "models",
+        "clock",
+        "configuration",
+        "daemon",
+        "disk",
+        "backups",
+    ] {
+        assert!(subjects.contains(subject), "{subject}: {subjects:?}");
+    }
+    let world = stage.slack.world();
+    for token in [&world.app_token, &world.bot_token, &stage.telegram.token()] {
+        assert!(!told.contains(token.as_str()));
+    }
+    daemon.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_doctor_names_what_is_broken_and_what_to_type() {
+    let stage = Stage::build().await;
+    stage.slack.change_world(|world| {
+        world.scopes.retain(|scope| scope != "channels:history");
+    });
+    let (code, told) = ran(&mut stage.command(&["doctor"])).await;
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("these scopes are missing: channels:history"),
+        "{told}"
+    );
+    assert!(told.contains("type: systemctl start vocative"), "{told}");
+    assert!(told.contains("no daemon runs"), "{told}");
+
+    let path = stage.directory.path().join("vocative.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("allow_chats", "alow_chats")).unwrap();
+    let (code, told) = ran(&mut stage.command(&["doctor", "--offline"])).await;
+    assert_eq!(code, Some(78), "{told}");
+    assert!(told.contains("allow_chats"), "{told}");
+}
+
+#[tokio::test]
+async fn the_doctor_takes_the_rights_of_others_from_secrets_and_nothing_else() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let stage = Stage::build().await;
+    let folder = stage.directory.path().join("credentials");
+    std::fs::create_dir(&folder).unwrap();
+    let secret = folder.join("telegram");
+    std::fs::write(&secret, stage.telegram.token()).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let path = stage.directory.path().join("vocative.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // Outside of a unit a credential is the file that the unit takes it from.
+    let text = text.replace("env:TELEGRAM", "credential:secret_telegram");
+    std::fs::write(&path, &text).unwrap();
+    let (code, told) = ran(&mut stage.command(&["doctor", "--offline"])).await;
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("type: chmod go= "), "{told}");
+    let (_, told) = ran(&mut stage.command(&["doctor", "--offline", "--fix"])).await;
+    assert!(
+        told.contains("put right: only its owner can read "),
+        "{told}"
+    );
+    let mode = std::fs::metadata(&secret).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    let (_, told) = ran(&mut stage.command(&["doctor", "--offline"])).await;
+    assert!(!told.contains("chmod"), "{told}");
+}
+
 #[test]
 fn a_daemon_without_a_channel_is_refused_with_78() {
     let directory = tempfile::tempdir().unwrap();

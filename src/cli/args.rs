@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::examples::{
-    BACKUP_EXAMPLES, CHECK_EXAMPLES, DEMO_EXAMPLES, ERASE_EXAMPLES, EVENTS_EXAMPLES, EXAMPLES,
-    IMPORT_EXAMPLES, PROMPT_EXAMPLES, SANDBOX_EXAMPLES,
+    BACKUP_EXAMPLES, CHECK_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, ERASE_EXAMPLES,
+    EVENTS_EXAMPLES, EXAMPLES, IMPORT_EXAMPLES, PROMPT_EXAMPLES, SANDBOX_EXAMPLES,
 };
 use crate::config::LogFormat;
 
@@ -90,6 +90,15 @@ pub enum Command {
     /// --database it reads every page of the database, also beside a running daemon.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Look at everything that can be wrong, and say what to type
+    ///
+    /// One verdict over the configuration, the daemon and what waits in it for a person, the systemd unit,
+    /// the platforms and models, the clock, the disk and the backups. Works with and without a running
+    /// daemon, and says as much as can be seen where something is broken. --fix puts right what can't harm:
+    /// modes of files with secrets, and unit files that systemd has not read again. Exit code 0 if nothing is to
+    /// be put right (there may be warnings), 1 if something is, 78 if the configuration is wrong.
+    #[command(after_long_help = DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Say how the running daemon is doing
     ///
     /// Per channel: whether it is connected and when it last heard and stored something; what is
@@ -244,6 +253,30 @@ pub struct CheckArgs {
     pub probe: Option<String>,
 }
 
+/// What `vocative doctor` takes.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Put right what can't harm
+    #[arg(long)]
+    pub fix: bool,
+    /// Ask no platform and no provider of models
+    #[arg(long)]
+    pub offline: bool,
+    /// Read the newest backup through, too; as long as the disk takes
+    #[arg(long)]
+    pub verify: bool,
+    /// Where the backups are
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "/var/lib/vocative-backup"
+    )]
+    pub backups: PathBuf,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: TextFormat,
+}
+
 /// What `vocative status` takes.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
@@ -251,6 +284,10 @@ pub struct StatusArgs {
     /// database
     #[arg(long)]
     pub capacity: bool,
+    /// Say nothing but whether the daemon serves, for health checks: exit code 0 also while something
+    /// needs a person or a platform is down, 69 if no daemon answers within 5 seconds
+    #[arg(long, conflicts_with_all = ["capacity", "format"])]
+    pub alive: bool,
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: TableFormat,

@@ -4,6 +4,7 @@
 //! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
 
 mod agents;
+mod alive;
 mod approvals;
 pub mod args;
 mod asking;
@@ -16,6 +17,7 @@ mod conversations;
 mod costs;
 #[cfg(feature = "demo")]
 mod demo;
+mod doctor;
 mod erase;
 mod error;
 mod events;
@@ -152,6 +154,7 @@ async fn dispatch(
             "this build holds no loopback platforms: build it with the feature `demo`".to_owned(),
         )),
         Command::Check(args) => check::run(args, context).await,
+        Command::Doctor(args) => doctor::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Reload => reload::run(context).await,
         #[cfg(feature = "demo")]

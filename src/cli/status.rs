@@ -20,6 +20,9 @@ use vocative_core::price::shown_amount;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
 pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+    if args.alive {
+        return super::alive::run(context).await;
+    }
     if args.capacity {
         return capacity(args, context).await;
     }

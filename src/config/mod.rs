@@ -57,7 +57,7 @@ pub use self::platforms::{
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::resolve::CONTROL_SOCKET_NAME;
 pub use self::schema::schema;
-pub use self::secret::{SecretRef, Secrets};
+pub use self::secret::{CREDENTIALS_FOLDER, SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http,
@@ -250,15 +250,12 @@ impl Config {
     }
 
     /// The files that hold secrets.
-    fn secret_files(&self, environment: &Environment) -> Vec<PathBuf> {
-        let credentials = environment.get("CREDENTIALS_DIRECTORY");
+    #[must_use]
+    pub fn secret_files(&self, environment: &Environment) -> Vec<PathBuf> {
         let secrets = self.secret_references();
-        let secrets = secrets.iter().filter_map(|(_, reference)| match reference {
-            SecretRef::Env(_) => None,
-            SecretRef::File(path) => Some(self.base_dir.join(path)),
-            SecretRef::Credential(name) => Some(Path::new(credentials?).join(name)),
-        });
-        secrets.collect()
+        let secrets = secrets.iter();
+        let files = secrets.filter_map(|(_, secret)| secret.file(environment, &self.base_dir));
+        files.collect()
     }
 
     /// Every setting that refers to a secret.

@@ -14,6 +14,9 @@ use super::environment::Environment;
 /// The JSON schema format of a reference to a secret.
 pub(super) const FORMAT: &str = "secret-reference";
 
+/// The folder beside the configuration that holds a file for each secret.
+pub const CREDENTIALS_FOLDER: &str = "credentials";
+
 /// Where a secret is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretRef {
@@ -21,7 +24,8 @@ pub enum SecretRef {
     Env(String),
     /// In a file.
     File(PathBuf),
-    /// In a systemd credential: `$CREDENTIALS_DIRECTORY/NAME`.
+    /// In a systemd credential: `$CREDENTIALS_DIRECTORY/NAME`. Outside of a unit `secret_NAME` is the file
+    /// `credentials/NAME` beside the configuration, from which the shipped unit takes it.
     Credential(String),
 }
 
@@ -37,6 +41,18 @@ impl SecretRef {
             "file" => Some(Self::File(PathBuf::from(name))),
             "credential" if !name.contains('/') => Some(Self::Credential(name.to_owned())),
             _ => None,
+        }
+    }
+
+    /// The file that it is in; none for a variable, and for a credential that is nowhere.
+    pub(super) fn file(&self, environment: &Environment, base_dir: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Env(_) => None,
+            Self::File(path) => Some(base_dir.join(path)),
+            Self::Credential(name) => match environment.get("CREDENTIALS_DIRECTORY") {
+                Some(folder) => Some(Path::new(folder).join(name)),
+                None => unit_source(name, base_dir),
+            },
         }
     }
 
@@ -58,6 +74,10 @@ impl SecretRef {
                 }),
             Self::File(path) => read_file(&base_dir.join(path)),
             Self::Credential(name) => {
+                let is_in_unit = environment.get("CREDENTIALS_DIRECTORY").is_some();
+                if let Some(path) = unit_source(name, base_dir).filter(|_| !is_in_unit) {
+                    return read_file(&path);
+                }
                 let dir = environment.get("CREDENTIALS_DIRECTORY").ok_or_else(|| {
                     format!(
                         "there is no credential {name}: $CREDENTIALS_DIRECTORY is not set, so this \
@@ -105,6 +125,16 @@ impl JsonSchema for SecretRef {
             "pattern": "^(env|file|credential):.+$",
         })
     }
+}
+
+/// Where the shipped unit takes a credential from, if that file is there. Commands of an administrator, who
+/// alone can read it, see the same secrets as the unit.
+///
+/// *Source:* `LoadCredential=secret:/etc/vocative/credentials` in `systemd/vocative.service`.
+fn unit_source(name: &str, base_dir: &Path) -> Option<PathBuf> {
+    let name = name.strip_prefix("secret_")?;
+    let path = base_dir.join(CREDENTIALS_FOLDER).join(name);
+    path.is_file().then_some(path)
 }
 
 /// A secret that was found.

@@ -26,7 +26,7 @@ use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::status_view;
 use crate::admin::view::ModelRestView;
-use crate::admin::view::{CapacityView, CostsBy, SearchFilterView};
+use crate::admin::view::{AliveView, CapacityView, CostsBy, SearchFilterView};
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
@@ -48,6 +48,8 @@ use vocative_store::{Store, StoreError};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum AdminOperation {
+    /// Whether the daemon serves at all; reads nothing.
+    Alive,
     /// The daemon at a glance.
     Status,
     /// What uses the space, and what the disk can do. Reads the whole database.
@@ -373,6 +375,8 @@ impl AdminOperation {
         match self {
             Self::Erase { .. } => Duration::from_secs(6 * 3_600),
             Self::Capacity => Duration::from_secs(3_600),
+            // Who asks for health waits no longer.
+            Self::Alive => Duration::from_secs(5),
             _ => Duration::from_secs(60),
         }
     }
@@ -462,6 +466,7 @@ impl Operations {
     #[allow(clippy::too_many_lines, reason = "an arm for each operation")]
     pub async fn execute(&self, operation: AdminOperation) -> Answer {
         match operation {
+            AdminOperation::Alive => Ok(json(&self.alive())),
             AdminOperation::Status => self.status().await,
             AdminOperation::Capacity => self.capacity().await,
             AdminOperation::Conversations {
@@ -580,6 +585,14 @@ impl Operations {
             before: before.map(place_in_list).transpose()?,
         };
         self.conversations(filter).await
+    }
+
+    /// Answered by the process itself: a full disk or a busy store changes nothing of it.
+    fn alive(&self) -> AliveView {
+        AliveView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at_ms: self.running.as_ref().map(|running| running.started_at_ms),
+        }
     }
 
     async fn status(&self) -> Answer {

@@ -9,6 +9,16 @@ use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
 use vocative_core::tokens::RatioStatus;
 
+/// That the daemon serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AliveView {
+    /// The version of the program.
+    pub version: String,
+    /// Since when the daemon runs, in milliseconds since the Unix epoch; absent without a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<i64>,
+}
+
 /// The daemon at a glance.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StatusView {

@@ -38,6 +38,13 @@ Examples:
   vocative check --live --probe acme/C0123ABCD
   vocative check --database                    exit 65 if it is damaged, or a stored file is lost";
 
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  vocative doctor
+  vocative doctor --fix
+  vocative doctor --format json                for a report, and for programs: no secret, no text of rooms
+  vocative doctor --offline --backups /mnt/backups/vocative";
+
 pub(super) const SANDBOX_EXAMPLES: &str = "\
 Examples:
   vocative sandbox --slack-port 9001 --telegram-port 9002 --model-port 9003

@@ -37,6 +37,7 @@ fn the_help_of_the_program() {
       run            Serve the configured channels until stopped
       demo           Show the daemon at work against a Slack and a Telegram of its own
       check          Say whether the configuration will work, and what to fix
+      doctor         Look at everything that can be wrong, and say what to type
       status         Say how the running daemon is doing
       reload         Have the running daemon read its configuration again
       sandbox        Run the loopback Slack, Telegram and model server for a bot of your own

@@ -14,13 +14,18 @@ use super::context::Context;
 use super::error::Exit;
 use crate::admin::socket;
 use crate::config::{Config, Model, Secrets};
+use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
 use crate::llm::ProviderReach;
 
 /// What was found about one channel, or about the models.
-struct Section {
-    title: String,
-    findings: Vec<Finding>,
+pub(super) struct Section {
+    /// The channel, or `models`.
+    pub(super) title: String,
+    /// One line each.
+    pub(super) findings: Vec<Finding>,
+    /// How far the machine's clock is ahead of the platform's, in milliseconds; `None` where it told none.
+    pub(super) ahead_ms: Option<i64>,
 }
 
 /// Asks every platform and prints what was found.
@@ -42,6 +47,7 @@ pub(super) async fn run(
         sections.push(Section {
             title: format!("probe of {} in {}", probe.chat, probe.channel),
             findings: probe.run(&*channel, is_served).await,
+            ahead_ms: None,
         });
     }
     sections.push(models(config, secrets).await?);
@@ -49,7 +55,11 @@ pub(super) async fn run(
     Ok(exit(&sections))
 }
 
-async fn ask_all(
+/// Asks every platform, all at once.
+///
+/// # Errors
+/// If a channel can't be set up.
+pub(super) async fn ask_all(
     config: &Config,
     secrets: &Secrets,
     is_served: bool,
@@ -71,9 +81,11 @@ async fn ask_all(
                 CheckReach::Connection
             };
             findings.splice(0..0, channel.check(reach).await);
+            let told_ms = channel.clock().and_then(|clock| clock.told_now_ms());
             Section {
                 title: settings.name.to_string(),
                 findings,
+                ahead_ms: told_ms.map(|told_ms| (wall_clock())() - told_ms),
             }
         });
     }
@@ -81,7 +93,10 @@ async fn ask_all(
 }
 
 /// A model is not asked for an answer, since even one token costs: its provider is, for what it has.
-async fn models(config: &Config, secrets: &Secrets) -> Result<Section, CliError> {
+///
+/// # Errors
+/// If a client can't be made.
+pub(super) async fn models(config: &Config, secrets: &Secrets) -> Result<Section, CliError> {
     let mut findings = Vec::new();
     for model in config.models.values() {
         let name = &model.name;
@@ -101,6 +116,7 @@ async fn models(config: &Config, secrets: &Secrets) -> Result<Section, CliError>
     Ok(Section {
         title: "models".to_owned(),
         findings,
+        ahead_ms: None,
     })
 }
 
@@ -225,6 +241,7 @@ mod tests {
                     text: "words".to_owned(),
                 })
                 .collect(),
+            ahead_ms: None,
         };
         use FindingLevel::{Fine, Problem, Refused, Unreachable, Warning};
         let cases = [

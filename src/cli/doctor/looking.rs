@@ -1,0 +1,154 @@
+//! What is seen of the machine: files, the disk, systemd. Decides nothing.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chrono::NaiveDateTime;
+
+use super::finding::Finding;
+use super::judging::{Backup, Backups, Disk};
+use super::unit::Unit;
+use crate::config::{Config, Environment};
+
+/// Where systemd looks for units, first what wins. *Source:* systemd.unit(5), "Unit File Load Path".
+const UNIT_FOLDERS: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+const UNIT_NAME: &str = "vocative.service";
+/// What is asked of systemd.
+const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts,Result,ExecMainStatus";
+/// There where systemd runs. *Source:* `sd_booted(3)`.
+const BOOTED: &str = "/run/systemd/system";
+
+/// The unit as installed, and as systemd knows it.
+pub(super) fn unit() -> Unit {
+    let folders: Vec<&Path> = UNIT_FOLDERS.iter().map(Path::new).collect();
+    Unit {
+        properties: properties(),
+        ..unit_in(&folders)
+    }
+}
+
+/// The unit's files in these folders.
+pub(super) fn unit_in(folders: &[&Path]) -> Unit {
+    let files = folders.iter().map(|folder| folder.join(UNIT_NAME));
+    let file = files.into_iter().find_map(|path| {
+        let text = std::fs::read_to_string(&path).ok()?;
+        Some((path.display().to_string(), text))
+    });
+    let drop_ins = folders.iter().flat_map(|folder| {
+        let entries = std::fs::read_dir(folder.join(format!("{UNIT_NAME}.d")));
+        let paths = entries.into_iter().flatten().flatten();
+        let paths = paths.map(|entry| entry.path());
+        paths.filter(|path| path.extension().is_some_and(|it| it == "conf"))
+    });
+    let mut drop_ins: Vec<String> = drop_ins.map(|path| path.display().to_string()).collect();
+    drop_ins.sort();
+    Unit {
+        file,
+        drop_ins,
+        properties: BTreeMap::new(),
+    }
+}
+
+/// What systemd says of the unit; empty where there is none, or it does not answer.
+fn properties() -> BTreeMap<String, String> {
+    if !Path::new(BOOTED).is_dir() {
+        return BTreeMap::new();
+    }
+    let asked = Command::new("systemctl")
+        .args(["show", UNIT_NAME, PROPERTIES])
+        .stdin(Stdio::null())
+        .output();
+    let told = asked.map(|output| output.stdout).unwrap_or_default();
+    let told = String::from_utf8_lossy(&told);
+    let pairs = told.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The bytes of a file; none if it is not there, or can't be seen from here.
+pub(super) fn length(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().map(|found| found.len())
+}
+
+/// The disk that the database is on, or will be.
+pub(super) fn disk(database: &Path) -> Disk {
+    let folders = database.ancestors().skip(1);
+    let folder = folders.into_iter().find(|folder| folder.is_dir());
+    let folder = folder.unwrap_or(Path::new("."));
+    let room = rustix::fs::statvfs(folder);
+    let log = database.with_extension("db-wal");
+    Disk {
+        folder: folder.display().to_string(),
+        free_bytes: room
+            .ok()
+            .map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+        database_bytes: length(database).unwrap_or(0) + length(&log).unwrap_or(0),
+    }
+}
+
+/// The backups in a folder that `vocative backup` named; a folder that is not there holds none.
+pub(super) fn backups(folder: &Path) -> Result<Backups, String> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Backups::default()),
+        entries => entries.map_err(|cause| cause.to_string())?,
+    };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut found: Vec<Backup> = names.filter_map(backup_named).collect();
+    // Names sort by time, those of one second by their number.
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Backups {
+        count: found.len(),
+        newest: found.pop(),
+    })
+}
+
+/// The backup of a name like `vocative-20260102T033000Z.db`, in UTC.
+pub(super) fn backup_named(name: String) -> Option<Backup> {
+    let at = name.strip_prefix("vocative-")?.strip_suffix(".db")?;
+    let at = at.split_once('_').map_or(at, |(at, _)| at);
+    let at = NaiveDateTime::parse_from_str(at, "%Y%m%dT%H%M%SZ").ok()?;
+    Some(Backup {
+        made_at_ms: at.and_utc().timestamp_millis(),
+        name,
+    })
+}
+
+/// Files with secrets that others of this machine can read.
+pub(super) fn modes(config: &Config, environment: &Environment) -> Vec<Finding> {
+    let open = open_secrets(config, environment);
+    let finding = |path: PathBuf| {
+        let path = path.display();
+        Finding::fix(
+            "secrets",
+            format!("{path} can be read by others of this machine"),
+            &format!("chmod go= {path}"),
+        )
+    };
+    open.into_iter().map(finding).collect()
+}
+
+/// The files with secrets whose mode lets in others than their owner. What systemd hands over is systemd's own.
+pub(super) fn open_secrets(config: &Config, environment: &Environment) -> Vec<PathBuf> {
+    if environment.get("CREDENTIALS_DIRECTORY").is_some() {
+        return Vec::new();
+    }
+    let is_open = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    };
+    let mut open: Vec<PathBuf> = config.secret_files(environment);
+    open.retain(is_open);
+    open.sort();
+    open.dedup();
+    open
+}

@@ -1,0 +1,152 @@
+//! What the running daemon says of itself, or its store without one.
+
+use super::finding::{Finding, Level};
+use crate::admin::operations::AdminOperation;
+use crate::admin::view::{ChannelView, StatusView};
+use crate::cli::asking::Answerer;
+use crate::cli::context::Context;
+use crate::cli::table::span;
+use crate::daemon::start::wall_clock;
+use vocative_core::counted::counted;
+
+/// Asks, and says how things stand.
+pub(super) async fn of(context: &Context) -> Vec<Finding> {
+    let Ok(mut answerer) = Answerer::new(context) else {
+        // What is wrong with the configuration is told of it.
+        return vec![not_running(
+            "without a valid configuration it can't be found",
+        )];
+    };
+    let has_daemon = answerer.daemon().await.is_some();
+    let has_database = answerer.database().is_ok_and(|path| path.exists());
+    if !has_daemon && !has_database {
+        return vec![not_running("nothing is stored yet")];
+    }
+    let view = answerer.ask::<StatusView>(AdminOperation::Status).await;
+    let closed = answerer.close().await;
+    match view.and_then(|view| closed.map(|()| view)) {
+        Ok(view) => judged(&view, (wall_clock())()),
+        Err(error) => vec![Finding::fix("daemon", error.report(), "")],
+    }
+}
+
+fn not_running(why: &str) -> Finding {
+    Finding::fix(
+        "daemon",
+        format!("no daemon runs; {why}"),
+        "systemctl start vocative",
+    )
+}
+
+/// What follows from the status.
+pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<Finding> {
+    let mut findings = vec![running(view, now_ms)];
+    findings.extend(view.channels.iter().filter_map(channel));
+    let needs = view.needs_person.iter();
+    findings.extend(needs.map(|what| Finding::of("person", Level::Fix, what)));
+    findings.extend(waiting(view));
+    if view.store.erasures_open > 0 {
+        let count = counted(view.store.erasures_open, "erasure is", "erasures are");
+        let (what, command) = match view.started_at_ms {
+            Some(_) => ("the daemon goes on with it", "vocative jobs"),
+            None => (
+                "the daemon goes on with it once it runs",
+                "systemctl start vocative",
+            ),
+        };
+        findings.push(Finding::warn(
+            "erasures",
+            format!("{count} not finished; {what}"),
+            command,
+        ));
+    }
+    findings
+}
+
+fn running(view: &StatusView, now_ms: i64) -> Finding {
+    const SUBJECT: &str = "daemon";
+    let own = env!("CARGO_PKG_VERSION");
+    match view.started_at_ms {
+        None => not_running("this is what its store says"),
+        Some(_) if view.version != own => Finding::warn(
+            SUBJECT,
+            format!("version {} runs, and {own} is installed", view.version),
+            "systemctl restart vocative",
+        ),
+        Some(at_ms) => Finding::fine(SUBJECT, format!("it serves for {}", span(now_ms - at_ms))),
+    }
+}
+
+/// A connection that is not there, or that another program shares. An alarm is told among what needs a person.
+fn channel(view: &ChannelView) -> Option<Finding> {
+    if view.other_connections > 0 {
+        let what = format!(
+            "{} of the app not ours: another program with its token takes a part of the events; stop it, or \
+             renew the token",
+            counted(view.other_connections, "connection is", "connections are")
+        );
+        return Some(Finding::of(&view.name, Level::Fix, what));
+    }
+    match view.state.as_str() {
+        "connecting" | "retrying" => Some(Finding::warn(
+            &view.name,
+            format!(
+                "not connected: {}",
+                view.reason.as_deref().unwrap_or("it is trying")
+            ),
+            "vocative status",
+        )),
+        "connected" => Some(Finding::fine(&view.name, "connected")),
+        _ => None,
+    }
+}
+
+/// What waits for a decision or was given up, without being a fault of the daemon.
+fn waiting(view: &StatusView) -> Vec<Finding> {
+    let given_up = view.jobs.iter().filter(|job| job.state == "dead");
+    let servers = view.mcp.iter().filter(|server| server.state != "ready");
+    let open = [
+        (
+            view.runs.approvals_open,
+            [
+                "tool call waits for a decision",
+                "tool calls wait for a decision",
+            ],
+            "vocative approvals list",
+        ),
+        (
+            view.runs.questions_open,
+            ["question waits for a person", "questions wait for a person"],
+            "vocative questions list",
+        ),
+        (
+            given_up.map(|job| job.count).sum(),
+            [
+                "background job was given up",
+                "background jobs were given up",
+            ],
+            "vocative jobs",
+        ),
+        (
+            servers.count() as u64,
+            [
+                "server of tools is not ready",
+                "servers of tools are not ready",
+            ],
+            "vocative mcp list",
+        ),
+        (
+            view.store.raw_stubs,
+            [
+                "event could not be read and is kept raw",
+                "events could not be read and are kept raw",
+            ],
+            "vocative status",
+        ),
+    ];
+    let open = open.into_iter().filter(|(count, ..)| *count > 0);
+    let finding = |(count, [one, many], command): (u64, [&str; 2], &str)| {
+        Finding::warn("waiting", counted(count, one, many), command)
+    };
+    open.map(finding).collect()
+}

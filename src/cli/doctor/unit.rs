@@ -1,0 +1,151 @@
+//! The systemd unit: whether it is installed as shipped, and how it stands. Pure.
+
+use std::collections::BTreeMap;
+
+use vocative_core::counted::counted;
+
+use super::finding::Finding;
+
+/// The unit that belongs to this version.
+pub(in crate::cli) const SHIPPED: &str = include_str!("../../../systemd/vocative.service");
+/// Where the shipped unit has the program.
+pub(in crate::cli) const SHIPPED_PROGRAM: &str = "/usr/local/bin/vocative";
+const SUBJECT: &str = "unit";
+
+/// What is seen of the unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// The file that systemd reads, and its text.
+    pub file: Option<(String, String)>,
+    /// Files that change it.
+    pub drop_ins: Vec<String>,
+    /// What `systemctl show` says; empty where there is no systemd.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl Unit {
+    fn property(&self, name: &str) -> &str {
+        self.properties.get(name).map_or("", String::as_str)
+    }
+}
+
+/// What is said of the unit.
+pub(super) fn judged(unit: &Unit) -> Vec<Finding> {
+    let Some((path, text)) = &unit.file else {
+        return vec![Finding::fine(
+            SUBJECT,
+            "no vocative.service is installed: something else must start the daemon again",
+        )];
+    };
+    let mut findings = vec![drift(path, text)];
+    if !unit.drop_ins.is_empty() {
+        let what = format!("it is changed by {}", unit.drop_ins.join(", "));
+        findings.push(Finding::fine(SUBJECT, what));
+    }
+    if unit.properties.is_empty() {
+        return findings;
+    }
+    if unit.property("NeedDaemonReload") == "yes" {
+        findings.push(Finding::fix(
+            SUBJECT,
+            "its file was changed, and systemd has not read it again",
+            "systemctl daemon-reload",
+        ));
+    }
+    findings.push(match unit.property("UnitFileState") {
+        "disabled" => Finding::warn(
+            SUBJECT,
+            "it is not started when the machine is",
+            "systemctl enable vocative",
+        ),
+        "masked" | "masked-runtime" => Finding::fix(
+            SUBJECT,
+            "it is masked, so nothing can start it",
+            "systemctl unmask vocative",
+        ),
+        _ => Finding::fine(SUBJECT, "it is started with the machine"),
+    });
+    findings.push(state(unit));
+    findings
+}
+
+/// Whether the installed unit is the one of this version.
+fn drift(path: &str, text: &str) -> Finding {
+    let differing = differing(SHIPPED, text);
+    match differing.len() {
+        0 => Finding::fine(SUBJECT, format!("{path} is the one of this version")),
+        count => Finding::warn(
+            SUBJECT,
+            format!(
+                "{path} is not the one of this version; {} differ: {}",
+                counted(count as u64, "line", "lines"),
+                differing.join(", ")
+            ),
+            "install the shipped unit, and keep changes in a drop-in: systemctl edit vocative",
+        ),
+    }
+}
+
+/// Lines that only one of two units has, apart from comments and the program's place; those of the shipped one
+/// with a minus.
+pub(super) fn differing(shipped: &str, installed: &str) -> Vec<String> {
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+        lines
+            .map(|line| line.replace("/usr/bin/vocative ", &format!("{SHIPPED_PROGRAM} ")))
+            .collect()
+    };
+    let (shipped, installed) = (lines(shipped), lines(installed));
+    let missing = shipped.iter().filter(|line| !installed.contains(line));
+    let added = installed.iter().filter(|line| !shipped.contains(line));
+    let missing = missing.map(|line| format!("-{line}"));
+    missing
+        .chain(added.map(|line| format!("+{line}")))
+        .collect()
+}
+
+/// How it stands, and how its last end was.
+fn state(unit: &Unit) -> Finding {
+    let restarts: u64 = unit.property("NRestarts").parse().unwrap_or(0);
+    match (unit.property("ActiveState"), unit.property("Result")) {
+        ("active", _) if restarts > 0 => Finding::warn(
+            SUBJECT,
+            format!(
+                "it is active, and was restarted {} since it was started",
+                counted(restarts, "time", "times")
+            ),
+            "journalctl --unit=vocative --priority=warning",
+        ),
+        ("active", _) => Finding::fine(SUBJECT, "it is active"),
+        ("activating" | "reloading" | "deactivating", _) => {
+            Finding::fine(SUBJECT, "it is starting or stopping")
+        }
+        ("failed", result) => Finding::fix(
+            SUBJECT,
+            format!(
+                "it failed ({result}, exit code {}): {}",
+                unit.property("ExecMainStatus"),
+                meaning(unit.property("ExecMainStatus"))
+            ),
+            "journalctl --unit=vocative --lines=20",
+        ),
+        _ => Finding::warn(SUBJECT, "it is not started", "systemctl start vocative"),
+    }
+}
+
+/// What an exit code of the daemon, or of systemd for it, means.
+///
+/// *Source:* `vocative --help`; systemd.exec(5), "Process Exit Codes".
+fn meaning(code: &str) -> &'static str {
+    match code {
+        "65" => "the database is damaged",
+        "69" => "an address is taken",
+        "74" => "the database can't be used: rights, room, a failing disk",
+        "77" => "a platform refused the tokens",
+        "78" => "the configuration is wrong",
+        "203" => "the program is not where the unit says",
+        "243" => "the folder of the credentials is missing: /etc/vocative/credentials",
+        _ => "the journal says why",
+    }
+}
