@@ -2,6 +2,9 @@
 //! in which order, how often, and what strangers are told.
 #![allow(clippy::unwrap_used)]
 
+#[path = "api/deciding.rs"]
+mod deciding;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +17,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vocative::admin::operations::Operations;
 use vocative::agent::registry::Registry;
-use vocative::config::ApiAddress;
+use vocative::config::{ApiAddress, ApiScope};
 use vocative::delivery::rooms::Rooms;
-use vocative::http::api;
+use vocative::http::api::{self, ApiKey};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::Part;
@@ -78,15 +81,19 @@ fn operations(store: &Store) -> Operations {
 
 impl House {
     async fn open(token: Option<&str>) -> Self {
+        let keys = token.map(|token| key("api.token", token, &[ApiScope::Read]));
+        Self::with_keys(keys.into_iter().collect()).await
+    }
+
+    async fn with_keys(keys: Vec<ApiKey>) -> Self {
         let (store, account) = open_store().await;
         let anywhere = ApiAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let listener = api::bind(&anywhere, None).await.unwrap();
         let address = listener.tcp_address().unwrap();
         let cancel = CancellationToken::new();
-        let token = token.map(SecretString::from);
         tokio::spawn(api::serve(
             listener,
-            token,
+            keys,
             operations(&store),
             cancel.clone(),
         ));
@@ -230,6 +237,15 @@ impl House {
             text: String::new(),
             last: None,
         }
+    }
+}
+
+fn key(name: &str, secret: &str, scopes: &[ApiScope]) -> ApiKey {
+    ApiKey {
+        name: name.to_owned(),
+        secret: SecretString::from(secret),
+        scopes: scopes.iter().copied().collect(),
+        people: Vec::new(),
     }
 }
 
@@ -650,7 +666,7 @@ async fn a_socket_serves_its_owner_and_ends_its_streams_at_the_stop() {
     let cancel = CancellationToken::new();
     let serving = tokio::spawn(api::serve(
         listener,
-        None,
+        Vec::new(),
         operations(&store),
         cancel.clone(),
     ));

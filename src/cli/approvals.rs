@@ -79,6 +79,7 @@ async fn decide(
         grant,
         by: by.to_owned(),
         note: note.map(str::to_owned),
+        digest: None,
     };
     let decided: ApprovalView = ask(context, AdminOperation::DecideApproval(decision)).await?;
     context.print(&format!("{} is {}.\n", decided.tool, decided.state))

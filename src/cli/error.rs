@@ -166,7 +166,10 @@ impl From<std::io::Error> for CliError {
 impl From<OperationError> for CliError {
     fn from(cause: OperationError) -> Self {
         match cause {
-            OperationError::Wrong(what) => Self::Failed {
+            OperationError::Wrong(what)
+            | OperationError::Missing(what)
+            | OperationError::Over(what)
+            | OperationError::NotTheirs(what) => Self::Failed {
                 what,
                 advice: None,
                 cause: None,

@@ -7,14 +7,14 @@ use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
-use crate::admin::operations::AdminOperation;
+use crate::admin::operations::{AdminOperation, AnsweredQuestion};
 use crate::admin::view::QuestionView;
 use vocative_core::approving::visible_line;
 
 /// Characters of a question in the list.
 const QUESTION_CHARS: usize = 48;
 
-/// Lists, shows and takes back.
+/// Lists, shows, answers and takes back.
 pub(super) async fn run(
     command: &QuestionsCommand,
     context: &Context,
@@ -35,6 +35,16 @@ pub(super) async fn run(
                 TableFormat::Json => super::json_text(&found)?,
                 TableFormat::Table => shown(&found),
             })?;
+        }
+        QuestionsCommand::Answer { id, text, by } => {
+            let answered = AnsweredQuestion {
+                id: id.clone(),
+                text: text.clone(),
+                by: by.clone(),
+            };
+            let operation = AdminOperation::AnswerQuestion(answered);
+            let _: QuestionView = ask(context, operation).await?;
+            context.print("It is answered; the run goes on.\n")?;
         }
         QuestionsCommand::Cancel { id } => {
             let id = id.clone();

@@ -44,6 +44,13 @@ const START: &str = r##"# Vocative: example configuration.
 #calls_per_day = 50
 #parameters = '{"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}, "units": {"type": "string"}}}'
 
+# A token of the API that may do more than read, by the name under which what it does is recorded: "read" (see
+# everything), "ask" (see and answer questions), "act" (decide about calls, questions and schedules), "admin". See docs/API.md.
+#[api.tokens.desk]
+#token = "env:VOCATIVE_API_TOKEN_DESK"
+#scopes = ["act"]
+#people = ["acme/U012AB3CD"]
+
 # ---- every setting ----------------------------------------------------------------------------
 "##;
 

@@ -6,6 +6,7 @@
 //! the merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
 
 mod agents;
+mod api;
 mod approvals;
 mod channels;
 mod check;
@@ -48,6 +49,7 @@ use self::platforms::{PLATFORMS, PlatformFacts};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
+pub use self::api::{ApiScope, ApiToken};
 pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
@@ -276,8 +278,11 @@ impl Config {
         let embeddings = self.embeddings.as_ref();
         let embedding =
             embeddings.and_then(|it| Some(("embeddings.api_key".to_owned(), it.api_key.as_ref()?)));
-        let api = self.api.token.as_ref().filter(|_| self.api.enabled);
+        let api = self.api.token.as_ref();
         let api = api.map(|token| ("api.token".to_owned(), token));
+        let named = self.api.tokens.iter();
+        let named = named.map(|it| (format!("api.tokens.{}.token", it.name), &it.token));
+        let api = api.into_iter().chain(named).filter(|_| self.api.enabled);
         let tools = self.tools.iter().flat_map(|(name, tool)| match &tool.kind {
             ToolKind::Http { secret_headers, .. } => secret_headers
                 .iter()
@@ -369,7 +374,9 @@ fn is_read(key: &str, tree: &Value) -> bool {
     let is = |setting: &str, word: &str| beside(setting).and_then(Value::as_str) == Some(word);
     match key.rsplit_once('.') {
         _ if key.starts_with("defaults.") => false,
-        Some(("api", _)) => beside("enabled") == Some(&Value::Bool(true)),
+        Some((table, _)) if table == "api" || table.starts_with("api.tokens.") => {
+            tree.pointer("/api/enabled") == Some(&Value::Bool(true))
+        }
         Some(("transcription" | "embeddings", _)) => {
             beside("base_url").is_some_and(Value::is_string)
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::agents::{check_experts, resolve_agents};
+use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::environment::Environment;
@@ -15,13 +16,13 @@ use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::schedules::resolve_schedules;
 use super::settings::{
-    Agent, Api, ApiAddress, Capture, Channel, ConfiguredSchedule, CounterName, Daemon, Delivery,
+    Agent, Api, Capture, Channel, ConfiguredSchedule, CounterName, Daemon, Delivery,
     EmbeddingServer, Files, Http, Limits, McpServer, Model, Provider, Store, Tool, Transcription,
     Webhooks,
 };
 use super::shape::{
-    ApiShape, DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape,
-    Shape, TranscriptionShape, WebhooksShape,
+    DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape, Shape,
+    TranscriptionShape, WebhooksShape,
 };
 use super::suggest::nearest;
 use super::tools::{known_tools, resolve_tools};
@@ -169,6 +170,8 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let agents = resolve_agents(shape.agents, &models, &channel_names, &known, review);
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
+    let daemon = resolve_daemon(shape.daemon, review);
+    let api = resolve_api(shape.api, &daemon, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
     check_experts(&agents, &channels, review);
     let all_agents: Vec<_> = agents.values().collect();
@@ -180,9 +183,8 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
             "no channel is configured, so there is nothing to hear or to answer",
         );
     }
-    let daemon = resolve_daemon(shape.daemon, review);
     Resolved {
-        api: resolve_api(shape.api, &daemon, review),
+        api,
         daemon,
         store: shape.store,
         capture: shape.capture,
@@ -411,7 +413,7 @@ fn resolve_http(shape: &HttpShape, review: &mut Review<'_>) -> Http {
     }
 }
 
-fn check_group(key: &str, group: Option<&str>, review: &mut Review<'_>) {
+pub(super) fn check_group(key: &str, group: Option<&str>, review: &mut Review<'_>) {
     if group.is_some_and(|group| group.trim().is_empty()) {
         review.problem(key, "is empty; leave it out for no group");
     }
@@ -419,50 +421,6 @@ fn check_group(key: &str, group: Option<&str>, review: &mut Review<'_>) {
 
 /// The control socket's name in the runtime directory.
 pub const CONTROL_SOCKET_NAME: &str = "vocative.sock";
-/// The API's socket in the runtime directory.
-const API_SOCKET_NAME: &str = "vocative-api.sock";
-
-fn resolve_api(shape: ApiShape, daemon: &Daemon, review: &mut Review<'_>) -> Api {
-    let listen = match shape.listen.as_deref() {
-        None => ApiAddress::Unix(daemon.runtime_dir.join(API_SOCKET_NAME)),
-        Some(text) => api_address(text, review),
-    };
-    if let ApiAddress::Tcp(address) = &listen
-        && shape.enabled
-        && shape.token.is_none()
-    {
-        review.advise(
-            "api.listen",
-            format!("{address} can be reached by every user of this machine at least, so the API needs a token there"),
-            Some(
-                "set api.token (token = \"env:VOCATIVE_API_TOKEN\"), or listen on unix:PATH"
-                    .to_owned(),
-            ),
-        );
-    }
-    check_group("api.socket_group", shape.socket_group.as_deref(), review);
-    Api {
-        enabled: shape.enabled,
-        listen,
-        socket_group: shape.socket_group,
-        token: shape.token,
-    }
-}
-
-fn api_address(text: &str, review: &mut Review<'_>) -> ApiAddress {
-    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-        return ApiAddress::Unix(review.base_dir.join(path));
-    }
-    if let Ok(address) = text.parse() {
-        return ApiAddress::Tcp(address);
-    }
-    review.problem(
-        "api.listen",
-        "must be an address and a port, like 127.0.0.1:8087, or unix:PATH",
-    );
-    ApiAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
-}
-
 /// What is reachable by others needs no warning: whoever calls is known by signature or secret, and
 /// where TLS ends is the operator's choice.
 fn resolve_webhooks(shape: &WebhooksShape, review: &mut Review<'_>) -> Webhooks {

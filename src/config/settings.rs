@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::api::ApiToken;
 use super::origin::Origins;
 use super::secret::SecretRef;
 use vocative_core::ids::AgentName;
@@ -300,8 +301,10 @@ pub struct Api {
     pub listen: ApiAddress,
     /// Group that may use the API's socket.
     pub socket_group: Option<String>,
-    /// The token that every request must bear; never absent on an address and port.
+    /// A token that may read. On an address and port there is this or another one.
     pub token: Option<SecretRef>,
+    /// Tokens with names.
+    pub tokens: Vec<ApiToken>,
 }
 
 /// Where the API listens.

@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::api::ApiShape;
 use super::mcp::McpShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
 use super::schedules::ScheduleShape;
@@ -198,20 +199,6 @@ pub(super) struct HttpShape {
     pub enabled: bool,
     /// Address and port.
     pub listen: String,
-}
-
-/// The API for programs: conversations, runs and their events.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ApiShape {
-    /// Whether the server runs.
-    pub enabled: bool,
-    /// Address and port, or unix:PATH. Not set: the socket vocative-api.sock in runtime_dir.
-    pub listen: Option<String>,
-    /// Group that may use the API's socket.
-    pub socket_group: Option<String>,
-    /// The token that every request must bear.
-    pub token: Option<SecretRef>,
 }
 
 /// The listener that platforms call.

@@ -1,6 +1,7 @@
 //! What a daemon can be reached at: the control socket, health and metrics, the API, webhooks. Each is
 //! opened before any channel hears, so that a daemon that can't serve says so at its start.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use vocative_contract::webhook::Receiver;
 
 use crate::admin::operations::Operations;
 use crate::admin::socket;
-use crate::config::{ApiAddress, Config, Secrets};
+use crate::config::{Api, ApiAddress, ApiScope, Config, Secrets};
 use crate::daemon::core::NamedChannel;
 use crate::daemon::start::StartError;
 use crate::http;
-use crate::http::api::{self, ApiListener};
+use crate::http::api::{self, ApiKey, ApiListener};
 
 /// Sockets that systemd opened for the daemon (socket units) and goes on holding when it ends.
 pub(super) struct HeldSockets(Vec<(PathBuf, UnixListener)>);
@@ -126,18 +127,30 @@ pub(super) async fn open_api(
         })?;
         (listener, path.cloned())
     };
-    let token = config
-        .api
-        .token
-        .as_ref()
-        .map(|token| secrets.get(token).clone());
     tokio::spawn(api::serve(
         listener,
-        token,
+        api_keys(&config.api, secrets),
         operations.clone(),
         rest.clone(),
     ));
     Ok(own)
+}
+
+/// The tokens of the API. The one without a name reads, and nothing else.
+fn api_keys(settings: &Api, secrets: &Secrets) -> Vec<ApiKey> {
+    let reader = settings.token.iter().map(|token| ApiKey {
+        name: "api.token".to_owned(),
+        secret: secrets.get(token).clone(),
+        scopes: BTreeSet::from([ApiScope::Read]),
+        people: Vec::new(),
+    });
+    let named = settings.tokens.iter().map(|token| ApiKey {
+        name: token.name.clone(),
+        secret: secrets.get(&token.token).clone(),
+        scopes: token.scopes.clone(),
+        people: token.people.clone(),
+    });
+    reader.chain(named).collect()
 }
 
 pub(super) type Webhooks = (TcpListener, Vec<Arc<dyn Receiver>>);

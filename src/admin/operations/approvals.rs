@@ -2,16 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, OperationError, Operations, json};
+use super::{LISTED_MAX, OperationError, Operations};
 use crate::admin::view::{ApprovalView, GrantView};
 use crate::capture::presses::outcome_part;
+use crate::tools::PersonName;
 use vocative_core::approving::{StoredApproval, Via};
 use vocative_core::ids::{AccountId, ApprovalId, GrantId};
 use vocative_store::StoreError;
 use vocative_store::contract::{ApprovalFilter, OperatorDecided, OperatorDecision};
 
-/// The most approvals, and the most grants, that are listed.
-const LISTED_MAX: usize = 500;
 /// The longest name of an operator, in characters.
 const NAME_MAX_CHARS: usize = 64;
 /// The longest note, in characters.
@@ -32,31 +31,96 @@ pub struct DecidedApproval {
     /// What the model and the room are told with it.
     #[serde(default)]
     pub note: Option<String>,
+    /// The digest of what was looked at, in hexadecimal; refused if the call does something else. Absent: whatever it
+    /// does.
+    #[serde(default)]
+    pub digest: Option<String>,
+}
+
+/// Who decides outside the rooms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operator {
+    name: String,
+    via: Via,
+    people: Vec<PersonName>,
+}
+
+impl Operator {
+    /// Somebody at the command line.
+    ///
+    /// # Errors
+    /// If that is no name which stands in every room as it is.
+    pub fn by_cli(name: &str) -> Result<Self, OperationError> {
+        Ok(Self {
+            name: operator_name(name)?,
+            via: Via::Cli,
+            people: Vec::new(),
+        })
+    }
+
+    /// Who holds a token of the API, whose name is one of the configuration's.
+    #[must_use]
+    pub fn by_api(name: &str, people: &[PersonName]) -> Self {
+        Self {
+            name: name.to_owned(),
+            via: Via::Api,
+            people: people.to_vec(),
+        }
+    }
+
+    /// Under which name it is recorded.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The platform's ids of the people whose token it is, in a channel.
+    fn ids_in(&self, channel: Option<&str>) -> Vec<String> {
+        let people = self.people.iter();
+        people
+            .filter(|person| Some(person.channel.as_str()) == channel)
+            .map(|person| person.id.clone())
+            .collect()
+    }
 }
 
 impl Operations {
-    pub(super) async fn approvals(&self, all: bool) -> Answer {
-        let filter = ApprovalFilter {
-            is_open: !all,
-            conversation: None,
-        };
-        let found = self.store.approvals(filter, LISTED_MAX).await?;
+    /// Calls that wait or waited for a person, newest first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn approvals(
+        &self,
+        (filter, limit): (ApprovalFilter, usize),
+    ) -> Result<Vec<ApprovalView>, OperationError> {
+        let found = self.store.approvals(filter, limit).await?;
         let mut views = Vec::new();
         for approval in &found {
             let channel = self.channel_of(approval.account).await?;
             views.push(ApprovalView::of(approval, channel));
         }
-        Ok(json(&views))
+        Ok(views)
     }
 
-    pub(super) async fn approval(&self, id: &str) -> Answer {
+    /// One of them.
+    ///
+    /// # Errors
+    /// If it is not there, or the store fails.
+    pub async fn approval(&self, id: &str) -> Result<ApprovalView, OperationError> {
         let approval = self.stored_approval(id).await?;
         let channel = self.channel_of(approval.account).await?;
-        Ok(json(&ApprovalView::of(&approval, channel)))
+        Ok(ApprovalView::of(&approval, channel))
     }
 
-    pub(super) async fn decide_approval(&self, decided: DecidedApproval) -> Answer {
-        let by = operator(&decided.by)?;
+    /// Decides about one of them.
+    ///
+    /// # Errors
+    /// If it is not there, not open any more, another one than was looked at, or to be decided by somebody else.
+    pub async fn decide_approval(
+        &self,
+        decided: DecidedApproval,
+        by: &Operator,
+    ) -> Result<ApprovalView, OperationError> {
         let note = decided.note.filter(|note| !note.trim().is_empty());
         if let Some(note) = &note
             && note.chars().count() > NOTE_MAX_CHARS
@@ -65,16 +129,19 @@ impl Operations {
             return Err(OperationError::Wrong(what));
         }
         let approval = self.stored_approval(&decided.id).await?;
+        let channel = self.channel_of(approval.account).await?;
         let renderer = self
             .rooms
             .get(approval.account)
             .map(|room| room.renderer.clone());
-        let via = Via::Cli;
+        let via = by.via;
         let decision = OperatorDecision {
             approval: approval.id,
+            digest: decided.digest.map(|digest| digest.trim().to_lowercase()),
             is_approved: decided.approve,
             has_grant: decided.grant,
-            operator: by,
+            operator: by.name.clone(),
+            people: by.ids_in(channel.as_deref()),
             via,
             note,
             outcome: Box::new(move |approval, by| {
@@ -83,21 +150,19 @@ impl Operations {
             now_ms: (self.clock)(),
         };
         let outcome = self.store.decide_approval(decision).await?;
-        if let Some(running) = &self.running {
-            running.wake.runs.notify_one();
-            running.wake.posts.notify_one();
-        }
+        self.wake_work();
         match outcome {
-            OperatorDecided::Done(approval) => {
-                let channel = self.channel_of(approval.account).await?;
-                Ok(json(&ApprovalView::of(&approval, channel)))
-            }
-            OperatorDecided::Over(approval) => Err(OperationError::Wrong(format!(
+            OperatorDecided::Done(approval) => Ok(ApprovalView::of(&approval, channel)),
+            OperatorDecided::Over(approval) => Err(OperationError::Over(format!(
                 "{} is not open any more: it is {}",
                 approval.id,
                 approval.state.name()
             ))),
-            OperatorDecided::IsRequester(approval) => Err(OperationError::Wrong(format!(
+            OperatorDecided::OtherCall(approval) => Err(OperationError::Over(format!(
+                "{} does something else than what has this digest; look at it again",
+                approval.id
+            ))),
+            OperatorDecided::IsRequester(approval) => Err(OperationError::NotTheirs(format!(
                 "{} is to be decided by another person than {}, who asked",
                 approval.id,
                 approval.asked_by()
@@ -105,28 +170,36 @@ impl Operations {
         }
     }
 
-    pub(super) async fn grants(&self) -> Answer {
+    /// Standing consents that hold, newest first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn grants(&self) -> Result<Vec<GrantView>, OperationError> {
         let found = self.store.grants((self.clock)(), LISTED_MAX).await?;
         let mut views = Vec::new();
         for grant in found {
             let channel = self.channel_of(grant.account).await?;
             views.push(GrantView::of(grant, channel));
         }
-        Ok(json(&views))
+        Ok(views)
     }
 
-    pub(super) async fn revoke_grant(&self, id: &str, by: &str) -> Answer {
-        let by = operator(by)?;
-        let none = || OperationError::Wrong(format!("there is no grant {id} that holds"));
+    /// Takes a standing consent back.
+    ///
+    /// # Errors
+    /// If none of that id holds.
+    pub async fn revoke_grant(&self, id: &str, by: &Operator) -> Result<bool, OperationError> {
+        let none = || OperationError::Missing(format!("there is no grant {id} that holds"));
         let grant: GrantId = id.parse().map_err(|_| none())?;
-        match self.store.revoke_grant(grant, by, (self.clock)()).await? {
-            true => Ok(serde_json::Value::Bool(true)),
+        let name = by.name.clone();
+        match self.store.revoke_grant(grant, name, (self.clock)()).await? {
+            true => Ok(true),
             false => Err(none()),
         }
     }
 
     async fn stored_approval(&self, id: &str) -> Result<StoredApproval, OperationError> {
-        let none = || OperationError::Wrong(format!("there is no approval {id}"));
+        let none = || OperationError::Missing(format!("there is no approval {id}"));
         let approval: ApprovalId = id.parse().map_err(|_| none())?;
         match self.store.approval(approval).await {
             Ok(approval) => Ok(approval),
@@ -143,10 +216,27 @@ impl Operations {
         let binding = bindings.into_iter().find(|it| it.account == account);
         Ok(binding.map(|binding| binding.channel))
     }
+
+    /// Has runs and posts looked at now.
+    pub(super) fn wake_work(&self) {
+        if let Some(running) = &self.running {
+            running.wake.runs.notify_one();
+            running.wake.posts.notify_one();
+        }
+    }
+}
+
+/// Which are listed where nothing else is said.
+pub(super) fn listed(all: bool) -> (ApprovalFilter, usize) {
+    let filter = ApprovalFilter {
+        is_open: !all,
+        ..ApprovalFilter::default()
+    };
+    (filter, LISTED_MAX)
 }
 
 /// The name of an operator: letters, digits and a little more, so that it stands in every room as it is.
-fn operator(name: &str) -> Result<String, OperationError> {
+fn operator_name(name: &str) -> Result<String, OperationError> {
     let name = name.trim();
     let is_fit = |c: char| c.is_alphanumeric() || " ._-".contains(c);
     let is_empty = name.is_empty() || name.chars().count() > NAME_MAX_CHARS;

@@ -20,7 +20,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use vocative_contract::channel::BoxFuture;
 
-pub use self::approvals::DecidedApproval;
+pub use self::approvals::{DecidedApproval, Operator};
+pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
@@ -244,6 +245,8 @@ pub enum AdminOperation {
         /// Its id.
         id: String,
     },
+    /// Answers such a question.
+    AnswerQuestion(AnsweredQuestion),
     /// Takes such a question back.
     CancelQuestion {
         /// Its id.
@@ -356,6 +359,7 @@ impl AdminOperation {
                 | Self::AddSchedule(_)
                 | Self::RevokeGrant { .. }
                 | Self::CancelQuestion { .. }
+                | Self::AnswerQuestion(_)
                 | Self::ApproveMcpTools { .. }
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
@@ -398,6 +402,15 @@ pub enum OperationError {
     /// What was asked for does not exist or the question is wrong.
     #[error("{0}")]
     Wrong(String),
+    /// What is to be changed is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// It was decided or ended before, or it is another one than was looked at.
+    #[error("{0}")]
+    Over(String),
+    /// It is to be decided by somebody else.
+    #[error("{0}")]
+    NotTheirs(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -451,6 +464,9 @@ pub struct Operations {
 }
 
 type Answer = Result<serde_json::Value, OperationError>;
+
+/// The most approvals, grants and questions that are listed.
+const LISTED_MAX: usize = 500;
 
 fn queries(first: String, others: Vec<String>) -> Vec<String> {
     let mut queries = vec![first];
@@ -532,14 +548,31 @@ impl Operations {
             AdminOperation::Schedule { id } => self.schedule(id).await,
             AdminOperation::ChangeSchedule { id, change } => self.change_schedule(id, change).await,
             AdminOperation::AddSchedule(added) => self.add_schedule(added).await,
-            AdminOperation::Approvals { all } => self.approvals(all).await,
-            AdminOperation::Approval { id } => self.approval(&id).await,
-            AdminOperation::DecideApproval(decided) => self.decide_approval(decided).await,
-            AdminOperation::Questions { all } => self.questions(all).await,
-            AdminOperation::Question { id } => self.question(&id).await,
-            AdminOperation::CancelQuestion { id } => self.cancel_question(&id).await,
-            AdminOperation::Grants => self.grants().await,
-            AdminOperation::RevokeGrant { id, by } => self.revoke_grant(&id, &by).await,
+            AdminOperation::Approvals { all } => {
+                Ok(json(&self.approvals(approvals::listed(all)).await?))
+            }
+            AdminOperation::Approval { id } => Ok(json(&self.approval(&id).await?)),
+            AdminOperation::DecideApproval(decided) => {
+                let by = Operator::by_cli(&decided.by)?;
+                Ok(json(&self.decide_approval(decided, &by).await?))
+            }
+            AdminOperation::Questions { all } => {
+                let found = self.questions(!all, None, LISTED_MAX).await?;
+                Ok(json(&found))
+            }
+            AdminOperation::Question { id } => Ok(json(&self.question(&id).await?)),
+            AdminOperation::AnswerQuestion(answered) => {
+                let by = Operator::by_cli(&answered.by)?;
+                Ok(json(&self.answer_question(answered, &by).await?))
+            }
+            AdminOperation::CancelQuestion { id } => Ok(json(&self.cancel_question(&id).await?)),
+            AdminOperation::Grants => Ok(json(&self.grants().await?)),
+            AdminOperation::RevokeGrant { id, by } => {
+                let by = Operator::by_cli(&by)?;
+                self.revoke_grant(&id, &by)
+                    .await
+                    .map(serde_json::Value::Bool)
+            }
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
             AdminOperation::McpTools { server } => self.mcp_tools(server.as_deref()).await,

@@ -1,46 +1,120 @@
 //! Questions that models ask people.
 
-use super::{Answer, OperationError, Operations, json};
+use serde::{Deserialize, Serialize};
+use vocative_contract::card::CardMisfit;
+use vocative_contract::markup::neutral_text;
+
+use super::{OperationError, Operations, Operator};
 use crate::admin::view::QuestionView;
 use vocative_core::ids::QuestionId;
-use vocative_core::questioning::StoredQuestion;
+use vocative_core::questioning::{QuestionCard, StoredQuestion, answered_card, fitted_question};
 use vocative_store::StoreError;
+use vocative_store::contract::OperatorAnswer;
 
-/// The most questions that are listed.
-const LISTED_MAX: usize = 500;
+/// The longest answer, in characters.
+const ANSWER_MAX_CHARS: usize = 4_000;
+
+/// An operator's answer to a question.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AnsweredQuestion {
+    /// The id of the question.
+    pub id: String,
+    /// What is answered.
+    pub text: String,
+    /// Who answers.
+    pub by: String,
+}
 
 impl Operations {
-    pub(super) async fn questions(&self, all: bool) -> Answer {
+    /// Questions, newest first; only open ones, or all.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn questions(
+        &self,
+        is_open: bool,
+        before: Option<QuestionId>,
+        limit: usize,
+    ) -> Result<Vec<QuestionView>, OperationError> {
         let mut views = Vec::new();
-        for question in self.store.questions(!all, LISTED_MAX).await? {
+        for question in self.store.questions(is_open, before, limit).await? {
             let channel = self.channel_of(question.account).await?;
             views.push(QuestionView::of(question, channel));
         }
-        Ok(json(&views))
+        Ok(views)
     }
 
-    pub(super) async fn question(&self, id: &str) -> Answer {
+    /// One of them.
+    ///
+    /// # Errors
+    /// If it is not there, or the store fails.
+    pub async fn question(&self, id: &str) -> Result<QuestionView, OperationError> {
         let question = self.stored_question(id).await?;
         let channel = self.channel_of(question.account).await?;
-        Ok(json(&QuestionView::of(question, channel)))
+        Ok(QuestionView::of(question, channel))
     }
 
-    pub(super) async fn cancel_question(&self, id: &str) -> Answer {
+    /// Answers one of them in the place of those whom it asks.
+    ///
+    /// # Errors
+    /// If it is not there or not open any more, or the answer is empty or too long.
+    pub async fn answer_question(
+        &self,
+        answered: AnsweredQuestion,
+        by: &Operator,
+    ) -> Result<QuestionView, OperationError> {
+        let text = neutral_text(answered.text.trim());
+        if text.trim().is_empty() || text.chars().count() > ANSWER_MAX_CHARS {
+            let what = format!("an answer has 1 to {ANSWER_MAX_CHARS} characters");
+            return Err(OperationError::Wrong(what));
+        }
+        let question = self.stored_question(&answered.id).await?;
+        let by = format!("{}, who runs me", by.name());
+        let room = self.rooms.get(question.account);
+        let renderer = room.map(|room| room.renderer.clone());
+        let asked = question.asked_names();
+        let card = QuestionCard {
+            id: question.id,
+            text: &question.text,
+            options: &question.options,
+            asked: &asked,
+            expires_at_ms: question.expiry.expires_at_ms.unwrap_or_default(),
+        };
+        let card = answered_card(&card, Some(&by), Some(&text));
+        let outcome = fitted_question(&card, &|card| match &renderer {
+            Some(renderer) => renderer.render_card(card),
+            None => Err(CardMisfit::NoButtons),
+        });
+        let answer = OperatorAnswer {
+            question: question.id,
+            text,
+            operator: by,
+            outcome,
+            now_ms: (self.clock)(),
+        };
+        if !self.store.answer_question(answer).await? {
+            return Err(over(&self.stored_question(&answered.id).await?));
+        }
+        self.wake_work();
+        self.question(&answered.id).await
+    }
+
+    /// Takes one of them back; its run goes on without an answer.
+    ///
+    /// # Errors
+    /// If it is not there or not open any more.
+    pub async fn cancel_question(&self, id: &str) -> Result<QuestionView, OperationError> {
         let question = self.stored_question(id).await?;
         let was_open = self.store.cancel_question(question.id, (self.clock)());
         if !was_open.await? {
-            let what = format!("{id} is not open any more: it is {}", question.state.name());
-            return Err(OperationError::Wrong(what));
+            return Err(over(&self.stored_question(id).await?));
         }
-        if let Some(running) = &self.running {
-            running.wake.runs.notify_one();
-            running.wake.posts.notify_one();
-        }
+        self.wake_work();
         self.question(id).await
     }
 
     async fn stored_question(&self, id: &str) -> Result<StoredQuestion, OperationError> {
-        let none = || OperationError::Wrong(format!("there is no question {id}"));
+        let none = || OperationError::Missing(format!("there is no question {id}"));
         let question: QuestionId = id.parse().map_err(|_| none())?;
         match self.store.question(question).await {
             Ok(question) => Ok(question),
@@ -48,4 +122,12 @@ impl Operations {
             Err(other) => Err(other.into()),
         }
     }
+}
+
+fn over(question: &StoredQuestion) -> OperationError {
+    OperationError::Over(format!(
+        "{} is not open any more: it is {}",
+        question.id,
+        question.state.name()
+    ))
 }

@@ -88,7 +88,7 @@ impl Operations {
         let before = before.ok_or_else(|| no_schedule(id))?;
         if !before.state.is_open() {
             let what = format!("#{id} is over: it is {}", before.state.name());
-            return Err(OperationError::Wrong(what));
+            return Err(OperationError::Over(what));
         }
         let changed = self
             .store
@@ -150,5 +150,5 @@ impl Operations {
 }
 
 fn no_schedule(id: i64) -> OperationError {
-    OperationError::Wrong(format!("there is no schedule #{id}"))
+    OperationError::Missing(format!("there is no schedule #{id}"))
 }

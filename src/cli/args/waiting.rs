@@ -187,6 +187,16 @@ pub enum QuestionsCommand {
         #[arg(long, value_name = "FORMAT", default_value = "table")]
         format: TableFormat,
     },
+    /// Answer one in the place of those whom it asks.
+    Answer {
+        /// Its id, from the list.
+        id: String,
+        /// The answer.
+        text: String,
+        /// Your name: it is recorded, and the model and the room are told it.
+        #[arg(long, value_name = "NAME")]
+        by: String,
+    },
     /// Take one back: its run goes on without an answer.
     Cancel {
         /// Its id, from the list.

@@ -345,6 +345,45 @@ fn an_api_on_an_address_needs_a_token() {
 }
 
 #[test]
+fn a_token_of_the_api_says_what_it_may() {
+    let sound = r#"
+[api]
+enabled = true
+listen = "0.0.0.0:1"
+token = "env:READER"
+[api.tokens.desk]
+token = "env:DESK"
+scopes = ["act", "ask"]
+people = ["acme/U1"]
+"#;
+    let config = load(&format!("{sound}{MINIMAL}"));
+    let desk = &config.api.tokens[0];
+    assert_eq!(desk.name, "desk");
+    let scopes: Vec<&str> = desk.scopes.iter().map(|scope| scope.name()).collect();
+    assert_eq!(scopes, ["ask", "act"]);
+    assert_eq!(desk.people[0].id, "U1");
+    // One with a name is enough on an address.
+    load(&format!("{sound}{MINIMAL}").replace("token = \"env:READER\"", ""));
+    let said = |from: &str, to: &str| refused(&format!("{sound}{MINIMAL}").replace(from, to));
+    let table = [
+        ("[\"act\", \"ask\"]", "[]", "must name at least one"),
+        ("\"act\", ", "\"root\", ", "root"),
+        ("env:DESK", "env:READER", "is another token's, too"),
+        ("acme/U1", "other/U1", "there is no channel"),
+        ("env:DESK", "hunter2", "must say where the secret is"),
+        ("scopes = [\"act\", \"ask\"]", "", "must name at least one"),
+        ("token = \"env:DESK\"", "", "must say where the token is"),
+    ];
+    for (from, to, expected) in table {
+        let said = said(from, to);
+        assert!(
+            said.contains(expected) && !said.contains("hunter2"),
+            "{from}: {said}"
+        );
+    }
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused() {
     insta::assert_snapshot!(refused(r##"
 [daemon]

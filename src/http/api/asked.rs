@@ -4,11 +4,15 @@
 //! and said once.
 
 use std::convert::Infallible;
+use std::str::FromStr;
 
+use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path, Query};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+
+use serde::de::DeserializeOwned;
 
 use super::epoch::Epoch;
 use super::refusal::Refusal;
@@ -21,7 +25,8 @@ const LIMIT: usize = 50;
 /// The id in a path; nothing in it may be what an id is made of.
 pub(super) type InPath = Result<Path<String>, PathRejection>;
 
-fn id_in(path: InPath) -> String {
+/// The id that a path names, as it is written.
+pub(super) fn id_in(path: InPath) -> String {
     path.map(|Path(id)| id).unwrap_or_default()
 }
 
@@ -107,9 +112,45 @@ impl RequestQuery {
         epoch.read(last).ok_or_else(wrong)
     }
 
+    /// The id of something that is named.
+    pub(super) fn id<T: FromStr>(&self, name: &str, of: &str) -> Result<Option<T>, Refusal> {
+        let id = self.text(name)?.map(str::parse);
+        id.transpose().map_err(|_| {
+            let what = format!("{name} must be the id of {of}, which is a UUID");
+            Refusal::wrong(what, "send what next_before said, or leave it out")
+        })
+    }
+
     /// The run that is named by `before`.
     pub(super) fn run_before(&self) -> Result<Option<RunId>, Refusal> {
         self.text("before")?.map(read_run).transpose()
+    }
+}
+
+/// What a request says in its body, as JSON; nothing is an empty object.
+pub(super) struct InBody<T>(pub(super) Result<T, Refusal>);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for InBody<T> {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let Ok(bytes) = Bytes::from_request(request, state).await else {
+            return Ok(Self(Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the body is too large, or did not come whole",
+                "send a small JSON object",
+            ))));
+        };
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let wrong = |what: String| Refusal::wrong(what, "see docs/API.md for what each path takes");
+        // A list would be read as the fields in their order.
+        if !text.trim_ascii_start().starts_with(b"{") {
+            return Ok(Self(Err(wrong("the body is no JSON object".to_owned()))));
+        }
+        let read = serde_json::from_slice(text);
+        Ok(Self(read.map_err(|cause| {
+            wrong(format!("the body is not what this path takes: {cause}"))
+        })))
     }
 }
 

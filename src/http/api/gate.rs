@@ -4,70 +4,109 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
+use super::callers::{ApiCaller, ApiKey};
 use super::refusal::Refusal;
 use crate::admin::health::ListenerHealth;
 
+/// The largest body that is read, in bytes.
+pub(super) const BODY_MAX_BYTES: usize = 64 << 10;
 /// How long a request is worked on before its answer begins. Shorter than its connection waits for that.
 const WORK: Duration = Duration::from_secs(10);
 
 /// Who is let in.
 #[derive(Clone)]
 pub(super) struct ApiGate {
-    /// The digest of the token; `None` = everybody who can reach the listener.
-    token: Option<[u8; 32]>,
+    /// Digests of the tokens and who bears them; empty = everybody who can reach the listener reads.
+    keys: Arc<[(TokenDigest, Arc<ApiCaller>)]>,
     health: Arc<ListenerHealth>,
 }
 
 impl ApiGate {
-    pub(super) fn new(token: Option<&SecretString>, health: Arc<ListenerHealth>) -> Self {
+    pub(super) fn new(keys: &[ApiKey], health: Arc<ListenerHealth>) -> Self {
+        let key = |key: &ApiKey| {
+            let caller = Arc::new(ApiCaller::of(key));
+            (digest(key.secret.expose_secret()), caller)
+        };
         Self {
-            token: token.map(|token| digest(token.expose_secret())),
+            keys: keys.iter().map(key).collect(),
             health,
         }
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if self.token.is_some_and(|token| !bears(headers, &token)) {
-            return Err(Refusal::new(
+    fn check(&self, method: &Method, headers: &HeaderMap) -> Result<Arc<ApiCaller>, Refusal> {
+        let caller = self.caller(headers)?;
+        if *method == Method::GET || *method == Method::HEAD {
+            refuse_body(headers)?;
+        }
+        Ok(caller)
+    }
+
+    /// Who bears the token. One that two names have is nobody's: what it does could be put down to the wrong one.
+    fn caller(&self, headers: &HeaderMap) -> Result<Arc<ApiCaller>, Refusal> {
+        if self.keys.is_empty() {
+            return Ok(Arc::new(ApiCaller::anybody()));
+        }
+        let borne = borne(headers);
+        let keys = self.keys.iter();
+        let found: Vec<_> = keys.filter(|(token, _)| is_same(&borne, token)).collect();
+        match found.as_slice() {
+            [(_, caller)] => Ok(Arc::clone(caller)),
+            [] => Err(Refusal::new(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong",
-                "send the header Authorization: Bearer TOKEN with the secret that api.token names",
-            ));
+                "send the header Authorization: Bearer TOKEN with a secret that api.token or api.tokens name",
+            )),
+            _ => Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "several tokens of api.tokens have this same secret",
+                "give each a secret of its own",
+            )),
         }
-        let has_body = headers.contains_key(header::TRANSFER_ENCODING)
-            || headers
-                .get(header::CONTENT_LENGTH)
-                .is_some_and(|length| length != "0");
-        if has_body {
-            return Err(Refusal::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "a request has no body here",
-                "send GET without one",
-            ));
-        }
-        Ok(())
+    }
+}
+
+/// What only shows something takes no body.
+fn refuse_body(headers: &HeaderMap) -> Result<(), Refusal> {
+    let has_body = headers.contains_key(header::TRANSFER_ENCODING)
+        || headers
+            .get(header::CONTENT_LENGTH)
+            .is_some_and(|length| length != "0");
+    match has_body {
+        true => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "a request has no body here",
+            "send GET without one",
+        )),
+        false => Ok(()),
     }
 }
 
 /// Lets a request in, or answers it.
-pub(super) async fn pass(State(gate): State<ApiGate>, request: Request, next: Next) -> Response {
-    let answer = match gate.check(request.headers()) {
-        Ok(()) => match timeout(WORK, next.run(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the store does not answer in time",
-                "ask again later",
-            )
-            .into_response(),
-        },
+pub(super) async fn pass(
+    State(gate): State<ApiGate>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let answer = match gate.check(request.method(), request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            match timeout(WORK, next.run(request)).await {
+                Ok(answer) => answer,
+                Err(_) => Refusal::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the store does not answer in time",
+                    "ask again later; look first whether what was to be changed is",
+                )
+                .into_response(),
+            }
+        }
         Err(refusal) => refusal.into_response(),
     };
     if answer.status().is_client_error() {
@@ -76,39 +115,59 @@ pub(super) async fn pass(State(gate): State<ApiGate>, request: Request, next: Ne
     answer
 }
 
-fn digest(text: &str) -> [u8; 32] {
+/// A token, as its hash.
+type TokenDigest = [u8; 32];
+
+fn digest(text: &str) -> TokenDigest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Compares digests, and all of them: how long it takes tells nothing of the token.
-fn bears(headers: &HeaderMap, token: &[u8; 32]) -> bool {
+/// The digest of what a request bears.
+fn borne(headers: &HeaderMap) -> TokenDigest {
     let borne = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map_or("", |(_, borne)| borne.trim());
-    let borne = digest(borne);
+    digest(borne)
+}
+
+/// Compares digests, and all of them: how long it takes tells nothing of the token.
+fn is_same(borne: &TokenDigest, token: &TokenDigest) -> bool {
     let differing = borne.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
     differing == 0
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use secrecy::SecretString;
+
     use super::*;
+
+    fn key(name: &str, secret: &str) -> ApiKey {
+        ApiKey {
+            name: name.to_owned(),
+            secret: SecretString::from(secret),
+            scopes: BTreeSet::new(),
+            people: Vec::new(),
+        }
+    }
 
     fn status(gate: &ApiGate, sent: &[(header::HeaderName, &'static str)]) -> Option<u16> {
         let sent = sent.iter();
         let headers = sent
             .map(|(name, value)| (name.clone(), header::HeaderValue::from_static(value)))
             .collect();
-        let refused = gate.check(&headers).err();
+        let refused = gate.check(&Method::GET, &headers).err();
         refused.map(|refusal| refusal.status.as_u16())
     }
 
     #[test]
     fn only_the_whole_token_is_let_in() {
-        let gate = ApiGate::new(Some(&SecretString::from("s3cret-token")), Arc::default());
+        let gate = ApiGate::new(&[key("desk", "s3cret-token")], Arc::default());
         let table = [
             ("Bearer s3cret-token", None),
             ("bearer  s3cret-token", None),
@@ -126,8 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_two_have_is_nobodys() {
+        let keys = [key("desk", "one"), key("shop", "two"), key("till", "two")];
+        let gate = ApiGate::new(&keys, Arc::default());
+        assert_eq!(
+            status(&gate, &[(header::AUTHORIZATION, "Bearer one")]),
+            None
+        );
+        let twice = status(&gate, &[(header::AUTHORIZATION, "Bearer two")]);
+        assert_eq!(twice, Some(401));
+    }
+
+    #[test]
     fn a_request_with_a_body_is_refused() {
-        let gate = ApiGate::new(None, Arc::default());
+        let gate = ApiGate::new(&[], Arc::default());
         assert_eq!(status(&gate, &[(header::HOST, "vocative")]), None);
         assert_eq!(status(&gate, &[(header::CONTENT_LENGTH, "10")]), Some(413));
     }

@@ -1,10 +1,13 @@
-//! The API: conversations, runs, and what happens in a run while it happens, for programs.
+//! The API: conversations, runs, what happens in a run while it happens, and what waits for people, for programs.
 //!
-//! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators see, direct messages included, and changes nothing. Reading order:
-//! this page, `gate` (who is let in), `asked` (what for), `refusal`,
+//! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators
+//! see, direct messages included, and changes only what waits for people, for tokens that may. Reading order: this page,
+//! `gate` (who is let in), `callers` (what they may), `asked` (what for), `refusal`, `deciding` (what waits for people),
 //! `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent), `epoch` (ids after a restore).
 
 mod asked;
+mod callers;
+mod deciding;
 mod epoch;
 mod frame;
 mod gate;
@@ -16,19 +19,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+pub use self::callers::ApiKey;
+
 use self::asked::{InPath, RequestQuery, conversation_id, run_id};
+use self::callers::{Needed, need};
 use self::epoch::Epoch;
 use self::gate::ApiGate;
 use self::hub::Hub;
@@ -38,7 +43,7 @@ use super::door::{Door, Outside};
 use crate::admin::operations::{AdminOperation, Operations};
 use crate::admin::socket;
 use crate::admin::view::{ConversationView, RunView};
-use crate::config::ApiAddress;
+use crate::config::{ApiAddress, ApiScope};
 
 /// Connections at once, where the process may have so many files open.
 const CONNECTIONS_MAX: usize = 2_048;
@@ -92,10 +97,10 @@ struct ApiState {
     source: Source,
 }
 
-/// Serves until cancelled. `token` is what every request must bear.
+/// Serves until cancelled. With keys, every request must bear one of them; without any, everybody reads.
 pub async fn serve(
     listener: ApiListener,
-    token: Option<SecretString>,
+    keys: Vec<ApiKey>,
     operations: Operations,
     cancel: CancellationToken,
 ) {
@@ -119,7 +124,7 @@ pub async fn serve(
         health: Arc::clone(&health),
         cancel: cancel.clone(),
     };
-    let gate = ApiGate::new(token.as_ref(), Arc::clone(&health));
+    let gate = ApiGate::new(&keys, Arc::clone(&health));
     info!(address = %listener.shown, connections = seats, "the API is served");
     let router = router(ApiState { operations, source }, gate);
     let served = axum::serve(Door::new(listener.outside, seats, health), router)
@@ -140,26 +145,24 @@ fn seats() -> usize {
 }
 
 fn router(desk: ApiState, gate: ApiGate) -> Router {
-    Router::new()
+    let needed: Needed = &[ApiScope::Read];
+    let read = Router::new()
         .route("/v1/conversations", get(conversations))
         .route("/v1/conversations/{id}/runs", get(runs))
         .route("/v1/conversations/{id}/events", get(conversation_events))
         .route("/v1/runs/{id}", get(run))
         .route("/v1/runs/{id}/events", get(run_events))
+        .route_layer(middleware::from_fn_with_state(needed, need));
+    read.merge(deciding::routes())
         .method_not_allowed_fallback(|| async {
             Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this API only reads",
-                "send GET",
+                "this path does not take this method",
+                "send GET to see something, POST to change it; see docs/API.md",
             )
         })
-        .fallback(|| async {
-            Refusal::new(
-                StatusCode::NOT_FOUND,
-                "there is no such path",
-                "begin with GET /v1/conversations",
-            )
-        })
+        .fallback(|| async { Refusal::no_path() })
+        .layer(DefaultBodyLimit::max(gate::BODY_MAX_BYTES))
         .layer(middleware::from_fn_with_state(gate, gate::pass))
         .with_state(desk)
 }

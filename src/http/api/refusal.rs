@@ -24,6 +24,15 @@ impl Refusal {
         }
     }
 
+    /// What is asked for is nowhere.
+    pub(super) fn no_path() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "there is no such path",
+            "begin with GET /v1/conversations",
+        )
+    }
+
     /// Something in the request is wrong.
     pub(super) fn wrong(what: impl Into<String>, advice: &'static str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, what, advice)
@@ -51,6 +60,21 @@ impl From<OperationError> for Refusal {
     fn from(cause: OperationError) -> Self {
         match cause {
             OperationError::Store(cause) => cause.into(),
+            OperationError::Missing(what) => Self::new(
+                StatusCode::NOT_FOUND,
+                what,
+                "find ids with GET on the path above it",
+            ),
+            OperationError::Over(what) => Self::new(
+                StatusCode::CONFLICT,
+                what,
+                "nothing was changed; look at it again",
+            ),
+            OperationError::NotTheirs(what) => Self::new(
+                StatusCode::FORBIDDEN,
+                what,
+                "nothing was changed; have somebody else decide",
+            ),
             other => Self::wrong(
                 other.to_string(),
                 "see docs/API.md for what each path takes",

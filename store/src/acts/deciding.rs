@@ -20,6 +20,7 @@ use vocative_core::approving::{
     ApprovalState, DecidedBy, Expiry, GRANT_MS, PressVerdict, StoredApproval, Via,
 };
 use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
+use vocative_core::tool_call::CallDigest;
 use vocative_core::turn::ParticipantKind;
 
 /// How many approvals one transaction lets expire.
@@ -386,10 +387,15 @@ fn decide_by_operator_txn(
     if approval.state != ApprovalState::Open || approval.expiry.is_over(decision.now_ms) {
         return Ok(OperatorDecided::Over(found.approval));
     }
+    if let Some(digest) = &decision.digest
+        && *digest != hex(&approval.digest)
+    {
+        return Ok(OperatorDecided::OtherCall(found.approval));
+    }
     let is_requester = approval
         .requesters
         .iter()
-        .any(|person| person.is_called(&decision.operator));
+        .any(|person| person.is_called(&decision.operator) || decision.people.contains(&person.id));
     if approval.approvers.are_four_eyes() && is_requester {
         return Ok(OperatorDecided::IsRequester(found.approval));
     }
@@ -421,6 +427,11 @@ fn decide_by_operator_txn(
     let outcome = (decision.outcome)(&decided, &decided.decided);
     show_outcome_txn(connection, found.row, &outcome, decision.now_ms)?;
     Ok(OperatorDecided::Done(decided))
+}
+
+/// A digest as people read it.
+fn hex(digest: &CallDigest) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn expire_txn(connection: &Connection, now_ms: i64) -> Result<usize, StoreError> {

@@ -5,12 +5,14 @@ use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash;
 use vocative_contract::envelope::{ChatKind, Place};
-use vocative_contract::outbound::{Operation, Part};
+use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::acts::deciding::{Answered, known_name, replace_card_txn, wake_txn};
 use crate::acts::reply::room_of;
 use crate::acts::runs::{LeasedRun, leased_run};
-use crate::contract::{NewPress, NewQuestion, OptionFacts, Pressed, PressedOption, QuestionAsked};
+use crate::contract::{
+    NewPress, NewQuestion, OperatorAnswer, OptionFacts, Pressed, PressedOption, QuestionAsked,
+};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
@@ -20,7 +22,7 @@ use crate::rows::questions::{QuestionRow, not_found, post_of_question, question_
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::approving::Expiry;
-use vocative_core::ids::{ChatId, ParticipantId, QuestionId, TurnId};
+use vocative_core::ids::{AccountId, ChatId, ParticipantId, QuestionId, TurnId};
 use vocative_core::questioning::{
     AnswerVerdict, QUESTIONS_MAX_RUN, QUESTIONS_OPEN_MAX_CHAT, QUESTIONS_OPEN_MAX_PERSON,
     QuestionState,
@@ -70,6 +72,17 @@ impl Store {
             Ok(is_open)
         })
         .await
+    }
+}
+
+impl Store {
+    /// An operator answers a question in the place of those whom it asks. Returns whether it was open.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such question.
+    pub async fn answer_question(&self, answer: OperatorAnswer) -> Result<bool, StoreError> {
+        self.write(move |connection| answer_by_operator_txn(connection, &answer))
+            .await
     }
 }
 
@@ -236,54 +249,140 @@ fn say_txn(
     press: &NewPress,
 ) -> Result<TurnRow, StoreError> {
     let now_ms = press.event.received_at_ms;
-    let (conversation, kind) = match found.question.is_for_experts {
-        true => experts_seat_txn(connection, press)?,
-        false => {
-            let leased = LeasedRun {
-                row: found.run_row,
-                conversation_row: connection
-                    .prepare_cached("SELECT conversation_id FROM runs WHERE id = ?1")?
-                    .query_row([found.run_row], |row| row.get("conversation_id"))?,
-                is_cancelled: false,
-            };
-            let room = room_of(connection, &leased)?;
-            (room.conversation, room.kind)
+    let seat = match found.question.is_for_experts {
+        true => {
+            let account = press.event.account;
+            seat_at_txn(
+                connection,
+                account,
+                (&press.place, &press.message_id),
+                now_ms,
+            )?
         }
+        false => seat_of_run(connection, found)?,
     };
+    let said = Said {
+        person,
+        text: option,
+        is_inbound: true,
+        now_ms,
+    };
+    insert_answer_txn(connection, found, seat, &said)
+}
+
+/// Takes what an operator says as the answer: a turn of the system where the question was asked.
+fn answer_by_operator_txn(
+    connection: &Connection,
+    answer: &OperatorAnswer,
+) -> Result<bool, StoreError> {
+    let found = question_of(connection, answer.question)?;
+    let found = found.ok_or_else(|| not_found(answer.question))?;
+    let question = &found.question;
+    if question.state != QuestionState::Open || question.expiry.is_over(answer.now_ms) {
+        return Ok(false);
+    }
+    let post = post_of_question(connection, found.row)?;
+    let target: Option<String> = match &post {
+        Some(post) => connection
+            .prepare_cached("SELECT target FROM outbox WHERE id = ?1")?
+            .query_row([post.post_row], |row| row.get("target"))?,
+        None => None,
+    };
+    let target: Option<Target> = target.and_then(|text| serde_json::from_str(&text).ok());
+    let seat = match target.filter(|_| question.is_for_experts) {
+        Some(target) => {
+            let message = post.and_then(|post| post.message_id).unwrap_or_default();
+            let at = (&target, message.as_str());
+            seat_at_txn(connection, question.account, at, answer.now_ms)?
+        }
+        None => seat_of_run(connection, &found)?,
+    };
+    let heard = HeardSender {
+        kind: ParticipantKind::System,
+        platform_id: &format!("operator {}", answer.operator),
+        display_name: Some(&answer.operator),
+        username: None,
+        is_bot: None,
+    };
+    let person = upsert_participant_txn(connection, question.account, heard, answer.now_ms)?;
+    let said = Said {
+        person,
+        text: &answer.text,
+        is_inbound: false,
+        now_ms: answer.now_ms,
+    };
+    let turn = insert_answer_txn(connection, &found, seat, &said)?;
+    answer_txn(connection, &found, (turn.id, person), answer.now_ms)?;
+    show_txn(connection, found.row, &answer.outcome, answer.now_ms)?;
+    Ok(true)
+}
+
+/// Where a question's run answers.
+fn seat_of_run(
+    connection: &Connection,
+    found: &QuestionRow,
+) -> Result<(ConversationRow, Option<ChatKind>), StoreError> {
+    let leased = LeasedRun {
+        row: found.run_row,
+        conversation_row: connection
+            .prepare_cached("SELECT conversation_id FROM runs WHERE id = ?1")?
+            .query_row([found.run_row], |row| row.get("conversation_id"))?,
+        is_cancelled: false,
+    };
+    let room = room_of(connection, &leased)?;
+    Ok((room.conversation, room.kind))
+}
+
+/// An answer that is not a message of the platform.
+struct Said<'a> {
+    person: ParticipantId,
+    text: &'a str,
+    is_inbound: bool,
+    now_ms: i64,
+}
+
+fn insert_answer_txn(
+    connection: &Connection,
+    found: &QuestionRow,
+    (conversation, kind): (ConversationRow, Option<ChatKind>),
+    said: &Said<'_>,
+) -> Result<TurnRow, StoreError> {
+    let now_ms = said.now_ms;
     let turn = NewTurn {
         conversation: &conversation,
         sent_at_ms: now_ms,
         ordinal: 0,
         kind: TurnKind::Message,
         scope: conversation.scope(kind),
-        participant: person,
-        content: option,
+        participant: said.person,
+        content: said.text,
         attachments: None,
         reply_to_seq: None,
         reply_to_message: None,
         quote: Some(&found.question.text),
         album: None,
         tokens: None,
-        is_inbound: true,
+        is_inbound: said.is_inbound,
         captured_at_ms: now_ms,
     };
     insert_turn_txn(connection, &turn)
 }
 
-/// The conversation of a room of experts that a press belongs to.
-fn experts_seat_txn(
+/// The conversation of a room of experts that a post is in.
+fn seat_at_txn(
     connection: &Connection,
-    press: &NewPress,
+    account: AccountId,
+    (at, message_id): (&Target, &str),
+    now_ms: i64,
 ) -> Result<(ConversationRow, Option<ChatKind>), StoreError> {
-    let (account, now_ms) = (press.event.account, press.event.received_at_ms);
-    let chat = ensure_chat_txn(connection, account, &press.place.chat)?;
+    let chat = ensure_chat_txn(connection, account, &at.chat)?;
     let place = Place {
-        chat: press.place.chat.clone(),
-        thread: press.place.thread.clone(),
-        topic: press.place.topic.clone(),
+        chat: at.chat.clone(),
+        thread: at.thread.clone(),
+        topic: at.topic.clone(),
         ..Place::default()
     };
-    let seat = ConversationSeat::of(&place, &press.message_id);
+    let seat = ConversationSeat::of(&place, message_id);
     let conversation = ensure_conversation_txn(connection, chat.id, seat, now_ms)?;
     Ok((conversation, chat.kind))
 }

@@ -170,12 +170,16 @@ pub type OutcomeMaker = Box<dyn FnOnce(&StoredApproval, &DecidedBy) -> Part + Se
 pub struct OperatorDecision {
     /// Which approval.
     pub approval: ApprovalId,
+    /// The digest of what was looked at, in lower-case hexadecimal; `None` = it is not compared.
+    pub digest: Option<String>,
     /// Whether the call may be made.
     pub is_approved: bool,
     /// Whether calls like it may be made for a day without asking.
     pub has_grant: bool,
     /// The operator's name.
     pub operator: String,
+    /// The platform's ids of the people who are that operator, where they are known.
+    pub people: Vec<String>,
     /// How it was said.
     pub via: Via,
     /// What the operator said.
@@ -193,6 +197,8 @@ pub enum OperatorDecided {
     Done(StoredApproval),
     /// It was decided before, or its time is over.
     Over(StoredApproval),
+    /// The call does something else than what was looked at.
+    OtherCall(StoredApproval),
     /// Its person must be another one than those who asked.
     IsRequester(StoredApproval),
 }
@@ -204,4 +210,6 @@ pub struct ApprovalFilter {
     pub is_open: bool,
     /// Only those of a conversation.
     pub conversation: Option<ConversationId>,
+    /// Only those that were asked for before this one; none if there is no such one.
+    pub before: Option<ApprovalId>,
 }

@@ -30,7 +30,8 @@ pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, Impor
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use mcp_tools::PinnedTool;
 pub use questions::{
-    Askable, NewQuestion, OptionAnswer, OptionFacts, OptionJudge, PressedOption, QuestionAsked,
+    Askable, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge, PressedOption,
+    QuestionAsked,
 };
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{

@@ -65,6 +65,21 @@ pub enum QuestionAsked {
     SourceGone,
 }
 
+/// An operator's answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatorAnswer {
+    /// The question.
+    pub question: QuestionId,
+    /// What is answered.
+    pub text: String,
+    /// Who answers, as people read it.
+    pub operator: String,
+    /// What takes the question's place.
+    pub outcome: Part,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
 /// What is known when a button of a question is pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionFacts {

@@ -31,10 +31,14 @@ macro_rules! select_approvals {
 
 const OPEN_SQL: &str = select_approvals!(
     "WHERE a.state = 'open' AND (?1 IS NULL OR r.conversation_id = ?1)
+               AND (?3 IS NULL OR a.id < (SELECT id FROM approvals WHERE uuid = ?3))
              ORDER BY a.id DESC LIMIT ?2"
 );
-const ALL_SQL: &str =
-    select_approvals!("WHERE (?1 IS NULL OR r.conversation_id = ?1) ORDER BY a.id DESC LIMIT ?2");
+const ALL_SQL: &str = select_approvals!(
+    "WHERE (?1 IS NULL OR r.conversation_id = ?1)
+               AND (?3 IS NULL OR a.id < (SELECT id FROM approvals WHERE uuid = ?3))
+             ORDER BY a.id DESC LIMIT ?2"
+);
 
 impl Reader {
     /// Approvals, newest first.
@@ -51,7 +55,8 @@ impl Reader {
             let place = place.map(|id| conversation_row_id(connection, id));
             let sql = if filter.is_open { OPEN_SQL } else { ALL_SQL };
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map((place.transpose()?, limit_of(limit)), approval_row)?;
+            let asked = (place.transpose()?, limit_of(limit), filter.before);
+            let rows = statement.query_map(asked, approval_row)?;
             let rows: Vec<ApprovalRow> = rows.collect::<crate::engine::sql::Result<_>>()?;
             rows.into_iter()
                 .map(|row| row.with_requesters(connection))

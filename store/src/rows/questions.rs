@@ -40,22 +40,29 @@ macro_rules! select_questions {
 }
 
 impl Reader {
-    /// Questions, newest first; only open ones, or all.
+    /// Questions, newest first; only open ones, or all, and only those that were asked before one.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn questions(
         &self,
         is_open: bool,
+        before: Option<QuestionId>,
         limit: usize,
     ) -> Result<Vec<StoredQuestion>, StoreError> {
         self.read(move |connection| {
             let sql = match is_open {
-                true => select_questions!("WHERE q.state = 'open' ORDER BY q.id DESC LIMIT ?1"),
-                false => select_questions!("ORDER BY q.id DESC LIMIT ?1"),
+                true => select_questions!(
+                    "WHERE q.state = 'open' AND (?2 IS NULL OR q.id < (SELECT id FROM questions WHERE uuid = ?2))
+                     ORDER BY q.id DESC LIMIT ?1"
+                ),
+                false => select_questions!(
+                    "WHERE ?2 IS NULL OR q.id < (SELECT id FROM questions WHERE uuid = ?2)
+                     ORDER BY q.id DESC LIMIT ?1"
+                ),
             };
             let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([limit_of(limit)], question_row)?;
+            let rows = statement.query_map((limit_of(limit), before), question_row)?;
             let rows: Vec<QuestionRow> = rows.collect::<crate::engine::sql::Result<_>>()?;
             let rows = rows.into_iter();
             rows.map(|row| Ok(row.with_asked(connection)?.question))

@@ -316,6 +316,8 @@ async fn a_refusal_is_told_with_who_and_why() {
     posted(&scene).await;
     let decision = |operator: &str| OperatorDecision {
         approval: waiting.approval,
+        digest: None,
+        people: Vec::new(),
         is_approved: false,
         has_grant: false,
         operator: operator.to_owned(),
@@ -350,9 +352,17 @@ async fn four_eyes_hold_for_operators_too() {
     let waiting = waiting(&scene, &room, None).await;
     by_hand(&scene, "UPDATE approvals SET approvers = 'four_eyes'").await;
     let asked_by = stored(&scene, waiting.approval).await.requesters;
-    for (operator, is_refused) in [(asked_by[0].name(), true), ("carl", false)] {
+    let own = vec![asked_by[0].id.clone()];
+    let table = [
+        (asked_by[0].name(), Vec::new(), true),
+        ("desk", own, true),
+        ("carl", vec!["somebody else".to_owned()], false),
+    ];
+    for (operator, people, is_refused) in table {
         let decision = OperatorDecision {
             approval: waiting.approval,
+            digest: None,
+            people,
             is_approved: true,
             has_grant: false,
             operator: operator.to_uppercase(),
@@ -364,6 +374,32 @@ async fn four_eyes_hold_for_operators_too() {
         let decided = scene.store.decide_approval(decision).await.unwrap();
         let refused = matches!(decided, OperatorDecided::IsRequester(_));
         assert_eq!(refused, is_refused, "{decided:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_operator_decides_about_what_was_looked_at() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let waiting = waiting(&scene, &room, None).await;
+    let digest = stored(&scene, waiting.approval).await.digest;
+    let own: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    for (digest, is_other) in [("00".repeat(32), true), (String::new(), true), (own, false)] {
+        let decision = OperatorDecision {
+            approval: waiting.approval,
+            digest: Some(digest),
+            people: Vec::new(),
+            is_approved: true,
+            has_grant: false,
+            operator: "desk".to_owned(),
+            via: Via::Api,
+            note: None,
+            outcome: Box::new(|_, _| Part::plain("done")),
+            now_ms: 350,
+        };
+        let decided = scene.store.decide_approval(decision).await.unwrap();
+        let other = matches!(decided, OperatorDecided::OtherCall(_));
+        assert_eq!(other, is_other, "{decided:?}");
     }
 }
 
@@ -539,9 +575,24 @@ async fn a_person_has_so_many_calls_waiting_and_no_more() {
     let open = ApprovalFilter {
         is_open: true,
         conversation: Some(room.id),
+        before: None,
     };
-    let open = scene.store.approvals(open, 100).await.unwrap();
-    assert_eq!(open.len(), OPEN_MAX_PERSON as usize);
+    let all = scene.store.approvals(open.clone(), 100).await.unwrap();
+    assert_eq!(all.len(), OPEN_MAX_PERSON as usize);
+    // They are read page by page, newest first.
+    let mut paged = Vec::new();
+    let mut before = None;
+    loop {
+        let page = ApprovalFilter {
+            before,
+            ..open.clone()
+        };
+        let page = scene.store.approvals(page, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.id);
+        paged.extend(page);
+    }
+    assert_eq!(paged, all);
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use vocative_core::tool_call::{CallRule, StoredCall};
 
 use crate::NewId as _;
 use crate::contract::{
-    NewPress, NewQuestion, NewToolCall, NonMessage, OptionAnswer, Parked, PressedButton,
-    PressedOption, QuestionAsked,
+    NewPress, NewQuestion, NewToolCall, NonMessage, OperatorAnswer, OptionAnswer, Parked,
+    PressedButton, PressedOption, QuestionAsked,
 };
 use crate::scene::{Room, Scene};
 
@@ -219,14 +219,17 @@ async fn a_question_is_asked_once_and_a_run_asks_three() {
         }
     }
     assert_eq!(posts(&scene).await, vec![post("post", "card"); 3]);
-    assert_eq!(scene.store.questions(true, 10).await.unwrap().len(), 3);
+    assert_eq!(
+        scene.store.questions(true, None, 10).await.unwrap().len(),
+        3
+    );
     // Its run waits until the last of them is over.
     posted(&scene).await;
     let parked = scene.store.park_run(run.run.id, run.token, 201).await;
     assert_eq!(parked.unwrap(), Parked::Waits);
     for (n, question) in scene
         .store
-        .questions(true, 10)
+        .questions(true, None, 10)
         .await
         .unwrap()
         .iter()
@@ -237,6 +240,38 @@ async fn a_question_is_asked_once_and_a_run_asks_three() {
         assert!(!scene.store.cancel_question(question.id, 301).await.unwrap());
     }
     assert_eq!(scene.claim(400).await.unwrap().run.id, run.run.id);
+}
+
+#[tokio::test]
+async fn an_operator_answers_once_and_only_what_is_open() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let it = asking(&scene, &room).await;
+    posted(&scene).await;
+    let answer = |text: &str, now_ms| OperatorAnswer {
+        question: it.question,
+        text: text.to_owned(),
+        operator: "desk, who runs me".to_owned(),
+        outcome: Part::plain("answered"),
+        now_ms,
+    };
+    let answered = async |text, now_ms| {
+        let done = scene.store.answer_question(answer(text, now_ms)).await;
+        done.unwrap()
+    };
+    assert!(!answered("too late", 200 + DAY_MS).await);
+    assert!(answered("Blue", 300).await);
+    assert!(!answered("Red", 301).await);
+    let question = scene.store.question(it.question).await.unwrap();
+    let said = question.answer.unwrap();
+    assert_eq!(said.by, "desk, who runs me");
+    assert_eq!(said.text.as_deref(), Some("Blue"));
+    assert_eq!(
+        posts(&scene).await.last(),
+        Some(&post("edit", "answered")),
+        "who answers twice changes nothing"
+    );
+    assert_eq!(scene.claim(400).await.unwrap().run.id, it.run.run.id);
 }
 
 #[tokio::test]

@@ -1,0 +1,168 @@
+//! Checks of `[api]`: where it listens, and what each token may be used for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::resolve::{Review, check_group};
+use super::secret::SecretRef;
+use super::settings::{Api, ApiAddress, Daemon};
+use super::tools::people;
+use crate::tools::PersonName;
+
+/// The API's socket in the runtime directory.
+const API_SOCKET_NAME: &str = "vocative-api.sock";
+
+/// The API for programs: conversations, runs and their events, and what waits for people.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApiShape {
+    /// Whether the server runs.
+    pub enabled: bool,
+    /// Address and port, or unix:PATH. Not set: the socket vocative-api.sock in `runtime_dir`.
+    pub listen: Option<String>,
+    /// Group that may use the API's socket.
+    pub socket_group: Option<String>,
+    /// A token that may read. With this or another token, every request must bear one.
+    pub token: Option<SecretRef>,
+    /// Tokens by the names under which what they do is recorded.
+    #[serde(default)]
+    pub tokens: BTreeMap<String, ApiTokenShape>,
+}
+
+/// A token of the API.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApiTokenShape {
+    /// Where the token is. Required.
+    pub token: Option<SecretRef>,
+    /// What it may be used for; at least one of read (see everything), ask (see and answer questions), act (see and decide about calls,
+    /// questions and schedules), admin (all of it).
+    #[serde(default)]
+    pub scopes: Vec<ApiScope>,
+    /// Whose token it is, as CHANNEL/ID: where calls need a second person, these are no second person for what they
+    /// asked for themselves.
+    #[serde(default)]
+    pub people: Vec<String>,
+}
+
+/// What a token may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApiScope {
+    /// Everything is seen.
+    Read,
+    /// Questions are seen and answered.
+    Ask,
+    /// Calls that wait, questions and schedules are seen and decided about.
+    Act,
+    /// All of it, and grants are taken back.
+    Admin,
+}
+
+impl ApiScope {
+    /// As settings say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Ask => "ask",
+            Self::Act => "act",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A token that may be used for more than reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Under which what it does is recorded.
+    pub name: String,
+    /// Where it is.
+    pub token: SecretRef,
+    /// What it may be used for; never empty.
+    pub scopes: BTreeSet<ApiScope>,
+    /// Whose it is.
+    pub people: Vec<PersonName>,
+}
+
+/// Checks all of it. The result is to be used only if no problem was found.
+pub(super) fn resolve_api(
+    shape: ApiShape,
+    daemon: &Daemon,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> Api {
+    let listen = match shape.listen.as_deref() {
+        None => ApiAddress::Unix(daemon.runtime_dir.join(API_SOCKET_NAME)),
+        Some(text) => api_address(text, review),
+    };
+    if let ApiAddress::Tcp(address) = &listen
+        && shape.enabled
+        && shape.token.is_none()
+        && shape.tokens.is_empty()
+    {
+        review.advise(
+            "api.listen",
+            format!("{address} can be reached by every user of this machine at least, so the API needs a token there"),
+            Some(
+                "set api.token (token = \"env:VOCATIVE_API_TOKEN\"), or listen on unix:PATH"
+                    .to_owned(),
+            ),
+        );
+    }
+    check_group("api.socket_group", shape.socket_group.as_deref(), review);
+    let mut tokens: Vec<ApiToken> = Vec::new();
+    for (name, token) in shape.tokens {
+        let table = format!("api.tokens.{name}");
+        if token.scopes.is_empty() {
+            let key = format!("{table}.scopes");
+            review.problem(&key, "must name at least one of read, ask, act, admin");
+        }
+        let Some(secret) = token.token else {
+            let key = format!("{table}.token");
+            review.problem(
+                &key,
+                "must say where the token is, as \"env:NAME\" or \"file:PATH\"",
+            );
+            continue;
+        };
+        let mut known = tokens.iter().map(|it| &it.token).chain(&shape.token);
+        if known.any(|it| *it == secret) {
+            let key = format!("{table}.token");
+            review.problem(
+                &key,
+                "is another token's, too; each needs a secret of its own",
+            );
+        }
+        tokens.push(ApiToken {
+            people: people(&format!("{table}.people"), &token.people, channels, review),
+            name,
+            token: secret,
+            scopes: token.scopes.into_iter().collect(),
+        });
+    }
+    Api {
+        enabled: shape.enabled,
+        listen,
+        socket_group: shape.socket_group,
+        token: shape.token,
+        tokens,
+    }
+}
+
+fn api_address(text: &str, review: &mut Review<'_>) -> ApiAddress {
+    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return ApiAddress::Unix(review.base_dir.join(path));
+    }
+    if let Ok(address) = text.parse() {
+        return ApiAddress::Tcp(address);
+    }
+    review.problem(
+        "api.listen",
+        "must be an address and a port, like 127.0.0.1:8087, or unix:PATH",
+    );
+    ApiAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
+}

@@ -1,0 +1,255 @@
+//! What waits for people: calls, questions and schedules, seen and decided about.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::json;
+use tracing::info;
+
+use super::ApiState;
+use super::asked::{InBody, InPath, RequestQuery, id_in};
+use super::callers::{Caller, Needed, need};
+use super::refusal::Refusal;
+use crate::admin::operations::{
+    AdminOperation, AnsweredQuestion, ChangedSchedule, DecidedApproval,
+};
+use crate::config::ApiScope::{Act, Admin, Ask, Read};
+use vocative_store::contract::ApprovalFilter;
+
+/// The paths, each with the scopes of which one is needed.
+pub(super) fn routes() -> Router<ApiState> {
+    let guarded = |needed: Needed, paths: Router<ApiState>| {
+        paths.route_layer(from_fn_with_state(needed, need))
+    };
+    let seen = Router::new()
+        .route("/v1/approvals", get(approvals))
+        .route("/v1/approvals/{id}", get(approval))
+        .route("/v1/schedules", get(schedules))
+        .route("/v1/schedules/{id}", get(schedule))
+        .route("/v1/grants", get(grants));
+    let asked = Router::new()
+        .route("/v1/questions", get(questions))
+        .route("/v1/questions/{id}", get(question));
+    let answered = Router::new().route("/v1/questions/{id}/answer", post(answer_question));
+    let decided = Router::new()
+        .route("/v1/approvals/{id}/approve", post(approve))
+        .route("/v1/approvals/{id}/deny", post(deny))
+        .route("/v1/questions/{id}/cancel", post(cancel_question))
+        .route("/v1/schedules/{id}/{change}", post(change_schedule));
+    let revoked = Router::new().route("/v1/grants/{id}/revoke", post(revoke));
+    guarded(&[Read, Act], seen)
+        .merge(guarded(&[Read, Ask, Act], asked))
+        .merge(guarded(&[Ask], answered))
+        .merge(guarded(&[Act], decided))
+        .merge(guarded(&[Admin], revoked))
+}
+
+async fn approvals(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+    let limit = asked.limit()?;
+    let filter = ApprovalFilter {
+        is_open: !asked.is_set("all")?,
+        conversation: None,
+        before: asked.id("before", "an approval")?,
+    };
+    let found = desk.operations.approvals((filter, limit)).await?;
+    let next = found.last().filter(|_| found.len() == limit);
+    let next = next.map(|last| last.id.clone());
+    Ok(axum::Json(json!({ "approvals": found, "next_before": next })).into_response())
+}
+
+async fn approval(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+    let found = desk.operations.approval(&id_in(id)).await?;
+    Ok(axum::Json(json!({ "approval": found })).into_response())
+}
+
+/// What comes with an approval.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApproveBody {
+    /// Of what was looked at: nobody allows what they have not seen.
+    digest: String,
+    #[serde(default)]
+    note: Option<String>,
+    #[serde(default)]
+    grant: bool,
+}
+
+/// What comes with a refusal.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DenyBody {
+    #[serde(default)]
+    digest: Option<String>,
+    #[serde(default)]
+    note: Option<String>,
+}
+
+async fn approve(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<ApproveBody>,
+) -> Result<Response, Refusal> {
+    let body = body.0?;
+    let decided = DecidedApproval {
+        id: id_in(id),
+        approve: true,
+        grant: body.grant,
+        by: caller.name.clone(),
+        note: body.note,
+        digest: Some(body.digest),
+    };
+    decide(&desk, &caller, decided).await
+}
+
+async fn deny(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<DenyBody>,
+) -> Result<Response, Refusal> {
+    let body = body.0?;
+    let decided = DecidedApproval {
+        id: id_in(id),
+        approve: false,
+        grant: false,
+        by: caller.name.clone(),
+        note: body.note,
+        digest: body.digest,
+    };
+    decide(&desk, &caller, decided).await
+}
+
+async fn decide(
+    desk: &ApiState,
+    caller: &Caller,
+    decided: DecidedApproval,
+) -> Result<Response, Refusal> {
+    let found = desk
+        .operations
+        .decide_approval(decided, &caller.operator())
+        .await?;
+    info!(token = %caller.name, approval = %found.id, state = %found.state, "decided through the API");
+    Ok(axum::Json(json!({ "approval": found })).into_response())
+}
+
+async fn grants(State(desk): State<ApiState>) -> Result<Response, Refusal> {
+    let found = desk.operations.grants().await?;
+    Ok(axum::Json(json!({ "grants": found })).into_response())
+}
+
+async fn revoke(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    let id = id_in(id);
+    desk.operations
+        .revoke_grant(&id, &caller.operator())
+        .await?;
+    info!(token = %caller.name, grant = %id, "revoked through the API");
+    Ok(axum::Json(json!({ "revoked": id })).into_response())
+}
+
+async fn questions(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+    let limit = asked.limit()?;
+    let is_open = !asked.is_set("all")?;
+    let before = asked.id("before", "a question")?;
+    let found = desk.operations.questions(is_open, before, limit).await?;
+    let next = found.last().filter(|_| found.len() == limit);
+    let next = next.map(|last| last.id.clone());
+    Ok(axum::Json(json!({ "questions": found, "next_before": next })).into_response())
+}
+
+async fn question(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+    let found = desk.operations.question(&id_in(id)).await?;
+    Ok(axum::Json(json!({ "question": found })).into_response())
+}
+
+/// An answer to a question.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerBody {
+    text: String,
+}
+
+/// A body without anything in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn answer_question(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<AnswerBody>,
+) -> Result<Response, Refusal> {
+    let answered = AnsweredQuestion {
+        id: id_in(id),
+        text: body.0?.text,
+        by: caller.name.clone(),
+    };
+    let found = desk
+        .operations
+        .answer_question(answered, &caller.operator())
+        .await?;
+    info!(token = %caller.name, question = %found.id, "answered through the API");
+    Ok(axum::Json(json!({ "question": found })).into_response())
+}
+
+async fn cancel_question(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    let found = desk.operations.cancel_question(&id_in(id)).await?;
+    info!(token = %caller.name, question = %found.id, "taken back through the API");
+    Ok(axum::Json(json!({ "question": found })).into_response())
+}
+
+async fn schedules(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+    let all = asked.is_set("all")?;
+    let found = desk.operations.execute(AdminOperation::Schedules { all });
+    Ok(axum::Json(json!({ "schedules": found.await? })).into_response())
+}
+
+async fn schedule(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+    let id = schedule_number(&id_in(id))?;
+    let found = desk.operations.execute(AdminOperation::Schedule { id });
+    Ok(axum::Json(json!({ "schedule": found.await? })).into_response())
+}
+
+async fn change_schedule(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    path: Option<Path<(String, String)>>,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    let (id, change) = path.map(|Path(path)| path).unwrap_or_default();
+    let id = schedule_number(&id)?;
+    let what = match change.as_str() {
+        "pause" => ChangedSchedule::Pause,
+        "resume" => ChangedSchedule::Resume,
+        "run" => ChangedSchedule::Run,
+        "cancel" => ChangedSchedule::Cancel,
+        _ => return Err(Refusal::no_path()),
+    };
+    let operation = AdminOperation::ChangeSchedule { id, change: what };
+    let found = desk.operations.execute(operation).await?;
+    info!(token = %caller.name, schedule = id, %change, "changed through the API");
+    Ok(axum::Json(json!({ "schedule": found })).into_response())
+}
+
+fn schedule_number(text: &str) -> Result<i64, Refusal> {
+    let advice = "find it with GET /v1/schedules";
+    text.parse()
+        .map_err(|_| Refusal::wrong("the id of a schedule is a whole number", advice))
+}
