@@ -6,6 +6,7 @@ mod conversations;
 mod examples;
 mod keeping;
 mod schedules;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod trying;
@@ -17,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::examples::{
     BACKUP_EXAMPLES, CHECK_EXAMPLES, DEMO_EXAMPLES, DOCTOR_EXAMPLES, ERASE_EXAMPLES,
-    EVENTS_EXAMPLES, EXAMPLES, IMPORT_EXAMPLES, PROMPT_EXAMPLES, SANDBOX_EXAMPLES,
+    EVENTS_EXAMPLES, EXAMPLES, IMPORT_EXAMPLES, PROMPT_EXAMPLES, SANDBOX_EXAMPLES, SETUP_EXAMPLES,
 };
 use crate::config::LogFormat;
 
@@ -27,6 +28,7 @@ pub use self::conversations::{
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
+pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
@@ -39,6 +41,9 @@ pub use self::waiting::{
 #[derive(Debug, Parser)]
 #[command(name = "vocative", version, after_long_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
+    /// Print the notices of the libraries in this program, and end
+    #[arg(long)]
+    pub licenses: bool,
     /// Options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -90,6 +95,15 @@ pub enum Command {
     /// --database it reads every page of the database, also beside a running daemon.
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Set everything up, from nothing to the first answer
+    ///
+    /// Asks for what has to be known and tries each answer at once: how the bot is made, its tokens, who
+    /// writes to it (which tells the chat and the person), the model, who starts the daemon. Then it writes the
+    /// configuration and a file for each secret, starts the daemon and waits for its first answer. A
+    /// configuration that is there is shown as a difference, and kept. Each option is an answer that is not
+    /// asked for; with --non-interactive nobody is asked.
+    #[command(after_long_help = SETUP_EXAMPLES)]
+    Setup(Box<SetupArgs>),
     /// Look at everything that can be wrong, and say what to type
     ///
     /// One verdict over the configuration, the daemon and what waits in it for a person, the systemd unit,

@@ -45,6 +45,7 @@ mod run;
 mod sandbox;
 mod schedules;
 mod search_words;
+mod setup;
 mod since;
 mod spending;
 mod status;
@@ -83,7 +84,12 @@ pub fn main() -> ExitCode {
 /// The whole program, with these arguments; the first one is its name.
 #[must_use]
 pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(search_words::as_words(arguments)) {
+    let arguments: Vec<std::ffi::OsString> = arguments.collect();
+    // It needs no command, which everything else does.
+    if arguments.get(1).is_some_and(|first| first == "--licenses") {
+        return print_notices();
+    }
+    let cli = match Cli::try_parse_from(search_words::as_words(arguments.into_iter())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way, too, with code 0. If they can't be printed, there is
@@ -103,6 +109,16 @@ pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode 
             let _ = writeln!(std::io::stderr(), "{}", error.report());
             error.exit().into()
         }
+    }
+}
+
+/// The notices of all libraries in the program. A reader that has closed stdout has seen enough.
+fn print_notices() -> ExitCode {
+    const NOTICES: &str = include_str!("../../THIRD-PARTY.txt");
+    let written = std::io::stdout().lock().write_all(NOTICES.as_bytes());
+    match written {
+        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed.into(),
+        _ => Exit::Ok.into(),
     }
 }
 
@@ -154,6 +170,7 @@ async fn dispatch(
             "this build holds no loopback platforms: build it with the feature `demo`".to_owned(),
         )),
         Command::Check(args) => check::run(args, context).await,
+        Command::Setup(args) => Box::pin(setup::run(args, context)).await,
         Command::Doctor(args) => doctor::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Reload => reload::run(context).await,

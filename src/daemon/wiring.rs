@@ -463,6 +463,23 @@ pub async fn model_reach(
     })
 }
 
+/// The same, and the names of the models that the provider lists.
+///
+/// # Errors
+/// As for [`model_reach`].
+pub async fn model_names(
+    settings: &config::Model,
+    secrets: &Secrets,
+) -> Result<(llm::ProviderReach, Vec<String>), WiringError> {
+    let http = model_client()?;
+    let settings_of = model_settings(settings, Some(secrets));
+    let reach = llm::reach_and_names(&settings_of, &http).await;
+    reach.map_err(|cause| WiringError::Model {
+        model: settings.name.clone(),
+        cause,
+    })
+}
+
 fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
     // Without secrets nothing is asked: a model that needs none stands in.
     let provider = match settings.provider {

@@ -17,6 +17,11 @@ const WAIT: Duration = Duration::from_secs(10);
 /// The longest list of models that is read, in bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
 
+/// The most models of a list that are named.
+pub const NAMES_MAX: usize = 1_000;
+/// The longest name of a model that is shown, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+
 /// What a provider said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderReach {
@@ -52,8 +57,20 @@ pub async fn reach(
     settings: &ModelSettings,
     http: &reqwest::Client,
 ) -> Result<ProviderReach, BuildError> {
+    let (reach, _) = reach_and_names(settings, http).await?;
+    Ok(reach)
+}
+
+/// Asks a provider for its list of models, and says which there are: at most [`NAMES_MAX`], in the provider's order.
+///
+/// # Errors
+/// As for [`reach`].
+pub async fn reach_and_names(
+    settings: &ModelSettings,
+    http: &reqwest::Client,
+) -> Result<(ProviderReach, Vec<String>), BuildError> {
     let Some(address) = Address::of(settings)? else {
-        return Ok(ProviderReach::NotAsked);
+        return Ok((ProviderReach::NotAsked, Vec::new()));
     };
     let is_anthropic = address.wire == Wire::Messages;
     let mut request = http.get(list_url(&address)).timeout(WAIT);
@@ -69,15 +86,22 @@ pub async fn reach(
     }
     let response = match request.send().await {
         Ok(response) => response,
-        Err(error) => return Ok(ProviderReach::Unreachable { what: what(&error) }),
+        Err(error) => {
+            return Ok((
+                ProviderReach::Unreachable { what: what(&error) },
+                Vec::new(),
+            ));
+        }
     };
     let status = response.status().as_u16();
     Ok(match status {
-        200 => ProviderReach::Taken {
-            names_model: names(&list(response).await, &settings.model),
-        },
-        401 | 403 => ProviderReach::Refused { status },
-        _ => ProviderReach::NoList { status },
+        200 => {
+            let list = list(response).await;
+            let names_model = names(&list, &settings.model);
+            (ProviderReach::Taken { names_model }, all_names(&list))
+        }
+        401 | 403 => (ProviderReach::Refused { status }, Vec::new()),
+        _ => (ProviderReach::NoList { status }, Vec::new()),
     })
 }
 
@@ -101,6 +125,15 @@ fn names(list: &[u8], model: &str) -> Option<bool> {
     let list: Value = serde_json::from_slice(list).ok()?;
     let models = list["data"].as_array()?;
     Some(models.iter().any(|it| it["id"] == model))
+}
+
+/// The models that a list names; those whose names are no names are left out.
+fn all_names(list: &[u8]) -> Vec<String> {
+    let list: Value = serde_json::from_slice(list).unwrap_or_default();
+    let models = list["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = models.iter().filter_map(|it| it["id"].as_str());
+    let names = names.filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX);
+    names.take(NAMES_MAX).map(str::to_owned).collect()
 }
 
 fn what(error: &reqwest::Error) -> &'static str {
@@ -153,5 +186,11 @@ mod tests {
         assert_eq!(names(list, "o"), Some(false));
         assert_eq!(names(br#"{"models": []}"#, "n"), None);
         assert_eq!(names(b"<html>", "n"), None);
+        assert_eq!(all_names(list), ["m", "n"]);
+        assert_eq!(
+            all_names(br#"{"data": [{"id": ""}, {"id": 5}, 7]}"#),
+            [""; 0]
+        );
+        assert_eq!(all_names(b"<html>"), [""; 0]);
     }
 }

@@ -3,6 +3,7 @@
 pub(super) const EXAMPLES: &str = "\
 Examples:
   vocative demo                                see it work, without any account
+  vocative setup                               from nothing to the first answer
   vocative config slack-manifest               what to make the Slack app from
   vocative config example > vocative.toml      make a configuration to start from
   vocative check --live                        ask the platforms whether it will work
@@ -37,6 +38,16 @@ Examples:
   vocative check --live
   vocative check --live --probe acme/C0123ABCD
   vocative check --database                    exit 65 if it is damaged, or a stored file is lost";
+
+pub(super) const SETUP_EXAMPLES: &str = "\
+Examples:
+  vocative setup
+  vocative setup --platform telegram --model ollama --place user
+  vocative setup --non-interactive --platform slack --slack-app-token-file app --slack-bot-token-file bot \\
+      --model openai --model-key-file key --model-name gpt-5-mini --place system
+
+Exit code 0 if it serves (and has answered, where somebody wrote), 1 if it has not answered yet or a file that
+is there would change, 69 and 77 if a platform or the model can't be reached or refuses what was given.";
 
 pub(super) const DOCTOR_EXAMPLES: &str = "\
 Examples:

@@ -37,6 +37,7 @@ fn the_help_of_the_program() {
       run            Serve the configured channels until stopped
       demo           Show the daemon at work against a Slack and a Telegram of its own
       check          Say whether the configuration will work, and what to fix
+      setup          Set everything up, from nothing to the first answer
       doctor         Look at everything that can be wrong, and say what to type
       status         Say how the running daemon is doing
       reload         Have the running daemon read its configuration again
@@ -67,6 +68,9 @@ fn the_help_of_the_program() {
       help           Print this message or the help of the given subcommand(s)
 
     Options:
+          --licenses
+              Print the notices of the libraries in this program, and end
+
       -h, --help
               Print help (see a summary with '-h')
 
@@ -93,6 +97,7 @@ fn the_help_of_the_program() {
 
     Examples:
       vocative demo                                see it work, without any account
+      vocative setup                               from nothing to the first answer
       vocative config slack-manifest               what to make the Slack app from
       vocative config example > vocative.toml      make a configuration to start from
       vocative check --live                        ask the platforms whether it will work

@@ -144,7 +144,7 @@ impl Report {
     }
 
     /// For people: a line for each finding, what to type below it, and the verdict.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::cli) fn text(&self) -> String {
         let subjects = self.findings.iter();
         let width = subjects
             .map(|it| it.subject.chars().count())

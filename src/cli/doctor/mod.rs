@@ -17,6 +17,8 @@ use std::process::ExitCode;
 
 use vocative_contract::channel::FindingLevel;
 
+pub(super) use self::unit::{SHIPPED as SHIPPED_UNIT, SHIPPED_PROGRAM};
+
 use self::finding::{Finding, Level, Report};
 use super::args::{DoctorArgs, TextFormat};
 use super::context::Context;

@@ -2,7 +2,10 @@
 //!
 //! Reading order: this file (what is asked and told), `probe` (a line there and back).
 
+mod first_words;
 mod probe;
+
+pub(super) use self::first_words::{Ear, FirstWords};
 
 use std::fmt::Write as _;
 
@@ -193,7 +196,7 @@ fn report(sections: &[Section]) -> String {
     out
 }
 
-fn word(level: FindingLevel) -> &'static str {
+pub(super) fn word(level: FindingLevel) -> &'static str {
     match level {
         FindingLevel::Fine => "ok",
         FindingLevel::Warning => "warning",

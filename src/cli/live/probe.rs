@@ -17,6 +17,7 @@ use vocative_contract::outbound::{Delivered, Operation, Post, Target};
 use vocative_contract::people::People;
 
 use super::fine;
+use super::first_words::FirstWords;
 use crate::cli::CliError;
 use crate::config::Config;
 
@@ -140,16 +141,41 @@ impl Probe {
         vec![posted, finding(FindingLevel::Problem, text)]
     }
 
+    /// Posts another line.
+    ///
+    /// # Errors
+    /// A finding that says why not.
+    pub(super) async fn say(
+        &self,
+        channel: &dyn Channel,
+        identity: &Identity,
+        line: &str,
+        marker: &str,
+    ) -> Result<Delivered, Finding> {
+        let posted = self.post_line(channel, identity, line, marker).await;
+        posted.map_err(|error| failed(&error))
+    }
+
     async fn post(
         &self,
         channel: &dyn Channel,
         identity: &Identity,
         marker: &str,
     ) -> Result<Delivered, ChannelError> {
+        self.post_line(channel, identity, LINE, marker).await
+    }
+
+    async fn post_line(
+        &self,
+        channel: &dyn Channel,
+        identity: &Identity,
+        line: &str,
+        marker: &str,
+    ) -> Result<Delivered, ChannelError> {
         let outbound = channel.outbound(identity);
         let part = outbound
             .renderer
-            .render(LINE, &People::nobody())
+            .render(line, &People::nobody())
             .swap_remove(0);
         let post = Post {
             marker: marker.to_owned(),
@@ -189,15 +215,34 @@ fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {
 }
 
 /// The inbound half at work, for nothing but the line.
-struct Listener {
+pub(super) struct Listener {
     heard: Arc<Heard>,
     stop: CancellationToken,
     task: JoinHandle<Result<(), ChannelError>>,
 }
 
 impl Listener {
+    /// For a line of our own.
     fn start(channel: &dyn Channel, identity: &Identity) -> Self {
-        let heard = Arc::new(Heard::default());
+        Self::hearing(channel, identity, Heard::default())
+    }
+
+    /// For the words of a person that hold this code.
+    pub(super) fn for_words(channel: &dyn Channel, identity: &Identity, code: &str) -> Self {
+        let heard = Heard {
+            code: Some(code.to_owned()),
+            ..Heard::default()
+        };
+        Self::hearing(channel, identity, heard)
+    }
+
+    /// The words, once they are heard.
+    pub(super) fn words(&self) -> watch::Receiver<Option<FirstWords>> {
+        self.heard.words.subscribe()
+    }
+
+    fn hearing(channel: &dyn Channel, identity: &Identity, heard: Heard) -> Self {
+        let heard = Arc::new(heard);
         let stop = CancellationToken::new();
         let mut inbound = channel.inbound(identity);
         let (intake, cancel) = (Arc::clone(&heard), stop.clone());
@@ -225,7 +270,8 @@ impl Listener {
         }
     }
 
-    async fn has_heard(&self, marker: &str, message_id: &str) -> bool {
+    /// Whether a post of ours comes back in time.
+    pub(super) async fn has_heard(&self, marker: &str, message_id: &str) -> bool {
         let mut echoes = self.heard.echoes.subscribe();
         let is_there = |echoes: &Vec<Echo>| {
             echoes
@@ -235,7 +281,8 @@ impl Listener {
         matches!(timeout(WAIT, echoes.wait_for(is_there)).await, Ok(Ok(_)))
     }
 
-    async fn stop(self) {
+    /// Stops listening.
+    pub(super) async fn stop(self) {
         self.stop.cancel();
         // What it ended with is of no interest; an end that takes too long is the process's end.
         let _ = timeout(CLOSE_WAIT, self.task).await;
@@ -253,6 +300,9 @@ struct Echo {
 struct Heard {
     state: watch::Sender<ConnectionState>,
     echoes: watch::Sender<Vec<Echo>>,
+    /// What somebody's words must hold to be taken.
+    code: Option<String>,
+    words: watch::Sender<Option<FirstWords>>,
 }
 
 impl Default for Heard {
@@ -260,6 +310,8 @@ impl Default for Heard {
         Self {
             state: watch::Sender::new(ConnectionState::Connecting),
             echoes: watch::Sender::new(Vec::new()),
+            code: None,
+            words: watch::Sender::new(None),
         }
     }
 }
@@ -267,6 +319,11 @@ impl Default for Heard {
 impl Intake for Heard {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
         Box::pin(async move {
+            if let (Event::Posted(message), Some(code)) = (&envelope.event, &self.code)
+                && let Some(words) = FirstWords::of(message, code)
+            {
+                self.words.send_replace(Some(words));
+            }
             let Event::OwnPost {
                 message_id, marker, ..
             } = envelope.event

@@ -1,0 +1,165 @@
+//! Hears who writes to the bot first, before there is a daemon: which room it is, and whose words. Nothing of it is
+//! acknowledged, so the daemon hears it, too, and answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use vocative_contract::channel::{Channel, Finding, FindingLevel};
+use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
+use vocative_contract::identity::Identity;
+
+use super::fine;
+use super::probe::{Listener, Probe};
+use crate::cli::CliError;
+use crate::config::{Config, Secrets};
+use crate::daemon::wiring;
+
+/// How long somebody may take to write.
+const PERSON_WAIT: Duration = Duration::from_secs(600);
+/// What the bot says to the first words.
+const GREETING: &str = "I am being set up, and I hear you. The answer follows once I run.";
+
+/// Somebody's first words to the bot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct FirstWords {
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// Its title, where it has one.
+    pub title: Option<String>,
+    /// Whether nobody else is in it.
+    pub is_direct: bool,
+    /// The platform's id of who wrote.
+    pub person: String,
+    /// Their name.
+    pub name: Option<String>,
+}
+
+impl FirstWords {
+    /// A person's words that hold the code, which only those know who see the screen.
+    pub(super) fn of(message: &InboundMessage, code: &str) -> Option<Self> {
+        let is_told = message.text.split_whitespace().any(|word| word == code);
+        let is_person = message.sender.kind == SenderKind::Person;
+        (is_told && is_person).then(|| Self {
+            chat: message.place.chat.clone(),
+            title: message.place.title.clone(),
+            is_direct: message.place.kind == Some(ChatKind::Direct),
+            person: message.sender.id.clone(),
+            name: message.sender.display_name.clone(),
+        })
+    }
+
+    /// Who it was, for people.
+    pub(in crate::cli) fn person_shown(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name} ({})", self.person),
+            None => self.person.clone(),
+        }
+    }
+
+    /// Where it was, for people.
+    pub(in crate::cli) fn chat_shown(&self) -> String {
+        match (&self.title, self.is_direct) {
+            (_, true) => "a direct chat".to_owned(),
+            (Some(title), false) => format!("{title} ({})", self.chat),
+            (None, false) => self.chat.clone(),
+        }
+    }
+}
+
+/// A channel that is listened to.
+pub(in crate::cli) struct Ear {
+    channel: Arc<dyn Channel>,
+    identity: Identity,
+    listener: Listener,
+    name: String,
+    code: String,
+}
+
+impl Ear {
+    /// Listens with a channel's tokens. No daemon may: it would get a part of what is said.
+    ///
+    /// # Errors
+    /// If the platform does not say who the bot is.
+    pub(in crate::cli) async fn open(
+        config: &Config,
+        secrets: &Secrets,
+        name: &str,
+    ) -> Result<Self, CliError> {
+        let channel = wiring::channel(&config.channels[name], secrets)?;
+        let identity = channel
+            .identify()
+            .await
+            .map_err(|cause| CliError::Unavailable {
+                what: format!("{name} does not say who the bot is"),
+                advice: "try again; `vocative check --live` says more".to_owned(),
+                cause: Some(Box::new(cause)),
+            })?;
+        // Six digits: who has not seen them does not guess them in ten minutes of one chat.
+        let code = format!("{:06}", uuid::Uuid::new_v4().as_u128() % 1_000_000);
+        let listener = Listener::for_words(&*channel, &identity, &code);
+        Ok(Self {
+            channel,
+            identity,
+            listener,
+            name: name.to_owned(),
+            code,
+        })
+    }
+
+    /// The word by which the person is known.
+    pub(in crate::cli) fn code(&self) -> String {
+        self.code.clone()
+    }
+
+    /// What the bot is mentioned by.
+    pub(in crate::cli) fn name(&self) -> String {
+        let identity = &self.identity;
+        let username = identity.username.clone();
+        username.unwrap_or_else(|| identity.display_name.clone())
+    }
+
+    /// Waits for the words; `None` where nobody says them in ten minutes.
+    pub(in crate::cli) async fn hear(&self) -> Option<FirstWords> {
+        let mut words = self.listener.words();
+        let heard = timeout(PERSON_WAIT, words.wait_for(Option::is_some)).await;
+        heard.ok()?.ok()?.clone()
+    }
+
+    /// Answers in the room, and says whether that arrived, and came back where it does.
+    pub(in crate::cli) async fn greet(&self, words: &FirstWords) -> Vec<Finding> {
+        let probe = Probe {
+            channel: self.name.clone(),
+            chat: words.chat.clone(),
+        };
+        let marker = uuid::Uuid::now_v7().to_string();
+        let post = match probe
+            .say(&*self.channel, &self.identity, GREETING, &marker)
+            .await
+        {
+            Ok(post) => post,
+            Err(finding) => return vec![finding],
+        };
+        let mut findings = vec![fine("a line is posted there")];
+        if !self.channel.capabilities().echoes_posts {
+            return findings;
+        }
+        findings.push(
+            match self.listener.has_heard(&marker, &post.message_id).await {
+                true => fine("and it came back"),
+                false => Finding {
+                    level: FindingLevel::Warning,
+                    text:
+                        "and it did not come back: are the events of this kind of chat subscribed?"
+                            .to_owned(),
+                },
+            },
+        );
+        findings
+    }
+
+    /// Stops listening.
+    pub(in crate::cli) async fn close(self) {
+        self.listener.stop().await;
+    }
+}
