@@ -12,6 +12,7 @@
 mod args;
 mod crash;
 mod dice;
+mod firing;
 mod memory;
 mod piece;
 mod plan;

@@ -32,7 +32,7 @@ const CONVERSATIONS_MAX: usize = 1_000;
 /// When the first exported message was said, in seconds since the Unix epoch.
 const FIRST_S: i64 = 1_736_400_000;
 /// The Slack room of all this.
-const SLACK_ROOM: &str = "C0GENERAL";
+pub(super) const SLACK_ROOM: &str = "C0GENERAL";
 /// The person who is erased.
 const SLACK_ERASED: &str = "U0BOB";
 
@@ -147,21 +147,21 @@ pub(super) async fn erasure(
     Ok(tally)
 }
 
-async fn listening(stage: &Stage, at: Option<(&str, u64)>) -> Result<Process, CliError> {
+pub(super) async fn listening(stage: &Stage, at: Option<(&str, u64)>) -> Result<Process, CliError> {
     let mut process = Process::start_command(stage, &["run"], at)?;
     process.listens(stage).await?;
     Ok(process)
 }
 
 /// Waits for a daemon's end and until its platform has noticed; whether it was killed.
-async fn end_of(mut process: Process, stage: &Stage) -> Result<bool, CliError> {
+pub(super) async fn end_of(mut process: Process, stage: &Stage) -> Result<bool, CliError> {
     process.ended_within(WAIT).await;
     let is_killed = process.was_killed();
     process.kill(stage).await?;
     Ok(is_killed)
 }
 
-fn note_kill(tally: &mut Tally, is_killed: bool) {
+pub(super) fn note_kill(tally: &mut Tally, is_killed: bool) {
     tally.kills += usize::from(is_killed);
     tally.unreached += usize::from(!is_killed);
 }
@@ -223,7 +223,7 @@ fn say_again(stage: &Stage, text: &str, at_s: i64) {
 }
 
 /// A question that must be answered once.
-fn ask(stage: &Stage, scene: &mut Scene, word: &str) {
+pub(super) fn ask(stage: &Stage, scene: &mut Scene, word: &str) {
     let place = match stage.mode {
         Mode::Slack => {
             let text = format!("@vocative {word} when is it?");

@@ -69,10 +69,10 @@ impl Mode {
             Self::Slack => true,
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
-            // Import and erasure end nowhere else with it.
+            // Imports, erasures and firings end nowhere else with it.
             Self::TelegramLook => {
                 point.starts_with("look.")
-                    || Self::TelegramResend.has(point) && !is_of(&["import.", "erase."])
+                    || Self::TelegramResend.has(point) && !is_of(&["import.", "erase.", "firing."])
             }
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
@@ -115,6 +115,8 @@ pub(super) enum Play {
     Import,
     /// A person is erased.
     Erasure,
+    /// What was planned is due.
+    Firing,
 }
 
 /// How a daemon and its platform come together.
@@ -181,6 +183,7 @@ impl Row {
         match name.split_once('.') {
             Some(("import", _)) => Play::Import,
             Some(("erase", _)) => Play::Erasure,
+            Some(("firing", _)) => Play::Firing,
             _ => Play::Rooms,
         }
     }

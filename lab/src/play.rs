@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use vocative_contract::crash::Sabotage;
 
+use super::firing;
 use super::memory;
 use super::piece::Piece;
 use super::plan::{Mode, Play, Row, Way};
@@ -55,6 +56,7 @@ pub(super) async fn piece(
             Play::Rooms => scene(row, &stage, kills, args.faults, &mut random).await?,
             Play::Import => memory::import(row, &stage, &mut random).await?,
             Play::Erasure => memory::erasure(row, &stage, &mut random).await?,
+            Play::Firing => firing::firing(row, &stage, &mut random).await?,
         };
         stage.strike().await;
         tally.add(played);

@@ -3,6 +3,7 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use vocative_contract::crash;
 use vocative_contract::outbound::Target;
 
 use crate::acts::commands::CommandGiver;
@@ -40,8 +41,12 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn fire_schedule(&self, firing: NewFiring) -> Result<Fired, StoreError> {
-        self.write(move |connection| fire_txn(connection, &firing))
-            .await
+        crash::point("firing.before-commit");
+        let fired = self
+            .write(move |connection| fire_txn(connection, &firing))
+            .await?;
+        crash::point("firing.after-commit");
+        Ok(fired)
     }
 
     /// Pauses a schedule whose row can't be decoded.

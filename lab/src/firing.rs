@@ -1,0 +1,123 @@
+//! The rows about what is planned: a reminder and a task of an agent are due, and the daemon is killed while it starts
+//! them. Each is in the room once.
+
+use vocative_sandbox::telegram::TelegramWorld;
+
+use super::memory::{SLACK_ROOM, ask, end_of, listening, note_kill};
+use super::plan::{Mode, Row};
+use super::play::settle;
+use super::process::{LOOK, Process, WAIT};
+use super::scene::{Due, Place, Question, Scene};
+use super::stage::Stage;
+use super::tally::Tally;
+use tokio::time::Instant;
+use vocative::admin::operations::{AddedSchedule, AdminOperation, ChangedSchedule};
+use vocative::admin::view::ScheduleView;
+use vocative::cli::CliError;
+
+/// What is planned: its word, and who does it.
+const PLANNED: [(&str, Option<&str>); 2] =
+    [("q00001-reminder", None), ("q00002-task", Some("vocative"))];
+
+/// Two schedules are due, their start is killed, and they are in the room once after the next start of the daemon.
+///
+/// # Errors
+/// If a server or the daemon can't be started, or the daemon does not connect.
+pub(super) async fn firing(
+    row: &Row,
+    stage: &Stage,
+    random: &mut impl FnMut(u64) -> u64,
+) -> Result<Tally, CliError> {
+    let mut tally = Tally::default();
+    let mut scene = Scene::default();
+    let mut process = listening(stage, None).await?;
+    ask(stage, &mut scene, "q00000-before");
+    settle(stage, &mut process, |_| {}).await?;
+    let mut planned = Vec::new();
+    for (word, agent) in PLANNED {
+        planned.extend(plan(stage, &process, word, agent).await);
+    }
+    process.kill(stage).await?;
+    let pass = 1 + random(PLANNED.len() as u64);
+    process = listening(stage, Some((row.name(), pass))).await?;
+    let mut begun = Vec::new();
+    for schedule in &planned {
+        let id = schedule.id;
+        let change = ChangedSchedule::Run;
+        let run = AdminOperation::ChangeSchedule { id, change };
+        // The first one's firing may end the daemon before it hears of the second.
+        let is_told = process.ask::<ScheduleView>(&run).await.is_some();
+        begun.extend(is_told.then_some(id));
+        scene.questions.push(Question {
+            words: vec![schedule.task.clone()],
+            place: place(stage),
+            due: match is_told {
+                true => Due::Once,
+                false => Due::AtMostOnce,
+            },
+        });
+    }
+    let is_killed = end_of(process, stage).await?;
+    note_kill(&mut tally, is_killed);
+    process = listening(stage, None).await?;
+    if !have_fired(&process, &begun).await {
+        tally
+            .wrong
+            .push("a schedule that was due did not start".to_owned());
+        tally.lost += 1;
+    }
+    settle(stage, &mut process, |_| {}).await?;
+    process.kill(stage).await?;
+    tally.count(stage, &scene, &[]);
+    Ok(tally)
+}
+
+/// Plans something for later.
+async fn plan(
+    stage: &Stage,
+    process: &Process,
+    word: &str,
+    agent: Option<&str>,
+) -> Option<ScheduleView> {
+    let chat = match stage.mode {
+        Mode::Slack => SLACK_ROOM.to_owned(),
+        _ => TelegramWorld::SUPERGROUP.to_string(),
+    };
+    let added = AddedSchedule {
+        conversation: format!("{}/{chat}", stage.channel()),
+        when: "in 2h".to_owned(),
+        zone: "UTC".to_owned(),
+        agent: agent.map(str::to_owned),
+        task: word.to_owned(),
+        missed: "once".to_owned(),
+        jitter_s: 0,
+    };
+    process.ask(&AdminOperation::AddSchedule(added)).await
+}
+
+/// Where it is said.
+fn place(stage: &Stage) -> Place {
+    match stage.mode {
+        Mode::Slack => Place::Slack {
+            chat: SLACK_ROOM.to_owned(),
+            thread: None,
+        },
+        _ => Place::Telegram(TelegramWorld::SUPERGROUP),
+    }
+}
+
+/// Waits until each of these has started.
+async fn have_fired(process: &Process, ids: &[i64]) -> bool {
+    let deadline = Instant::now() + WAIT;
+    while Instant::now() < deadline {
+        let all: Option<Vec<ScheduleView>> =
+            process.ask(&AdminOperation::Schedules { all: true }).await;
+        let all = all.unwrap_or_default();
+        let has_fired = |id: &i64| all.iter().any(|it| it.id == *id && it.fired > 0);
+        if ids.iter().all(has_fired) {
+            return true;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    false
+}
