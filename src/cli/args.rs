@@ -33,7 +33,7 @@ pub use self::trying::{DemoArgs, Fault, SandboxArgs};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
     JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QuestionsCommand, QueueArgs,
-    QueueCommand, RetryArgs, ToolsCommand,
+    QueueCommand, RetryArgs, RunsCommand, ToolsCommand,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -163,6 +163,11 @@ pub enum Command {
     /// A run that asks somebody something waits for the answer. Works with and without a running daemon.
     #[command(subcommand)]
     Questions(QuestionsCommand),
+    /// Show all of one run: what was asked, what its model called, who decided, what it said and cost
+    ///
+    /// Ids of runs are in `conversations show`, `queue`, `dead` and the log. Works with and without a running daemon.
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// List what is to start at a time: reminders and schedules; show, add, pause, resume, run or cancel one
     ///
     /// Works with and without a running daemon; what is due starts while one runs.

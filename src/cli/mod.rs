@@ -41,6 +41,7 @@ mod questions;
 mod queue;
 mod reload;
 mod run;
+mod runs;
 #[cfg(feature = "demo")]
 mod sandbox;
 mod schedules;
@@ -206,6 +207,7 @@ async fn dispatch(
         Command::Costs(args) => costs::run(args, context).await,
         Command::Approvals(command) => approvals::run(command, context).await,
         Command::Questions(command) => questions::run(command, context).await,
+        Command::Runs(command) => runs::run(command, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Tools(command) => tools::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,

@@ -210,6 +210,37 @@ async fn an_agent_plans_what_its_asker_agrees_to_and_a_schedule_plans_nothing() 
     let told = flow.model.requests()[2].body.to_string();
     assert!(told.contains("I don't understand when"), "{told}");
     assert!(told.contains("#1: vocative will do it here on"), "{told}");
+    // All of that run is shown in its order.
+    let decided = flow.cli_json(&["approvals", "list", "--all"]).await;
+    let run = decided[0]["run"].as_str().unwrap_or_default();
+    let story = flow.cli(&["runs", "show", run]).await.stdout;
+    let places = [
+        "have us stretch every morning",
+        "step 1, ",
+        "whenever you like",
+        "schedule approved by Ann",
+        "schedule failed: ",
+        "schedule done: #1",
+        "It is planned.",
+        "end ",
+    ];
+    let places = places.map(|words| {
+        story
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {story}"))
+    });
+    assert!(places.is_sorted(), "{places:?} {story}");
+    let story = flow.cli_json(&["runs", "show", run]).await;
+    assert_eq!(
+        story["calls"][1]["approval"]["decided_by"], "Ann",
+        "{story}"
+    );
+    let missing = flow.cli(&["runs", "show", "none"]).await;
+    assert!(
+        missing.stderr.contains("there is no run none"),
+        "{}",
+        missing.stderr
+    );
     let listed = flow.cli(&["schedules", "list"]).await.stdout;
     assert_eq!(listed.matches("stretch your legs").count(), 1, "{listed}");
     // What it starts can plan nothing, whoever agrees.

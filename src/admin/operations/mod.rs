@@ -11,6 +11,7 @@ mod jobs;
 mod mcp;
 mod prompts;
 mod questions;
+mod runs;
 mod schedules;
 mod waiting;
 
@@ -234,6 +235,11 @@ pub enum AdminOperation {
     },
     /// A decision about such a call.
     DecideApproval(DecidedApproval),
+    /// All of one run.
+    Run {
+        /// Its id.
+        id: String,
+    },
     /// Questions that people are asked.
     Questions {
         /// Whether those that are over are listed, too.
@@ -556,6 +562,7 @@ impl Operations {
                 let by = Operator::by_cli(&decided.by)?;
                 Ok(json(&self.decide_approval(decided, &by).await?))
             }
+            AdminOperation::Run { id } => self.run_story(&id).await,
             AdminOperation::Questions { all } => {
                 let found = self.questions(!all, None, LISTED_MAX).await?;
                 Ok(json(&found))

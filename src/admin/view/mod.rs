@@ -11,6 +11,7 @@ mod jobs;
 mod mcp;
 mod prompt;
 mod questions;
+mod run_story;
 mod runs;
 mod schedules;
 mod search;
@@ -32,6 +33,7 @@ pub use jobs::{JobCountView, JobView};
 pub use mcp::{McpHealthView, McpToolView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use questions::QuestionView;
+pub use run_story::{RunStoryView, StoryCallView, StoryLineView, StoryStepView};
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
 };

@@ -167,6 +167,19 @@ pub enum ApprovalsCommand {
     },
 }
 
+/// `vocative runs`.
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// Show one.
+    Show {
+        /// Its id.
+        id: String,
+        /// How it looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+}
+
 /// `vocative questions`.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsCommand {

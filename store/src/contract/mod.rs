@@ -11,6 +11,7 @@ mod questions;
 mod reach;
 mod reading;
 mod replies;
+mod run_story;
 mod runs;
 mod schedules;
 mod status;
@@ -40,6 +41,7 @@ pub use reading::{
     TurnDetail, TurnFilter,
 };
 pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute};
+pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{
     CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,
     NewRunEvent, NewToolCall, QueuedRun, RunEnding, RunLease, StepOutcome, ToolTurn, WaitingFor,

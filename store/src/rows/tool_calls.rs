@@ -25,15 +25,8 @@ impl Reader {
     /// # Errors
     /// Storage refuses.
     pub async fn tool_calls(&self, run: RunId) -> Result<Vec<StoredCall>, StoreError> {
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(select_calls!(
-                "WHERE t.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND t.step IS NOT NULL
-                 ORDER BY t.step, t.n"
-            ))?;
-            let calls = statement.query_map([run], call_from_row)?;
-            Ok(calls.collect::<crate::engine::sql::Result<_>>()?)
-        })
-        .await
+        self.read(move |connection| calls_of_run(connection, run))
+            .await
     }
 
     /// The platform's ids of everybody whose messages a run answers.
@@ -52,6 +45,19 @@ impl Reader {
         })
         .await
     }
+}
+
+/// The calls of a run in the model's order, but for those of forgotten steps.
+pub(crate) fn calls_of_run(
+    connection: &Connection,
+    run: RunId,
+) -> Result<Vec<StoredCall>, StoreError> {
+    let mut statement = connection.prepare_cached(select_calls!(
+        "WHERE t.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND t.step IS NOT NULL
+         ORDER BY t.step, t.n"
+    ))?;
+    let calls = statement.query_map([run], call_from_row)?;
+    Ok(calls.collect::<crate::engine::sql::Result<_>>()?)
 }
 
 /// The calls of a step in their order.

@@ -7,5 +7,6 @@ pub(crate) mod nearest;
 pub(crate) mod overview;
 pub(crate) mod pages;
 pub(crate) mod queue;
+pub(crate) mod run_story;
 pub(crate) mod search;
 pub(crate) mod status;

@@ -1,0 +1,132 @@
+//! `vocative runs`: all of one run, in the order in which it happened.
+
+use std::process::ExitCode;
+
+use super::args::{RunsCommand, TableFormat};
+use super::asking::ask;
+use super::context::Context;
+use super::error::{CliError, Exit};
+use super::table::{instant, of_cache, one_line, span, table};
+use crate::admin::operations::AdminOperation;
+use crate::admin::view::{RunStoryView, StoryCallView, StoryLineView};
+use vocative_core::approving::visible_line;
+use vocative_core::price::shown_amount;
+
+/// Characters of a text that people are shown; `--format json` has all.
+const TEXT_CHARS: usize = 300;
+
+/// Shows one.
+pub(super) async fn run(command: &RunsCommand, context: &Context) -> Result<ExitCode, CliError> {
+    let RunsCommand::Show { id, format } = command;
+    let id = id.clone();
+    let story: RunStoryView = ask(context, AdminOperation::Run { id }).await?;
+    context.print(&match format {
+        TableFormat::Json => super::json_text(&story)?,
+        TableFormat::Table => shown(&story),
+    })?;
+    Ok(Exit::Ok.into())
+}
+
+fn shown(story: &RunStoryView) -> String {
+    let place = [story.channel.as_deref().unwrap_or("?"), &story.chat].join("/");
+    let run = &story.run;
+    let head = format!("{} ({}), {} in {place}\n\n", run.id, run.state, run.agent);
+    let mut events = Vec::new();
+    events.extend(said("asked", &story.asked));
+    for step in &story.steps {
+        let model = step.model.as_deref().unwrap_or("a model");
+        let cache = of_cache(step.cache_read_tokens, 0);
+        let (read, wrote) = (step.prompt_tokens, step.completion_tokens);
+        let what = format!(
+            "step {}, {model}: {read}{cache} + {wrote} tokens",
+            step.number
+        );
+        events.push((step.at_ms, "model", what));
+    }
+    for call in &story.calls {
+        events.extend(called(call, story));
+    }
+    events.extend(said("said", &story.said));
+    if let Some(finished_at_ms) = story.finished_at_ms {
+        events.push((finished_at_ms, "end", run.state.clone()));
+    }
+    events.sort_by_key(|event| event.0);
+    let rows = events.into_iter().map(|(at_ms, what, text)| {
+        let text = one_line(&visible_line(&text), TEXT_CHARS);
+        vec![instant(Some(at_ms)), what.to_owned(), text]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut tail = String::new();
+    if let Some(reason) = &run.reason {
+        tail += &format!("reason: {}\n", visible_line(reason));
+    }
+    if !run.read.is_empty() {
+        tail += &format!(
+            "read what its askers did not write: {}\n",
+            run.read.join(", ")
+        );
+    }
+    if run.cost_micros > 0 {
+        tail += &format!("cost: {}\n", shown_amount(run.cost_micros));
+    }
+    let hint = format!(
+        "`vocative prompt --run {}` shows what its model was sent.\n",
+        run.id
+    );
+    head + &table(&["at (UTC)", "what", ""], &rows) + "\n" + &tail + &hint
+}
+
+type Event = (i64, &'static str, String);
+
+fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<Event> {
+    let event = |line: &StoryLineView| (line.at_ms, what, format!("{}: {}", line.by, line.text));
+    lines.iter().map(event).collect()
+}
+
+/// What became of a call, with whom it was put before.
+fn called(call: &StoryCallView, story: &RunStoryView) -> Vec<Event> {
+    let of_step = story.steps.iter().find(|step| step.number == call.step);
+    let asked_at_ms = of_step.map_or(story.created_at_ms, |step| step.at_ms);
+    let mut events = vec![(
+        asked_at_ms,
+        "call",
+        format!("{} {}", call.tool, call.arguments),
+    )];
+    if let Some(approval) = &call.approval {
+        let by = approval.decided_by.as_deref().unwrap_or("nobody");
+        let via = approval.via.as_deref();
+        let via = via.map_or_else(String::new, |via| format!(" ({via})"));
+        events.push(match approval.decided_at_ms {
+            Some(at_ms) => (
+                at_ms,
+                "decided",
+                format!("{} {} by {by}{via}", call.tool, approval.state),
+            ),
+            None => {
+                let until = instant(approval.expires_at_ms);
+                let what = format!("{} waits for a person, until {until}", call.tool);
+                (approval.asked_at_ms, "waits", what)
+            }
+        });
+    }
+    if let Some(question) = &call.question {
+        let asked = question.asked.join(", ");
+        let what = format!("{asked}: {}", question.question);
+        events.push((question.asked_at_ms, "question", what));
+        if let Some(at_ms) = question.ended_at_ms {
+            let by = question.answered_by.as_deref().unwrap_or("nobody");
+            let answer = question.answer.as_deref().unwrap_or_default();
+            let what = format!("{} by {by}: {answer}", question.state);
+            events.push((at_ms, "answer", what));
+        }
+    }
+    if let Some(at_ms) = call.finished_at_ms {
+        let took = call.started_at_ms.map(|it| at_ms.saturating_sub(it));
+        let took = took.filter(|ms| *ms >= 1_000).map(span);
+        let took = took.map_or_else(String::new, |took| format!(" after {took}"));
+        let result = call.result.as_deref().unwrap_or("(it is gone)");
+        let what = format!("{} {}{took}: {result}", call.tool, call.state);
+        events.push((at_ms, "result", what));
+    }
+    events
+}

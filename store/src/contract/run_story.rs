@@ -1,0 +1,69 @@
+//! All of one run, as people look into it.
+
+use vocative_core::approving::StoredApproval;
+use vocative_core::ids::{AccountId, TurnId};
+use vocative_core::questioning::StoredQuestion;
+use vocative_core::run::Run;
+use vocative_core::tool_call::StoredCall;
+
+/// A run with what was asked, done and said.
+#[derive(Clone, Debug)]
+pub struct RunStory {
+    /// The run.
+    pub run: Run,
+    /// The account through which it was asked.
+    pub account: AccountId,
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// When it ended, in milliseconds since the Unix epoch.
+    pub finished_at_ms: Option<i64>,
+    /// What it answers, oldest first, as far as it is kept.
+    pub asked: Vec<StoryLine>,
+    /// What its models answered, oldest first; empty once its details were forgotten.
+    pub steps: Vec<StoryStep>,
+    /// What they called, in their order.
+    pub calls: Vec<StoryCall>,
+    /// What it said in its room.
+    pub said: Vec<StoryLine>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug)]
+pub struct StoryLine {
+    /// Its turn.
+    pub turn: TurnId,
+    /// The name of who said it.
+    pub by: String,
+    /// The text.
+    pub text: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// An answer of a model.
+#[derive(Clone, Debug)]
+pub struct StoryStep {
+    /// Its number in the run, from 1.
+    pub number: u32,
+    /// When it was recorded, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// The model's configured name, if it was recorded.
+    pub model: Option<String>,
+    /// Tokens of its prompt.
+    pub prompt_tokens: u64,
+    /// Of these, read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Tokens of the answer.
+    pub completion_tokens: u64,
+}
+
+/// A call of a tool, with whom it was put before.
+#[derive(Clone, Debug)]
+pub struct StoryCall {
+    /// The call.
+    pub call: StoredCall,
+    /// Who was to allow it.
+    pub approval: Option<StoredApproval>,
+    /// The question that it asked.
+    pub question: Option<StoredQuestion>,
+}
