@@ -18,6 +18,7 @@ pub mod daemon;
 pub mod delivery;
 pub mod embeddings;
 pub mod files;
+pub mod hooks;
 pub mod http;
 pub mod jobs;
 pub mod llm;

@@ -186,6 +186,7 @@ impl House {
 
     async fn answer(&self, run: &ClaimedRun, text: &str) {
         let reply = ReplyCommit {
+            verdicts: Vec::new(),
             run: run.run.id,
             token: run.token,
             agent: agent(),

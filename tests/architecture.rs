@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 18] = [
     "confining",
     "llm",
     "embeddings",
     "tools",
+    "hooks",
     "config",
     "capture",
     "catchup",

@@ -17,6 +17,7 @@ pub mod decode;
 pub mod file;
 pub mod folding;
 pub mod history;
+pub mod hooking;
 pub mod ids;
 pub mod job;
 pub mod judging;

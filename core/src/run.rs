@@ -1,6 +1,7 @@
 //! Runs: one agent's work on its trigger turns.
 
 use crate::approving::Taint;
+use crate::hooking::HookVerdict;
 use crate::ids::{AgentName, ConversationId, LeaseToken, OwnerId, RunId, Seq, TurnId};
 use crate::slots::Asker;
 
@@ -253,6 +254,8 @@ pub struct Run {
     pub triggers: Vec<TurnId>,
     /// What it has read that its askers did not write, in the order in which it did.
     pub taints: Vec<Taint>,
+    /// What hooks said of it, in the order of its steps.
+    pub hooks: Vec<HookVerdict>,
     /// The configured names of the models that answered its steps, each once, while its steps are kept.
     pub models: Vec<String>,
     /// When it came to be, in milliseconds since the Unix epoch.

@@ -127,11 +127,13 @@ pub enum Refusal {
     AskedInVain,
     /// Too many calls wait for a person already.
     TooManyOpen,
+    /// A hook did not allow it, or gave no word.
+    Hook,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TooMany,
         Self::RunBudget,
         Self::ToolBudget,
@@ -145,6 +147,7 @@ impl Refusal {
         Self::Undecided,
         Self::AskedInVain,
         Self::TooManyOpen,
+        Self::Hook,
     ];
 
     /// The stored and shown name.
@@ -164,6 +167,7 @@ impl Refusal {
             Self::Undecided => "undecided",
             Self::AskedInVain => "asked_in_vain",
             Self::TooManyOpen => "too_many_open",
+            Self::Hook => "hook",
         }
     }
 
@@ -188,7 +192,8 @@ impl Refusal {
             | Self::NotAllowed
             | Self::Undecided
             | Self::AskedInVain
-            | Self::TooManyOpen => false,
+            | Self::TooManyOpen
+            | Self::Hook => false,
         }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! They speak the real wire protocols over real sockets, refuse what the platforms refuse, and fail
 //! on demand. Written from the protocol sheets; shares no code with any adapter, because a shared
-//! bug would hide. Reading order: `wire`, `slack`, `telegram`, `model`, `orders`; but for the last, each has a
+//! bug would hide. Reading order: `wire`, `slack`, `telegram`, `model`, `orders`, `hooks`; but for the last two, each has a
 //! control surface over HTTP, with the `journal` of what went over its wire.
 
+pub mod hooks;
 mod journal;
 pub mod mcp;
 pub mod model;

@@ -6,11 +6,12 @@ use vocative_contract::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
 use crate::admin::view::{
-    ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, PostCounts, RunCounts, StatusView,
-    StoreView, SummaryCountsView,
+    ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts, PostCounts,
+    RunCounts, StatusView, StoreView, SummaryCountsView,
 };
 use crate::capture::counters::CaptureCounters;
 use crate::files::counters::FileCounters;
+use crate::hooks::HookCount;
 use crate::summary::worker::SummaryCounters;
 use vocative_core::counted::counted;
 use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
@@ -65,6 +66,7 @@ pub fn status_view(
         },
         jobs: store.jobs.iter().map(Into::into).collect(),
         tools: store.tools.iter().map(Into::into).collect(),
+        hooks: hooks(),
         mcp: Vec::new(),
         embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
             model: it.model.clone(),
@@ -91,6 +93,17 @@ pub fn status_view(
     };
     view.needs_person = needs_person(&view, store);
     view
+}
+
+/// What hooks said since the start of this process.
+fn hooks() -> Vec<HookCountView> {
+    let counts = crate::hooks::counts().into_iter();
+    let view = |count: HookCount| HookCountView {
+        hook: count.hook,
+        verdict: count.verdict.to_owned(),
+        times: count.times,
+    };
+    counts.map(view).collect()
 }
 
 /// What a running daemon says of a channel that it has no settings of.

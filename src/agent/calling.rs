@@ -17,11 +17,13 @@ use crate::llm::{ToolResult, read_arguments};
 use crate::tools::{CallContext, QuestionWish, ToolError, ToolOutcome};
 use vocative_core::acting::{Beginning, waves};
 use vocative_core::approving::{ApprovalState, Asking, DecidedBy, denied_text};
+use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
 use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NewToolCall, StepOutcome, ToolTurn,
+    Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NarrowedCall, NewToolCall,
+    StepOutcome, ToolTurn,
 };
 
 /// What a model is told of a call that may have acted.
@@ -46,6 +48,8 @@ struct CalledTool {
     outcome: ToolOutcome,
     /// Whether the tool was asked.
     is_made: bool,
+    /// What hooks said that is not kept yet.
+    verdicts: Vec<HookVerdict>,
 }
 
 impl Stepping<'_> {
@@ -112,13 +116,17 @@ impl Stepping<'_> {
         if let Some(listener) = self.telling.listener() {
             listener.tool_call(&call.call_id, &call.tool, &shown);
         }
-        let called = match self.make(call, is_behind_open).await? {
+        let mut called = match self.make(call, is_behind_open).await? {
             Ok(called) => called,
             Err(calls) => return Ok(calls),
         };
+        // Hooks may have changed what it was made with.
+        let shown = format!("{} {}", call.tool, call.arguments);
         let counter = self.counting.counter;
         let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
-        let outcome = within(called.outcome, &mut *left_tokens.lock().await, counter);
+        let (outcome, said) = self.hooking.given(call, called.outcome);
+        called.verdicts.extend(said);
+        let outcome = within(outcome, &mut *left_tokens.lock().await, counter);
         debug!(run.id = %self.claimed.run.id, step = call.step, state = called.state.name(), "a tool was called");
         call.state = called.state;
         call.refusal = called.refusal;
@@ -139,6 +147,7 @@ impl Stepping<'_> {
             agent_display_name: self.display_name.to_owned(),
             turn,
             is_outside,
+            verdicts: called.verdicts,
             now_ms: (self.clock)(),
         };
         Ok(match commit_call(self.store, finished).await? {
@@ -159,10 +168,20 @@ impl Stepping<'_> {
         }
     }
 
+    /// The arguments that hooks put in place of a call's own, with what the call then does.
+    fn narrowed(&self, call: &StoredCall, arguments: &Value) -> Option<NarrowedCall> {
+        let text = text_of(arguments);
+        let is_same = read_arguments(&call.arguments).is_ok_and(|own| own == *arguments);
+        (!is_same && text != call.arguments).then(|| NarrowedCall {
+            digest: self.toolbox.digest(&call.tool, arguments),
+            arguments: text,
+        })
+    }
+
     /// What a call comes to; the inner error says why it comes to nothing yet.
     async fn make(
         &self,
-        call: &StoredCall,
+        call: &mut StoredCall,
         is_behind_open: bool,
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
         // What is made is what the row says.
@@ -182,7 +201,22 @@ impl Stepping<'_> {
         {
             return Ok(outcome_of(&asked).map(over).ok_or(Calls::Wait));
         }
+        let as_asked = self.sought(call, &arguments);
+        let digest = self.toolbox.digest(&call.tool, &arguments);
+        let judged = self.hooking.before_tool(self.toolbox, call, arguments);
+        let judged = judged.await;
+        if let Some(denied) = judged.denied {
+            return Ok(Ok(CalledTool {
+                refusal: Some(Refusal::Hook),
+                verdicts: judged.verdicts,
+                ..over(ToolOutcome::denied(denied))
+            }));
+        }
+        let narrowed = self.narrowed(call, &judged.arguments);
+        let arguments = judged.arguments;
+        let question = question.and_then(|_| self.toolbox.question(&call.tool, &arguments));
         let mut sought = self.sought(call, &arguments);
+        sought.asking = sought.asking.max(as_asked.asking).max(judged.asking);
         // What a schedule starts acts only with a person's word.
         let acts = question.is_none() && call.rule != CallRule::Repeatable;
         if acts && self.store.is_scheduled(self.claimed.run.id).await? {
@@ -192,7 +226,9 @@ impl Stepping<'_> {
             run: self.claimed.run.id,
             token: self.claimed.token,
             call: call.id,
-            digest: self.toolbox.digest(&call.tool, &arguments),
+            digest,
+            verdicts: judged.verdicts,
+            narrowed: narrowed.clone(),
             rule: call.rule,
             asker: self.claimed.asker,
             limits: self.toolbox.limits(&call.tool),
@@ -206,6 +242,9 @@ impl Stepping<'_> {
             CallBegun::Stale => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
             CallBegun::SourceGone => return Ok(Err(Calls::BrokenOff(StepOutcome::SourceGone))),
         };
+        if let Some(narrowed) = narrowed {
+            (call.arguments, call.digest) = (narrowed.arguments, narrowed.digest);
+        }
         if let (Beginning::Make, Some(wish)) = (decided, question) {
             return self.questioned(call, wish).await;
         }
@@ -279,6 +318,7 @@ fn not_allowed(state: ApprovalState, by: &DecidedBy) -> CalledTool {
         refusal: Some(refusal),
         outcome: ToolOutcome::denied(denied_text(state, by)),
         is_made: false,
+        verdicts: Vec::new(),
     }
 }
 
@@ -288,6 +328,7 @@ fn over(outcome: ToolOutcome) -> CalledTool {
         refusal: None,
         outcome,
         is_made: false,
+        verdicts: Vec::new(),
     }
 }
 
@@ -297,6 +338,7 @@ fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
         refusal: Some(refusal),
         outcome: ToolOutcome::denied(words_of(refusal, stepping)),
         is_made: false,
+        verdicts: Vec::new(),
     }
 }
 
@@ -327,6 +369,7 @@ fn words_of(refusal: Refusal, stepping: &Stepping<'_>) -> String {
             "not called: this tool was changed meanwhile; look at what it takes, and ask again".to_owned()
         }
         Refusal::RunEnded => "not called: the run ended".to_owned(),
+        Refusal::Hook => "not called: a check does not allow it".to_owned(),
         Refusal::TooManyOpen => {
             "not called: too many calls wait here for a person to allow them; say so".to_owned()
         }

@@ -1,13 +1,16 @@
 //! How a run ends: what is said in its room, in one commit with the end; or when it is tried again.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 use vocative_contract::people::People;
 
 use crate::agent::failing::{Again, GiveUpNotice};
+use crate::agent::hooking::AnswerJudged;
 use crate::agent::registry::AgentSpec;
-use crate::agent::run::Working;
+use crate::agent::run::{HEARTBEAT, LEASE_MS, Working};
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
 use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
@@ -37,15 +40,29 @@ impl Working<'_> {
         answer: Answer,
         live_settle_ms: i64,
     ) -> Result<(), StoreError> {
-        let reply = Reply {
-            tokens: Some(content_count(&answer.text, &ClassEstimate)),
-            text: answer.text,
-            prefix: self.prefix(spec),
-            note: note(answer.finish),
-            kind: TurnKind::Message,
-            ending: RunEnding::Done,
-            usage: answer.usage,
-            live_settle_ms,
+        let hooking = self.hooking(spec).await?;
+        let judging = hooking.before_post(answer.text);
+        let (judged, verdicts) = self.keeping_lease(judging).await;
+        let reply = match judged {
+            AnswerJudged::Said(text) => Reply {
+                tokens: Some(content_count(&text, &ClassEstimate)),
+                text,
+                prefix: self.prefix(spec),
+                note: note(answer.finish),
+                kind: TurnKind::Message,
+                ending: RunEnding::Done,
+                usage: answer.usage,
+                live_settle_ms,
+                verdicts,
+            },
+            AnswerJudged::Withheld(why) => {
+                warn!(run.id = %self.claimed.run.id, "an answer is not posted: a hook withholds it");
+                Reply {
+                    usage: answer.usage,
+                    verdicts,
+                    ..notice(why, RunEnding::Done)
+                }
+            }
         };
         self.end(&spec.display_name, reply).await
     }
@@ -134,6 +151,26 @@ impl Working<'_> {
         };
         self.room.signs.show_idle(&self.route.target).await;
         self.end(&spec.display_name, silent).await
+    }
+
+    /// Does something for a run whose model has answered, and keeps its lease meanwhile.
+    async fn keeping_lease<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                _ = beat.tick() => {
+                    let (run, token) = (self.claimed.run.id, self.claimed.token);
+                    let until_ms = (self.worker.clock)() + LEASE_MS;
+                    // A lease that is lost is noticed by the commit.
+                    if let Err(cause) = self.worker.store.extend_run(run, token, until_ms).await {
+                        warn!(error = %cause, run.id = %run, "a lease could not be extended");
+                    }
+                }
+            }
+        }
     }
 
     async fn end(&self, agent_display_name: &str, reply: Reply) -> Result<(), StoreError> {
@@ -250,6 +287,7 @@ fn notice(text: String, ending: RunEnding) -> Reply {
         ending,
         usage: Usage::default(),
         live_settle_ms: SETTLE_MS,
+        verdicts: Vec::new(),
     }
 }
 

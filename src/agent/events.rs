@@ -50,6 +50,8 @@ struct UnsentEvents {
     is_urgent: bool,
     /// The rest of this answer is not told: a piece of it is missing.
     is_mute: bool,
+    /// No answer is told before it is committed.
+    is_discreet: bool,
     /// The run says nothing more.
     is_closed: bool,
 }
@@ -66,6 +68,14 @@ impl Events {
             wake: Notify::new(),
             written: Notify::new(),
         }
+    }
+
+    /// The same for a run whose answers may come out otherwise than its model says them: they are told by the end of
+    /// the run alone.
+    #[must_use]
+    pub(super) fn discreet(self, is_discreet: bool) -> Self {
+        self.change(|waiting| waiting.is_discreet = is_discreet);
+        self
     }
 
     /// Does the work of a run and writes what it tells meanwhile.
@@ -176,7 +186,7 @@ impl UnsentEvents {
     }
 
     fn say(&mut self, delta: &str) {
-        if self.is_mute || self.is_closed {
+        if self.is_mute || self.is_closed || self.is_discreet {
             return;
         }
         if self.text_bytes + delta.len() > WAITING_BYTES_MAX {

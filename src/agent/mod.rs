@@ -14,6 +14,7 @@ pub mod desk;
 mod ending;
 mod events;
 mod failing;
+mod hooking;
 pub mod limits;
 pub mod models;
 mod picture;

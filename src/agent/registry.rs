@@ -5,6 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::config::Template;
+use crate::hooks::Hooks;
 use crate::llm::Model;
 use crate::tools::{ApprovalSettings, ToolUse};
 use vocative_core::ids::AgentName;
@@ -55,6 +56,8 @@ pub struct AgentSpec {
     pub answer_within_ms: i64,
     /// What its model may use.
     pub tools: Vec<ToolUse>,
+    /// Who is asked at points of its runs.
+    pub hooks: Hooks,
     /// Which of these it may use in chats that don't allow all.
     pub chat_tools: BTreeMap<ChatName, Vec<String>>,
     /// What `conversation_search` searches.

@@ -16,6 +16,7 @@ use crate::agent::counting::Counting;
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
+use crate::agent::hooking::Hooking;
 use crate::agent::models::ModelSlot;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
 use crate::agent::recall::{RecallFrom, Searching};
@@ -47,7 +48,8 @@ use vocative_store::contract::{Parked, ReplyRoute, RunLease};
 
 /// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often that is.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long looking up names may take before a prompt is made with ids in their place.
 const NAMES_WAIT: Duration = Duration::from_secs(2);
 /// How long a file that was sent just before the question may keep it waiting.
@@ -382,7 +384,9 @@ impl Working<'_> {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
         let experts = self.room_of_experts(spec);
-        let events = Arc::new(Events::new(recorded.len()));
+        let hooking = self.hooking(spec).await?;
+        let is_discreet = spec.hooks.hold_answers_back();
+        let events = Arc::new(Events::new(recorded.len()).discreet(is_discreet));
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
         let stepping = Stepping {
@@ -405,6 +409,7 @@ impl Working<'_> {
             counting: Counting::of(spec, &built),
             stable: Stable::of(&built),
             max_output_tokens: spec.output_tokens(),
+            hooking: &hooking,
             asked_in: AskedIn {
                 renderer: &*self.room.renderer,
                 place: &self.route.target,
@@ -439,6 +444,18 @@ impl Working<'_> {
             work,
             live_settle_ms,
         })
+    }
+
+    /// The agent's hooks, with what they said of the run before.
+    pub(super) async fn hooking(&self, spec: &AgentSpec) -> Result<Hooking, StoreError> {
+        let said = match spec.hooks.is_empty() {
+            true => Vec::new(),
+            false => {
+                let run = self.claimed.run.id;
+                self.worker.store.hook_verdicts(run).await?
+            }
+        };
+        Ok(Hooking::of(spec, self.claimed, self.route, said))
     }
 
     /// Where the agent's experts are asked.
@@ -635,8 +652,8 @@ impl Working<'_> {
     fn begin_live(&self, spec: &AgentSpec) -> Option<LiveReply> {
         let (worker, claimed) = (self.worker, self.claimed);
         let (room, route) = (self.room, self.route);
-        // The earlier answer stands until the new one is there.
-        if route.replaces_answer {
+        // The earlier answer stands until the new one is there, and what may come out otherwise is not shown before.
+        if route.replaces_answer || spec.hooks.hold_answers_back() {
             return None;
         }
         let policy = &room.delivery;

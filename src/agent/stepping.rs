@@ -10,6 +10,7 @@ use crate::agent::approving::AskedIn;
 use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
+use crate::agent::hooking::{Hooking, SentWithout};
 use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
 use crate::agent::run::WorkClock;
@@ -20,13 +21,14 @@ use crate::capture::clock::Clock;
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Exchange, Model, ModelError, Request, ToolChoice, ToolSpec};
 use crate::tools::Toolbox;
+use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::files::{IMAGE_TOKENS, PromptImage};
 use vocative_core::prompting::{PromptMessage, Scaled, TokenCounter as _};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::running::budget::{NextRequest, RunBudget, RunUse, RunUsedUp};
-use vocative_store::contract::{LeaseOutcome, StepOutcome};
+use vocative_store::contract::{LeaseOutcome, RecordedStep, StepOutcome};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 use vocative_store::{Replying, Store, StoreError};
 
@@ -68,6 +70,8 @@ pub(super) struct Stepping<'a> {
     pub(super) stable: Stable,
     /// Tokens that an answer may have; `None` = what the model's settings allow.
     pub(super) max_output_tokens: Option<u32>,
+    /// Who is asked at its points.
+    pub(super) hooking: &'a Hooking,
     /// Where people are asked about calls.
     pub(super) asked_in: AskedIn<'a>,
     /// Who hears the answers.
@@ -274,10 +278,18 @@ impl Stepping<'_> {
         let asked = &self.model_use.name;
         let exchanges = steps.iter().map(|step| exchange(step, asked));
         let exchanges: Vec<Exchange> = exchanges.collect();
+        let without = self.hooking.before_model(self.messages, &exchanges);
+        let (messages, exchanges) = match &without {
+            Some(SentWithout {
+                messages,
+                exchanges,
+            }) => (&messages[..], &exchanges[..]),
+            None => (self.messages, &exchanges[..]),
+        };
         let request = Request {
-            messages: self.messages,
+            messages,
             images: self.images,
-            exchanges: &exchanges,
+            exchanges,
             tools: &tools,
             tool_choice: self.tool_choice(number, steps),
             max_output_tokens: self.max_output_tokens,
@@ -321,14 +333,15 @@ impl Stepping<'_> {
             }
             Err(cause) => return Ok(Err(Ended::Failed(cause))),
         };
-        let step = ModelStep {
+        let mut step = ModelStep {
             number,
             model: self.model_use.name.clone(),
             answer,
             results: None,
             ends_calls: false,
         };
-        if self.record_answer(&step).await? == LeaseOutcome::Stale {
+        let verdicts = self.hooking.heard(number, &mut step.answer);
+        if self.record_answer(&step, verdicts).await? == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
         }
         if !step.answer.tool_calls.is_empty()
@@ -348,19 +361,23 @@ impl Stepping<'_> {
     }
 
     /// Records what the model answered.
-    async fn record_answer(&self, step: &ModelStep) -> Result<LeaseOutcome, StoreError> {
+    async fn record_answer(
+        &self,
+        step: &ModelStep,
+        verdicts: Vec<HookVerdict>,
+    ) -> Result<LeaseOutcome, StoreError> {
         self.telling.settled().await;
         let claimed = self.claimed;
+        let recorded = RecordedStep {
+            number: step.number,
+            message: record(step),
+            usage: step.answer.usage,
+            verdicts,
+        };
+        let (run, token) = (claimed.run.id, claimed.token);
         let recorded = self
             .store
-            .record_step(
-                claimed.run.id,
-                claimed.token,
-                step.number,
-                record(step),
-                step.answer.usage,
-                (self.clock)(),
-            )
+            .record_judged_step(run, token, recorded, (self.clock)())
             .await?;
         crash::point("step.recorded");
         Ok(recorded)

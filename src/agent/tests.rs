@@ -475,6 +475,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         tool_timeout_ms: 5_000,
         question_expires_ms: 86_400_000,
         experts: BTreeMap::new(),
+        hooks: Default::default(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
     }

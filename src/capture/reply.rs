@@ -8,6 +8,7 @@ use vocative_contract::handles::Renderer;
 use vocative_contract::outbound::{FileRest, Part, PartFile};
 use vocative_contract::people::People;
 
+use vocative_core::hooking::HookVerdict;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::sending::limit_parts;
 use vocative_core::turn::{TokenCount, TurnKind};
@@ -35,6 +36,8 @@ pub struct Reply {
     pub usage: Usage,
     /// How long an edit of what was shown of it may still be on its way, in milliseconds.
     pub live_settle_ms: i64,
+    /// What hooks said of it.
+    pub verdicts: Vec<HookVerdict>,
 }
 
 /// In what form a room takes replies.
@@ -149,6 +152,7 @@ pub async fn commit_reply(
             parts,
             target: answering.route.target.clone(),
             live_settle_ms: reply.live_settle_ms,
+            verdicts: reply.verdicts,
             tokens: reply.tokens,
             usage: reply.usage,
             now_ms,

@@ -268,6 +268,14 @@ fn having_read(read: &[String]) -> String {
     }
 }
 
+/// What hooks said of a run.
+fn judged(hooks: &[String]) -> String {
+    match hooks {
+        [] => String::new(),
+        hooks => format!(", hooks: {}", hooks.join("; ")),
+    }
+}
+
 fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
     let at = instant(Some(entry.at_ms));
     let because = |reason: &Option<String>| {
@@ -284,7 +292,7 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}{}",
+            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}{}{}",
             run.agent,
             run.state,
             because(&run.reason),
@@ -294,7 +302,8 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
             run.completion_tokens,
             costing(run.cost_micros),
             by_models(&run.models),
-            having_read(&run.read)
+            having_read(&run.read),
+            judged(&run.hooks)
         ),
         HappeningView::Post(post) => writeln!(
             out,

@@ -122,6 +122,24 @@ fn servers(view: &StatusView, out: &mut String) {
     }
 }
 
+fn hooks(view: &StatusView, out: &mut String) {
+    let mut said: Vec<(&str, Vec<String>)> = Vec::new();
+    for count in &view.hooks {
+        let word = format!("{} {}", count.times, count.verdict);
+        match said.last_mut().filter(|(hook, _)| *hook == count.hook) {
+            Some((_, words)) => words.push(word),
+            None => said.push((&count.hook, vec![word])),
+        }
+    }
+    for (hook, words) in said {
+        let _ = writeln!(
+            out,
+            "hook      {hook}: {} since the start",
+            words.join(", ")
+        );
+    }
+}
+
 fn report(view: &StatusView, now_ms: i64) -> String {
     let mut out = String::new();
     let daemon = match view.started_at_ms {
@@ -136,6 +154,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         let _ = writeln!(out, "landlock  {landlock}");
     }
     servers(view, &mut out);
+    hooks(view, &mut out);
     if view.started_at_ms.is_some() {
         let new = counted(view.intake.captured, "new message", "new messages");
         let again = view.intake.duplicates;

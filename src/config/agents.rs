@@ -77,6 +77,7 @@ fn resolve_agent(
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
         tools: each_once(shape.tools),
+        hooks: each_once(shape.hooks),
         calls_per_run: shape.calls_per_run,
         budget: RunBudget {
             tokens: shape.tokens_per_run,

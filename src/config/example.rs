@@ -51,6 +51,20 @@ const START: &str = r##"# Vocative: example configuration.
 #scopes = ["act"]
 #people = ["acme/U012AB3CD"]
 
+# Who is asked at points of a run: name it in an agent's `hooks`. See docs/HOOKS.md.
+#[hooks.secrets]
+#kind = "redact"
+#at = ["before_model", "before_save"]
+#remove = ["keys", "cards"]
+#patterns = ["EMP-[0-9]{6}"]
+
+#[hooks.guard]
+#kind = "http"
+#at = ["before_tool"]
+#url = "https://guard.example/decide"
+#bearer = "env:GUARD_TOKEN"
+#content = true
+
 # ---- every setting ----------------------------------------------------------------------------
 "##;
 

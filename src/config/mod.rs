@@ -13,6 +13,7 @@ mod check;
 mod control_socket;
 mod environment;
 mod example;
+mod hooks;
 mod layer;
 mod locate;
 mod manners;
@@ -62,10 +63,10 @@ pub use self::schema::schema;
 pub use self::secret::{CREDENTIALS_FOLDER, SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Http,
-    Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, OnUndecided, OnUnknown,
-    Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader, SecretVariable, Store,
-    ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
+    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Hook,
+    HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, OnUndecided,
+    OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader, SecretVariable,
+    Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
 pub use self::template::{Template, TemplateValue};
 
@@ -184,6 +185,7 @@ impl Config {
             models: resolved.models,
             agents: resolved.agents,
             tools: resolved.tools,
+            hooks: resolved.hooks,
             mcp: resolved.mcp,
             schedules: resolved.schedules,
             channels: resolved.channels,
@@ -294,6 +296,13 @@ impl Config {
                 .collect(),
             ToolKind::BuiltIn(_) => Vec::new(),
         });
+        let hooks = self.hooks.iter().flat_map(|(name, hook)| match &hook.kind {
+            HookKind::Http { secret_headers, .. } => secret_headers
+                .iter()
+                .map(|header| (format!("hooks.{name}.{}", header.setting), &header.secret))
+                .collect(),
+            HookKind::Redact(_) => Vec::new(),
+        });
         let servers = self.mcp.iter().flat_map(|(name, server)| {
             let bearer = server.bearer.iter().map(|it| ("bearer", it));
             let secrets = server.secrets.iter().map(|it| ("secrets", &it.secret));
@@ -303,6 +312,7 @@ impl Config {
         let all = models
             .chain(channels)
             .chain(tools)
+            .chain(hooks)
             .chain(servers)
             .chain(api)
             .chain(hearing);

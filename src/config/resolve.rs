@@ -10,6 +10,7 @@ use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::environment::Environment;
+use super::hooks::{check_hooks, resolve_hooks};
 use super::mcp::resolve_servers;
 use super::origin::Origins;
 use super::platforms::with_streams;
@@ -17,8 +18,8 @@ use super::problem::{Problem, Warning};
 use super::schedules::resolve_schedules;
 use super::settings::{
     Agent, Api, Capture, Channel, ConfiguredSchedule, CounterName, Daemon, Delivery,
-    EmbeddingServer, Files, Http, Limits, McpServer, Model, Provider, Store, Tool, Transcription,
-    Webhooks,
+    EmbeddingServer, Files, Hook, Http, Limits, McpServer, Model, Provider, Store, Tool,
+    Transcription, Webhooks,
 };
 use super::shape::{
     DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape, Shape,
@@ -135,6 +136,7 @@ pub(super) struct Resolved {
     pub models: BTreeMap<String, Model>,
     pub agents: BTreeMap<AgentName, Agent>,
     pub tools: BTreeMap<String, Tool>,
+    pub hooks: BTreeMap<String, Hook>,
     pub mcp: BTreeMap<String, McpServer>,
     pub schedules: Vec<ConfiguredSchedule>,
     pub channels: BTreeMap<String, Channel>,
@@ -165,6 +167,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     check_fallbacks(&models, review);
     let channel_names = shape.channels.names().concat();
     let tools = resolve_tools(shape.tools, &channel_names, review);
+    let hooks = resolve_hooks(shape.hooks, review);
     let mcp = resolve_servers(shape.mcp, &channel_names, review);
     let known = known_tools(&tools, &mcp);
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -173,6 +176,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let daemon = resolve_daemon(shape.daemon, review);
     let api = resolve_api(shape.api, &daemon, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
+    check_hooks(&hooks, &agents, review);
     check_experts(&agents, &channels, review);
     let all_agents: Vec<_> = agents.values().collect();
     check_approvals(&tools, &all_agents, review);
@@ -198,6 +202,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         models,
         agents,
         tools,
+        hooks,
         mcp,
         schedules,
         channels,

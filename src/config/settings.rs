@@ -4,6 +4,7 @@
 
 mod agents;
 mod channels;
+mod hooks;
 mod models;
 mod schedules;
 mod tools;
@@ -23,6 +24,7 @@ use vocative_core::ids::AgentName;
 
 pub use self::agents::{Agent, ChannelChoice};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
+pub use self::hooks::{Hook, HookKind};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
 pub use self::schedules::ConfiguredSchedule;
 pub use self::tools::{McpServer, SecretHeader, SecretVariable, Tool, ToolKind};
@@ -66,6 +68,8 @@ pub struct Config {
     pub agents: BTreeMap<AgentName, Agent>,
     /// Tools by name; built-in ones only where they have limits.
     pub tools: BTreeMap<String, Tool>,
+    /// Hooks by name.
+    pub hooks: BTreeMap<String, Hook>,
     /// Servers of tools by name.
     pub mcp: BTreeMap<String, McpServer>,
     /// What starts again and again.

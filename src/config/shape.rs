@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::ApiShape;
+use super::hooks::HookShape;
 use super::mcp::McpShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
 use super::schedules::ScheduleShape;
@@ -67,6 +68,9 @@ pub(super) struct Shape {
     /// Tools by name.
     #[serde(default)]
     pub tools: BTreeMap<String, ToolShape>,
+    /// Hooks by name: who is asked at the points of a run.
+    #[serde(default)]
+    pub hooks: BTreeMap<String, HookShape>,
     /// Servers of tools (Model Context Protocol) by name.
     #[serde(default)]
     pub mcp: BTreeMap<String, McpShape>,
@@ -314,6 +318,8 @@ pub(super) struct AgentShape {
     /// Seconds that people have to answer a question of its model.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub question_expires_s: u32,
+    /// Its hooks, in the order in which they are asked.
+    pub hooks: Vec<String>,
     /// The rooms where its tool `ask_human` asks, one of each channel.
     pub experts: Vec<String>,
     /// Tool calls of one run.

@@ -4,6 +4,7 @@
 
 mod agreement;
 mod chats;
+mod hooks;
 mod layers;
 mod refusals;
 mod secrets;

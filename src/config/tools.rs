@@ -28,6 +28,7 @@ pub(super) fn resolve_tools(
     let mut tools = BTreeMap::new();
     for (name, shape) in shapes {
         let mut checking = Checking {
+            table: format!("tools.{name}"),
             name: &name,
             channels,
             review,
@@ -87,16 +88,18 @@ pub(super) fn people(
     named
 }
 
-/// One tool under review.
-struct Checking<'a, 'b> {
-    name: &'a str,
-    channels: &'a [&'a str],
-    review: &'a mut Review<'b>,
+/// One tool under review, or what is asked as one is.
+pub(super) struct Checking<'a, 'b> {
+    /// Where its settings stand.
+    pub(super) table: String,
+    pub(super) name: &'a str,
+    pub(super) channels: &'a [&'a str],
+    pub(super) review: &'a mut Review<'b>,
 }
 
 impl Checking<'_, '_> {
-    fn problem(&mut self, setting: &str, what: impl Into<String>) {
-        let key = format!("tools.{}.{setting}", self.name);
+    pub(super) fn problem(&mut self, setting: &str, what: impl Into<String>) {
+        let key = format!("{}.{setting}", self.table);
         self.review.problem(&key, what);
     }
 
@@ -113,7 +116,7 @@ impl Checking<'_, '_> {
             timeout_ms: shape.timeout_s.map(|seconds| seconds * 1_000),
         };
         let people = shape.allow_people.as_deref();
-        let key = format!("tools.{}.allow_people", self.name);
+        let key = format!("{}.allow_people", self.table);
         let allow_people = people.map(|all| self::people(&key, all, self.channels, self.review));
         let shapes = Shapes {
             approval: shape.approval.as_ref(),
@@ -121,8 +124,7 @@ impl Checking<'_, '_> {
             expires_s: shape.approval_expires_s.as_ref(),
             after_untrusted: shape.after_untrusted,
         };
-        let table = format!("tools.{}", self.name);
-        let approval = resolve_approval(&table, &shapes, self.channels, self.review);
+        let approval = resolve_approval(&self.table, &shapes, self.channels, self.review);
         let kind = match shape.kind {
             ToolKindShape::Builtin => self.built_in(&shape)?,
             ToolKindShape::Http => self.http(shape)?,
@@ -215,7 +217,6 @@ impl Checking<'_, '_> {
             (Some(true), false) => CallRule::Repeatable,
             (Some(false) | None, false) => CallRule::Once,
         };
-        let table = format!("tools.{}", self.name);
         let program = ProgramShape {
             argv: shape.argv,
             folder: shape.folder,
@@ -228,7 +229,7 @@ impl Checking<'_, '_> {
             processes_max: shape.processes_max,
             is_trusted: shape.trusted,
         };
-        let (program, secrets) = resolve_program(&table, program, self.review)?;
+        let (program, secrets) = resolve_program(&self.table, program, self.review)?;
         let settings = CommandToolSettings {
             name: self.name.to_owned(),
             description,
@@ -316,7 +317,7 @@ impl Checking<'_, '_> {
         })
     }
 
-    fn read<T>(&mut self, setting: &str, read: Result<T, String>) -> Option<T> {
+    pub(super) fn read<T>(&mut self, setting: &str, read: Result<T, String>) -> Option<T> {
         read.map_err(|what| self.problem(setting, what)).ok()
     }
 
@@ -390,7 +391,7 @@ impl Checking<'_, '_> {
         }
     }
 
-    fn check_addresses(&mut self, url: &UrlTemplate, allow_private: &[String]) {
+    pub(super) fn check_addresses(&mut self, url: &UrlTemplate, allow_private: &[String]) {
         for allowed in allow_private {
             let port = allowed
                 .rsplit_once(':')
@@ -443,7 +444,7 @@ impl Checking<'_, '_> {
         }
     }
 
-    fn header(&mut self, line: &str) -> Option<(String, String)> {
+    pub(super) fn header(&mut self, line: &str) -> Option<(String, String)> {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let (name, value) = (name.trim(), value.trim());
         if name.parse::<HeaderName>().is_err() || HeaderValue::from_str(value).is_err() {
@@ -453,7 +454,7 @@ impl Checking<'_, '_> {
         Some((name.to_ascii_lowercase(), value.to_owned()))
     }
 
-    fn secret_headers(
+    pub(super) fn secret_headers(
         &mut self,
         bearer: Option<super::SecretRef>,
         api_key: Option<super::SecretRef>,

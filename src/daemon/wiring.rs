@@ -28,7 +28,9 @@ use crate::embeddings::Embeddings;
 use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
+use crate::hooks::{Hook, HookKind, Hooks};
 use crate::llm::{self, Model};
+use crate::tools::http::HttpToolSettings;
 use crate::tools::mcp::{McpConfigured, McpPlace, McpServers};
 use crate::tools::program::{Program, ProgramSettings};
 use crate::tools::{BuiltIn, CommandTool, HttpTool, McpUse, ToolSource, ToolUse};
@@ -208,6 +210,7 @@ pub fn agents(
         models.insert(&settings.name, model(settings, secrets, &http)?);
     }
     let tools = tools(config, secrets);
+    let hooks = hooks(config, secrets);
     let prefixed: BTreeSet<String> = config
         .channels
         .values()
@@ -248,6 +251,14 @@ pub fn agents(
                 tool.or_else(|| server_tools(config, servers, name))
             })
             .collect(),
+        hooks: {
+            let named = agent.hooks.iter();
+            Hooks::new(
+                named
+                    .filter_map(|name| hooks.get(name.as_str()).cloned())
+                    .collect(),
+            )
+        },
         calls_per_run: agent.calls_per_run,
         budget: agent.budget,
         approval: agent.approval.clone(),
@@ -291,17 +302,7 @@ fn tool(config: &Config, settings: &config::Tool, secrets: Option<&Secrets>) -> 
         ToolKind::Http {
             settings,
             secret_headers,
-        } => {
-            let header = |header: &SecretHeader| {
-                let secret = secrets?.get(&header.secret).expose_secret();
-                let value = SecretString::from(format!("{}{secret}", header.prefix));
-                Some((header.name.clone(), value))
-            };
-            ToolSource::Http(Arc::new(HttpTool {
-                settings: (**settings).clone(),
-                secret_headers: secret_headers.iter().filter_map(header).collect(),
-            }))
-        }
+        } => ToolSource::Http(request(settings, secret_headers, secrets)),
         ToolKind::Command {
             settings,
             secrets: variables,
@@ -316,6 +317,47 @@ fn tool(config: &Config, settings: &config::Tool, secrets: Option<&Secrets>) -> 
         allow_people: settings.allow_people.clone(),
         approval: settings.approval.clone(),
     }
+}
+
+/// A request with its secrets.
+fn request(
+    settings: &HttpToolSettings,
+    secret_headers: &[SecretHeader],
+    secrets: Option<&Secrets>,
+) -> Arc<HttpTool> {
+    let header = |header: &SecretHeader| {
+        let secret = secrets?.get(&header.secret).expose_secret();
+        let value = SecretString::from(format!("{}{secret}", header.prefix));
+        Some((header.name.clone(), value))
+    };
+    Arc::new(HttpTool {
+        settings: settings.clone(),
+        secret_headers: secret_headers.iter().filter_map(header).collect(),
+    })
+}
+
+/// Every hook that agents may name, with its secrets.
+fn hooks<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str, Arc<Hook>> {
+    let hook = |(name, settings): (&'a String, &config::Hook)| {
+        let kind = match &settings.kind {
+            config::HookKind::Redact(redactor) => HookKind::Redact(redactor.clone()),
+            config::HookKind::Http {
+                settings,
+                secret_headers,
+                has_content,
+            } => HookKind::Http {
+                request: request(settings, secret_headers, secrets),
+                has_content: *has_content,
+            },
+        };
+        let hook = Hook {
+            name: name.clone(),
+            points: settings.points.clone(),
+            kind,
+        };
+        (name.as_str(), Arc::new(hook))
+    };
+    config.hooks.iter().map(hook).collect()
 }
 
 /// The tools of a server that an agent names: `files__*`, or `files__read`.

@@ -53,6 +53,12 @@ struct ByToolAndOutcome {
     outcome: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByHookAndVerdict {
+    hook: String,
+    verdict: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -66,6 +72,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_models(&mut registry, view);
     add_jobs(&mut registry, view);
     add_tools(&mut registry, view);
+    add_hooks(&mut registry, view);
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
@@ -396,6 +403,18 @@ fn add_tools(registry: &mut Registry, view: &StatusView) {
             };
             calls.get_or_create(&label).set(signed(count));
         }
+    }
+}
+
+fn add_hooks(registry: &mut Registry, view: &StatusView) {
+    let verdicts: Family<ByHookAndVerdict, Counter> = Family::default();
+    registry.register("hook_verdicts", "What hooks said", verdicts.clone());
+    for count in &view.hooks {
+        let label = ByHookAndVerdict {
+            hook: count.hook.clone(),
+            verdict: count.verdict.clone(),
+        };
+        verdicts.get_or_create(&label).inc_by(count.times);
     }
 }
 

@@ -162,6 +162,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         tool_timeout_ms: 1_000,
         question_expires_ms: 86_400_000,
         experts: BTreeMap::new(),
+        hooks: Default::default(),
     }
 }
 

@@ -19,12 +19,14 @@ use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
+use crate::hooks::Hooks;
 use crate::llm::{Answer, ModelError, Request};
 use vocative_core::folding::accept::accept;
 use vocative_core::folding::details::Loss;
 use vocative_core::folding::request::{again, input_max_tokens, request};
 use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
+use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::options::AssemblerOptions;
 use vocative_core::price::Prices;
@@ -576,6 +578,8 @@ struct Made {
 /// How a model is asked for a summary.
 struct Asking<'a> {
     summariser: &'a SummaryModel,
+    /// What takes words out of what it is sent, and of what it says.
+    hooks: &'a Hooks,
     deadline: Duration,
     place: Option<&'a ModelSlot>,
     meter: &'a Meter<'a>,
@@ -586,6 +590,7 @@ impl<'a> Asking<'a> {
     fn of(spec: &'a AgentSpec, place: Option<&'a ModelSlot>, meter: &'a Meter<'a>) -> Option<Self> {
         Some(Self {
             summariser: spec.summary_model.as_ref()?,
+            hooks: &spec.hooks,
             deadline: Duration::from_millis(spec.run_deadline_ms),
             place,
             meter,
@@ -597,7 +602,17 @@ impl<'a> Asking<'a> {
         if self.place.is_some_and(|place| place.refused().is_some()) {
             return Err(Attempt::ModelBusy);
         }
-        let asked = Request::of(messages);
+        let without = |message: &PromptMessage| {
+            let changed = self
+                .hooks
+                .without_words(&[HookPoint::BeforeModel], &message.content);
+            PromptMessage {
+                role: message.role,
+                content: changed.unwrap_or_else(|| message.content.clone()),
+            }
+        };
+        let messages: Vec<PromptMessage> = messages.iter().map(without).collect();
+        let asked = Request::of(&messages);
         let answer = tokio::time::timeout(self.deadline, self.summariser.model.complete(&asked));
         let answer = answer.await.unwrap_or_else(|_| {
             let cause = format!("no answer within {} ms", self.deadline.as_millis());
@@ -607,9 +622,13 @@ impl<'a> Asking<'a> {
             place.note(&answer).await;
         }
         if let Ok(answer) = &answer {
-            self.meter.count(messages, answer).await;
+            self.meter.count(&messages, answer).await;
         }
-        let answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
+        let mut answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
+        let stored = [HookPoint::AfterModel, HookPoint::BeforeSave];
+        if let Some(text) = self.hooks.without_words(&stored, &answer.text) {
+            answer.text = text;
+        }
         let text = accept(&answer.text, answer.finish, &ClassEstimate)
             .map_err(|cause| Attempt::Rejected(cause.to_string()))?;
         Ok((answer.text, text))

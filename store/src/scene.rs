@@ -208,6 +208,7 @@ impl Scene {
 
     pub(super) fn answer(&self, run: &ClaimedRun, room: &Room, text: &str) -> ReplyCommit {
         ReplyCommit {
+            verdicts: Vec::new(),
             run: run.run.id,
             token: run.token,
             agent: agent(),
@@ -372,6 +373,8 @@ pub(super) async fn tool_result(
         return StepOutcome::SourceGone;
     };
     let to_begin = CallToBegin {
+        narrowed: None,
+        verdicts: Vec::new(),
         run: id,
         token,
         call: call.id,
@@ -385,6 +388,7 @@ pub(super) async fn tool_result(
     };
     store.begin_tool_call(to_begin).await.unwrap();
     let finished = CallToFinish {
+        verdicts: Vec::new(),
         run: id,
         token,
         call: call.id,

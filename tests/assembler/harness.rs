@@ -258,6 +258,7 @@ impl Room {
     pub(crate) async fn answer(&self, text: &str) {
         let run = self.claim().await;
         let reply = ReplyCommit {
+            verdicts: Vec::new(),
             run: run.run.id,
             token: run.token,
             agent: run.run.agent.clone(),
@@ -377,6 +378,7 @@ impl Room {
             calls_per_run: 64,
             budget: Default::default(),
             fallbacks: Vec::new(),
+            hooks: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,

@@ -32,6 +32,7 @@ mod first_start;
 #[cfg(target_os = "linux")]
 mod flood;
 mod harness;
+mod hooks;
 mod imports;
 mod live;
 mod look;

@@ -397,6 +397,7 @@ impl Daemon {
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
             experts: BTreeMap::new(),
+            hooks: Default::default(),
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);

@@ -129,6 +129,7 @@ impl Daemon {
         );
         recorded.await.unwrap();
         let reply = ReplyCommit {
+            verdicts: Vec::new(),
             run: claimed.run.id,
             token: claimed.token,
             agent: agent(),

@@ -40,8 +40,8 @@ pub use runs::{
 pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use status::{
-    AliveView, ChannelView, EmbeddingsView, FileCountsView, IntakeCounts, ListenerView, PostCounts,
-    RunCounts, StatusView, StoreView, SummaryCountsView, TokenRatioView,
+    AliveView, ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts,
+    ListenerView, PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};
 pub use tools::ToolCountsView;

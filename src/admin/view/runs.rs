@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use vocative_core::approving::Taint;
+use vocative_core::hooking::{HookVerdict, Verdict};
 use vocative_core::outbox::{OutboxEntry, OutboxState};
 use vocative_core::run::{Run, RunState};
 
@@ -36,6 +37,9 @@ pub struct RunView {
     /// What it has read that those who asked did not write, and where: `fetch (step 1)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// What hooks said of it but that they have nothing against it: `guard at before_tool (step 1): deny, not today`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
     /// The models that answered its steps, by their configured names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
@@ -61,6 +65,11 @@ impl RunView {
             completion_tokens: run.usage.completion_tokens,
             cost_micros: run.cost_micros,
             read: run.taints.iter().map(Taint::words).collect(),
+            hooks: {
+                let said = run.hooks.iter();
+                let said = said.filter(|said| said.verdict != Verdict::Pass);
+                said.map(HookVerdict::words).collect()
+            },
             models: run.models.clone(),
         }
     }

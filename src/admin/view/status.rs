@@ -47,6 +47,9 @@ pub struct StatusView {
     /// What came of tool calls today (UTC), by tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolCountsView>,
+    /// What hooks said since the start; empty without a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookCountView>,
     /// Servers of tools; empty without a daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpHealthView>,
@@ -362,4 +365,15 @@ pub struct EmbeddingsView {
     pub remaining_max: u64,
     /// Tokens spent today (UTC).
     pub tokens_today: u64,
+}
+
+/// How often a hook said something since the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HookCountView {
+    /// The hook.
+    pub hook: String,
+    /// What: `pass`, `deny`, `ask`, `narrow`, `redact`, `note` or `failed`.
+    pub verdict: String,
+    /// How often.
+    pub times: u64,
 }

@@ -52,6 +52,7 @@ struct House {
     clock: Clock,
     telling: Telling,
     budget: RunBudget,
+    hooking: Hooking,
 }
 
 impl House {
@@ -75,6 +76,7 @@ impl House {
             clock: Arc::new(|| NOW_MS),
             telling: Telling::default(),
             budget: RunBudget::default(),
+            hooking: Hooking::default(),
         }
     }
 
@@ -230,6 +232,7 @@ impl House {
             },
             stable: Stable::default(),
             max_output_tokens: None,
+            hooking: &self.hooking,
             asked_in: AskedIn {
                 renderer: &Cards,
                 experts: None,

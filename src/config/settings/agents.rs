@@ -39,6 +39,8 @@ pub struct Agent {
     pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.
     pub tools: Vec<String>,
+    /// Its hooks, in the order in which they are asked; each once.
+    pub hooks: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.

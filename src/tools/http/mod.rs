@@ -15,7 +15,7 @@ use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-pub use template::{BodyTemplate, UrlTemplate};
+pub use template::{BodyTemplate, UrlTemplate, WHOLE};
 
 use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
@@ -61,6 +61,17 @@ pub struct HttpToolSettings {
     pub answer_bytes_max: usize,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u64,
+}
+
+impl HttpTool {
+    /// Makes the request with a body of [`BodyTemplate::whole`] and gives the JSON that was answered, for who is no
+    /// model.
+    ///
+    /// # Errors
+    /// What went wrong, without addresses and without what was answered.
+    pub async fn ask(&self, event: &Value) -> Result<Value, String> {
+        sending::ask_whole(self, event).await
+    }
 }
 
 impl Tool for Arc<HttpTool> {

@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 use reqwest::header::{HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Response, Url};
 use secrecy::ExposeSecret as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use vocative_channels::http::{HttpTimeouts, body_within, retry_after_ms};
 use vocative_channels::internet::{direct_client, leads_elsewhere};
 
-use super::HttpTool;
+use super::{HttpTool, WHOLE};
 use crate::tools::outside::{fenced, without_secrets};
 use crate::tools::{CallContext, ToolError, ToolOutput};
+use vocative_core::ids::ToolCallId;
 use vocative_core::tool_call::CallRule;
+use vocative_store::NewId as _;
 
 /// Redirects that are followed.
 const HOPS_MAX: usize = 3;
@@ -27,6 +29,16 @@ pub(super) async fn send(
     arguments: &Value,
     context: CallContext,
 ) -> Result<ToolOutput, ToolError> {
+    let response = answered(tool, arguments, context).await?;
+    read(tool, response).await
+}
+
+/// The answer, asked for once more where the server put the request off.
+async fn answered(
+    tool: &HttpTool,
+    arguments: &Value,
+    context: CallContext,
+) -> Result<Response, ToolError> {
     let begun = Instant::now();
     let first = tool.settings.url.fill(arguments);
     let first = first.map_err(ToolError::Arguments)?;
@@ -34,11 +46,39 @@ pub(super) async fn send(
     let body = body.transpose().map_err(ToolError::Arguments)?;
     let response = follow(tool, first.clone(), body.as_ref(), context).await?;
     let Some(wait) = worth_waiting(tool, &response, context, begun.elapsed()) else {
-        return read(tool, response).await;
+        return Ok(response);
     };
     tokio::time::sleep(wait).await;
-    let response = follow(tool, first, body.as_ref(), context).await?;
-    read(tool, response).await
+    follow(tool, first, body.as_ref(), context).await
+}
+
+/// Makes a request that is one JSON value there and one back. Within its time, whatever happens.
+pub(super) async fn ask_whole(tool: &HttpTool, event: &Value) -> Result<Value, String> {
+    let limit_ms = tool.settings.timeout_ms;
+    let context = CallContext {
+        limit_ms: Some(limit_ms),
+        ..CallContext::of(ToolCallId::generate())
+    };
+    let arguments = json!({ WHOLE: event });
+    let asking = async {
+        let response = answered(tool, &arguments, context).await?;
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            return Err(failed(format!("the server answered {status}")));
+        }
+        let bytes = body_within(response, tool.settings.answer_bytes_max)
+            .await
+            .map_err(|error| outcome(&error))?;
+        let bytes = bytes.ok_or_else(|| failed("the answer is too long"))?;
+        serde_json::from_slice(&bytes).map_err(|_| failed("the answer is no JSON"))
+    };
+    match tokio::time::timeout(Duration::from_millis(limit_ms), asking).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(
+            ToolError::Arguments(what) | ToolError::Failed(what) | ToolError::Unknown(what),
+        )) => Err(what),
+        Err(_) => Err(format!("the server did not answer within {limit_ms} ms")),
+    }
 }
 
 /// The answer behind all redirects.

@@ -4,6 +4,9 @@
 use reqwest::Url;
 use serde_json::{Map, Value};
 
+/// The argument that is a whole body.
+pub const WHOLE: &str = "event";
+
 /// An address with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlTemplate {
@@ -212,6 +215,12 @@ impl BodyTemplate {
     pub fn of_arguments<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let entry = |name: &str| (name.to_owned(), Value::String(format!("{{{name}}}")));
         Self(Value::Object(names.into_iter().map(entry).collect()))
+    }
+
+    /// A body that is the one argument [`WHOLE`], whatever it is.
+    #[must_use]
+    pub fn whole() -> Option<Self> {
+        Some(Self(Value::String(format!("{{{WHOLE}}}"))))
     }
 
     /// The template as JSON.

@@ -13,7 +13,6 @@ use super::*;
 use crate::tools::http::{ANSWER_BYTES_DEFAULT, BodyTemplate, HttpToolSettings, UrlTemplate};
 use vocative_core::ids::ToolCallId;
 use vocative_core::tool_call::CallRule;
-use vocative_store::NewId as _;
 
 /// What a connection gets: an answer, or silence.
 #[derive(Clone)]

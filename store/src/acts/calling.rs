@@ -18,6 +18,7 @@ use crate::contract::{
     CallBegun, CallToBegin, CallToFinish, ConsentSought, NewToolCall, StepOutcome, ToolTurn,
 };
 use crate::new_id::NewId as _;
+use crate::rows::hook_verdicts::keep_verdicts_txn;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::run_events::{ToldResult, tell_result_txn};
 use crate::rows::run_taints::{are_of_others, asking_after, taint_txn};
@@ -75,8 +76,9 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then the call is not to be made.
     pub async fn begin_tool_call(&self, call: CallToBegin) -> Result<CallBegun, StoreError> {
+        let rule = call.rule;
         let job = move |connection: &Connection| begin_call_txn(connection, &call);
-        match call.rule {
+        match rule {
             CallRule::Repeatable => self.write_riding(job).await,
             CallRule::Keyed | CallRule::Once => self.write(job).await,
         }
@@ -158,13 +160,18 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
     let Some(leased) = leased_run(connection, call.run, call.token)? else {
         return Ok(CallBegun::Stale);
     };
-    let Some(row) = call_row(connection, &leased, call.call)? else {
+    let Some(mut row) = call_row(connection, &leased, call.call)? else {
         return Ok(CallBegun::SourceGone);
     };
+    keep_verdicts_txn(connection, leased.row, &call.verdicts, call.now_ms)?;
+    let digest = narrow_txn(connection, &mut row, call)?;
     let of_call = (leased.row, row.row);
     let sought = sought_after(connection, (leased.row, row.step), call.sought)?;
     let (consent, by, grant) = consent(connection, of_call, &sought, call.now_ms)?;
-    let facts = facts_of(connection, &leased, call, &row, consent)?;
+    let facts = CallFacts {
+        is_as_asked: row.digest == digest,
+        ..facts_of(connection, &leased, call, &row, consent)?
+    };
     let decided = begin(&facts, &call.limits);
     if let (Beginning::Refuse(_), Consent::Refused(state)) = (decided, consent) {
         return Ok(CallBegun::NotAllowed(state, by));
@@ -184,6 +191,26 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
         }
     }
     Ok(CallBegun::Decided(decided))
+}
+
+/// Gives a call the arguments that hooks put in place of its own, if it is still what they were asked about. Returns
+/// what the call would do now.
+fn narrow_txn(
+    connection: &Connection,
+    row: &mut CallRow,
+    call: &CallToBegin,
+) -> Result<CallDigest, StoreError> {
+    let Some(narrowed) = &call.narrowed else {
+        return Ok(call.digest);
+    };
+    if row.state != CallState::Ready || row.digest != call.digest {
+        return Ok(call.digest);
+    }
+    connection
+        .prepare_cached("UPDATE tool_calls SET arguments = ?2, digest = ?3 WHERE id = ?1")?
+        .execute(params![row.row, narrowed.arguments, &narrowed.digest[..]])?;
+    row.digest = narrowed.digest;
+    Ok(narrowed.digest)
 }
 
 /// What of people's consent a call of a step needs, given what its run had read by then.
@@ -264,6 +291,7 @@ fn finish_call_txn(
             call.result,
             call.now_ms
         ])?;
+    keep_verdicts_txn(connection, leased.row, &call.verdicts, call.now_ms)?;
     note_reading_txn(connection, (leased.row, row.step), call, &sources)?;
     if call.turn.is_known {
         count_over_txn(connection, call.asker, &row.tool, call.state, call.now_ms)?;

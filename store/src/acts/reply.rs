@@ -14,6 +14,7 @@ use crate::acts::reanswer::{answer_of, replace_answer_txn, replaced_answer, repl
 use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
 use crate::rows::columns::{chat_kind_from_name, missing, stored_count};
+use crate::rows::hook_verdicts::keep_verdicts_txn;
 use crate::rows::outbox_rows::NewPosts;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, conversation_at};
@@ -103,6 +104,7 @@ pub(crate) fn commit_reply_txn(
         Some(answer) => replace_answer_txn(connection, reply, &posts, answer)?,
         None => insert_answer_txn(connection, &posts, reply.live_settle_ms)?,
     };
+    keep_verdicts_txn(connection, leased.row, &reply.verdicts, reply.now_ms)?;
     finish_txn(connection, leased.row, reply)?;
     Ok(CommittedReply::Written { turn, posts })
 }

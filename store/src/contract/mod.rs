@@ -44,7 +44,8 @@ pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyComm
 pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{
     CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,
-    NewRunEvent, NewToolCall, QueuedRun, RunEnding, RunLease, StepOutcome, ToolTurn, WaitingFor,
+    NarrowedCall, NewRunEvent, NewToolCall, QueuedRun, RecordedStep, RunEnding, RunLease,
+    StepOutcome, ToolTurn, WaitingFor,
 };
 pub use schedules::{
     DueSchedules, Fired, NewFiring, OperatorSchedule, PlanOfCall, Planned, Reminder,

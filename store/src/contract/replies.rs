@@ -5,6 +5,7 @@ use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use super::runs::RunEnding;
+use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::{AccountId, AgentName, ChatId, LeaseToken, OutboxId, RunId, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::run::Usage;
@@ -33,6 +34,8 @@ pub struct ReplyCommit {
     pub target: Target,
     /// How long an edit of the run's placeholder may still be on its way to the platform.
     pub live_settle_ms: i64,
+    /// What hooks said of it.
+    pub verdicts: Vec<HookVerdict>,
     /// What the text costs.
     pub tokens: Option<TokenCount>,
     /// Tokens used.

@@ -2,10 +2,11 @@
 
 use vocative_core::acting::Beginning;
 use vocative_core::approving::{ApprovalState, DecidedBy};
+use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::{
     AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, ToolCallId, TurnId,
 };
-use vocative_core::run::Run;
+use vocative_core::run::{Run, Usage};
 use vocative_core::slots::Asker;
 use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState, Refusal};
 use vocative_core::turn::TokenCount;
@@ -157,6 +158,19 @@ pub enum EventScope {
     Conversation(ConversationId),
 }
 
+/// A model call of a run, to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedStep {
+    /// From 1.
+    pub number: u32,
+    /// The provider's own message, opaque.
+    pub message: String,
+    /// Tokens used.
+    pub usage: Usage,
+    /// What hooks said of it.
+    pub verdicts: Vec<HookVerdict>,
+}
+
 /// What became of a step's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
@@ -183,8 +197,17 @@ pub struct NewToolCall {
     pub rule: CallRule,
 }
 
+/// Other arguments for a call than its model asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NarrowedCall {
+    /// The arguments, byte for byte as they are to be made.
+    pub arguments: String,
+    /// What the call then does.
+    pub digest: CallDigest,
+}
+
 /// A call whose turn it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallToBegin {
     /// The run.
     pub run: RunId,
@@ -192,8 +215,12 @@ pub struct CallToBegin {
     pub token: LeaseToken,
     /// The call.
     pub call: ToolCallId,
-    /// What it would do now.
+    /// What it would do now, with the arguments of its row.
     pub digest: CallDigest,
+    /// What hooks said of it, where they were asked this time.
+    pub verdicts: Vec<HookVerdict>,
+    /// The arguments that they put in place of its own.
+    pub narrowed: Option<NarrowedCall>,
     /// What it may do when its outcome is not known.
     pub rule: CallRule,
     /// Who asks.
@@ -244,6 +271,8 @@ pub struct CallToFinish {
     pub turn: ToolTurn,
     /// Whether what the model is told holds a text that came from outside.
     pub is_outside: bool,
+    /// What hooks said of the call and of its result, where it is not kept yet.
+    pub verdicts: Vec<HookVerdict>,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }

@@ -112,6 +112,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "planned_by_calls",
         sql: include_str!("../migrations/0022_planned_by_calls.sql"),
     },
+    Migration {
+        name: "hooks",
+        sql: include_str!("../migrations/0023_hooks.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

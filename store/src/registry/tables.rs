@@ -256,6 +256,11 @@ pub(crate) const TABLES: &[Table] = &[
             ..STATE
         },
     ),
+    account(
+        "hook_verdicts",
+        text(&["reason", "changed"], &[], &["point", "hook", "verdict"]),
+        OF_RUN,
+    ),
     account("imports", text(&[], &[], &["fingerprint"]), STATE),
     account(
         "inquiries",

@@ -9,6 +9,7 @@ pub(crate) mod context_limits;
 pub(crate) mod conversations;
 pub mod costs;
 pub(crate) mod fresh_starts;
+pub(crate) mod hook_verdicts;
 pub(crate) mod inquiries;
 pub(crate) mod jobs;
 pub(crate) mod mcp_tools;

@@ -4,6 +4,7 @@ use crate::engine::sql::{Connection, Row, params};
 
 use crate::new_id::NewId as _;
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
+use crate::rows::hook_verdicts::verdicts_of_row;
 use crate::rows::run_taints::taints_before;
 use crate::rows::steps::models_of;
 use crate::{Reader, StoreError};
@@ -187,6 +188,7 @@ pub(crate) fn run_by_row(connection: &Connection, row: i64) -> Result<Run, Store
     run.triggers = triggers(connection, row)?;
     run.taints = taints_before(connection, row, u32::MAX)?;
     run.models = models_of(connection, row)?;
+    run.hooks = verdicts_of_row(connection, row)?;
     Ok(run)
 }
 
@@ -242,6 +244,7 @@ fn with_triggers(connection: &Connection, rows: Vec<(i64, Run)>) -> Result<Vec<R
             run.triggers = triggers(connection, row)?;
             run.taints = taints_before(connection, row, u32::MAX)?;
             run.models = models_of(connection, row)?;
+            run.hooks = verdicts_of_row(connection, row)?;
             Ok(run)
         })
         .collect()
@@ -268,6 +271,7 @@ fn run_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Run)> {
         attempt: row.get("attempt")?,
         triggers: Vec::new(),
         taints: Vec::new(),
+        hooks: Vec::new(),
         models: Vec::new(),
         created_at_ms: row.get("created_at_ms")?,
         usage: Usage {

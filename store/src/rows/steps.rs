@@ -4,8 +4,9 @@ use crate::capability::MayReply;
 use crate::engine::sql::Connection;
 
 use crate::acts::runs::leased_run;
-use crate::contract::LeaseOutcome;
+use crate::contract::{LeaseOutcome, RecordedStep};
 use crate::rows::columns::stored_count;
+use crate::rows::hook_verdicts::{forget_verdicts_txn, keep_verdicts_txn};
 use crate::rows::run_events::{forget_live_text_txn, tell_usage_txn};
 use crate::rows::tool_calls::forget_calls_txn;
 use crate::{Reader, Store, StoreError};
@@ -38,16 +39,30 @@ impl<C: MayReply> Store<C> {
         usage: Usage,
         now_ms: i64,
     ) -> Result<LeaseOutcome, StoreError> {
-        let step = Step {
-            run,
-            token,
+        let step = RecordedStep {
             number,
             message,
             usage,
-            now_ms,
+            verdicts: Vec::new(),
         };
-        self.write_riding(move |connection| record_step_txn(connection, &step))
-            .await
+        self.record_judged_step(run, token, step, now_ms).await
+    }
+
+    /// The same with what hooks said of it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn record_judged_step(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        step: RecordedStep,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write_riding(move |connection| {
+            record_step_txn(connection, (run, token), &step, now_ms)
+        })
+        .await
     }
 }
 
@@ -63,15 +78,6 @@ pub(crate) fn models_of(connection: &Connection, run_row: i64) -> Result<Vec<Str
     Ok(models.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-struct Step {
-    run: RunId,
-    token: LeaseToken,
-    number: u32,
-    message: String,
-    usage: Usage,
-    now_ms: i64,
-}
-
 fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError> {
     let found = connection
         .prepare_cached(
@@ -83,8 +89,13 @@ fn steps(connection: &Connection, run: RunId) -> Result<Vec<String>, StoreError>
     Ok(found)
 }
 
-fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome, StoreError> {
-    let Some(leased) = leased_run(connection, step.run, step.token)? else {
+fn record_step_txn(
+    connection: &Connection,
+    (run, token): (RunId, LeaseToken),
+    step: &RecordedStep,
+    now_ms: i64,
+) -> Result<LeaseOutcome, StoreError> {
+    let Some(leased) = leased_run(connection, run, token)? else {
         return Ok(LeaseOutcome::Stale);
     };
     connection
@@ -102,10 +113,12 @@ fn record_step_txn(connection: &Connection, step: &Step) -> Result<LeaseOutcome,
             stored_count(step.usage.cache_read_tokens),
             stored_count(step.usage.cache_write_tokens),
             stored_count(step.usage.completion_tokens),
-            step.now_ms,
+            now_ms,
         ))?;
     let owner = (leased.row, leased.conversation_row);
-    tell_usage_txn(connection, owner, step.number, step.usage, step.now_ms)?;
+    tell_usage_txn(connection, owner, step.number, step.usage, now_ms)?;
+    forget_verdicts_txn(connection, leased.row, step.number)?;
+    keep_verdicts_txn(connection, leased.row, &step.verdicts, now_ms)?;
     Ok(LeaseOutcome::Written)
 }
 
@@ -125,6 +138,9 @@ pub(crate) fn delete_steps_txn(
         .collect::<crate::engine::sql::Result<_>>()?;
     connection
         .prepare_cached(&format!("DELETE FROM run_taints WHERE run_id {of}"))?
+        .execute([value])?;
+    connection
+        .prepare_cached(&format!("DELETE FROM hook_verdicts WHERE run_id {of}"))?
         .execute([value])?;
     let deleted = runs.len();
     runs.dedup();

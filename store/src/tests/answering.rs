@@ -56,6 +56,7 @@ fn shown(history: &History) -> Vec<(&str, Role)> {
 async fn commit(fixture: &Fixture, run: &ClaimedRun, text: &str) -> CommittedReply {
     let route = fixture.store.reply_route(run.run.id).await.unwrap();
     let reply = ReplyCommit {
+        verdicts: Vec::new(),
         run: run.run.id,
         token: run.token,
         agent: run.run.agent.clone(),

@@ -139,6 +139,8 @@ fn target() -> Target {
 
 async fn begin(scene: &Scene, run: &ClaimedRun, call: &StoredCall, asking: Asking) -> CallBegun {
     let to_begin = CallToBegin {
+        narrowed: None,
+        verdicts: Vec::new(),
         run: run.run.id,
         token: run.token,
         call: call.id,

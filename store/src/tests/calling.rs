@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::contract::{ConsentSought, Deleted, LeaseOutcome, TurnFilter};
+use crate::contract::{ConsentSought, Deleted, LeaseOutcome, NarrowedCall, TurnFilter};
 use crate::scene::{LEASE_MS, Room, Said, Scene, UNLIMITED, tool_result};
+use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::tool_call::CallLimits;
 use vocative_core::turn::{Turn, Visibility};
@@ -73,6 +74,8 @@ async fn decided(
     now_ms: i64,
 ) -> Beginning {
     let to_begin = CallToBegin {
+        narrowed: None,
+        verdicts: Vec::new(),
         run: run.run.id,
         token: run.token,
         call: call.id,
@@ -324,4 +327,67 @@ async fn what_was_found_and_then_deleted_is_gone_from_results_and_steps() {
     let late = called(&scene, &run, turn(&found)).await;
     assert_eq!(late, StepOutcome::SourceGone);
     assert_eq!(timeline(&scene, &room).await, []);
+}
+
+#[tokio::test]
+async fn what_hooks_say_of_a_call_is_kept_with_its_beginning_and_goes_with_its_step() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (run, calls) = acting(&scene, &room, &[7, 8]).await;
+    let said = |verdict| HookVerdict {
+        point: HookPoint::BeforeTool,
+        step: 1,
+        n: 0,
+        hook: "guard".to_owned(),
+        verdict,
+    };
+    let narrow = Verdict::Narrow {
+        arguments: "{\"amount\":3}".to_owned(),
+    };
+    let to_begin = |call: &StoredCall, digest: u8| CallToBegin {
+        narrowed: Some(NarrowedCall {
+            arguments: "{\"amount\":3}".to_owned(),
+            digest: [3; 32],
+        }),
+        verdicts: vec![said(narrow.clone())],
+        run: run.run.id,
+        token: run.token,
+        call: call.id,
+        digest: [digest; 32],
+        rule: call.rule,
+        asker: run.asker,
+        limits: UNLIMITED,
+        sought: ConsentSought::NONE,
+        is_behind_open: false,
+        now_ms: 142,
+    };
+    let begun = scene.store.begin_tool_call(to_begin(&calls[0], 7)).await;
+    assert_eq!(begun.unwrap(), CallBegun::Decided(Beginning::Make));
+    let stored = scene.store.tool_calls(run.run.id).await.unwrap();
+    assert_eq!(stored[0].arguments, "{\"amount\":3}");
+    assert_eq!(
+        (stored[0].digest, stored[0].state),
+        ([3; 32], CallState::Running)
+    );
+    // A call of a tool that was defined anew is not what the hook was asked about.
+    let begun = scene.store.begin_tool_call(to_begin(&calls[1], 9)).await;
+    let refused = Beginning::Refuse(Refusal::ToolChanged);
+    assert_eq!(begun.unwrap(), CallBegun::Decided(refused));
+    let stored = scene.store.tool_calls(run.run.id).await.unwrap();
+    assert_eq!(stored[1].arguments, "{\"amount\":8}");
+
+    // The first word holds.
+    let denied = Verdict::Deny {
+        reason: "later".to_owned(),
+    };
+    let kept = scene
+        .store
+        .keep_verdicts(run.run.id, run.token, vec![said(denied)], 143);
+    assert_eq!(kept.await.unwrap(), LeaseOutcome::Written);
+    let verdicts = scene.store.hook_verdicts(run.run.id).await.unwrap();
+    assert_eq!(verdicts, [said(narrow.clone())]);
+    let shown = scene.store.run(run.run.id).await.unwrap();
+    assert_eq!(shown.hooks, verdicts);
+    forget_steps(&scene).await;
+    assert_eq!(scene.store.hook_verdicts(run.run.id).await.unwrap(), []);
 }

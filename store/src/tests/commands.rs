@@ -398,6 +398,7 @@ async fn answer(fixture: &Fixture, now_ms: i64) {
         .unwrap()
         .unwrap();
     let reply = crate::contract::ReplyCommit {
+        verdicts: Vec::new(),
         run: run.run.id,
         token: run.token,
         agent: agent("helper"),

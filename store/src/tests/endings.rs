@@ -275,6 +275,7 @@ impl World {
             reason: "no credit".to_owned(),
         };
         let reply = ReplyCommit {
+            verdicts: Vec::new(),
             run: self.run.run.id,
             token: self.run.token,
             agent: agent("helper"),

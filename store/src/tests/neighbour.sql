@@ -37,6 +37,7 @@ INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest,
 VALUES (randomblob(16), 900, 0, 0, 'c1', 'search', '{"q":"zebra-7f3a9c"}', x'00', 'repeatable', 'done', 1, 'zebra-7f3a9c', 0),
        (randomblob(16), 901, 0, 0, 'c1', 'refund', '{"q":"zebra-7f3a9c"}', x'00', 'once', 'running', 1, NULL, 0);
 INSERT INTO run_taints VALUES (900, 0, 'tool', 'search', 0);
+INSERT INTO hook_verdicts VALUES (900, 'before_tool', 0, 0, 'guard', 'narrow', 'zebra-7f3a9c', '{"q":"zebra-7f3a9c"}', 0, 0);
 INSERT INTO tool_days (account_id, day_start_ms, tool, participant_id, begun) VALUES (2, 0, 'search', 900, 1);
 INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, digest, definition, asking, approvers, is_whole,
         outcomes, state, asked_at_ms, note)

@@ -114,6 +114,7 @@ impl World {
     ) -> CommittedReply {
         let store = &self.fixture.store;
         let reply = ReplyCommit {
+            verdicts: Vec::new(),
             run: run.run.id,
             token: run.token,
             agent: run.run.agent.clone(),

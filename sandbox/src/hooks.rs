@@ -1,0 +1,118 @@
+//! A loopback server that hooks ask: it says what a test wants it to, writes down what it was asked, and can fall
+//! silent or ill.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::socket::Serving;
+
+/// What it was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookAsked {
+    /// The body.
+    pub event: Value,
+    /// The header `authorization`.
+    pub authorization: Option<String>,
+}
+
+/// What it does with a question.
+#[derive(Clone, Debug)]
+enum HookReply {
+    Says(Value),
+    Fails(u16),
+    Hangs,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    asked: Vec<HookAsked>,
+    replies: VecDeque<HookReply>,
+}
+
+type Shared = Arc<Mutex<Desk>>;
+
+/// The server.
+#[derive(Debug)]
+pub struct HookServer {
+    serving: Serving,
+    desk: Shared,
+}
+
+impl HookServer {
+    /// Starts it. It says "pass" to whatever nothing else is meant for.
+    ///
+    /// # Errors
+    /// The address can't be listened on.
+    pub async fn start(addr: SocketAddr) -> std::io::Result<Self> {
+        let desk = Shared::default();
+        let router = Router::new()
+            .route("/decide", post(decide))
+            .with_state(Arc::clone(&desk));
+        let serving = Serving::start(addr, router).await?;
+        Ok(Self { serving, desk })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.serving.addr()
+    }
+
+    /// What it says to one further question.
+    pub fn says(&self, verdict: Value) {
+        self.desk().replies.push_back(HookReply::Says(verdict));
+    }
+
+    /// It answers one further question with that status.
+    pub fn fails(&self, status: u16) {
+        self.desk().replies.push_back(HookReply::Fails(status));
+    }
+
+    /// It leaves one further question without an answer.
+    pub fn hangs(&self) {
+        self.desk().replies.push_back(HookReply::Hangs);
+    }
+
+    /// What it was asked, oldest first.
+    #[must_use]
+    pub fn asked(&self) -> Vec<HookAsked> {
+        self.desk().asked.clone()
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn decide(
+    State(desk): State<Shared>,
+    headers: HeaderMap,
+    body: Json<Value>,
+) -> (StatusCode, Json<Value>) {
+    let authorization = headers.get("authorization");
+    let authorization = authorization.and_then(|it| it.to_str().ok());
+    let reply = {
+        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        desk.asked.push(HookAsked {
+            event: body.0,
+            authorization: authorization.map(str::to_owned),
+        });
+        desk.replies.pop_front()
+    };
+    match reply {
+        None => (StatusCode::OK, Json(json!({"verdict": "pass"}))),
+        Some(HookReply::Says(verdict)) => (StatusCode::OK, Json(verdict)),
+        Some(HookReply::Fails(status)) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            (status, Json(json!({"verdict": "pass"})))
+        }
+        Some(HookReply::Hangs) => std::future::pending().await,
+    }
+}

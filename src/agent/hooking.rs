@@ -1,0 +1,317 @@
+//! What hooks say at the points of a run, and what becomes of it there.
+//!
+//! A hook's word of an earlier attempt is read from its row; only what was not said yet is asked. Verdicts are
+//! written by whoever commits what they decide.
+
+use serde_json::Value;
+
+use crate::agent::registry::AgentSpec;
+use crate::hooks::{AboutRun, At, Hook, Hooks, Subject};
+use crate::llm::{Answer, Exchange};
+use crate::tools::{ToolOutcome, Toolbox};
+use vocative_core::approving::Asking;
+use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
+use vocative_core::prompting::PromptMessage;
+use vocative_core::run::ClaimedRun;
+use vocative_core::tool_call::StoredCall;
+use vocative_store::contract::ReplyRoute;
+
+/// Where words of an answer are taken out before it is stored.
+const HEARD: [HookPoint; 2] = [HookPoint::AfterModel, HookPoint::BeforeSave];
+/// Where words of a result are.
+const GIVEN: [HookPoint; 2] = [HookPoint::AfterTool, HookPoint::BeforeSave];
+
+/// The hooks of a run, and what they said of it before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hooking {
+    hooks: Hooks,
+    about: AboutRun,
+    said: Vec<HookVerdict>,
+}
+
+/// What hooks say of a call.
+pub(super) struct CallJudged {
+    /// The arguments that it is to be made with.
+    pub(super) arguments: Value,
+    /// Whether a person is to be asked whatever else is set.
+    pub(super) asking: Asking,
+    /// Why it is not made, in words for the model.
+    pub(super) denied: Option<String>,
+    /// What was said this time.
+    pub(super) verdicts: Vec<HookVerdict>,
+}
+
+/// What hooks say of an answer.
+pub(super) enum AnswerJudged {
+    /// It is said like this.
+    Said(String),
+    /// It is not said, and why: words for the room.
+    Withheld(String),
+}
+
+/// What a run's model is sent, without what is taken out of it.
+pub(super) struct SentWithout {
+    pub(super) messages: Vec<PromptMessage>,
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+impl Hooking {
+    /// Those of an agent, for a run of which they said this before.
+    pub(super) fn of(
+        spec: &AgentSpec,
+        claimed: &ClaimedRun,
+        route: &ReplyRoute,
+        said: Vec<HookVerdict>,
+    ) -> Self {
+        Self {
+            hooks: spec.hooks.clone(),
+            about: AboutRun {
+                agent: spec.name.to_string(),
+                run: claimed.run.id.to_string(),
+                conversation: claimed.run.conversation.to_string(),
+                channel: route.channel.clone(),
+                chat: route.target.chat.clone(),
+                person: route.person.clone(),
+            },
+            said,
+        }
+    }
+
+    /// What a hook says: what it said before, or what it says this time, which is added.
+    async fn word(
+        &self,
+        hook: &Hook,
+        at: At,
+        subject: Subject<'_>,
+        verdicts: &mut Vec<HookVerdict>,
+    ) -> Verdict {
+        let before = self.said.iter().find(|said| {
+            (said.point, said.step, said.n) == (at.point, at.step, at.n) && said.hook == hook.name
+        });
+        if let Some(said) = before {
+            return said.verdict.clone();
+        }
+        let verdict = hook.ask(&self.about, at, subject).await;
+        verdicts.push(verdict_of(hook, at, verdict.clone()));
+        verdict
+    }
+
+    /// Asks, in their order, whether a call is made and with which arguments; the first who says no ends it.
+    pub(super) async fn before_tool(
+        &self,
+        toolbox: &Toolbox,
+        call: &StoredCall,
+        arguments: Value,
+    ) -> CallJudged {
+        let at = At {
+            point: HookPoint::BeforeTool,
+            step: call.step,
+            n: call.n,
+        };
+        let mut judged = CallJudged {
+            arguments,
+            asking: Asking::Free,
+            denied: None,
+            verdicts: Vec::new(),
+        };
+        for hook in self.hooks.at(HookPoint::BeforeTool) {
+            let arguments = judged.arguments.clone();
+            let subject = Subject::Call {
+                tool: &call.tool,
+                arguments: &arguments,
+            };
+            let word = self.word(hook, at, subject, &mut judged.verdicts);
+            match word.await {
+                Verdict::Pass | Verdict::Redact { .. } | Verdict::Note { .. } => {}
+                Verdict::Ask { .. } => judged.asking = Asking::Always,
+                Verdict::Narrow { arguments } => {
+                    let narrowed: Value = serde_json::from_str(&arguments).unwrap_or(Value::Null);
+                    if toolbox.check(&call.tool, &narrowed).is_err() {
+                        judged.denied = Some(denied(hook, "", true));
+                        return judged;
+                    }
+                    judged.arguments = narrowed;
+                }
+                Verdict::Deny { reason } => {
+                    judged.denied = Some(denied(hook, &reason, false));
+                    return judged;
+                }
+                Verdict::Failed { .. } => {
+                    judged.denied = Some(denied(hook, "", true));
+                    return judged;
+                }
+            }
+        }
+        judged
+    }
+
+    /// What a model is sent, where words are taken out of it; `None` = as it is. The same words are taken out of the
+    /// same message every time, so that a provider's cache holds.
+    pub(super) fn before_model(
+        &self,
+        messages: &[PromptMessage],
+        exchanges: &[Exchange],
+    ) -> Option<SentWithout> {
+        const POINT: [HookPoint; 1] = [HookPoint::BeforeModel];
+        self.hooks.redactors(&POINT).next()?;
+        let without = |text: &str| {
+            let changed = self.hooks.without_words(&POINT, text);
+            changed.unwrap_or_else(|| text.to_owned())
+        };
+        let messages = messages.iter().map(|message| PromptMessage {
+            role: message.role,
+            content: without(&message.content),
+        });
+        let exchanges = exchanges.iter().map(|exchange| {
+            let mut sent = exchange.clone();
+            sent.text = without(&exchange.text);
+            for result in &mut sent.results {
+                result.content = without(&result.content);
+            }
+            for (_, redactor) in self.hooks.redactors(&POINT) {
+                for call in &mut sent.calls {
+                    if let Some((arguments, _)) = redactor.redact_value(&call.arguments) {
+                        call.arguments = arguments;
+                    }
+                }
+            }
+            // The provider's own message holds what was taken out.
+            if (&sent.text, &sent.calls) != (&exchange.text, &exchange.calls) {
+                sent.raw_message.clear();
+            }
+            sent
+        });
+        Some(SentWithout {
+            messages: messages.collect(),
+            exchanges: exchanges.collect(),
+        })
+    }
+
+    /// Takes words out of what a model said, before anything of it is stored or called.
+    pub(super) fn heard(&self, step: u32, answer: &mut Answer) -> Vec<HookVerdict> {
+        let mut verdicts = Vec::new();
+        for (hook, redactor) in self.hooks.redactors(&HEARD) {
+            let redacted = redactor.redact(&answer.text);
+            let mut count = redacted.count;
+            if count > 0 {
+                answer.text = redacted.text.into_owned();
+            }
+            for call in &mut answer.tool_calls {
+                if let Some((arguments, found)) = redactor.redact_value(&call.arguments) {
+                    call.arguments = arguments;
+                    count = count.saturating_add(found);
+                }
+            }
+            if redactor.redact(&answer.raw_message).count > 0 || count > 0 {
+                answer.raw_message.clear();
+            }
+            if count > 0 {
+                let at = At {
+                    point: HookPoint::AfterModel,
+                    step,
+                    n: 0,
+                };
+                verdicts.push(taken_out(hook, at, count));
+            }
+        }
+        verdicts
+    }
+
+    /// Takes words out of what a call gave, before it is stored or shown to the model.
+    pub(super) fn given(
+        &self,
+        call: &StoredCall,
+        outcome: ToolOutcome,
+    ) -> (ToolOutcome, Vec<HookVerdict>) {
+        let (mut outcome, mut verdicts) = (outcome, Vec::new());
+        let at = At {
+            point: HookPoint::AfterTool,
+            step: call.step,
+            n: call.n,
+        };
+        for (hook, redactor) in self.hooks.redactors(&GIVEN) {
+            let redacted = redactor.redact(&outcome.content);
+            let count = redacted.count;
+            if count > 0 {
+                outcome.content = redacted.text.into_owned();
+                verdicts.push(taken_out(hook, at, count));
+            }
+        }
+        (outcome, verdicts)
+    }
+
+    /// Asks, in their order, how an answer is said, and whether.
+    pub(super) async fn before_post(&self, text: String) -> (AnswerJudged, Vec<HookVerdict>) {
+        let (mut text, mut verdicts) = (text, Vec::new());
+        let at = At {
+            point: HookPoint::BeforePost,
+            step: 0,
+            n: 0,
+        };
+        for hook in self.hooks.at(HookPoint::BeforePost) {
+            let subject = Subject::Text { text: &text };
+            let said = self.word(hook, at, subject, &mut verdicts).await;
+            match said {
+                Verdict::Redact {
+                    text: Some(redacted),
+                    ..
+                } => text = redacted,
+                Verdict::Deny { reason } => {
+                    return (AnswerJudged::Withheld(withheld(&reason)), verdicts);
+                }
+                Verdict::Failed { .. } => {
+                    let why = "what checks my answers did not do so";
+                    return (AnswerJudged::Withheld(withheld(why)), verdicts);
+                }
+                Verdict::Pass
+                | Verdict::Ask { .. }
+                | Verdict::Narrow { .. }
+                | Verdict::Redact { text: None, .. }
+                | Verdict::Note { .. } => {}
+            }
+        }
+        // The text of a row is that of the turn; it is not kept twice.
+        for of in &mut verdicts {
+            if let Verdict::Redact { text, .. } = &mut of.verdict {
+                *text = None;
+            }
+        }
+        (AnswerJudged::Said(text), verdicts)
+    }
+}
+
+fn verdict_of(hook: &Hook, at: At, verdict: Verdict) -> HookVerdict {
+    HookVerdict {
+        point: at.point,
+        step: at.step,
+        n: at.n,
+        hook: hook.name.clone(),
+        verdict,
+    }
+}
+
+fn taken_out(hook: &Hook, at: At, count: u32) -> HookVerdict {
+    let verdict = Verdict::Redact { count, text: None };
+    hook.note(&verdict);
+    verdict_of(hook, at, verdict)
+}
+
+/// Why a call is not made, in words for the model.
+fn denied(hook: &Hook, reason: &str, has_failed: bool) -> String {
+    let name = &hook.name;
+    match (has_failed, reason) {
+        (true, _) => format!(
+            "not called: the check {name} gave no word that holds, and nothing is called without it"
+        ),
+        (false, "") => format!("not called: the check {name} does not allow it"),
+        (false, reason) => format!("not called: the check {name} does not allow it: {reason}"),
+    }
+}
+
+/// Why an answer is not said, in words for the room.
+fn withheld(reason: &str) -> String {
+    match reason {
+        "" => "I have an answer, and may not post it here.".to_owned(),
+        reason => format!("I have an answer, and may not post it here: {reason}"),
+    }
+}

@@ -1,0 +1,36 @@
+//! What hooks said since the daemon started: for `status` and the metrics. A reload keeps it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use vocative_core::hooking::Verdict;
+
+static COUNTS: Mutex<BTreeMap<(String, &'static str), u64>> = Mutex::new(BTreeMap::new());
+
+/// How often a hook said something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookCount {
+    /// The hook.
+    pub hook: String,
+    /// What it said.
+    pub verdict: &'static str,
+    /// How often.
+    pub times: u64,
+}
+
+pub(super) fn note(hook: &str, verdict: &Verdict) {
+    let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    *counts.entry((hook.to_owned(), verdict.name())).or_default() += 1;
+}
+
+/// What the hooks of this process said so far, by name.
+#[must_use]
+pub fn counts() -> Vec<HookCount> {
+    let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let each = counts.iter().map(|((hook, verdict), times)| HookCount {
+        hook: hook.clone(),
+        verdict,
+        times: *times,
+    });
+    each.collect()
+}

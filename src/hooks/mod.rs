@@ -1,0 +1,217 @@
+//! Who is asked, or told, at the points of a run: patterns that take words out, and servers over HTTP.
+//!
+//! It knows no agent, no store and no platform: it is handed what a hook may see, and gives back a verdict that
+//! holds at its point. What follows from it is `core/hooking`'s and its caller's.
+//!
+//! Reading order: this page, `asking` (a question over HTTP), `counts` (what hooks said since the start).
+
+mod asking;
+mod counts;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use counts::{HookCount, counts};
+
+use crate::tools::HttpTool;
+use vocative_core::hooking::{HookPoint, Judged, Redacted, Redactor, Verdict, settle};
+
+/// A configured hook.
+#[derive(Debug)]
+pub struct Hook {
+    /// Its name.
+    pub name: String,
+    /// The points at which it is asked.
+    pub points: Vec<HookPoint>,
+    /// What it is.
+    pub kind: HookKind,
+}
+
+/// What a hook is.
+#[derive(Debug)]
+pub enum HookKind {
+    /// Takes words out by pattern.
+    Redact(Redactor),
+    /// A server that is asked.
+    Http {
+        /// The request.
+        request: Arc<HttpTool>,
+        /// Whether it is sent what people, models and tools said.
+        has_content: bool,
+    },
+}
+
+/// An agent's hooks, in the order in which they are asked. Cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct Hooks {
+    hooks: Arc<[Arc<Hook>]>,
+}
+
+/// The run that a question is about.
+#[derive(Clone, Debug, Default)]
+pub struct AboutRun {
+    /// The agent's name.
+    pub agent: String,
+    /// The run's id.
+    pub run: String,
+    /// The conversation's id.
+    pub conversation: String,
+    /// The channel's configured name.
+    pub channel: String,
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// The platform's id of the person who asks, where there is one.
+    pub person: Option<String>,
+}
+
+/// A point of a run, in figures.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// The point.
+    pub point: HookPoint,
+    /// The step, from 1; 0 = the run or its answer.
+    pub step: u32,
+    /// The call's place in its step.
+    pub n: u32,
+}
+
+/// What a hook is asked about.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A question of people, or a request to the model.
+    Going {
+        /// What was asked.
+        text: &'a str,
+        /// The model that is to answer.
+        model: &'a str,
+    },
+    /// An answer of the model.
+    Text {
+        /// The answer.
+        text: &'a str,
+    },
+    /// A call.
+    Call {
+        /// The tool.
+        tool: &'a str,
+        /// Its arguments.
+        arguments: &'a Value,
+    },
+    /// What a call gave.
+    Result {
+        /// The tool.
+        tool: &'a str,
+        /// For the model.
+        text: &'a str,
+        /// Whether it went wrong.
+        is_error: bool,
+    },
+}
+
+impl Hooks {
+    /// These hooks.
+    #[must_use]
+    pub fn new(hooks: Vec<Arc<Hook>>) -> Self {
+        Self {
+            hooks: hooks.into(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    /// Those of a point.
+    pub fn at(&self, point: HookPoint) -> impl Iterator<Item = &Arc<Hook>> {
+        let is_there = move |hook: &&Arc<Hook>| hook.points.contains(&point);
+        self.hooks.iter().filter(is_there)
+    }
+
+    /// Whether an answer may come out otherwise than its model says it.
+    #[must_use]
+    pub fn hold_answers_back(&self) -> bool {
+        let mut points = self.hooks.iter().flat_map(|hook| &hook.points);
+        points.any(|point| point.holds_answers_back())
+    }
+
+    /// Those that take words out at one of these points, each once.
+    pub fn redactors<'a>(
+        &'a self,
+        points: &'a [HookPoint],
+    ) -> impl Iterator<Item = (&'a Hook, &'a Redactor)> {
+        self.hooks.iter().filter_map(|hook| {
+            let is_there = points.iter().any(|point| hook.points.contains(point));
+            match &hook.kind {
+                HookKind::Redact(redactor) if is_there => Some((&**hook, redactor)),
+                HookKind::Redact(_) | HookKind::Http { .. } => None,
+            }
+        })
+    }
+
+    /// A text without what is taken out by pattern at these points; `None` = nothing is.
+    #[must_use]
+    pub fn without_words(&self, points: &[HookPoint], text: &str) -> Option<String> {
+        let mut changed = None;
+        for (_, redactor) in self.redactors(points) {
+            let Redacted { text, count } = redactor.redact(changed.as_deref().unwrap_or(text));
+            if count > 0 {
+                changed = Some(text.into_owned());
+            }
+        }
+        changed
+    }
+}
+
+impl Hook {
+    /// What it says of a subject, as far as that holds. Of one that takes words out: of a text.
+    pub async fn ask(&self, about: &AboutRun, at: At, subject: Subject<'_>) -> Verdict {
+        let verdict = match &self.kind {
+            HookKind::Redact(redactor) => taken_out(redactor, subject),
+            HookKind::Http {
+                request,
+                has_content,
+            } => asking::ask(&self.name, request, *has_content, about, at, subject).await,
+        };
+        let verdict = settle(at.point, judged(subject), verdict);
+        self.note(&verdict);
+        if let Verdict::Failed { reason } = &verdict {
+            tracing::warn!(
+                hook = self.name,
+                point = at.point.name(),
+                run.id = about.run,
+                reason,
+                "a hook gave no word that holds"
+            );
+        }
+        verdict
+    }
+
+    /// Counts a verdict.
+    pub fn note(&self, verdict: &Verdict) {
+        counts::note(&self.name, verdict);
+    }
+}
+
+fn judged<'a>(subject: Subject<'a>) -> Judged<'a> {
+    match subject {
+        Subject::Going { .. } => Judged::Going,
+        Subject::Text { .. } | Subject::Result { .. } => Judged::Text,
+        Subject::Call { arguments, .. } => Judged::Call(arguments),
+    }
+}
+
+fn taken_out(redactor: &Redactor, subject: Subject<'_>) -> Verdict {
+    let (Subject::Text { text } | Subject::Result { text, .. }) = subject else {
+        return Verdict::Pass;
+    };
+    match redactor.redact(text) {
+        Redacted { count: 0, .. } => Verdict::Pass,
+        Redacted { text, count } => Verdict::Redact {
+            count,
+            text: Some(text.into_owned()),
+        },
+    }
+}

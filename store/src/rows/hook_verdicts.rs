@@ -1,0 +1,118 @@
+//! What hooks said of runs. A verdict is written with what it decides, and never changes.
+
+use crate::capability::MayReply;
+use crate::engine::sql::{Connection, params};
+
+use crate::acts::runs::leased_run;
+use crate::contract::LeaseOutcome;
+use crate::{Reader, Store, StoreError};
+use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
+use vocative_core::ids::{LeaseToken, RunId};
+
+impl Reader {
+    /// What hooks said of a run, in the order of its steps. One at a point that this build does not know is left out.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn hook_verdicts(&self, run: RunId) -> Result<Vec<HookVerdict>, StoreError> {
+        self.read(move |connection| verdicts_of(connection, run))
+            .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
+    /// Keeps what hooks said of a leased run before its model is asked. What was kept before stays.
+    ///
+    /// # Errors
+    /// Storage refuses; then the model is not to be asked.
+    pub async fn keep_verdicts(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        verdicts: Vec<HookVerdict>,
+        now_ms: i64,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write_riding(move |connection| {
+            let Some(leased) = leased_run(connection, run, token)? else {
+                return Ok(LeaseOutcome::Stale);
+            };
+            keep_verdicts_txn(connection, leased.row, &verdicts, now_ms)?;
+            Ok(LeaseOutcome::Written)
+        })
+        .await
+    }
+}
+
+/// Keeps verdicts with what they decide. The first of a hook at a point holds.
+pub(crate) fn keep_verdicts_txn(
+    connection: &Connection,
+    run_row: i64,
+    verdicts: &[HookVerdict],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO hook_verdicts (run_id, point, step, n, hook, verdict, reason, changed, removed, at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+    )?;
+    for of in verdicts {
+        statement.execute(params![
+            run_row,
+            of.point.name(),
+            of.step,
+            of.n,
+            of.hook,
+            of.verdict.name(),
+            of.verdict.reason(),
+            of.verdict.changed(),
+            of.verdict.count(),
+            now_ms
+        ])?;
+    }
+    Ok(())
+}
+
+/// Forgets what was said of an answer of the model that another takes the place of.
+pub(crate) fn forget_verdicts_txn(
+    connection: &Connection,
+    run_row: i64,
+    step: u32,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM hook_verdicts WHERE run_id = ?1 AND point = ?2 AND step = ?3")?
+        .execute(params![run_row, HookPoint::AfterModel.name(), step])?;
+    Ok(())
+}
+
+fn verdicts_of(connection: &Connection, run: RunId) -> Result<Vec<HookVerdict>, StoreError> {
+    let row: i64 = connection
+        .prepare_cached("SELECT coalesce((SELECT id FROM runs WHERE uuid = ?1), -1) AS id")?
+        .query_row([run], |row| row.get("id"))?;
+    verdicts_of_row(connection, row)
+}
+
+/// What hooks said of the run of a row.
+pub(crate) fn verdicts_of_row(
+    connection: &Connection,
+    run_row: i64,
+) -> Result<Vec<HookVerdict>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT point, step, n, hook, verdict, reason, changed, removed FROM hook_verdicts
+         WHERE run_id = ?1 ORDER BY step = 0, step, at_ms, n, point, hook",
+    )?;
+    let verdicts = statement.query_map([run_row], |row| {
+        let (point, verdict): (String, String) = (row.get("point")?, row.get("verdict")?);
+        let Some(point) = HookPoint::from_name(&point) else {
+            return Ok(None);
+        };
+        let (reason, changed) = (row.get("reason")?, row.get("changed")?);
+        Ok(Some(HookVerdict {
+            point,
+            step: row.get("step")?,
+            n: row.get("n")?,
+            hook: row.get("hook")?,
+            verdict: Verdict::stored(&verdict, reason, changed, row.get("removed")?),
+        }))
+    })?;
+    let verdicts: Vec<_> = verdicts.collect::<crate::engine::sql::Result<_>>()?;
+    Ok(verdicts.into_iter().flatten().collect())
+}

@@ -1,0 +1,299 @@
+//! Hooks: what takes words out, and who may stop a call or an answer.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use vocative_sandbox::hooks::HookServer;
+use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::orders::OrderServer;
+
+use crate::harness::{Flow, FlowBuilder};
+
+const GENERAL: &str = "#general";
+const PARAMETERS: &str = r#"parameters = '{"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}, "to": {"type": "string"}}}'"#;
+
+/// A flow whose agent may refund something, beside a server that its hooks are asked at.
+struct Guarded {
+    flow: Flow,
+    shop: OrderServer,
+    guard: HookServer,
+}
+
+async fn guarded(at: &str, more: &str) -> Guarded {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shop = OrderServer::start(anywhere).await.unwrap();
+    let guard = HookServer::start(anywhere).await.unwrap();
+    let (host, hooks) = (shop.addr(), guard.addr());
+    let flow = FlowBuilder::default()
+        .agent("vocative", "tools = [\"refund\", \"ask\"]\nhooks = [\"guard\", \"clean\"]")
+        .config(&format!(
+            "[tools.refund]\nkind = \"http\"\ndescription = \"Refunds it.\"\nmethod = \"POST\"\n\
+             url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\napproval = \"never\"\n{PARAMETERS}\n\
+             [tools.ask]\nkind = \"http\"\ndescription = \"Asks it.\"\nmethod = \"POST\"\nrepeatable = true\n\
+             url = \"http://{hooks}/decide\"\nallow_private = [\"{hooks}\"]\n{PARAMETERS}\n\
+             [hooks.guard]\nkind = \"http\"\nat = {at}\nurl = \"http://{hooks}/decide\"\n\
+             allow_private = [\"{hooks}\"]\nbearer = \"file:guard.key\"\ntimeout_ms = 1500\n{more}"
+        ))
+        .prepare()
+        .await;
+    std::fs::write(flow.directory().join("guard.key"), "guard-secret").unwrap();
+    let mut guarded = Guarded { flow, shop, guard };
+    guarded.flow.start().await;
+    guarded
+}
+
+/// What takes words out wherever a run's words are stored or sent.
+const CLEAN: &str = "content = true\n[hooks.clean]\nkind = \"redact\"\nat = [\"before_model\", \"before_save\"]\n\
+                     remove = [\"keys\", \"email\", \"cards\"]\npatterns = [\"EMP-[0-9]{6}\"]\n";
+
+fn refund(amount: u32, to: &str) -> ModelReply {
+    ModelReply::tool_call("call_1", "refund", json!({"amount": amount, "to": to}))
+}
+
+impl Guarded {
+    async fn ask(&self, text: &str) -> String {
+        let asked = self
+            .flow
+            .slack
+            .say(GENERAL, "ann", &format!("@vocative {text}"));
+        self.flow.slack_reply(GENERAL, &asked).await.text
+    }
+
+    /// What the model was sent last.
+    fn sent(&self) -> String {
+        self.flow.model.requests().pop().unwrap().body.to_string()
+    }
+
+    fn refunds(&self) -> Vec<Value> {
+        self.shop
+            .orders()
+            .into_iter()
+            .map(|order| order.body)
+            .collect()
+    }
+
+    /// The timelines of all conversations.
+    async fn timeline(&self) -> String {
+        let mut all = String::new();
+        for conversation in self.flow.conversations().await {
+            let id = conversation["id"].as_str().unwrap();
+            let args = ["conversations", "show", id, "--timeline"];
+            all.push_str(&self.flow.cli(&args).await.stdout);
+        }
+        all
+    }
+}
+
+/// Whether some file below a folder holds these bytes.
+fn holds(folder: &Path, words: &str) -> bool {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.into_iter().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return holds(&path, words);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        bytes
+            .windows(words.len())
+            .any(|part| part == words.as_bytes())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_that_are_taken_out_before_saving_are_in_no_byte_of_the_archive() {
+    let mut it = guarded("[\"before_tool\"]", CLEAN).await;
+    let key = format!("sk-proj-{}", "Zq7".repeat(12));
+    // It says them in a call, hears them from a tool, and says them in its answer.
+    it.flow.model.enqueue(refund(7, "carl.qx@mail.example"));
+    it.flow
+        .model
+        .enqueue(ModelReply::tool_call("call_2", "ask", json!({"amount": 1})));
+    it.guard.says(json!({"verdict": "pass"}));
+    it.guard.says(json!({"verdict": "pass"}));
+    it.guard
+        .says(json!({"note": "Dora is dora.qx@mail.example, EMP-778899"}));
+    let answer = format!("Use {key}, or write to Finn: finn.qx@mail.example.");
+    it.flow.model.enqueue(ModelReply::text(&answer));
+    let told = it.ask("refund 7, my card is 4111 1111 1111 1111").await;
+    assert_eq!(
+        told,
+        "Use [key removed], or write to Finn: [e-mail address removed]."
+    );
+    assert_eq!(
+        it.refunds(),
+        [json!({"amount": 7, "to": "[e-mail address removed]"})]
+    );
+    // The model was sent none of them, also not what a person wrote.
+    let sent = it.sent();
+    assert!(sent.contains("my card is [card number removed]"), "{sent}");
+    assert!(
+        sent.contains("Dora is [e-mail address removed], [removed]"),
+        "{sent}"
+    );
+    let timeline = it.timeline().await;
+    assert!(
+        timeline.contains("clean at after_tool (step 2): redact, 2 places"),
+        "{timeline}"
+    );
+    it.flow.settle().await;
+    let data = it.flow.directory().join("data");
+    for killed in [false, true] {
+        for words in [&key, "carl.qx@", "dora.qx@", "EMP-778899", "finn.qx@"] {
+            assert!(!holds(&data, words), "{words}, killed: {killed}");
+        }
+        if !killed {
+            it.flow.kill().await;
+        }
+    }
+    // What people write is the room's, and stays as they wrote it.
+    assert!(holds(&data, "4111 1111 1111 1111"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_made_only_as_a_hook_allows_it() {
+    let mut it = guarded("[\"before_tool\"]", CLEAN).await;
+    let table = [
+        (
+            json!({"verdict": "deny", "reason": "not on a Monday"}),
+            "guard does not allow it: not on a Monday",
+        ),
+        (
+            json!({"verdict": "narrow", "arguments": {"amount": 500, "to": "x"}}),
+            "gave no word that holds",
+        ),
+        (
+            json!({"verdict": "redact", "text": "x"}),
+            "gave no word that holds",
+        ),
+        (json!({"words": "sure"}), "gave no word that holds"),
+    ];
+    for (verdict, told) in table {
+        it.guard.says(verdict.clone());
+        it.flow.model.enqueue(refund(120, "x"));
+        it.flow.model.enqueue(ModelReply::text("It is as it is."));
+        it.ask("refund 120").await;
+        assert!(it.sent().contains(told), "{verdict}: {}", it.sent());
+    }
+    it.guard.fails(500);
+    it.flow.model.enqueue(refund(120, "x"));
+    it.flow.model.enqueue(ModelReply::text("It is as it is."));
+    it.ask("refund 120").await;
+    assert!(it.sent().contains("gave no word that holds"));
+    it.guard.hangs();
+    it.flow.model.enqueue(refund(120, "x"));
+    it.flow.model.enqueue(ModelReply::text("It is as it is."));
+    it.ask("refund 120").await;
+    assert!(it.sent().contains("gave no word that holds"));
+    assert_eq!(it.refunds(), [Value::Null; 0]);
+
+    it.guard
+        .says(json!({"verdict": "narrow", "arguments": {"amount": 50, "to": "x"}}));
+    it.flow.model.enqueue(refund(120, "x"));
+    it.flow
+        .model
+        .enqueue(ModelReply::text("Fifty are refunded."));
+    assert_eq!(it.ask("refund 120").await, "Fifty are refunded.");
+    assert_eq!(it.refunds(), [json!({"amount": 50, "to": "x"})]);
+
+    let asked = it.guard.asked();
+    let first = &asked[0];
+    assert_eq!(first.authorization.as_deref(), Some("Bearer guard-secret"));
+    assert_eq!(first.event["arguments"], json!({"amount": 120, "to": "x"}));
+    assert_eq!(first.event["person"], "U0ANN");
+    let status = it.flow.status().await;
+    let counts = status["hooks"].as_array().unwrap();
+    let of = |verdict: &str| {
+        let count = counts
+            .iter()
+            .find(|it| it["hook"] == "guard" && it["verdict"] == verdict);
+        count.map_or(Value::Null, |it| it["times"].clone())
+    };
+    assert_eq!(
+        (of("deny"), of("failed"), of("narrow")),
+        (json!(1), json!(5), json!(1))
+    );
+    assert!(
+        it.timeline()
+            .await
+            .contains("guard at before_tool (step 1): ")
+    );
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_that_wants_a_person_is_asked_once_whatever_is_killed() {
+    let mut it = guarded("[\"before_tool\"]", CLEAN).await;
+    it.guard.says(json!({"verdict": "ask", "reason": "large"}));
+    // Another word would be another outcome.
+    it.guard
+        .says(json!({"verdict": "deny", "reason": "asked twice"}));
+    it.flow.model.enqueue(refund(120, "x"));
+    let asked = it.flow.slack.say(GENERAL, "ann", "@vocative refund 120");
+    let card = it.flow.card(&asked).await;
+    assert!(it.refunds().is_empty());
+    it.flow.kill().await;
+    it.flow.start().await;
+    it.flow.model.enqueue(ModelReply::text("It is refunded."));
+    it.flow.press("ann", &card, "Approve");
+    it.flow.outcome(&card, "Approved").await;
+    let told = it
+        .flow
+        .slack_post(GENERAL, |post| post.text == "It is refunded.")
+        .await;
+    assert!(told.is_reply_in(&asked));
+    assert_eq!(it.refunds().len(), 1);
+    assert_eq!(it.guard.asked().len(), 1);
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_posted_only_as_a_hook_allows_it() {
+    let mut it = guarded("[\"before_post\"]", CLEAN).await;
+    let table = [
+        (json!({"verdict": "pass"}), "The margin is 12 %."),
+        (
+            json!({"verdict": "redact", "text": "The margin is ours."}),
+            "The margin is ours.",
+        ),
+        (
+            json!({"verdict": "deny", "reason": "figures stay inside"}),
+            "I have an answer, and may not post it here: figures stay inside",
+        ),
+        (
+            json!({"verdict": "ask"}),
+            "I have an answer, and may not post it here: what checks my answers did not do so",
+        ),
+    ];
+    for (verdict, told) in table {
+        it.guard.says(verdict);
+        it.flow
+            .model
+            .enqueue(ModelReply::text("The margin is 12 %."));
+        assert_eq!(it.ask("how much is it?").await, told);
+    }
+    it.guard.hangs();
+    it.flow
+        .model
+        .enqueue(ModelReply::text("The margin is 12 %."));
+    assert!(
+        it.ask("how much is it?")
+            .await
+            .starts_with("I have an answer, and may not")
+    );
+    let first = &it.guard.asked()[0].event;
+    assert_eq!(
+        (&first["point"], &first["text"]),
+        (&json!("before_post"), &json!("The margin is 12 %."))
+    );
+    // One was said; the others were neither posted nor shown while they were written.
+    let shown = it.flow.slack_posts(GENERAL);
+    assert_eq!(
+        shown
+            .iter()
+            .filter(|(_, text)| text.contains("12 %"))
+            .count(),
+        1
+    );
+    assert_eq!(it.flow.stop().await, Some(0));
+}
