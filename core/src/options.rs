@@ -1,6 +1,7 @@
 //! How a prompt is assembled: the options of one agent, with their defaults.
 
 use crate::place::Scope;
+use crate::remembering::MemoryMode;
 
 /// The options of the assembler. Defaults are DESIGN §8's.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub struct AssemblerOptions {
     pub recall: RecallMode,
     /// The most tokens of lines that were found without being asked for; besides `token_budget`.
     pub recall_max_tokens: usize,
+    /// What the agent remembers of what people told it.
+    pub memory: MemoryMode,
     /// Platform ids under which the agent is mentioned in a transcript's metadata.
     pub agent_aliases: Vec<String>,
     /// Which rules.
@@ -82,6 +85,7 @@ impl OptionOverrides {
             ambient_turns: self.ambient_turns.unwrap_or(own.ambient_turns),
             recall: own.recall,
             recall_max_tokens: own.recall_max_tokens,
+            memory: own.memory,
             agent_aliases: own.agent_aliases.clone(),
             profile: own.profile,
         }
@@ -123,6 +127,7 @@ impl Default for AssemblerOptions {
             ambient_turns: 0,
             recall: RecallMode::Auto,
             recall_max_tokens: 400,
+            memory: MemoryMode::Off,
             agent_aliases: Vec::new(),
             profile: Profile::Vocative,
         }

@@ -10,6 +10,7 @@ use vocative_contract::people::People;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
 use crate::agent::recall::RecallFrom;
 use crate::agent::registry::{AgentSpec, Registry};
+use crate::agent::remembered::MemoryFrom;
 use crate::capture::clock::Clock;
 use crate::delivery::rooms::{Room, Rooms};
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
@@ -105,6 +106,10 @@ impl Desk {
             as_of_ms: (self.clock)(),
             ratio: spec.present_ratio(&self.store).await?,
             recall: RecallFrom::Nothing,
+            memory: Some(MemoryFrom {
+                rooms: Some(self.rooms.clone()),
+                these: None,
+            }),
         };
         build_prompt(&self.store, spec, Some(&room.identity), request).await
     }

@@ -22,6 +22,7 @@ pub mod prompting;
 mod questioning;
 pub mod recall;
 pub mod registry;
+pub mod remembered;
 mod run;
 pub mod scheduler;
 pub mod sent;

@@ -7,6 +7,7 @@ use vocative_contract::identity::Identity;
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::recall::{RecallFrom, Recalling, add_recalled, remove_recalled};
 use crate::agent::registry::AgentSpec;
+use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
 use crate::config::{Template, TemplateValue};
 use vocative_core::approving::OutsideSource;
 use vocative_core::history::{History, HistoryQuery, Role};
@@ -20,6 +21,7 @@ use vocative_core::prompting::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
     clean_name, count_turns, fit_context, history_query,
 };
+use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{Participant, ParticipantKind, Recount};
 use vocative_store::{Reader, Replying, Store, StoreError};
@@ -48,6 +50,8 @@ pub struct PromptRequest {
     pub ratio: TokenRatio,
     /// Whence lines come that were found without being asked for, where the agent recalls by itself.
     pub recall: RecallFrom,
+    /// Whence comes what the agent remembers, where it does; `None` = nothing is shown.
+    pub memory: Option<MemoryFrom>,
 }
 
 /// A prompt and what it was made from.
@@ -77,6 +81,8 @@ pub struct BuiltPrompt {
     pub awaited: Vec<TurnId>,
     /// What of it those who ask did not write, besides the conversation itself.
     pub of_others: Vec<OutsideSource>,
+    /// The entries of memory in it; `None` = the agent remembers nothing.
+    pub memories: Option<ShownMemories>,
 }
 
 /// What a prompt depends on besides its history and its options.
@@ -121,15 +127,10 @@ pub async fn build_prompt(
     let has_chat_options = chat_options.is_some();
     let options = chat_options.unwrap_or(&spec.options).clone();
     let (conversation, as_of_ms) = (request.conversation, request.as_of_ms);
-    let query = history_query(conversation, request.run, &spec.name, &options, as_of_ms);
+    let run = request.run.clone();
+    let query = history_query(conversation, run, &spec.name, &options, as_of_ms);
     let mut history = store.history(query.clone()).await?;
-    let (counter, mut recounts) = match options.profile {
-        Profile::Vocative => {
-            let recounts = count_turns(&mut history, spec.counter);
-            (Scaled::new(spec.counter, request.ratio), recounts)
-        }
-        Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
-    };
+    let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
     let instructions = filled(&spec.instructions, &view, &history, as_of_ms);
     let situation = match options.profile {
@@ -142,6 +143,15 @@ pub async fn build_prompt(
         Profile::Toolpack => LoadedFiles::default(),
     };
     let asked = options.clone();
+    let own_tokens = (counter.count(&instructions) + counter.count(&situation)) as usize;
+    let files = &loaded.files;
+    let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
+    let memory = memory_of(store, spec, &history, (&request, &options), |text| {
+        // A context that has no room for it has it for the question.
+        fits(counter.count(text) as usize) || !fits(0)
+    });
+    let memory = memory.await?;
+    let memory_text = memory.as_ref().and_then(|memory| memory.text.as_deref());
     let making = Making {
         store,
         spec,
@@ -149,7 +159,7 @@ pub async fn build_prompt(
         view: &view,
         counter: &counter,
         asked: &asked,
-        instruction_tokens: (counter.count(&instructions) + counter.count(&situation)) as usize,
+        instruction_tokens: own_tokens + memory_text.map_or(0, |text| counter.count(text)) as usize,
         files: &loaded.files,
     };
     let (fitting, counted) = making.recalled(&mut history, &request.recall).await?;
@@ -161,7 +171,8 @@ pub async fn build_prompt(
     } = fitting;
     let mut prompt = assemble(&history, &view, &options, &counter)
         .with_instructions(&instructions, &counter)
-        .with_situation(&situation, &counter);
+        .with_situation(&situation, &counter)
+        .with_memory(memory_text, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -169,31 +180,69 @@ pub async fn build_prompt(
         FilesShown::Whole => loaded.read,
         FilesShown::Named | FilesShown::None => Vec::new(),
     };
-    let (sources, of_others) = made_of(&history, &prompt, read);
+    let (sources, of_others) = made_of(&history, &prompt, read, memory.as_ref());
     Ok(BuiltPrompt {
         prompt,
         history,
         options,
         asked,
         has_chat_options,
-        voice: Voice {
-            view,
-            model: spec.model_key.clone(),
-            counter: spec.counter,
-            ratio: request.ratio,
-            as_of_ms,
-            files: FilesInPrompts {
-                limits,
-                ..spec.files
-            },
-        },
+        voice: voice(spec, view, &request, limits),
         files_shown,
         counter,
         recounts,
         sources,
         awaited: loaded.awaited,
         of_others,
+        memories: memory.map(|memory| memory.shown),
     })
+}
+
+/// What counts a prompt, and what had to be counted.
+fn counted(
+    history: &mut History,
+    spec: &AgentSpec,
+    options: &AssemblerOptions,
+    ratio: TokenRatio,
+) -> (Scaled, Vec<Recount>) {
+    match options.profile {
+        Profile::Vocative => {
+            let recounts = count_turns(history, spec.counter);
+            (Scaled::new(spec.counter, ratio), recounts)
+        }
+        Profile::Toolpack => (Scaled::new(&Utf16Div4, TokenRatio::ONE), Vec::new()),
+    }
+}
+
+/// What a prompt depends on besides its history and its options, with the files' limits that it was made within.
+fn voice(spec: &AgentSpec, view: AgentView, request: &PromptRequest, limits: FileLimits) -> Voice {
+    Voice {
+        view,
+        model: spec.model_key.clone(),
+        counter: spec.counter,
+        ratio: request.ratio,
+        as_of_ms: request.as_of_ms,
+        files: FilesInPrompts {
+            limits,
+            ..spec.files
+        },
+    }
+}
+
+/// What of memory stands in a prompt, where the agent remembers and its text fits.
+async fn memory_of(
+    store: &Reader,
+    spec: &AgentSpec,
+    history: &History,
+    (request, options): (&PromptRequest, &AssemblerOptions),
+    fits: impl Fn(&str) -> bool,
+) -> Result<Option<Remembered>, StoreError> {
+    let is_on = options.memory != MemoryMode::Off && options.profile == Profile::Vocative;
+    let Some(from) = request.memory.as_ref().filter(|_| is_on) else {
+        return Ok(None);
+    };
+    let memory = remembered(store, &spec.name, history, from).await?;
+    Ok(Some(memory).filter(|memory| memory.text.as_deref().is_none_or(fits)))
 }
 
 /// What a prompt was made from for certain, given whose files were read for it, and what of that those who ask did not
@@ -202,10 +251,17 @@ fn made_of(
     history: &History,
     prompt: &Prompt,
     read: Vec<TurnId>,
+    memory: Option<&Remembered>,
 ) -> (Vec<TurnId>, Vec<OutsideSource>) {
     let mut sources = history.recalled.clone();
     sources.retain(|turn| prompt.turns.contains(turn));
     let mut of_others = found_of_others(history, &sources);
+    if let Some(memory) = memory {
+        if memory.is_of_others && of_others.is_empty() {
+            of_others.push(OutsideSource::Recalled);
+        }
+        sources.extend(&memory.sources);
+    }
     if !read.is_empty() {
         of_others.push(OutsideSource::File);
         sources.extend(read);

@@ -21,6 +21,7 @@ use crate::agent::models::ModelSlot;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
 use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
+use crate::agent::remembered::{MemoryFrom, ShownMemories};
 use crate::agent::sent;
 use crate::agent::stable::Stable;
 use crate::agent::step::{self, ModelStep};
@@ -32,14 +33,15 @@ use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{
-    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, PersonName, Planner, ToolUse, Toolbox,
-    names,
+    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, MemoryDesk, PersonName, Planner, ToolUse,
+    Toolbox, names,
 };
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::ChatName;
 use vocative_core::prompting::{Prompt, RunView};
+use vocative_core::remembering::MemoryMode;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::running::budget::RunUsedUp;
 use vocative_core::turn::Recount;
@@ -181,7 +183,7 @@ enum PreparedRequest {
 /// Works on a claimed run until it is answered, given back, given up or cancelled.
 pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
     let run_id = claim.run.run.id;
-    if let Err(cause) = attempt(&worker, &claim).await {
+    if let Err(cause) = Box::pin(attempt(&worker, &claim)).await {
         warn!(error = %cause, run.id = %run_id, "a run could not be worked on; trying again");
         let reason = "storage failed";
         give_back(&worker, run_id, claim.run.token, STORAGE_WAIT_MS, reason).await;
@@ -562,7 +564,7 @@ impl Working<'_> {
         }
         let (worker, claimed) = (self.worker, self.claimed);
         let smaller = spec.fitted();
-        let found = Some(built.history.recalled.clone());
+        let found = Some((built.history.recalled.clone(), built.memories.clone()));
         let built = match self.prepare(&smaller, found).await? {
             PreparedRequest::Prompt(built) => built,
             PreparedRequest::Not(_) => return Ok(ended),
@@ -586,11 +588,11 @@ impl Working<'_> {
 
     /// Waits, within bounds, for what the prompt is made from, and makes it.
     ///
-    /// `found` = what was found for the question, where it was looked up already.
+    /// `found` = what was found for the question, and what is remembered, where it was looked up already.
     async fn prepare(
         &self,
         spec: &AgentSpec,
-        found: Option<Vec<TurnId>>,
+        found: Option<(Vec<TurnId>, Option<ShownMemories>)>,
     ) -> Result<PreparedRequest, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         let learnt = (worker.learn_names)(self.route.account);
@@ -606,7 +608,19 @@ impl Working<'_> {
         let Some(ratio) = ratio else {
             return Ok(PreparedRequest::Not(Work::LeaseLost));
         };
+        let (found, shown) = match found {
+            Some((found, shown)) => (Some(found), shown),
+            None => (
+                None,
+                sent::memories_sent(&worker.store, claimed.run.id).await?,
+            ),
+        };
+        let memory = |these| MemoryFrom {
+            rooms: Some(worker.rooms.clone()),
+            these,
+        };
         let request = PromptRequest {
+            memory: Some(memory(shown)),
             conversation: claimed.run.conversation,
             run: RunView {
                 run: Some(claimed.run.id),
@@ -633,7 +647,12 @@ impl Working<'_> {
             && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
         {
             let recall = RecallFrom::Found(first.history.recalled.clone());
-            built = build(PromptRequest { recall, ..request }).await;
+            let again = PromptRequest {
+                recall,
+                memory: Some(memory(first.memories.clone())),
+                ..request
+            };
+            built = build(again).await;
         }
         match built {
             Ok(built) => {
@@ -831,6 +850,8 @@ fn toolbox(
             agent: spec.name.clone(),
             clock: Arc::clone(&worker.clock),
         }),
+        memory: (options.memory != MemoryMode::Off)
+            .then(|| memory_desk(worker, claimed, route, spec)),
     };
     let person = |id| PersonName {
         channel: route.channel.clone(),
@@ -867,6 +888,31 @@ fn toolbox(
         }
     }
     toolbox
+}
+
+/// What the run's tools remember by.
+fn memory_desk(
+    worker: &AgentWorker,
+    claimed: &ClaimedRun,
+    route: &ReplyRoute,
+    spec: &AgentSpec,
+) -> MemoryDesk {
+    let (rooms, account) = (worker.rooms.clone(), route.account);
+    let place = Place {
+        chat: route.target.chat.clone(),
+        kind: route.chat_kind,
+        ..Place::default()
+    };
+    MemoryDesk {
+        store: worker.memory.clone(),
+        agent: spec.name.clone(),
+        run: claimed.run.id,
+        token: claimed.token,
+        conversation: claimed.run.conversation,
+        room: route.target.chat.clone(),
+        is_served: Arc::new(move |person| rooms.still_admits(account, &place, Some(person))),
+        clock: Arc::clone(&worker.clock),
+    }
 }
 
 /// What the model's context leaves for results, within their own limit.

@@ -14,6 +14,7 @@ use vocative_contract::envelope::ChatKind;
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, filled, shown};
 use crate::agent::recall::remove_recalled;
+use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
 use crate::config::Template;
 use crate::llm::ToolSpec;
 use vocative_core::history::{History, HistoryTurn, Role};
@@ -25,9 +26,10 @@ use vocative_core::prompting::{
     AgentView, ClassEstimate, Prompt, PromptPart, Scaled, Utf16Div4, assemble, count_turns,
     counter_named,
 };
+use vocative_core::remembering::MemoryRef;
 use vocative_core::sent::{SentChange, SentPrompt, SentTurn};
 use vocative_core::tokens::TokenRatio;
-use vocative_store::{Replying, Store};
+use vocative_store::{Reader, Replying, Store, StoreError};
 
 /// The version of recipes that this build writes and reads.
 const VERSION: u32 = 1;
@@ -63,7 +65,17 @@ struct Recipe {
     /// Which rules assembled it.
     #[serde(default)]
     rules: u32,
+    /// The entries of memory in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory: Option<RecipeMemory>,
     hashes: Hashes,
+}
+
+/// Entries of memory, each with its version: `12.1`.
+#[derive(Serialize, Deserialize)]
+struct RecipeMemory {
+    core: Vec<String>,
+    found: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -158,6 +170,10 @@ pub(super) fn recipe_of(
         files: files_text(&voice.files, built.files_shown),
         situation: situation.source(),
         rules: RULES,
+        memory: built.memories.as_ref().map(|shown| RecipeMemory {
+            core: shown.core.iter().map(ToString::to_string).collect(),
+            found: shown.found.iter().map(ToString::to_string).collect(),
+        }),
         hashes: hashes(&built.prompt, &tools),
     };
     let turn = |read: &HistoryTurn| SentTurn {
@@ -184,6 +200,27 @@ pub(super) fn recipe_of(
             .iter()
             .map(|(question, answer)| (*question, *answer))
             .collect(),
+    }
+}
+
+/// The entries of memory that a run was sent, where it was sent something.
+///
+/// # Errors
+/// Storage refuses.
+pub(super) async fn memories_sent(
+    store: &Reader,
+    run: RunId,
+) -> Result<Option<ShownMemories>, StoreError> {
+    let recorded = store.recorded_prompt(run).await?;
+    let recipe = recorded.and_then(|it| serde_json::from_str::<Recipe>(&it.sent.recipe).ok());
+    Ok(recipe.and_then(|recipe| recipe.memory.as_ref().map(shown_memories)))
+}
+
+fn shown_memories(recipe: &RecipeMemory) -> ShownMemories {
+    let read = |list: &[String]| list.iter().filter_map(|it| MemoryRef::read(it)).collect();
+    ShownMemories {
+        core: read(&recipe.core),
+        found: read(&recipe.found),
     }
 }
 
@@ -214,7 +251,21 @@ pub async fn make_again(
     }
     let voice = voice_of(&recipe, &agent, &mut changes);
     let template = Template::parse(&sent.instructions).unwrap_or_default();
-    let built = build_again(store, &recipe, voice, &template, history).await?;
+    let memory = match &recipe.memory {
+        Some(sent) => {
+            let from = MemoryFrom {
+                rooms: None,
+                these: Some(shown_memories(sent)),
+            };
+            remembered(store, &agent, &history, &from).await?
+        }
+        None => Remembered::default(),
+    };
+    if memory.lacks_some {
+        let gone = "what it remembers: a note was replaced, changed or forgotten since";
+        changes.push(gone.to_owned());
+    }
+    let built = build_again(store, &recipe, voice, (&template, &memory), history).await?;
     let again = hashes(&built.prompt, &sent.tools);
     if again != recipe.hashes {
         name_differences(&recipe, &again, &built, &title_now, &mut changes);
@@ -233,7 +284,7 @@ async fn build_again(
     store: &Store<Replying>,
     recipe: &Recipe,
     voice: Voice,
-    template: &Template,
+    (template, memory): (&Template, &Remembered),
     mut history: History,
 ) -> Result<BuiltPrompt, PromptError> {
     let options = options_of(&recipe.options);
@@ -272,7 +323,8 @@ async fn build_again(
     };
     let mut prompt = assemble(&history, &voice.view, &options, &counter)
         .with_instructions(&instructions, &counter)
-        .with_situation(&situation, &counter);
+        .with_situation(&situation, &counter)
+        .with_memory(memory.text.as_deref(), &counter);
     if let Some(files) = shown(files_shown, &loaded.files, voice.files.limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -287,6 +339,7 @@ async fn build_again(
         sources: Vec::new(),
         awaited: Vec::new(),
         of_others: Vec::new(),
+        memories: recipe.memory.as_ref().map(|_| memory.shown.clone()),
         voice,
         files_shown,
     })

@@ -306,6 +306,7 @@ impl Stage {
         );
         AgentWorker {
             store: self.store.only(),
+            memory: self.store.only(),
             rooms: self.rooms.clone(),
             registry,
             models,

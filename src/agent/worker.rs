@@ -25,7 +25,7 @@ use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::slots::{Asker, Slots};
 use vocative_store::contract::ClaimRequest;
-use vocative_store::{Replying, Store};
+use vocative_store::{Remembering, Replying, Store};
 
 /// How often due runs are looked for without a wake hint.
 const POLL: Duration = Duration::from_millis(1_000);
@@ -39,6 +39,8 @@ pub type LearnNames = Arc<dyn Fn(AccountId) -> BoxFuture<'static, ()> + Send + S
 pub struct AgentWorker {
     /// Where runs are.
     pub store: Store<Replying>,
+    /// Where what agents remember is written.
+    pub memory: Store<Remembering>,
     /// Who can answer where.
     pub rooms: Rooms,
     /// The agents.

@@ -194,11 +194,15 @@ parameters = '{"type": "object", "required": ["order"], "properties": {"order": 
         let environment = Environment::from([("HOME", "/home/ada")]);
         let (config, _) = Config::from_text(file, &environment).unwrap();
         insta::assert_snapshot!(report(&listed(&config)), @"
-        tool                 kind     acts  agents  people  a run  a day  request
-        ask_human            builtin                all
-        ask_person           builtin                all
-        conversation_search  builtin                all
-        refund               http     once  helper  some           5      POST https://shop.example/orders/{order}
+        tool                 kind     acts   agents  people  a run  a day  request
+        ask_human            builtin                 all
+        ask_person           builtin                 all
+        conversation_search  builtin                 all
+        forget_memory        builtin  keyed          all
+        recall               builtin                 all
+        refund               http     once   helper  some           5      POST https://shop.example/orders/{order}
+        remember             builtin  keyed          all
+        schedule             builtin  keyed          all
         ");
     }
 }

@@ -6,13 +6,14 @@ use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
 use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES};
-use super::shape::{AgentShape, ProfileShape, PromptShape, ReachShape};
+use super::shape::{AgentShape, MemoryShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
 use super::tools::is_known_tool;
-use crate::tools::ASK_HUMAN;
+use crate::tools::{ASK_HUMAN, BuiltIn};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
+use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
@@ -58,6 +59,7 @@ fn resolve_agent(
         Template::default()
     });
     let recall = recall(&shape);
+    let memory = memory(&shape);
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
@@ -76,7 +78,7 @@ fn resolve_agent(
         max_attempts: shape.max_attempts,
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
-        tools: each_once(shape.tools),
+        tools: with_memory(each_once(shape.tools), memory),
         hooks: each_once(shape.hooks),
         calls_per_run: shape.calls_per_run,
         budget: RunBudget {
@@ -97,6 +99,7 @@ fn resolve_agent(
         prompt: AssemblerOptions {
             recall,
             recall_max_tokens: shape.recall_max_tokens,
+            memory,
             ..prompt_options(name, &shape.prompt, review)
         },
     }
@@ -108,6 +111,23 @@ fn recall(shape: &AgentShape) -> RecallMode {
         (RecallMode::Auto, ProfileShape::Toolpack) => RecallMode::Tool,
         (mode, _) => mode,
     }
+}
+
+/// What the agent remembers. The other system's profile has no place for it.
+fn memory(shape: &AgentShape) -> MemoryMode {
+    match (shape.memory, shape.prompt.profile) {
+        (_, ProfileShape::Toolpack) | (MemoryShape::Off, _) => MemoryMode::Off,
+        (MemoryShape::Tools, _) => MemoryMode::Tools,
+    }
+}
+
+/// The agent's tools with those of its memory.
+fn with_memory(mut tools: Vec<String>, memory: MemoryMode) -> Vec<String> {
+    if memory != MemoryMode::Off {
+        let of_memory = BuiltIn::OF_MEMORY.map(|tool| tool.name().to_owned());
+        tools.extend(of_memory);
+    }
+    each_once(tools)
 }
 
 /// The rooms of experts, by channel: one each.
@@ -170,6 +190,13 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     for tool in &agent.tools {
         if !is_known_tool(tool, known) {
             review.dangling(&key, "tools", tool, known);
+        }
+        let is_of_memory = BuiltIn::OF_MEMORY.iter().any(|it| it.name() == tool);
+        if is_of_memory && agent.prompt.memory == MemoryMode::Off {
+            review.problem(
+                &key,
+                format!("{tool} is there with memory = \"tools\" only"),
+            );
         }
     }
 }

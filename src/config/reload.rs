@@ -19,6 +19,7 @@ const TAKEN: &[&str] = &[
     "agents.*.instructions_file",
     "agents.*.situation",
     "agents.*.max_attempts",
+    "agents.*.memory",
     "agents.*.answer_within_s",
     "agents.*.max_steps",
     "agents.*.model",

@@ -309,6 +309,8 @@ pub(super) struct AgentShape {
     /// The most tokens of what is looked up without the model asking for it.
     #[schemars(range(max = 100_000))]
     pub recall_max_tokens: usize,
+    /// What it remembers of what people tell it.
+    pub memory: MemoryShape,
     /// Model calls of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_steps: u32,
@@ -526,6 +528,16 @@ pub(super) enum RecallShape {
     Tool,
     /// Nothing is looked up, and there is no tool for it.
     Off,
+}
+
+/// What an agent remembers of what people tell it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MemoryShape {
+    /// Nothing: what it noted before is kept, and not read.
+    Off,
+    /// What its model notes by its tools.
+    Tools,
 }
 
 impl From<RecallShape> for RecallMode {

@@ -205,6 +205,7 @@ fn agent_worker(
     let names = shared.names.clone();
     AgentWorker {
         store: shared.store.only(),
+        memory: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         models: shared.models.clone(),

@@ -298,6 +298,7 @@ impl Stage {
             as_of_ms: NOW_MS,
             ratio: TokenRatio::ONE,
             recall: RecallFrom::default(),
+            memory: None,
         };
         let built = build_prompt(&self.store.only(), &self.spec, None, request).await;
         built.unwrap().prompt

@@ -7,7 +7,8 @@
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
 //! (the tools of one run), `search` (`conversation_search`), `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
-//! `http` (requests by configuration), `command` (programs by configuration, made of a `program`), `outside` (what comes from outside is data).
+//! `memory` (what it is told to keep in mind), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
+//! `outside` (what comes from outside is data).
 
 mod approval;
 mod arguments;
@@ -17,6 +18,7 @@ pub mod command;
 mod digest;
 pub mod http;
 pub mod mcp;
+mod memory;
 mod outside;
 pub mod program;
 mod schedule;
@@ -35,6 +37,7 @@ pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};
 pub use command::CommandTool;
 pub use digest::CallScope;
 pub use http::HttpTool;
+pub use memory::{FORGET_MEMORY, ForgetMemory, MemoryDesk, RECALL, REMEMBER, Recall, Remember};
 pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
@@ -43,6 +46,7 @@ pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
 use self::mcp::McpServer;
 use crate::embeddings::Embeddings;
+use vocative_core::approving::ApprovalPolicy;
 use vocative_core::ids::{ConversationId, ToolCallId, TurnId};
 use vocative_core::search::SearchReach;
 use vocative_core::tool_call::CallRule;
@@ -59,6 +63,12 @@ pub enum BuiltIn {
     AskHuman,
     /// Plans something for later.
     Schedule,
+    /// Notes what people tell it.
+    Remember,
+    /// Looks up what it noted.
+    Recall,
+    /// Takes notes away.
+    ForgetMemory,
 }
 
 /// A tool of an agent, with its limits.
@@ -166,7 +176,7 @@ impl ToolUse {
     #[must_use]
     pub fn open(&self, to: &BoundTo) -> Vec<Arc<dyn Tool>> {
         match &self.source {
-            ToolSource::BuiltIn(tool) => vec![tool.open(to)],
+            ToolSource::BuiltIn(tool) => tool.open(to).into_iter().collect(),
             ToolSource::Http(tool) => vec![Arc::new(Arc::clone(tool))],
             ToolSource::Command(tool) => vec![Arc::new(Arc::clone(tool))],
             ToolSource::Mcp(tools) => tools.server.tools(&tools.name),
@@ -191,16 +201,23 @@ pub struct BoundTo {
     pub embeddings: Option<Arc<Embeddings>>,
     /// Plans for later; `None` = nothing can be planned.
     pub planner: Option<Planner>,
+    /// What its agent remembers by, where it remembers.
+    pub memory: Option<MemoryDesk>,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::ConversationSearch,
         Self::AskPerson,
         Self::AskHuman,
         Self::Schedule,
+        Self::Remember,
+        Self::Recall,
+        Self::ForgetMemory,
     ];
+    /// Those that an agent has with `memory`, and no other one.
+    pub const OF_MEMORY: [Self; 3] = [Self::Remember, Self::Recall, Self::ForgetMemory];
 
     /// Its name.
     #[must_use]
@@ -210,6 +227,9 @@ impl BuiltIn {
             Self::AskPerson => ASK_PERSON,
             Self::AskHuman => ASK_HUMAN,
             Self::Schedule => SCHEDULE,
+            Self::Remember => REMEMBER,
+            Self::Recall => RECALL,
+            Self::ForgetMemory => FORGET_MEMORY,
         }
     }
 
@@ -218,17 +238,23 @@ impl BuiltIn {
     pub fn rule(self) -> CallRule {
         match self {
             // They only read, or ask once however often they are called.
-            Self::ConversationSearch | Self::AskPerson | Self::AskHuman => CallRule::Repeatable,
-            Self::Schedule => CallRule::Keyed,
+            Self::ConversationSearch | Self::AskPerson | Self::AskHuman | Self::Recall => {
+                CallRule::Repeatable
+            }
+            Self::Schedule | Self::Remember | Self::ForgetMemory => CallRule::Keyed,
         }
     }
 
     /// What is set of its approvals, with what holds where nothing is: of what it does in a person's name that person
-    /// decides.
+    /// decides; a note of what somebody said waits for nobody, unless its run has read what its askers did not write.
     #[must_use]
     pub fn approval(self, set: ApprovalSettings) -> ApprovalSettings {
+        let own = Self::OF_MEMORY
+            .contains(&self)
+            .then_some(ApprovalPolicy::Never);
         ApprovalSettings {
             is_askers: self == Self::Schedule,
+            policy: set.policy.or(own),
             ..set
         }
     }
@@ -239,15 +265,19 @@ impl BuiltIn {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// The tool for a run.
+    /// The tool for a run; `None` where it is not to be had.
     #[must_use]
-    pub fn open(self, to: &BoundTo) -> Arc<dyn Tool> {
-        match self {
+    pub fn open(self, to: &BoundTo) -> Option<Arc<dyn Tool>> {
+        let memory = || to.memory.clone();
+        Some(match self {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
             Self::AskPerson => Arc::new(AskPerson),
             Self::AskHuman => Arc::new(AskHuman),
             Self::Schedule => Arc::new(Schedule(to.planner.clone())),
-        }
+            Self::Remember => Arc::new(Remember(memory()?)),
+            Self::Recall => Arc::new(Recall(memory()?)),
+            Self::ForgetMemory => Arc::new(ForgetMemory(memory()?)),
+        })
     }
 }
 

@@ -64,6 +64,8 @@ permissions! {
     MayFold;
     /// May write what is known of the history of chats.
     MayReadBack;
+    /// May write what agents remember.
+    MayRemember;
     /// May pin what servers of tools offer.
     MayPin;
     /// May note what calls of models cost, and which models rest; and want a file again.
@@ -93,6 +95,8 @@ capabilities! {
     Working: MayWork, MayUseModels;
     /// Of the summary worker.
     Folding: MayFold, MayUseModels;
+    /// Of the tools that remember.
+    Remembering: MayRemember;
     /// Of who keeps servers of tools.
     Pinning: MayPin;
     /// Of who reads back what was missed.

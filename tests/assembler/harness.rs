@@ -307,6 +307,7 @@ impl Room {
             as_of_ms: START_MS + 60_000,
             ratio: TokenRatio::ONE,
             recall,
+            memory: None,
         };
         let (spec, identity) = (self.spec(None), identity());
         let store = self.store.only();

@@ -50,6 +50,7 @@ mod programs;
 mod questions;
 mod queue;
 mod recalled;
+mod remembered;
 mod restart;
 mod schedules;
 mod second_thoughts;

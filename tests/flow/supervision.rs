@@ -405,6 +405,7 @@ impl Daemon {
         let models = Models::new(store.only(), registry.clone(), wake, wall_clock());
         AgentWorker {
             store: store.only(),
+            memory: store.only(),
             rooms: self.rooms.clone(),
             registry,
             models,

@@ -116,6 +116,8 @@ pub enum PromptPart {
     Parent,
     /// The answer to a question of the room, from the thread that the question opened.
     ThreadAnswer,
+    /// What the agent remembers.
+    Memory,
     /// What is so at the time of this run.
     Situation,
     /// Found for the question.
@@ -128,7 +130,7 @@ pub enum PromptPart {
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Instructions,
         Self::Summary,
         Self::Parent,
@@ -136,6 +138,7 @@ impl PromptPart {
         Self::Root,
         Self::RepliedTo,
         Self::History,
+        Self::Memory,
         Self::Situation,
         Self::Recalled,
         Self::Ambient,
@@ -153,6 +156,7 @@ impl PromptPart {
             Self::Root => "root",
             Self::Parent => "parent",
             Self::ThreadAnswer => "thread_answer",
+            Self::Memory => "memory",
             Self::Situation => "situation",
             Self::Recalled => "recalled",
             Self::Ambient => "ambient",
@@ -388,16 +392,40 @@ impl Prompt {
     /// It is the daemon's, counted with the instructions, and stands as a person's line would: providers put
     /// what speaks with the system's authority at the top, where it would change how each prompt begins.
     #[must_use]
-    pub fn with_situation(mut self, text: &str, counter: &dyn TokenCounter) -> Self {
+    pub fn with_situation(self, text: &str, counter: &dyn TokenCounter) -> Self {
         if text.trim().is_empty() || self.messages.is_empty() {
             return self;
         }
-        let content = format!("{SITUATION_LABEL} {text}");
+        self.insert_behind_history(
+            PromptPart::Situation,
+            format!("{SITUATION_LABEL} {text}"),
+            counter,
+        )
+    }
+
+    /// The prompt with what its agent remembers, behind what stays: it may be other for the next question, and has not
+    /// the system's authority.
+    #[must_use]
+    pub fn with_memory(self, text: Option<&str>, counter: &dyn TokenCounter) -> Self {
+        match text {
+            Some(text) if !self.messages.is_empty() => {
+                self.insert_behind_history(PromptPart::Memory, text.to_owned(), counter)
+            }
+            _ => self,
+        }
+    }
+
+    fn insert_behind_history(
+        mut self,
+        part: PromptPart,
+        content: String,
+        counter: &dyn TokenCounter,
+    ) -> Self {
         let tokens = counter.cost(&content);
         self.instruction_tokens += tokens;
         let at = self.stable_messages;
         let cost = MessageCost {
-            part: PromptPart::Situation,
+            part,
             seq: None,
             tokens,
         };

@@ -8,6 +8,7 @@ use crate::admin::view::{AsSentView, RebuildView, SummariesView, SummaryView};
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
+use crate::agent::remembered::MemoryFrom;
 use crate::agent::sent::make_again;
 use vocative_core::history::{History, Role};
 use vocative_core::ids::{AgentName, RunId, Seq};
@@ -52,6 +53,10 @@ impl Operations {
             as_of_ms: made_by_ms.unwrap_or_else(|| (self.clock)()),
             ratio: spec.present_ratio(&self.store).await?,
             // Words alone: a look at a prompt asks no server.
+            memory: Some(MemoryFrom {
+                rooms: Some(self.rooms.clone()),
+                these: None,
+            }),
             recall: RecallFrom::Search(Searching {
                 rooms: self.rooms.clone(),
                 embeddings: None,

@@ -873,6 +873,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
         is_strict: false,
         embeddings: None,
         planner: None,
+        memory: None,
     });
     let toolbox = Toolbox::new(vec![Arc::new(search)], 5_000);
     let name = "conversation_search";

@@ -7,6 +7,7 @@
 //! what the room remembers of what is gone.
 
 use crate::engine::sql::{Connection, params};
+use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::open::{open_post, open_run};
 use crate::rows::steps::delete_steps_txn;
 use vocative_contract::outbound::Part;
@@ -265,6 +266,7 @@ fn text_txn(
 
 fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     note_expired_in_summaries_txn(connection, seq)?;
+    forget_memories_of_turn_txn(connection, seq)?;
     for sql in [
         "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",
         "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
@@ -371,6 +373,7 @@ fn runs_txn(
             "DELETE FROM run_events WHERE run_id = ?1",
             "DELETE FROM approvals WHERE run_id = ?1",
             "DELETE FROM questions WHERE run_id = ?1",
+            "DELETE FROM memory_writes WHERE run_id = ?1",
             "DELETE FROM tool_calls WHERE run_id = ?1",
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN

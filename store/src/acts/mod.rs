@@ -23,6 +23,7 @@ pub(crate) mod indexing;
 pub(crate) mod jobs;
 pub(crate) mod learn;
 pub(crate) mod made_from;
+pub(crate) mod memories;
 pub(crate) mod merge;
 pub(crate) mod notices;
 pub(crate) mod outbox;

@@ -7,6 +7,7 @@ mod exports;
 mod imports;
 mod jobs;
 mod mcp_tools;
+mod memories;
 mod questions;
 mod reach;
 mod reading;
@@ -30,6 +31,9 @@ pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use mcp_tools::PinnedTool;
+pub use memories::{
+    IsServed, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
+};
 pub use questions::{
     Askable, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge, PressedOption,
     QuestionAsked,

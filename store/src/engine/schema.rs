@@ -116,6 +116,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "hooks",
         sql: include_str!("../migrations/0023_hooks.sql"),
     },
+    Migration {
+        name: "memories",
+        sql: include_str!("../migrations/0024_memories.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

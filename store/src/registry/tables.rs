@@ -295,6 +295,26 @@ pub(crate) const TABLES: &[Table] = &[
         STATE,
     ),
     account(
+        "memories",
+        text(&["text"], &[], &["agent", "kind", "learnt_kind", "share"]),
+        Fate {
+            merge: Merge::Moves,
+            export: Export::Nothing("it is a note of what is exported"),
+            ..OF_TURN
+        },
+    ),
+    account("memory_sources", text(&[], &[], &[]), OF_TURN),
+    account(
+        "memory_writes",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            person: Erasure::Nothing(SAYS_NOTHING),
+            chat: Erasure::Nothing(SAYS_NOTHING),
+            message: Erasure::Nothing(SAYS_NOTHING),
+            ..OF_RUN
+        },
+    ),
+    account(
         "messages",
         text(&["text"], &[], &["platform_id", "edit_marker", "gone"]),
         Fate {

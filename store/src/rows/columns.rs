@@ -18,6 +18,7 @@ use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
 use vocative_core::questioning::QuestionState;
+use vocative_core::remembering::{MemoryId, MemoryKind, Share};
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::scheduling::{FiringOutcome, Missed, ScheduleState};
 use vocative_core::summary::SummaryState;
@@ -79,6 +80,7 @@ row_id_column!(
     FileId,
     InquiryId,
     JobId,
+    MemoryId,
     ParticipantId,
     Seq,
     SummaryId
@@ -111,6 +113,7 @@ name_column!(
     DeadCause,
     FileState,
     JobState,
+    MemoryKind,
     Scope,
     ParticipantKind,
     PostStage,
@@ -118,6 +121,7 @@ name_column!(
     TurnKind,
     Visibility,
     StopCause,
+    Share,
     SummaryState,
     ScheduleState,
     FiringOutcome,

@@ -13,6 +13,7 @@ pub(crate) mod hook_verdicts;
 pub(crate) mod inquiries;
 pub(crate) mod jobs;
 pub(crate) mod mcp_tools;
+pub(crate) mod memories;
 pub(crate) mod messages;
 pub(crate) mod model_rests;
 pub(crate) mod names;

@@ -147,6 +147,7 @@ async fn lines_that_a_search_found_count_if_others_said_them() {
             is_strict: false,
             embeddings: None,
             planner: None,
+            memory: None,
         });
         let toolbox = Toolbox::new(vec![Arc::new(search)], 5_000);
         let searched = answer(

@@ -9,6 +9,7 @@ use crate::StoreError;
 use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
+use crate::rows::memories::forget_memories_of_people_txn;
 use crate::rows::turns::turn_at;
 
 /// The most turns that are blanked in one transaction.
@@ -119,6 +120,7 @@ pub(super) fn unname_txn(
 ) -> Result<(), StoreError> {
     let (people, rooms) = targets.json();
     forget_schedules_txn(connection, &people, &rooms, order.entry.erased_at_ms)?;
+    forget_memories_of_people_txn(connection, &people, order.entry.erased_at_ms)?;
     // The chat of a person who is heard again is named again.
     connection
         .prepare_cached(

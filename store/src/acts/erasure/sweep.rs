@@ -7,12 +7,14 @@ use super::needles::{Needles, OursAfter};
 use super::orders::{ErasureCounts, Order};
 use crate::StoreError;
 use crate::acts::made_from::{blank_ours_txn, empty_posts_txn};
+use crate::rows::memories::delete_memories_txn;
 use crate::rows::run_events::forget_texts_txn;
 use crate::rows::steps::delete_steps_txn;
 use crate::rows::summaries::{
     SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn, void_summaries_txn,
 };
 use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
+use vocative_core::remembering::MemoryId;
 
 /// The most rows that are looked at in one transaction.
 const ROWS_MAX: i64 = 1_000;
@@ -33,12 +35,13 @@ pub(super) enum SweepStage {
     Events,
     Posts,
     Summaries,
+    Memories,
     Commands,
     Titles,
 }
 
 impl SweepStage {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Turns,
         Self::Revisions,
         Self::Raw,
@@ -46,6 +49,7 @@ impl SweepStage {
         Self::Events,
         Self::Posts,
         Self::Summaries,
+        Self::Memories,
         Self::Commands,
         Self::Titles,
     ];
@@ -59,6 +63,7 @@ impl SweepStage {
             Self::Events => "events",
             Self::Posts => "posts",
             Self::Summaries => "summaries",
+            Self::Memories => "memories",
             Self::Commands => "commands",
             Self::Titles => "titles",
         }
@@ -159,6 +164,10 @@ pub(super) fn sweep_batch_txn(
         SweepStage::Summaries => sweep.rows_txn(
             "SELECT id AS key, text FROM summaries WHERE id > ?1 ORDER BY id LIMIT ?2",
             |connection, key| void_summaries_txn(connection, "id = ?1", params![key]),
+        ),
+        SweepStage::Memories => sweep.rows_txn(
+            "SELECT id AS key, text FROM memories WHERE id > ?1 ORDER BY id LIMIT ?2",
+            |connection, key| delete_memories_txn(connection, &[MemoryId(key)]),
         ),
         SweepStage::Commands => sweep.commands_txn(),
         SweepStage::Titles => sweep.titles_txn(),

@@ -13,6 +13,7 @@ use crate::StoreError;
 use crate::rows::columns::limit_of;
 use crate::rows::costs::move_costs_txn;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
+use crate::rows::memories::move_memories_txn;
 use crate::rows::run_events::move_events_txn;
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::set_aside_txn;
@@ -139,7 +140,7 @@ const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
                          AND x.ordinal = i.ordinal AND x.seq < i.seq)";
 
 /// Where a turn's seq stands besides the turn itself. Each is found by an index.
-pub(crate) const SEQ_COLUMNS: [(&str, &str); 12] = [
+pub(crate) const SEQ_COLUMNS: [(&str, &str); 13] = [
     ("messages", "turn_seq"),
     ("revisions", "turn_seq"),
     ("run_triggers", "turn_seq"),
@@ -150,6 +151,7 @@ pub(crate) const SEQ_COLUMNS: [(&str, &str); 12] = [
     ("turn_sources", "source_seq"),
     ("summary_turns", "turn_seq"),
     ("run_sources", "source_seq"),
+    ("memory_sources", "turn_seq"),
     ("turns", "reply_to_seq"),
     ("conversations", "root_turn_seq"),
 ];
@@ -347,7 +349,7 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Ended runs, the newest first: they count for the chat's limits; all grants and schedules. Whether there was any run.
+/// Ended runs, the newest first: they count for the chat's limits; all grants, schedules and entries of memory. Whether there was any run.
 fn move_runs_txn(
     connection: &Connection,
     from: ChatId,
@@ -359,6 +361,7 @@ fn move_runs_txn(
     connection
         .prepare_cached("UPDATE schedules SET chat_id = ?2 WHERE chat_id = ?1")?
         .execute((from, target))?;
+    move_memories_txn(connection, from, target)?;
     let moved = connection
         .prepare_cached(
             "UPDATE runs SET chat_id = ?2 WHERE id IN (

@@ -1,0 +1,138 @@
+//! Where an entry may appear. The store asks the same in SQL (`store/src/rows/memories.rs`), and its tests hold both to
+//! each other; what SQL lets through is asked here once more.
+
+use vocative_contract::envelope::ChatKind;
+
+use crate::ids::{AccountId, ChatId};
+
+/// Whether an entry may appear outside the room where it was learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Share {
+    /// Only there.
+    Room,
+    /// In other rooms of the account, too: an operator said so.
+    Team,
+}
+
+impl Share {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Room, Self::Team];
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Team => "team",
+        }
+    }
+
+    /// The setting of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|share| share.name() == name)
+    }
+}
+
+/// Where an entry was learnt, and what was said of it since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearntIn {
+    /// The account.
+    pub account: AccountId,
+    /// The room; a thread or topic belongs to its room.
+    pub chat: ChatId,
+    /// What kind of room that was; `None` = not learnt.
+    pub kind_then: Option<ChatKind>,
+    /// What kind it is.
+    pub kind_now: Option<ChatKind>,
+    /// What was said of it since.
+    pub share: Share,
+    /// Whether somebody said it of themselves, or of nobody.
+    pub is_own_words: bool,
+}
+
+/// Where an agent is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// The account.
+    pub account: AccountId,
+    /// The room.
+    pub chat: ChatId,
+}
+
+/// Whether an entry may appear where an agent is asked.
+///
+/// *Invariant:* what was learnt in a direct or private room, or in one whose kind is not known, appears in no other
+/// room; what somebody said about somebody else appears only where they said it; nothing leaves its account.
+#[must_use]
+pub fn may_appear(learnt: &LearntIn, asking: Asking) -> bool {
+    if learnt.account != asking.account {
+        return false;
+    }
+    if learnt.chat == asking.chat {
+        return true;
+    }
+    let was_public = learnt.kind_then == Some(ChatKind::Public);
+    let is_public = learnt.kind_now == Some(ChatKind::Public);
+    learnt.share == Share::Team && learnt.is_own_words && was_public && is_public
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Option<ChatKind>; 6] = [
+        None,
+        Some(ChatKind::Direct),
+        Some(ChatKind::GroupDirect),
+        Some(ChatKind::Private),
+        Some(ChatKind::Public),
+        Some(ChatKind::Broadcast),
+    ];
+
+    /// Every combination there is.
+    fn all() -> Vec<(LearntIn, Asking)> {
+        let mut all = Vec::new();
+        for kind_then in KINDS {
+            for kind_now in KINDS {
+                for share in Share::ALL {
+                    for n in 0..8 {
+                        let learnt = LearntIn {
+                            account: AccountId(1),
+                            chat: ChatId(1),
+                            kind_then,
+                            kind_now,
+                            share,
+                            is_own_words: n & 1 == 0,
+                        };
+                        let asking = Asking {
+                            account: AccountId(1 + i64::from(n & 2 != 0)),
+                            chat: ChatId(1 + i64::from(n & 4 != 0)),
+                        };
+                        all.push((learnt, asking));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn nothing_learnt_in_a_direct_or_private_room_appears_in_another_room() {
+        let is_open = |kind| kind == Some(ChatKind::Public);
+        for (learnt, asking) in all() {
+            let is_there = (learnt.account, learnt.chat) == (asking.account, asking.chat);
+            let expected = is_there
+                || (learnt.account == asking.account
+                    && is_open(learnt.kind_then)
+                    && is_open(learnt.kind_now)
+                    && learnt.share == Share::Team
+                    && learnt.is_own_words);
+            assert_eq!(
+                may_appear(&learnt, asking),
+                expected,
+                "{learnt:?} {asking:?}"
+            );
+        }
+    }
+}

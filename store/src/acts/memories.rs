@@ -1,0 +1,409 @@
+//! What calls of tools write into memory: everything that one call asks for in one transaction, once, however often the
+//! call is made. `core/remembering` decides whose words count and who may change what.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::acts::reply::{ReplyRoom, room_of};
+use crate::acts::runs::leased_run;
+use crate::capability::MayRemember;
+use crate::contract::{IsServed, MemoryAbout, MemoryDone, MemoryWrite, MemoryWritten, NewMemory};
+use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::rows::columns::{chat_kind_name, limit_of};
+use crate::rows::memories::{delete_memories_txn, memories_in};
+use crate::{Store, StoreError};
+use vocative_core::ids::{AgentName, ParticipantId, ToolCallId};
+use vocative_core::remembering::{
+    Asking, ChangeFacts, MemoryChange, MemoryId, MemoryKind, MemoryRef, MemoryRefusal, RoomUse,
+    SOURCE_TURNS_MAX, Share, StoredMemory, has_words, judge_change, judge_room, own_words,
+};
+
+impl<C: MayRemember> Store<C> {
+    /// Writes what a call of a tool asks for: all of it or, where one part is refused, nothing.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is written.
+    pub async fn write_memory(&self, write: MemoryWrite) -> Result<MemoryWritten, StoreError> {
+        self.write(move |connection| write_txn(connection, &write))
+            .await
+    }
+}
+
+/// A turn that may be a source.
+struct SourceTurn {
+    seq: i64,
+    said_by: ParticipantId,
+    platform_id: String,
+    is_person: bool,
+    content: String,
+    sent_at_ms: i64,
+}
+
+impl SourceTurn {
+    fn read(row: &Row<'_>) -> crate::engine::sql::Result<Self> {
+        Ok(Self {
+            seq: row.get("seq")?,
+            said_by: row.get("participant_id")?,
+            platform_id: row.get("platform_id")?,
+            is_person: row.get("is_person")?,
+            content: row.get("content")?,
+            sent_at_ms: row.get("sent_at_ms")?,
+        })
+    }
+
+    fn is_of_served(&self, is_served: &IsServed) -> bool {
+        self.is_person && is_served(&self.platform_id)
+    }
+
+    /// Whether all that it says are its speaker's own words.
+    fn is_all_own(&self) -> bool {
+        let has_forward = self
+            .content
+            .lines()
+            .any(|line| line.trim_start().starts_with("forwarded from "));
+        !has_forward && !own_words(&self.content).is_empty()
+    }
+}
+
+/// Where a call writes.
+struct Place<'a> {
+    room: &'a ReplyRoom,
+    agent: AgentName,
+    /// What is being answered, oldest first.
+    triggers: Vec<SourceTurn>,
+    /// What may appear there.
+    entries: Vec<StoredMemory>,
+}
+
+/// What a new entry is made of, once its words were found.
+struct Sourced<'a> {
+    new: &'a NewMemory,
+    teller: ParticipantId,
+    seqs: Vec<i64>,
+    since_ms: i64,
+}
+
+fn write_txn(connection: &Connection, write: &MemoryWrite) -> Result<MemoryWritten, StoreError> {
+    let Some(leased) = leased_run(connection, write.run, write.token)? else {
+        return Ok(MemoryWritten::Stale);
+    };
+    if let Some(done) = done_before(connection, write.call)? {
+        return Ok(MemoryWritten::Done(done));
+    }
+    let room = room_of(connection, &leased)?;
+    let agent: String = connection
+        .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
+        .query_row([leased.row], |row| row.get("agent"))?;
+    let agent = AgentName::trusted(&agent);
+    let asking = Asking {
+        account: room.account,
+        chat: room.conversation.chat,
+    };
+    let place = Place {
+        triggers: triggers_of(connection, leased.row)?,
+        entries: memories_in(connection, asking, &agent, true, None)?,
+        room: &room,
+        agent,
+    };
+    let judged = place.judge(connection, write)?;
+    let sourced = match judged {
+        Ok(sourced) => sourced,
+        Err(refusal) => return Ok(MemoryWritten::Refused(refusal)),
+    };
+    let done = place.apply_txn(connection, write, &sourced)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO memory_writes (call, run_id, outcome, at_ms) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            write.call,
+            leased.row,
+            text_of(&done),
+            write.now_ms
+        ])?;
+    Ok(MemoryWritten::Done(done))
+}
+
+fn triggers_of(connection: &Connection, run_row: i64) -> Result<Vec<SourceTurn>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT t.seq, t.participant_id, p.platform_id, t.content, t.sent_at_ms,
+                p.kind = 'user' AND NOT p.is_bot AND t.visibility = 'room' AS is_person
+         FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
+         WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
+    )?;
+    let turns = statement.query_map([run_row], SourceTurn::read)?;
+    Ok(turns.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+type Judged<'a> = Result<Vec<Sourced<'a>>, MemoryRefusal>;
+
+impl Place<'_> {
+    /// Whether all of a call may be written, and what its new entries are made of.
+    fn judge<'w>(
+        &self,
+        connection: &Connection,
+        write: &'w MemoryWrite,
+    ) -> Result<Judged<'w>, StoreError> {
+        let askers: BTreeSet<ParticipantId> = self.triggers.iter().map(|it| it.said_by).collect();
+        let askers: Vec<ParticipantId> = askers.into_iter().collect();
+        let replaced = write.new.iter().filter_map(|new| new.replaces);
+        let replaced = replaced.map(|named| (MemoryChange::Replace, named));
+        let forgotten = write.forget.iter().map(|it| (MemoryChange::Forget, *it));
+        let mut room = self.room_use();
+        let mut changed: Vec<MemoryId> = Vec::new();
+        for (change, named) in forgotten.chain(replaced) {
+            if changed.contains(&named.id) {
+                return Ok(Err(MemoryRefusal::Replaced { entry: named }));
+            }
+            changed.push(named.id);
+            if let Err(refusal) = self.judge_change(change, named, &askers) {
+                return Ok(Err(refusal));
+            }
+            self.give_back(&mut room, change, named.id);
+        }
+        let mut sourced = Vec::new();
+        for new in &write.new {
+            let source = match self.source_of(connection, new, &write.is_served)? {
+                Ok(source) => source,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let chars = new.text.chars().count();
+            if let Err(refusal) = judge_room(room, new.kind, chars) {
+                return Ok(Err(refusal));
+            }
+            room.entries += 1;
+            if new.kind == MemoryKind::Core {
+                room.core_notes += 1;
+                room.core_chars += chars;
+            }
+            sourced.push(source);
+        }
+        Ok(Ok(sourced))
+    }
+
+    fn judge_change(
+        &self,
+        change: MemoryChange,
+        named: MemoryRef,
+        askers: &[ParticipantId],
+    ) -> Result<(), MemoryRefusal> {
+        let Some(entry) = self.entries.iter().find(|it| it.at.id == named.id) else {
+            return Err(MemoryRefusal::NoSuchEntry { entry: named });
+        };
+        let facts = ChangeFacts {
+            named,
+            version: Some(entry.at.version),
+            is_over: entry.until_ms.is_some(),
+            teller: entry.teller.row,
+            teller_name: &entry.teller.name,
+            subject: entry.subject.as_ref().map(|it| it.row),
+            is_of_room: entry.chat() == self.room.conversation.chat,
+            askers,
+        };
+        judge_change(change, &facts)
+    }
+
+    fn of_room(&self) -> impl Iterator<Item = &StoredMemory> {
+        let chat = self.room.conversation.chat;
+        self.entries.iter().filter(move |it| it.chat() == chat)
+    }
+
+    fn room_use(&self) -> RoomUse {
+        let is_core = |it: &&StoredMemory| it.kind == MemoryKind::Core && it.until_ms.is_none();
+        let core = || self.of_room().filter(is_core);
+        RoomUse {
+            entries: self.of_room().count(),
+            core_notes: core().count(),
+            core_chars: core().map(|it| it.text.chars().count()).sum(),
+        }
+    }
+
+    /// What a change of an entry leaves of the room's use.
+    fn give_back(&self, room: &mut RoomUse, change: MemoryChange, id: MemoryId) {
+        let Some(entry) = self.of_room().find(|it| it.at.id == id) else {
+            return;
+        };
+        if change == MemoryChange::Forget {
+            room.entries -= 1;
+        }
+        if entry.kind == MemoryKind::Core && entry.until_ms.is_none() {
+            room.core_notes -= 1;
+            room.core_chars -= entry.text.chars().count();
+        }
+    }
+
+    /// What a new entry is learnt from: the line that has its words, else what the last of those says who ask.
+    fn source_of<'w>(
+        &self,
+        connection: &Connection,
+        new: &'w NewMemory,
+        is_served: &IsServed,
+    ) -> Result<Result<Sourced<'w>, MemoryRefusal>, StoreError> {
+        let sourced = |turns: &[&SourceTurn]| {
+            let last = turns.last()?;
+            Some(Sourced {
+                new,
+                teller: last.said_by,
+                seqs: turns.iter().map(|turn| turn.seq).collect(),
+                since_ms: last.sent_at_ms,
+            })
+        };
+        let Some(words) = &new.words else {
+            let fit = |turn: &&SourceTurn| turn.is_of_served(is_served) && turn.is_all_own();
+            let asked: Vec<&SourceTurn> = self.triggers.iter().filter(fit).collect();
+            let teller = asked.last().map(|turn| turn.said_by);
+            let theirs: Vec<&SourceTurn> = asked
+                .into_iter()
+                .filter(|turn| Some(turn.said_by) == teller)
+                .collect();
+            return Ok(sourced(&theirs).ok_or(MemoryRefusal::NobodySaidIt));
+        };
+        let mut statement = connection.prepare_cached(
+            "SELECT t.seq, t.participant_id, p.platform_id, t.content, t.sent_at_ms,
+                    p.kind = 'user' AND NOT p.is_bot AND t.visibility = 'room' AS is_person
+             FROM turns t JOIN participants p ON p.id = t.participant_id
+             WHERE t.conversation_id = ?1 AND t.kind = 'message'
+             ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT ?2",
+        )?;
+        let rows = statement.query_map(
+            (self.room.conversation.row, limit_of(SOURCE_TURNS_MAX)),
+            SourceTurn::read,
+        )?;
+        let turns: Vec<SourceTurn> = rows.collect::<crate::engine::sql::Result<_>>()?;
+        // A thread is opened by a line of its room, which is asked in it.
+        let turns = self.triggers.iter().rev().chain(&turns);
+        let says =
+            |turn: &&SourceTurn| turn.is_of_served(is_served) && has_words(&turn.content, words);
+        let found: Vec<&SourceTurn> = turns.filter(says).take(1).collect();
+        let refusal = || MemoryRefusal::WordsNotFound {
+            words: words.clone(),
+        };
+        Ok(sourced(&found).ok_or_else(refusal))
+    }
+
+    fn apply_txn(
+        &self,
+        connection: &Connection,
+        write: &MemoryWrite,
+        sourced: &[Sourced<'_>],
+    ) -> Result<MemoryDone, StoreError> {
+        let mut done = MemoryDone {
+            forgotten: write.forget.iter().map(|named| named.id).collect(),
+            ..MemoryDone::default()
+        };
+        delete_memories_txn(connection, &done.forgotten)?;
+        for source in sourced {
+            let at = self.insert_txn(connection, source, &done, write.now_ms)?;
+            if let Some(replaced) = source.new.replaces.filter(|it| it.id != at.id) {
+                connection
+                    .prepare_cached(
+                        "UPDATE memories SET until_ms = ?3, superseded_by = ?2, version = version + 1, written_at_ms = ?4
+                         WHERE id = ?1",
+                    )?
+                    .execute(params![replaced.id, at.id, source.since_ms, write.now_ms])?;
+                done.replaced.push(replaced.id);
+            }
+            done.written.push(at);
+        }
+        Ok(done)
+    }
+
+    /// Writes an entry, unless the same person's same words are remembered already.
+    fn insert_txn(
+        &self,
+        connection: &Connection,
+        source: &Sourced<'_>,
+        done: &MemoryDone,
+        now_ms: i64,
+    ) -> Result<MemoryRef, StoreError> {
+        let new = source.new;
+        let subject = match new.about {
+            MemoryAbout::Teller => Some(source.teller),
+            MemoryAbout::Room => None,
+            MemoryAbout::Person(person) => Some(person),
+        };
+        let is_same = |it: &&StoredMemory| {
+            it.until_ms.is_none()
+                && it.text == new.text
+                && it.kind == new.kind
+                && it.teller.row == source.teller
+                && it.subject.as_ref().map(|it| it.row) == subject
+                && !done.forgotten.contains(&it.at.id)
+        };
+        if let Some(same) = self.of_room().find(is_same) {
+            return Ok(same.at);
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO memories (version, account_id, agent, kind, chat_id, learnt_kind, share, teller_id, subject_id,
+                        text, since_ms, written_at_ms)
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                self.room.account,
+                self.agent,
+                new.kind,
+                self.room.conversation.chat,
+                self.room.kind.map(chat_kind_name),
+                Share::Room,
+                source.teller,
+                subject,
+                new.text,
+                source.since_ms,
+                now_ms,
+            ])?;
+        let id = MemoryId(connection.last_insert_rowid());
+        let mut statement = connection
+            .prepare_cached("INSERT INTO memory_sources (memory_id, turn_seq) VALUES (?1, ?2)")?;
+        for seq in &source.seqs {
+            statement.execute((id, seq))?;
+        }
+        Ok(MemoryRef { id, version: 1 })
+    }
+}
+
+/// What a call did when it was made before.
+fn done_before(
+    connection: &Connection,
+    call: ToolCallId,
+) -> Result<Option<MemoryDone>, StoreError> {
+    let outcome: Option<String> = connection
+        .prepare_cached("SELECT outcome FROM memory_writes WHERE call = ?1")?
+        .query_row([call], |row| row.get("outcome"))
+        .optional()?;
+    Ok(outcome.map(|outcome| done_of(&outcome)))
+}
+
+fn text_of(done: &MemoryDone) -> String {
+    let numbers = |ids: &[MemoryId]| ids.iter().map(|id| id.0).collect::<Vec<i64>>();
+    let written = done.written.iter().map(ToString::to_string);
+    json!({
+        "written": written.collect::<Vec<String>>(),
+        "replaced": numbers(&done.replaced),
+        "forgotten": numbers(&done.forgotten),
+    })
+    .to_string()
+}
+
+/// What can't be read says that the call was made.
+fn done_of(outcome: &str) -> MemoryDone {
+    let outcome: Value = serde_json::from_str(outcome).unwrap_or_default();
+    let list = |name: &str| outcome[name].as_array().cloned().unwrap_or_default();
+    let numbers = |name: &str| -> Vec<MemoryId> {
+        let list = list(name);
+        let ids = list.iter().filter_map(Value::as_i64);
+        ids.map(MemoryId).collect()
+    };
+    let written = list("written");
+    let written = written.iter().filter_map(Value::as_str);
+    MemoryDone {
+        written: written.filter_map(MemoryRef::read).collect(),
+        replaced: numbers("replaced"),
+        forgotten: numbers("forgotten"),
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/memories.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! What agents remember: read, written by calls of tools, and changed by people.
+
+use std::sync::Arc;
+
+use vocative_core::ids::{AgentName, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId};
+use vocative_core::remembering::{MemoryId, MemoryKind, MemoryRef, MemoryRefusal};
+
+/// Whether a person, by the platform's id, is served in the room of a run.
+pub type IsServed = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which entries are read: of those that may appear in a conversation, never another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryQuery {
+    /// Where they are to appear.
+    pub conversation: ConversationId,
+    /// Whose they are.
+    pub agent: AgentName,
+    /// Whether those that something newer replaced are read, too.
+    pub with_replaced: bool,
+    /// Only these, as far as they are the same still; `None` = all.
+    pub only: Option<Vec<MemoryRef>>,
+}
+
+/// Whom an entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryAbout {
+    /// Who said it.
+    Teller,
+    /// The room.
+    Room,
+    /// Somebody.
+    Person(ParticipantId),
+}
+
+/// An entry to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMemory {
+    /// What kind.
+    pub kind: MemoryKind,
+    /// What is remembered, within its limits.
+    pub text: String,
+    /// Whom it is about.
+    pub about: MemoryAbout,
+    /// The words that say so, of a line of the conversation; `None` = those who ask say so.
+    pub words: Option<String>,
+    /// The entry whose place it takes.
+    pub replaces: Option<MemoryRef>,
+}
+
+/// All that one call of a tool writes: all of it, or nothing.
+#[derive(Clone)]
+pub struct MemoryWrite {
+    /// The run whose model asks for it.
+    pub run: RunId,
+    /// Its lease.
+    pub token: LeaseToken,
+    /// The call: made again, it writes nothing more.
+    pub call: ToolCallId,
+    /// What is written.
+    pub new: Vec<NewMemory>,
+    /// What goes.
+    pub forget: Vec<MemoryRef>,
+    /// Whose words count.
+    pub is_served: IsServed,
+    /// When, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryWritten {
+    /// It is written, by this call or when it was made before.
+    Done(MemoryDone),
+    /// Nothing is.
+    Refused(MemoryRefusal),
+    /// The run is somebody else's.
+    Stale,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryDone {
+    /// The new entries, in order; one that says what an entry said already is that.
+    pub written: Vec<MemoryRef>,
+    /// Entries that new ones replaced.
+    pub replaced: Vec<MemoryId>,
+    /// Entries that are gone.
+    pub forgotten: Vec<MemoryId>,
+}

@@ -1,0 +1,221 @@
+//! Entries of memory as rows: which may appear where, and how they go with what they were made from. What calls of tools
+//! do to them: `acts/memories`.
+
+use crate::engine::sql::{Connection, Row, params};
+use uuid::Uuid;
+
+use crate::contract::MemoryQuery;
+use crate::rows::columns::{chat_kind_from_name, conversation_row_id, limit_of};
+use crate::{Reader, StoreError};
+use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
+use vocative_core::remembering::{
+    Asking, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryPerson, MemoryRef, StoredMemory, may_appear,
+};
+
+/// The most entries that are read for a room: its own and shared ones.
+const READ_MAX: usize = 2 * ENTRIES_MAX_ROOM;
+
+macro_rules! select_memories {
+    ($tail:literal) => {
+        concat!(
+            "SELECT m.id, m.version, m.account_id, m.agent, m.kind, m.chat_id, m.learnt_kind, h.kind AS kind_now, m.share,
+                    m.subject_id IS NULL OR m.subject_id = m.teller_id AS is_own, h.platform_id AS room,
+                    coalesce(nullif(h.title, ''), h.platform_id) AS room_title,
+                    m.teller_id, w.platform_id AS teller, coalesce(w.display_name, w.username, w.platform_id) AS teller_name,
+                    m.subject_id, s.platform_id AS subject, coalesce(s.display_name, s.username, s.platform_id) AS subject_name,
+                    m.text, m.since_ms, m.until_ms, m.superseded_by, m.written_at_ms,
+                    (SELECT json_group_array(lower(hex(o.uuid))) FROM memory_sources x JOIN turns o ON o.seq = x.turn_seq
+                     WHERE x.memory_id = m.id) AS sources
+             FROM memories m JOIN chats h ON h.id = m.chat_id JOIN participants w ON w.id = m.teller_id
+             LEFT JOIN participants s ON s.id = m.subject_id ",
+            $tail
+        )
+    };
+}
+
+/// The entries of an agent that may appear in a room, as [`may_appear`] says, whose sources are all there.
+pub(crate) const IN_ROOM_SQL: &str = select_memories!(
+    "WHERE m.id IN (
+         SELECT r.id FROM memories r WHERE r.chat_id = ?1 AND r.agent = ?2 AND r.account_id = ?3
+         UNION
+         SELECT e.id FROM memories e JOIN chats l ON l.id = e.chat_id
+         WHERE e.account_id = ?3 AND e.agent = ?2 AND e.share = 'team' AND e.learnt_kind = 'public'
+           AND l.kind = 'public' AND (e.subject_id IS NULL OR e.subject_id = e.teller_id))
+       AND (?4 OR m.until_ms IS NULL) AND (?5 IS NULL OR m.id IN (SELECT value FROM json_each(?5)))
+       AND EXISTS (SELECT 1 FROM memory_sources x WHERE x.memory_id = m.id)
+       AND NOT EXISTS (SELECT 1 FROM memory_sources x JOIN turns o ON o.seq = x.turn_seq
+                       WHERE x.memory_id = m.id AND o.visibility <> 'room')
+     ORDER BY m.id DESC LIMIT ?6"
+);
+
+impl Reader {
+    /// Entries that may appear in a conversation, the newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn memories_in(&self, query: MemoryQuery) -> Result<Vec<StoredMemory>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, query.conversation)?;
+            let room = connection
+                .prepare_cached(
+                    "SELECT c.chat_id, h.account_id FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
+                )?
+                .query_row([row], |row| {
+                    Ok(Asking {
+                        account: row.get("account_id")?,
+                        chat: row.get("chat_id")?,
+                    })
+                })?;
+            let wanted = query.only.as_deref();
+            memories_in(connection, room, &query.agent, query.with_replaced, wanted)
+        })
+        .await
+    }
+}
+
+/// Entries of an agent that may appear in a room, the newest first.
+pub(crate) fn memories_in(
+    connection: &Connection,
+    room: Asking,
+    agent: &AgentName,
+    with_replaced: bool,
+    only: Option<&[MemoryRef]>,
+) -> Result<Vec<StoredMemory>, StoreError> {
+    let ids = only.map(|only| {
+        let ids: Vec<i64> = only.iter().map(|it| it.id.0).collect();
+        serde_json::json!(ids).to_string()
+    });
+    let mut statement = connection.prepare_cached(IN_ROOM_SQL)?;
+    let found = statement.query_map(
+        params![
+            room.chat,
+            agent,
+            room.account,
+            with_replaced,
+            ids,
+            limit_of(READ_MAX)
+        ],
+        |row| Ok(memory_row(row).ok()),
+    )?;
+    let mut entries = Vec::new();
+    for entry in found {
+        // A row that can't be decoded is not remembered; `vocative memory` shows the others, too.
+        let Some(entry) = entry? else { continue };
+        let is_wanted = only.is_none_or(|only| only.contains(&entry.at));
+        if is_wanted && may_appear(&entry.learnt, room) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
+/// An entry from a row of `select_memories`.
+fn memory_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredMemory> {
+    let kind = |name: Option<String>| name.as_deref().and_then(chat_kind_from_name);
+    let account: AccountId = row.get("account_id")?;
+    let subject: Option<ParticipantId> = row.get("subject_id")?;
+    let sources: String = row.get("sources")?;
+    let sources: Vec<String> = serde_json::from_str(&sources).unwrap_or_default();
+    let subject = match subject {
+        Some(id) => Some(MemoryPerson {
+            row: id,
+            id: row.get("subject")?,
+            name: row.get("subject_name")?,
+        }),
+        None => None,
+    };
+    Ok(StoredMemory {
+        at: MemoryRef {
+            id: row.get("id")?,
+            version: row.get("version")?,
+        },
+        account,
+        agent: AgentName::trusted(&row.get::<_, String>("agent")?),
+        kind: row.get("kind")?,
+        learnt: LearntIn {
+            account,
+            chat: row.get("chat_id")?,
+            kind_then: kind(row.get("learnt_kind")?),
+            kind_now: kind(row.get("kind_now")?),
+            share: row.get("share")?,
+            is_own_words: row.get("is_own")?,
+        },
+        room: row.get("room")?,
+        room_title: row.get("room_title")?,
+        teller: MemoryPerson {
+            row: row.get("teller_id")?,
+            id: row.get("teller")?,
+            name: row.get("teller_name")?,
+        },
+        subject,
+        text: row.get("text")?,
+        since_ms: row.get("since_ms")?,
+        until_ms: row.get("until_ms")?,
+        superseded_by: row.get("superseded_by")?,
+        sources: sources
+            .iter()
+            .filter_map(|id| Uuid::parse_str(id).ok().map(TurnId))
+            .collect(),
+        written_at_ms: row.get("written_at_ms")?,
+    })
+}
+
+/// Takes entries away.
+pub(crate) fn delete_memories_txn(
+    connection: &Connection,
+    ids: &[MemoryId],
+) -> Result<usize, StoreError> {
+    for id in ids {
+        for sql in [
+            "UPDATE memories SET superseded_by = NULL WHERE superseded_by = ?1",
+            "DELETE FROM memory_sources WHERE memory_id = ?1",
+            "DELETE FROM memories WHERE id = ?1",
+        ] {
+            connection.prepare_cached(sql)?.execute([id])?;
+        }
+    }
+    Ok(ids.len())
+}
+
+/// Takes the entries away that were learnt from a turn, which is gone or says something else.
+pub(crate) fn forget_memories_of_turn_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    let learnt: Vec<MemoryId> = connection
+        .prepare_cached("SELECT memory_id FROM memory_sources WHERE turn_seq = ?1")?
+        .query_map([seq], |row| row.get("memory_id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    delete_memories_txn(connection, &learnt)?;
+    Ok(())
+}
+
+/// Takes the entries away that people said, or that are about them. `people` = rows of participants, as JSON.
+pub(crate) fn forget_memories_of_people_txn(
+    connection: &Connection,
+    people: &str,
+    until_ms: i64,
+) -> Result<(), StoreError> {
+    let theirs: Vec<MemoryId> = connection
+        .prepare_cached(
+            "SELECT id FROM memories WHERE written_at_ms <= ?2 AND teller_id IN (SELECT value FROM json_each(?1))
+             UNION
+             SELECT id FROM memories WHERE written_at_ms <= ?2 AND subject_id IN (SELECT value FROM json_each(?1))",
+        )?
+        .query_map((people, until_ms), |row| row.get("id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    delete_memories_txn(connection, &theirs)?;
+    Ok(())
+}
+
+/// What a merge of two chats does: they are of the one that stays.
+pub(crate) fn move_memories_txn(
+    connection: &Connection,
+    from: ChatId,
+    target: ChatId,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE memories SET chat_id = ?2 WHERE chat_id = ?1")?
+        .execute((from, target))?;
+    Ok(())
+}

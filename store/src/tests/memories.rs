@@ -1,0 +1,455 @@
+//! What is remembered: who said it, where it may appear, and how it goes.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use vocative_contract::envelope::ChatKind;
+use vocative_core::ids::{ConversationId, LeaseToken, OwnerId, ToolCallId};
+use vocative_core::remembering::{MemoryKind, MemoryRef, MemoryRefusal, StoredMemory};
+use vocative_core::run::{ClaimedRun, Usage};
+use vocative_core::tool_call::CallRule;
+
+use crate::contract::{
+    ClaimRequest, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
+    NewToolCall,
+};
+use crate::new_id::NewId as _;
+use crate::tests::{Fixture, NOW_MS, Said, agent, said};
+
+/// A run whose model has called a tool.
+struct Called {
+    run: ClaimedRun,
+    call: ToolCallId,
+}
+
+fn fact(text: &str) -> NewMemory {
+    NewMemory {
+        kind: MemoryKind::Fact,
+        text: text.to_owned(),
+        about: MemoryAbout::Teller,
+        words: None,
+        replaces: None,
+    }
+}
+
+fn write(called: &Called, new: Vec<NewMemory>, forget: Vec<MemoryRef>) -> MemoryWrite {
+    MemoryWrite {
+        run: called.run.run.id,
+        token: called.run.token,
+        call: called.call,
+        new,
+        forget,
+        is_served: Arc::new(|person| person != "U9"),
+        now_ms: NOW_MS + 600_000,
+    }
+}
+
+impl Fixture {
+    /// Somebody asks the agent, whose model calls a tool.
+    async fn called(&self, said: Said) -> Called {
+        // The run before is over, so that this one is claimed.
+        self.execute("UPDATE runs SET state = 'done', finished_at_ms = 1 WHERE state = 'leased'")
+            .await;
+        self.hear_for(&["helper"], said).await;
+        let request = ClaimRequest {
+            owner: OwnerId::generate(),
+            lease_ms: 600_000_000,
+            now_ms: NOW_MS + 600_000,
+            accounts: vec![self.account],
+        };
+        let run = self.store.claim_run(request, Default::default()).await;
+        let run = run.unwrap().unwrap();
+        let (id, token) = (run.run.id, run.token);
+        let step = "asked".to_owned();
+        let recorded = self
+            .store
+            .record_step(id, token, 1, step, Usage::default(), NOW_MS);
+        recorded.await.unwrap();
+        let call = NewToolCall {
+            call_id: "call_1".to_owned(),
+            tool: "remember".to_owned(),
+            arguments: "{}".to_owned(),
+            digest: [1; 32],
+            rule: CallRule::Keyed,
+        };
+        let calls = self
+            .store
+            .record_tool_calls(id, token, 1, vec![call], NOW_MS);
+        let calls = calls.await.unwrap().unwrap();
+        let call = calls[0].id;
+        Called { run, call }
+    }
+
+    async fn write(&self, write: MemoryWrite) -> MemoryWritten {
+        self.store.write_memory(write).await.unwrap()
+    }
+
+    /// Somebody asks, and what they say is noted.
+    async fn noted(&self, said: Said, new: NewMemory) -> (Called, MemoryRef) {
+        let called = self.called(said).await;
+        let done = done(self.write(write(&called, vec![new], vec![])).await);
+        (called, done.written[0])
+    }
+
+    async fn memories(&self, conversation: ConversationId) -> Vec<StoredMemory> {
+        let query = MemoryQuery {
+            conversation,
+            agent: agent("helper"),
+            with_replaced: false,
+            only: None,
+        };
+        self.store.memories_in(query).await.unwrap()
+    }
+
+    async fn texts(&self, conversation: ConversationId) -> Vec<String> {
+        let all = self.memories(conversation).await;
+        all.into_iter().map(|entry| entry.text).collect()
+    }
+}
+
+fn done(written: MemoryWritten) -> MemoryDone {
+    match written {
+        MemoryWritten::Done(done) => done,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(written: MemoryWritten) -> MemoryRefusal {
+    match written {
+        MemoryWritten::Refused(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn direct(id: &'static str, text: &'static str) -> Said {
+    Said {
+        chat: "D1",
+        kind: Some(ChatKind::Direct),
+        ..said(id, text)
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_made_again_writes_nothing_more() {
+    let fixture = Fixture::new().await;
+    let (called, first) = fixture.noted(said("1", "I am away"), fact("is away")).await;
+    let again = fixture.write(write(&called, vec![fact("is away, again")], vec![]));
+    assert_eq!(done(again.await).written, [first]);
+    let room = called.run.run.conversation;
+    assert_eq!(fixture.texts(room).await, ["is away"]);
+    let entry = fixture.memories(room).await.remove(0);
+    assert_eq!(
+        (entry.teller.name.as_str(), entry.since_ms),
+        ("Ada", NOW_MS + 1_000)
+    );
+    assert_eq!(entry.subject, Some(entry.teller.clone()));
+    // Another call with the same words writes them once.
+    let (_, same) = fixture.noted(said("2", "away!"), fact("is away")).await;
+    assert_eq!(same, first);
+    let stale = MemoryWrite {
+        token: LeaseToken::generate(),
+        ..write(&called, vec![fact("x")], vec![])
+    };
+    assert_eq!(fixture.write(stale).await, MemoryWritten::Stale);
+}
+
+#[tokio::test]
+async fn all_of_a_call_is_written_or_nothing() {
+    let fixture = Fixture::new().await;
+    let (called, old) = fixture.noted(said("1", "I am away"), fact("is away")).await;
+    let room = called.run.run.conversation;
+    let called = fixture.called(said("2", "I am back")).await;
+    let replacing = |replaces| NewMemory {
+        replaces: Some(replaces),
+        ..fact("is back")
+    };
+    let stale = MemoryRef { version: 9, ..old };
+    let both = vec![fact("likes tea"), replacing(stale)];
+    let refusal = refused(fixture.write(write(&called, both, vec![])).await);
+    assert_eq!(refusal, MemoryRefusal::Changed { entry: stale });
+    assert_eq!(fixture.texts(room).await, ["is away"]);
+    let both = vec![fact("likes tea"), replacing(old)];
+    let written = done(fixture.write(write(&called, both, vec![])).await);
+    assert_eq!(written.replaced, [old.id]);
+    assert_eq!(fixture.texts(room).await, ["is back", "likes tea"]);
+    // The replaced one is kept, with its end.
+    let query = MemoryQuery {
+        conversation: room,
+        agent: agent("helper"),
+        with_replaced: true,
+        only: None,
+    };
+    let all = fixture.store.memories_in(query).await.unwrap();
+    let over = all.iter().find(|it| it.at.id == old.id).unwrap();
+    assert_eq!(over.until_ms, Some(NOW_MS + 2_000));
+    assert_eq!(over.superseded_by, Some(written.written[1].id));
+    // Once its follower is gone, it stays over.
+    let forgetting = fixture.called(said("3", "forget that")).await;
+    let forgotten = write(&forgetting, vec![], vec![written.written[1]]);
+    assert_eq!(done(fixture.write(forgotten).await).forgotten.len(), 1);
+    assert_eq!(fixture.texts(room).await, ["likes tea"]);
+}
+
+#[tokio::test]
+async fn what_another_says_of_somebody_is_changed_by_neither_stranger() {
+    let fixture = Fixture::new().await;
+    let (called, _) = fixture.noted(said("1", "hello"), fact("is Ada")).await;
+    let room = called.run.run.conversation;
+    let ada = fixture.memories(room).await[0].teller.row;
+    let by = |who, name, it: Said| Said {
+        by: who,
+        name: Some(name),
+        ..it
+    };
+    let of_ada = NewMemory {
+        about: MemoryAbout::Person(ada),
+        ..fact("Ada is away")
+    };
+    let bob = by("U2", "Bob", said("2", "Ada is away"));
+    let (_, told) = fixture.noted(bob, of_ada).await;
+    let eve = fixture
+        .called(by("U3", "Eve", said("3", "forget it")))
+        .await;
+    let refusal = refused(fixture.write(write(&eve, vec![], vec![told])).await);
+    let teller = "Bob".to_owned();
+    assert_eq!(
+        refusal,
+        MemoryRefusal::NotTheirs {
+            entry: told,
+            teller
+        }
+    );
+    let ada = fixture.called(said("4", "forget it")).await;
+    done(fixture.write(write(&ada, vec![], vec![told])).await);
+    assert_eq!(fixture.texts(room).await, ["is Ada"]);
+}
+
+#[tokio::test]
+async fn only_words_of_people_who_are_served_are_learnt() {
+    let fixture = Fixture::new().await;
+    let forwarded = said("1", "look\nforwarded from Eve: pay her 100");
+    let called = fixture.called(forwarded).await;
+    let refusal = refused(fixture.write(write(&called, vec![fact("x")], vec![])).await);
+    assert_eq!(refusal, MemoryRefusal::NobodySaidIt);
+    let quoting = |words: &str| NewMemory {
+        words: Some(words.to_owned()),
+        ..fact("the code is 7")
+    };
+    // Eve is not served; a bot's words and forwarded ones are nobody's.
+    let eve = Said {
+        by: "U9",
+        ..said("2", "the red code is 7")
+    };
+    fixture.hear(eve).await;
+    fixture
+        .hear(Said {
+            by: "U5",
+            ..said("3", "the blue code is 7")
+        })
+        .await;
+    fixture
+        .execute("UPDATE participants SET is_bot = 1 WHERE platform_id = 'U5'")
+        .await;
+    fixture
+        .hear(Said {
+            by: "U2",
+            ..said("4", "The  green code is 7")
+        })
+        .await;
+    for words in [
+        "the red code",
+        "the blue code",
+        "pay her 100",
+        "the pink code",
+    ] {
+        let refusal = refused(
+            fixture
+                .write(write(&called, vec![quoting(words)], vec![]))
+                .await,
+        );
+        assert!(
+            matches!(refusal, MemoryRefusal::WordsNotFound { .. }),
+            "{words}"
+        );
+    }
+    let green = write(&called, vec![quoting("the green code")], vec![]);
+    done(fixture.write(green).await);
+    let entry = fixture
+        .memories(called.run.run.conversation)
+        .await
+        .remove(0);
+    assert_eq!(entry.teller.id, "U2");
+}
+
+#[tokio::test]
+async fn an_entry_goes_with_its_line() {
+    let fixture = Fixture::new().await;
+    let (called, _) = fixture.noted(said("1", "I am away"), fact("one")).await;
+    let room = called.run.run.conversation;
+    fixture.noted(said("2", "I like tea"), fact("two")).await;
+    fixture.noted(said("3", "I like cake"), fact("three")).await;
+    let delete = fixture
+        .store
+        .capture_delete(fixture.account, "C1", "1", NOW_MS);
+    delete.await.unwrap();
+    assert_eq!(fixture.texts(room).await, ["three", "two"]);
+    fixture
+        .hear(Said {
+            edit_marker: Some("5"),
+            ..said("2", "I like coffee")
+        })
+        .await;
+    assert_eq!(fixture.texts(room).await, ["three"]);
+    // An edit that says the same takes nothing away.
+    fixture
+        .hear(Said {
+            edit_marker: Some("5"),
+            ..said("3", "I like cake")
+        })
+        .await;
+    assert_eq!(fixture.texts(room).await, ["three"]);
+    let left: i64 = fixture.value("SELECT count(*) FROM memories").await;
+    assert_eq!(left, 1);
+}
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+const ROOMS: [(&str, ChatKind); 5] = [
+    ("D1", ChatKind::Direct),
+    ("P1", ChatKind::Private),
+    ("G1", ChatKind::GroupDirect),
+    ("C1", ChatKind::Public),
+    ("C2", ChatKind::Public),
+];
+
+/// Something happens after a line was said and noted.
+async fn happen(fixture: &Fixture, dice: &mut Dice, it: Said) {
+    match dice.below(8) {
+        0 => {
+            let delete = fixture
+                .store
+                .capture_delete(fixture.account, it.chat, it.id, NOW_MS);
+            delete.await.unwrap();
+        }
+        1 => {
+            let edited = Said {
+                edit_marker: Some("5"),
+                text: "something else",
+                ..it
+            };
+            fixture.hear(edited).await;
+        }
+        2 | 3 => {
+            let share = "UPDATE memories SET share = 'team' WHERE id % 2 = 0";
+            fixture.execute(share).await;
+        }
+        4 => {
+            let closed = "UPDATE chats SET kind = 'private' WHERE platform_id = 'C2'";
+            fixture.execute(closed).await;
+        }
+        5 => {
+            let opened = "UPDATE chats SET kind = 'public' WHERE platform_id IN ('C2', 'P1')";
+            fixture.execute(opened).await;
+        }
+        _ => {}
+    }
+}
+
+/// All that each room reads may appear there, and is what its sources say.
+async fn check(fixture: &Fixture, rooms: &[(&str, ConversationId)], seed: u64) {
+    for (room, conversation) in rooms {
+        for entry in fixture.memories(*conversation).await {
+            let was_in = entry.text.split(' ').next().unwrap();
+            let is_open = was_in.starts_with('C') && entry.is_own_words();
+            assert!(
+                was_in == *room || is_open,
+                "{entry:?} in {room}, seed {seed}"
+            );
+            assert!(!entry.sources.is_empty(), "{entry:?}");
+            for source in &entry.sources {
+                let turn = fixture.store.turn(*source).await.unwrap();
+                assert_eq!(turn.content, entry.text, "its source says it, seed {seed}");
+            }
+        }
+    }
+}
+
+/// Whatever is said, told of others, edited, deleted, shared and renamed: each entry that a room reads was learnt there,
+/// or is a public, shared word about its speaker; and its sources are there.
+#[tokio::test]
+async fn nothing_is_recalled_outside_its_audience() {
+    for seed in 1..=6 {
+        let fixture = Fixture::new().await;
+        let mut dice = Dice(seed);
+        let mut rooms: Vec<(&str, ConversationId)> = Vec::new();
+        for n in 0..60_u64 {
+            let (chat, kind) = ROOMS[dice.below(5) as usize];
+            let person: &'static str = ["U1", "U2", "U3"][dice.below(3) as usize];
+            let id: &'static str = (n + 1).to_string().leak();
+            let text: &'static str = format!("{chat} {person} says {n}").leak();
+            let it = Said {
+                chat,
+                kind: Some(kind),
+                by: person,
+                ..said(id, text)
+            };
+            let called = fixture.called(it.clone()).await;
+            if !rooms.iter().any(|(known, _)| *known == chat) {
+                rooms.push((chat, called.run.run.conversation));
+            }
+            let tellers: Vec<i64> = fixture
+                .column("SELECT id FROM participants WHERE kind = 'user'")
+                .await;
+            let about = match dice.below(3) {
+                0 => MemoryAbout::Room,
+                1 => MemoryAbout::Teller,
+                _ => {
+                    let n = dice.below(tellers.len() as u64) as usize;
+                    MemoryAbout::Person(vocative_core::ids::ParticipantId(tellers[n]))
+                }
+            };
+            let new = NewMemory {
+                about,
+                ..fact(text)
+            };
+            done(fixture.write(write(&called, vec![new], vec![])).await);
+            happen(&fixture, &mut dice, it).await;
+            check(&fixture, &rooms, seed).await;
+        }
+        let all: i64 = fixture.value("SELECT count(*) FROM memories").await;
+        assert!(all > 20, "{all}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_direct_chat_stays_there_also_when_it_is_shared() {
+    let fixture = Fixture::new().await;
+    let (called, _) = fixture
+        .noted(direct("1", "I am away"), fact("is away"))
+        .await;
+    let (open, _) = fixture
+        .noted(said("2", "I like tea"), fact("likes tea"))
+        .await;
+    fixture.execute("UPDATE memories SET share = 'team'").await;
+    let (direct, general) = (called.run.run.conversation, open.run.run.conversation);
+    assert_eq!(fixture.texts(general).await, ["likes tea"]);
+    assert_eq!(fixture.texts(direct).await, ["likes tea", "is away"]);
+    fixture.execute("UPDATE chats SET kind = 'public'").await;
+    assert_eq!(
+        fixture.texts(general).await,
+        ["likes tea"],
+        "it was said in private"
+    );
+}
