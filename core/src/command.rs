@@ -3,6 +3,7 @@
 use vocative_contract::envelope::{Belonging, ChatKind};
 use vocative_contract::outbound::Target;
 
+use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 use crate::manners::Zone;
 
@@ -105,6 +106,8 @@ pub enum Effect {
     },
     /// Something is planned for a time, or what is planned is listed or changed.
     Schedule(ScheduleCommand),
+    /// Calls that wait for a person are listed, or forbidden.
+    Approvals(ApprovalsCommand),
     /// One message goes.
     ForgetMessage {
         /// The platform's id of it, in the same chat.

@@ -28,13 +28,15 @@ pub enum CommandName {
     Remind,
     /// An agent does something here at a time.
     Schedule,
+    /// What waits here for a person's decision.
+    Approvals,
     /// Something goes for good.
     Forget,
 }
 
 impl CommandName {
     /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Help,
         Self::New,
         Self::Stop,
@@ -43,6 +45,7 @@ impl CommandName {
         Self::Summary,
         Self::Remind,
         Self::Schedule,
+        Self::Approvals,
         Self::Forget,
     ];
 
@@ -58,6 +61,7 @@ impl CommandName {
             Self::Summary => "summary",
             Self::Remind => "remind",
             Self::Schedule => "schedule",
+            Self::Approvals => "approvals",
             Self::Forget => "forget",
         }
     }
@@ -80,6 +84,7 @@ impl CommandName {
             Self::Summary => "What I keep of the older part of the conversation",
             Self::Remind => "Have something said here at a time: remind in 20m tea",
             Self::Schedule => "Have me do something here at a time: schedule weekdays 9:00 …",
+            Self::Approvals => "What waits here for your decision, or that you asked for",
             Self::Forget => "Have messages forgotten for good",
         }
     }

@@ -121,6 +121,41 @@ impl Gate {
         found
     }
 
+    /// Whether somebody is in a chat now, by what the platform says. Where it does not, or not in time, they are not.
+    pub async fn is_member(&self, place: &Place, person: &str) -> bool {
+        // Whoever presses something in a direct chat is the one it is with.
+        if place.kind == Some(ChatKind::Direct) {
+            return true;
+        }
+        let Some(directory) = self.directory.as_ref() else {
+            return false;
+        };
+        match timeout(LIVE_WITHIN, directory.is_member(&place.chat, person)).await {
+            Ok(Ok(found)) => found == Some(true),
+            Ok(Err(cause)) => {
+                let reason = cause.reason();
+                warn!(
+                    reason,
+                    "it could not be looked up who is in a chat; nobody decides as one who is"
+                );
+                false
+            }
+            Err(_) => {
+                warn!(
+                    "the look-up of who is in a chat took too long; nobody decides as one who is"
+                );
+                false
+            }
+        }
+    }
+
+    /// The name that people see of somebody, if the platform tells it in time.
+    pub async fn shown_name(&self, person: &str) -> Option<String> {
+        let directory = self.directory.as_ref()?;
+        let found = timeout(LIVE_WITHIN, directory.person_name(person)).await;
+        found.ok()?.ok()?
+    }
+
     /// Whether somebody is served in a place now.
     pub async fn admits(&self, place: &Place, sender: &Sender) -> bool {
         let belonging = self.belonging(place, sender, Haste::Live).await;

@@ -477,9 +477,7 @@ impl ChannelIntake {
         };
         let outcome = self.store.capture_command(new).await?;
         self.ask_to_stop(&outcome.cancelled_runs);
-        if !outcome.cancelled_runs.is_empty() {
-            self.wake.runs.notify_one();
-        }
+        self.wake.runs.notify_one();
         self.wake.jobs.notify_one();
         self.wake.posts.notify_one();
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use vocative_contract::card::CardMisfit;
 use vocative_contract::crash;
+use vocative_contract::envelope::Place;
 use vocative_contract::handles::Renderer;
 use vocative_contract::interaction::Interaction;
 use vocative_contract::markup::neutral_text;
@@ -57,12 +58,18 @@ impl ChannelIntake {
             let (place, sender) = (interaction.place.as_ref(), &interaction.sender);
             return self.keep_non_message(event, place, sender, policy).await;
         };
-        let sender = interaction.sender.clone();
-        let belonging = self.gate.belonging(place, &sender, Haste::Live).await;
+        let mut sender = interaction.sender.clone();
+        let (belonging, is_member, name) = tokio::join!(
+            self.gate.belonging(place, &sender, Haste::Live),
+            self.is_in_room(&interaction, place),
+            self.name_of(&interaction),
+        );
         let is_served = access(place, place.kind, &sender, belonging, policy) == Access::Served;
+        sender.display_name = name.or(sender.display_name);
         let judging = Judging {
             can_count: interaction.refusal().is_none(),
             is_served,
+            is_member,
             presser: sender.id.clone(),
             presser_name: sender
                 .display_name
@@ -92,11 +99,43 @@ impl ChannelIntake {
     }
 }
 
+impl ChannelIntake {
+    /// Whether who pressed is in the chat, where that matters: by the card that the press may be of.
+    async fn is_in_room(&self, interaction: &Interaction, place: &Place) -> bool {
+        let Some(button) = ApprovalButton::read(&interaction.data) else {
+            return false;
+        };
+        if interaction.refusal().is_some() {
+            return false;
+        }
+        match self.store().approval(button.approval).await {
+            Ok(approval) if approval.approvers.ask_for_members() => {
+                self.gate.is_member(place, &interaction.sender.id).await
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// The name that people see of who pressed a button of ours, where the press does not say it: Slack's say only the
+    /// account's, which then stands for both.
+    async fn name_of(&self, interaction: &Interaction) -> Option<String> {
+        let is_ours = ApprovalButton::read(&interaction.data).is_some()
+            || QuestionButton::read(&interaction.data).is_some();
+        let sender = &interaction.sender;
+        let is_told = sender.display_name.is_some() && sender.display_name != sender.username;
+        if !is_ours || is_told || interaction.refusal().is_some() {
+            return None;
+        }
+        self.gate.shown_name(&sender.id).await
+    }
+}
+
 /// What a press is judged by.
 struct Judging {
     /// Whether a person pressed it in a message that may be ours.
     can_count: bool,
     is_served: bool,
+    is_member: bool,
     presser: String,
     presser_name: Option<String>,
     policy: Arc<ChannelPolicy>,
@@ -173,6 +212,7 @@ impl Judging {
                 is_requester: facts.is_requester,
                 is_admin: self.policy.admins.contains(&self.presser),
                 is_served: self.is_served && self.can_count,
+                is_member: self.is_member,
             },
             now_ms: self.now_ms,
         });

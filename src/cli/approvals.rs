@@ -1,5 +1,6 @@
 //! `vocative approvals`: calls that wait for a person, and standing consents.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -8,9 +9,10 @@ use super::args::{ApprovalsCommand, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::since::since_ms;
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, DecidedApproval};
-use crate::admin::view::{ApprovalView, GrantView};
+use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use vocative_core::approving::{shown_arguments, visible_line};
 
 /// Characters of arguments in the list.
@@ -32,14 +34,31 @@ pub(super) async fn run(
             let found: ApprovalView = ask(context, AdminOperation::Approval { id }).await?;
             print(context, *format, &found, || shown(&found))?;
         }
+        ApprovalsCommand::Report { since, format } => {
+            let now_ms = chrono::Utc::now().timestamp_millis();
+            let since_ms = since_ms(since, now_ms).map_err(CliError::Usage)?;
+            let operation = AdminOperation::ApprovalsReport { since_ms };
+            let found: Vec<ApprovalCountView> = ask(context, operation).await?;
+            print(context, *format, &found, || counted(&found))?;
+        }
         ApprovalsCommand::Approve {
             id,
+            listed,
             by,
             note,
             for_a_day,
-        } => decide(context, (id, true), by, note.as_deref(), *for_a_day).await?,
-        ApprovalsCommand::Deny { id, by, note } => {
-            decide(context, (id, false), by, note.as_deref(), false).await?;
+        } => {
+            let decided = wanted(id.as_deref(), listed.as_deref())?;
+            return decide(context, decided, (true, *for_a_day), by, note.as_deref()).await;
+        }
+        ApprovalsCommand::Deny {
+            id,
+            listed,
+            by,
+            note,
+        } => {
+            let decided = wanted(id.as_deref(), listed.as_deref())?;
+            return decide(context, decided, (false, false), by, note.as_deref()).await;
         }
         ApprovalsCommand::Grants { format } => {
             let found: Vec<GrantView> = ask(context, AdminOperation::Grants).await?;
@@ -66,23 +85,102 @@ fn print(
     })
 }
 
+/// Which calls are meant: one by its id, or all of a list as they stand there.
+fn wanted(
+    id: Option<&str>,
+    listed: Option<&Path>,
+) -> Result<Vec<(String, Option<String>)>, CliError> {
+    let Some(path) = listed else {
+        return Ok(id.map(|id| (id.to_owned(), None)).into_iter().collect());
+    };
+    let unreadable = |cause: String| {
+        CliError::Usage(format!(
+            "{} can't be read: {cause}; write it with: vocative approvals list --format json > FILE",
+            path.display()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|cause| unreadable(cause.to_string()))?;
+    let listed: Vec<ApprovalView> =
+        serde_json::from_str(&text).map_err(|cause| unreadable(cause.to_string()))?;
+    let open = listed.into_iter().filter(|it| it.state == "open");
+    Ok(open.map(|it| (it.id, Some(it.digest))).collect())
+}
+
+/// Decides about each; of a list, what can't be decided is told and left.
 async fn decide(
     context: &Context,
-    (id, approve): (&str, bool),
+    wanted: Vec<(String, Option<String>)>,
+    (approve, grant): (bool, bool),
     by: &str,
     note: Option<&str>,
-    grant: bool,
-) -> Result<(), CliError> {
-    let decision = DecidedApproval {
-        id: id.to_owned(),
-        approve,
-        grant,
-        by: by.to_owned(),
-        note: note.map(str::to_owned),
-        digest: None,
-    };
-    let decided: ApprovalView = ask(context, AdminOperation::DecideApproval(decision)).await?;
-    context.print(&format!("{} is {}.\n", decided.tool, decided.state))
+) -> Result<ExitCode, CliError> {
+    if wanted.is_empty() {
+        context.print("No call of the list was open.\n")?;
+    }
+    let is_one = wanted.iter().all(|(_, digest)| digest.is_none());
+    let mut left = 0;
+    for (id, digest) in wanted {
+        let decision = DecidedApproval {
+            id: id.clone(),
+            approve,
+            grant,
+            by: by.to_owned(),
+            note: note.map(str::to_owned),
+            digest,
+        };
+        match ask::<ApprovalView>(context, AdminOperation::DecideApproval(decision)).await {
+            Ok(decided) if is_one => {
+                context.print(&format!("{} is {}.\n", decided.tool, decided.state))?;
+            }
+            Ok(decided) => {
+                context.print(&format!("{id}: {} is {}.\n", decided.tool, decided.state))?;
+            }
+            Err(error) if is_one => return Err(error),
+            Err(error) => {
+                left += 1;
+                context.print(&format!("{id}: left as it is: {error}\n"))?;
+            }
+        }
+    }
+    Ok(if left > 0 { Exit::Failed } else { Exit::Ok }.into())
+}
+
+fn counted(tools: &[ApprovalCountView]) -> String {
+    if tools.is_empty() {
+        return "Nobody was asked about a call.\n".to_owned();
+    }
+    let cells: Vec<Vec<String>> = tools
+        .iter()
+        .map(|tool| {
+            let wait = tool.median_wait_ms.map(|ms| format!("{} s", ms / 1_000));
+            let numbers = [
+                tool.asked,
+                tool.open,
+                tool.approved,
+                tool.denied,
+                tool.expired,
+                tool.cancelled,
+            ];
+            let numbers = numbers.map(|number| number.to_string());
+            let ends = [wait.unwrap_or_else(|| "-".to_owned())];
+            [visible_line(&tool.tool)]
+                .into_iter()
+                .chain(numbers)
+                .chain(ends)
+                .collect()
+        })
+        .collect();
+    let header = [
+        "tool",
+        "asked",
+        "open",
+        "approved",
+        "denied",
+        "expired",
+        "cancelled",
+        "median wait",
+    ];
+    table(&header, &cells)
 }
 
 fn report(approvals: &[ApprovalView]) -> String {

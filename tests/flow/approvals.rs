@@ -16,7 +16,7 @@ const ANN: i64 = TelegramWorld::ANN;
 const BOB: i64 = TelegramWorld::BOB;
 
 /// A flow whose agent may refund something if somebody allows it.
-async fn with_refunds(approval: &str, called: Option<Called>) -> (Flow, OrderServer) {
+pub(crate) async fn with_refunds(approval: &str, called: Option<Called>) -> (Flow, OrderServer) {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shop = OrderServer::start(anywhere).await.unwrap();
     let host = shop.addr();
@@ -36,11 +36,11 @@ async fn with_refunds(approval: &str, called: Option<Called>) -> (Flow, OrderSer
     (builder.start().await, shop)
 }
 
-fn refund(what: &str, amount: u32) -> ModelReply {
+pub(crate) fn refund(what: &str, amount: u32) -> ModelReply {
     ModelReply::tool_call("call_1", "refund", json!({"what": what, "amount": amount}))
 }
 
-fn made(shop: &OrderServer) -> Vec<Value> {
+pub(crate) fn made(shop: &OrderServer) -> Vec<Value> {
     shop.orders().into_iter().map(|order| order.body).collect()
 }
 
@@ -96,7 +96,8 @@ impl Flow {
         format!("{} {}", post.text, post.blocks.unwrap_or_default())
     }
 
-    async fn told_privately(&self, who: &str, words: &str) {
+    /// Waits until somebody is told that privately; returns all of it.
+    pub(crate) async fn told_privately(&self, who: &str, words: &str) -> String {
         let is_told = || {
             let all = self.slack.ephemerals();
             all.iter()
@@ -104,10 +105,14 @@ impl Flow {
         };
         self.wait_until(&format!("{who} is told {words:?}"), is_told)
             .await;
+        let all = self.slack.ephemerals();
+        let mut told = all.into_iter().rev();
+        let told = told.find(|told| told.user == who && told.text.contains(words));
+        told.map(|told| told.text).unwrap_or_default()
     }
 
     /// Waits for the card of a call in a Telegram chat.
-    async fn telegram_card(&self, chat: i64) -> TelegramPost {
+    pub(crate) async fn telegram_card(&self, chat: i64) -> TelegramPost {
         let is_card = |post: &TelegramPost| post.by_bot && post.keyboard.is_some();
         let found = self.telegram.wait_for_post(chat, is_card, WAIT).await;
         let card = found.unwrap_or_else(|| panic!("no card: {:#?}", self.telegram.bot_posts(chat)));
@@ -115,7 +120,12 @@ impl Flow {
         card
     }
 
-    async fn telegram_outcome(&self, chat: i64, card: &TelegramPost, word: &str) -> String {
+    pub(crate) async fn telegram_outcome(
+        &self,
+        chat: i64,
+        card: &TelegramPost,
+        word: &str,
+    ) -> String {
         let is_over = |post: &TelegramPost| {
             post.message_id == card.message_id
                 && post.keyboard.is_none()
@@ -129,7 +139,7 @@ impl Flow {
 }
 
 /// The data of a button of a Telegram post.
-fn data(card: &TelegramPost, words: &str) -> String {
+pub(crate) fn data(card: &TelegramPost, words: &str) -> String {
     let keyboard = card.keyboard.clone().unwrap_or_default();
     let rows = keyboard["inline_keyboard"]
         .as_array()

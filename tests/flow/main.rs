@@ -9,6 +9,7 @@ mod a_stranger;
 mod addressing;
 mod answers;
 mod approvals;
+mod approvals_listed;
 mod backups;
 mod bad_input;
 mod catchup;

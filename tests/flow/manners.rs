@@ -42,7 +42,16 @@ async fn slash_commands_are_answered_to_whoever_gave_them() {
         .await;
     let help = command(&flow, "U0ANN", "").await;
     for word in [
-        "help", "new", "stop", "status", "context", "summary", "remind", "schedule", "forget",
+        "help",
+        "new",
+        "stop",
+        "status",
+        "context",
+        "summary",
+        "remind",
+        "schedule",
+        "approvals",
+        "forget",
     ] {
         assert!(help.contains(word), "{word} is in {help}");
     }
@@ -201,7 +210,16 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
     };
     let of_ann = json!({"type": "chat", "chat_id": ANN});
     let all = [
-        "ask", "help", "new", "stop", "status", "context", "summary", "remind", "schedule",
+        "ask",
+        "help",
+        "new",
+        "stop",
+        "status",
+        "context",
+        "summary",
+        "remind",
+        "schedule",
+        "approvals",
         "forget",
     ];
     flow.wait_until("the commands are known", || {
@@ -209,14 +227,31 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
     })
     .await;
     let in_groups = [
-        "ask", "help", "stop", "status", "summary", "remind", "schedule", "forget",
+        "ask",
+        "help",
+        "stop",
+        "status",
+        "summary",
+        "remind",
+        "schedule",
+        "approvals",
+        "forget",
     ];
     assert_eq!(names(&flow, json!({"type": "default"})), in_groups);
     assert_eq!(names(&flow, json!({"type": "all_group_chats"})), in_groups);
     let group_admins = json!({"type": "all_chat_administrators"});
     assert_eq!(names(&flow, group_admins.clone()), all);
     let in_private = [
-        "ask", "help", "stop", "status", "context", "summary", "remind", "schedule", "forget",
+        "ask",
+        "help",
+        "stop",
+        "status",
+        "context",
+        "summary",
+        "remind",
+        "schedule",
+        "approvals",
+        "forget",
     ];
     assert_eq!(
         names(&flow, json!({"type": "all_private_chats"})),

@@ -128,6 +128,19 @@ pub trait LookUps: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Looks up whether a person is in a chat now; `None` where the platform does not say.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the caller takes the person for one who is not.
+    fn is_member<'a>(
+        &'a self,
+        chat: &'a str,
+        person: &'a str,
+    ) -> BoxFuture<'a, Result<Option<bool>, ChannelError>> {
+        let _ = (chat, person);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Looks up a chat's title and kind.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ use super::{stream, text, upload};
 const READ_BACK_LEAD_MS: i64 = 5_000;
 /// How many messages a page of the look holds.
 const READ_BACK_PAGE: usize = 200;
+/// How many members of a channel a page holds. *Source:* `conversations.members`: under 1,000.
+const MEMBER_PAGE: usize = 999;
+/// How many pages of members are read: whoever comes later is not found.
+const MEMBER_PAGES_MAX: usize = 20;
 /// How many pages are read before the look gives up for this time.
 const READ_BACK_PAGES_MAX: usize = 20;
 
@@ -44,6 +48,14 @@ impl LookUps for SlackLookUps {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<Belonging>, ChannelError>> {
         Box::pin(self.look_up_belonging(id))
+    }
+
+    fn is_member<'a>(
+        &'a self,
+        chat: &'a str,
+        person: &'a str,
+    ) -> BoxFuture<'a, Result<Option<bool>, ChannelError>> {
+        Box::pin(self.look_up_member(chat, person))
     }
 
     fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {
@@ -181,6 +193,29 @@ impl SlackLookUps {
         };
         self.names.keep_belonging(id, belonging);
         Ok(belonging)
+    }
+
+    /// Reads who is in a channel, page by page. Never kept: who has left decides nothing any more.
+    async fn look_up_member(&self, chat: &str, person: &str) -> Result<Option<bool>, ChannelError> {
+        let mut cursor = None;
+        for _ in 0..MEMBER_PAGES_MAX {
+            let mut arguments = vec![
+                ("channel", chat.to_owned()),
+                ("limit", MEMBER_PAGE.to_string()),
+            ];
+            arguments.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let method = "conversations.members";
+            let granted = self.api.call(method, Token::Bot, &arguments).await?;
+            let members = &granted.answer.members.0;
+            if members.iter().any(|id| id == person) {
+                return Ok(Some(true));
+            }
+            cursor = next_cursor(&granted.answer);
+            if cursor.is_none() {
+                return Ok(Some(false));
+            }
+        }
+        Ok(None)
     }
 
     async fn look_up_chat(&self, chat: &str) -> Result<Place, ChannelError> {

@@ -468,6 +468,7 @@ pub(super) struct Answer {
     pub(super) ts: Id,
     pub(super) message_ts: Id,
     pub(super) messages: List<SlackEvent>,
+    pub(super) members: List<String>,
     pub(super) response_metadata: Maybe<ResponseMetadata>,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::envelope::Place;
@@ -18,6 +19,7 @@ use super::translate::chat_place;
 use super::wire::Chat;
 
 const GET_CHAT: &str = "getChat";
+const GET_CHAT_MEMBER: &str = "getChatMember";
 
 /// Asks as one bot. Bots have no method that reads a chat's history, so no post is read back.
 #[derive(Debug)]
@@ -49,11 +51,55 @@ impl TelegramLookUps {
             .inspect_err(|error| self.note_rest(error))
     }
 
+    /// Whether somebody is in a chat, by `getChatMember`. Who has left, was removed, or never was there is not.
+    async fn member(&self, chat: &str, person: &str) -> Result<Option<bool>, ChannelError> {
+        let operation = GET_CHAT_MEMBER;
+        if let Some(left) = self.rests.left(operation, Instant::now()) {
+            let wait_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            return Err(ChannelError::RetryAfter { operation, wait_ms });
+        }
+        let Ok(user) = person.parse::<i64>() else {
+            return Ok(Some(false));
+        };
+        let mut parameters = Parameters::new();
+        parameters.insert("chat_id".to_owned(), chat_id(chat));
+        parameters.insert("user_id".to_owned(), user.into());
+        let answer = self.api.call::<ChatMember>(operation, &parameters).await;
+        match answer.map_err(|failure| failure.into_error(operation)) {
+            Ok(member) => Ok(Some(is_in(&member))),
+            Err(ChannelError::Rejected { .. }) => Ok(Some(false)),
+            Err(error) => {
+                if let ChannelError::RetryAfter { wait_ms, .. } = &error {
+                    let wait = Duration::from_millis(*wait_ms);
+                    self.rests.note(operation, Instant::now(), wait);
+                }
+                Err(error)
+            }
+        }
+    }
+
     fn note_rest(&self, error: &ChannelError) {
         if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let wait = Duration::from_millis(*wait_ms);
             self.rests.note(GET_CHAT, Instant::now(), wait);
         }
+    }
+}
+
+/// Somebody in a chat, as far as it matters. *Source:* Bot API, `ChatMember`.
+#[derive(Debug, Deserialize)]
+struct ChatMember {
+    status: String,
+    /// Of somebody restricted: whether they are in the chat all the same.
+    #[serde(default)]
+    is_member: bool,
+}
+
+fn is_in(member: &ChatMember) -> bool {
+    match member.status.as_str() {
+        "creator" | "administrator" | "member" => true,
+        "restricted" => member.is_member,
+        _ => false,
     }
 }
 
@@ -70,6 +116,14 @@ impl LookUps for TelegramLookUps {
                 Err(error) => Err(error),
             }
         })
+    }
+
+    fn is_member<'a>(
+        &'a self,
+        chat: &'a str,
+        person: &'a str,
+    ) -> BoxFuture<'a, Result<Option<bool>, ChannelError>> {
+        Box::pin(self.member(chat, person))
     }
 
     fn chat_facts<'a>(&'a self, chat: &'a str) -> BoxFuture<'a, Result<Place, ChannelError>> {

@@ -7,9 +7,9 @@ pub enum Approver {
     Requester,
     /// Those who administer the bot in the channel (`admins`).
     Admins,
-    /// Everybody who is served in the chat.
+    /// Everybody who is served in the chat and is in it.
     AnyoneInChat,
-    /// Never a person who asked. Alone: everybody else who is served in the chat.
+    /// Never a person who asked. Alone: everybody else who is served in the chat and is in it.
     FourEyes,
     /// A person.
     Person {
@@ -37,6 +37,8 @@ pub struct Decider<'a> {
     pub is_admin: bool,
     /// Whether they are served in the chat, by the lists and the platform's directory as they are now.
     pub is_served: bool,
+    /// Whether they are in the chat, by what the platform says of it now; not where it does not say.
+    pub is_member: bool,
 }
 
 impl Approver {
@@ -82,8 +84,8 @@ impl Approver {
         match self {
             Self::Requester => decider.is_requester,
             Self::Admins => decider.is_admin,
-            Self::AnyoneInChat => true,
-            Self::FourEyes => !decider.is_requester,
+            Self::AnyoneInChat => decider.is_member,
+            Self::FourEyes => decider.is_member && !decider.is_requester,
             Self::Person { channel, id } => channel == decider.channel && id == decider.id,
         }
     }
@@ -113,6 +115,13 @@ impl Approvers {
     #[must_use]
     pub fn are_four_eyes(&self) -> bool {
         self.0.iter().any(|list| list.contains(&Approver::FourEyes))
+    }
+
+    /// Whether it may depend on who is in the chat.
+    #[must_use]
+    pub fn ask_for_members(&self) -> bool {
+        let asks = |one: &Approver| matches!(one, Approver::AnyoneInChat | Approver::FourEyes);
+        self.0.iter().flatten().any(asks)
     }
 
     /// Who it is, for people.
@@ -154,7 +163,11 @@ pub fn may_decide(approvers: &Approvers, decider: &Decider<'_>) -> bool {
             .filter(|one| **one != Approver::FourEyes)
             .peekable();
         let is_alone = others.peek().is_none();
-        !list.is_empty() && !is_kept_out && (is_alone || others.any(|one| one.admits(decider)))
+        let is_admitted = match is_alone {
+            true => Approver::FourEyes.admits(decider),
+            false => others.any(|one| one.admits(decider)),
+        };
+        !list.is_empty() && !is_kept_out && is_admitted
     };
     decider.is_served && !approvers.0.is_empty() && approvers.0.iter().all(admits)
 }
@@ -175,6 +188,7 @@ mod tests {
             is_requester: true,
             is_admin: false,
             is_served: true,
+            is_member: true,
         };
         let bob = Decider {
             id: "U2",
@@ -211,6 +225,22 @@ mod tests {
             ..ann
         };
         assert!(!may_decide(&read("anyone_in_chat"), &outside));
+        // Who is served and not in the room decides only where a name or a right lets them.
+        let elsewhere = Decider {
+            is_member: false,
+            ..carl
+        };
+        let table = [
+            ("anyone_in_chat", false),
+            ("four_eyes", false),
+            ("four_eyes,anyone_in_chat", false),
+            ("four_eyes,admins", true),
+            ("acme/U3", true),
+            ("anyone_in_chat;admins", false),
+        ];
+        for (text, may) in table {
+            assert_eq!(may_decide(&read(text), &elsewhere), may, "{text}");
+        }
         assert!(!may_decide(&Approvers::default(), &ann));
         assert!(!may_decide(&Approvers(vec![Vec::new()]), &ann));
     }

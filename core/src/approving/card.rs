@@ -6,7 +6,8 @@ use vocative_contract::outbound::Part;
 
 use crate::approving::{
     ApprovalButton, ApprovalState, Approvers, CardButtons, Choice, DecidedBy, FittedCard,
-    StoredApproval, Taint, Via, fitted_card, read_words, shown_arguments, utc, visible_line,
+    StoredApproval, Taint, Via, decided_line, fitted_card, read_words, shown_arguments, utc,
+    visible_line,
 };
 use crate::ids::ApprovalId;
 use crate::tool_call::CallDigest;
@@ -132,14 +133,7 @@ pub fn outcome_card(
         ApprovalState::Expired => "Expired",
         ApprovalState::Cancelled => "Cancelled",
     };
-    let by_whom = match (&by.name, outcome.via) {
-        (Some(name), Some(Via::Cli | Via::Api)) => {
-            format!("by {name}, who runs me, {}", utc(by.at_ms))
-        }
-        (Some(name), _) => format!("by {name}, {}", utc(by.at_ms)),
-        (None, _) if outcome.state == ApprovalState::Expired => "nobody decided in time".to_owned(),
-        (None, _) => "its question is not answered any more".to_owned(),
-    };
+    let by_whom = decided_line(outcome.state, outcome.via, by);
     let note = by.note.as_ref().map(|note| fact("Note", note));
     let said = [fact(label, &by_whom)].into_iter().chain(note);
     let short = Card {

@@ -234,6 +234,7 @@ mod tests {
                 is_requester: true,
                 is_admin: false,
                 is_served: true,
+                is_member: true,
             },
             now_ms: ASKED_AT_MS + 1,
         };

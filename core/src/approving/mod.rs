@@ -3,12 +3,13 @@
 //!
 //! Reading order: `policy` (does a call ask?), `taint` (and after what its run has read?), `approvers` (who may decide?), `visible` (characters that can be told
 //! apart), `showing` (a call's arguments on a card), `buttons` (what a press says), `card` (what people see), `deciding`
-//! (what a press does), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
+//! (what a press does), `listing` (what waits in a chat), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
 
 mod approvers;
 mod buttons;
 mod card;
 mod deciding;
+mod listing;
 mod policy;
 mod showing;
 mod stored;
@@ -25,9 +26,13 @@ pub use deciding::{
     ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
     PressVerdict, Told, press,
 };
+pub use listing::{
+    ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, all_denied, denied_outcome, order_help,
+    other_list,
+};
 pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
 pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
 pub use stored::{Requester, StoredApproval, StoredGrant};
 pub use taint::{AfterUntrusted, OutsideSource, Taint, ask_after, read_words};
-pub use telling::{DecidedBy, Via, denied_text, told_text, utc};
+pub use telling::{DecidedBy, Via, decided_line, denied_text, told_text, utc};
 pub use visible::visible_line;

@@ -9,6 +9,8 @@ use crate::approving::{ApprovalState, Approvers, Told};
 pub enum Via {
     /// By a button of the card.
     Card,
+    /// By a command in the chat.
+    Command,
     /// By the command line, on the machine of the daemon.
     Cli,
     /// By the API.
@@ -17,13 +19,14 @@ pub enum Via {
 
 impl Via {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Card, Self::Cli, Self::Api];
+    pub const ALL: [Self; 4] = [Self::Card, Self::Command, Self::Cli, Self::Api];
 
     /// The stored and shown name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Card => "card",
+            Self::Command => "command",
             Self::Cli => "cli",
             Self::Api => "api",
         }
@@ -54,6 +57,19 @@ pub fn utc(at_ms: i64) -> String {
         || "?".to_owned(),
         |at| at.format("%Y-%m-%d %H:%M UTC").to_string(),
     )
+}
+
+/// Who decided and when, or why nobody did, for people.
+#[must_use]
+pub fn decided_line(state: ApprovalState, via: Option<Via>, by: &DecidedBy) -> String {
+    match (&by.name, via) {
+        (Some(name), Some(Via::Cli | Via::Api)) => {
+            format!("by {name}, who runs me, {}", utc(by.at_ms))
+        }
+        (Some(name), _) => format!("by {name}, {}", utc(by.at_ms)),
+        (None, _) if state == ApprovalState::Expired => "nobody decided in time".to_owned(),
+        (None, _) => "its question is not answered any more".to_owned(),
+    }
 }
 
 /// Why a call is not made, for the model.

@@ -10,6 +10,7 @@ use vocative_contract::envelope::{
 };
 
 use crate::addressing::MessageFacts;
+use crate::approving::{ApprovalsCommand, ApprovalsOrder};
 use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry, ScheduleCommand};
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
@@ -112,6 +113,7 @@ fn mentioned_command<'a>(
         CommandName::Remind | CommandName::Schedule => {
             read_order(rest, 0, policy.manners.zone) != Err(WordingProblem::When)
         }
+        CommandName::Approvals => ApprovalsOrder::read(rest) != ApprovalsOrder::Other,
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, CommandForm::Mention))
@@ -281,6 +283,16 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             let agent = policy.default_agent.clone();
             plan(said, Some(agent), is_private, policy)
         }
+        CommandName::Approvals => CommandVerdict {
+            is_admitted: true,
+            effect: Effect::Approvals(ApprovalsCommand {
+                order: ApprovalsOrder::read(said.rest),
+                channel: policy.channel.to_string(),
+                is_admin,
+            }),
+            answer: None,
+            is_private,
+        },
         CommandName::Forget => forget(said, is_admin, is_direct, &told),
     }
 }
@@ -318,6 +330,7 @@ fn named_agent(
             | CommandName::Forget
             | CommandName::Remind
             | CommandName::Schedule
+            | CommandName::Approvals
     );
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{LISTED_MAX, OperationError, Operations};
-use crate::admin::view::{ApprovalView, GrantView};
+use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use crate::capture::presses::outcome_part;
 use crate::tools::PersonName;
 use vocative_core::approving::{StoredApproval, Via};
@@ -100,6 +100,18 @@ impl Operations {
             views.push(ApprovalView::of(approval, channel));
         }
         Ok(views)
+    }
+
+    /// What became of those that were asked about from a time on, by tool.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn approvals_report(
+        &self,
+        since_ms: i64,
+    ) -> Result<Vec<ApprovalCountView>, OperationError> {
+        let counts = self.store.approval_counts(since_ms).await?;
+        Ok(counts.into_iter().map(ApprovalCountView::from).collect())
     }
 
     /// One of them.

@@ -228,6 +228,11 @@ pub enum AdminOperation {
         #[serde(default)]
         all: bool,
     },
+    /// What became of such calls, by tool.
+    ApprovalsReport {
+        /// Of those that were asked about from this time on, in milliseconds since the Unix epoch.
+        since_ms: i64,
+    },
     /// One such call.
     Approval {
         /// Its id.
@@ -556,6 +561,9 @@ impl Operations {
             AdminOperation::AddSchedule(added) => self.add_schedule(added).await,
             AdminOperation::Approvals { all } => {
                 Ok(json(&self.approvals(approvals::listed(all)).await?))
+            }
+            AdminOperation::ApprovalsReport { since_ms } => {
+                Ok(json(&self.approvals_report(since_ms).await?))
             }
             AdminOperation::Approval { id } => Ok(json(&self.approval(&id).await?)),
             AdminOperation::DecideApproval(decided) => {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Taint, Via};
+use vocative_store::contract::ApprovalCount;
 
 /// A call that waits, or waited, for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +96,43 @@ impl ApprovalView {
             via: approval.via.map(Via::name).map(str::to_owned),
             note: approval.decided.note.clone(),
             read: approval.read.iter().map(Taint::words).collect(),
+        }
+    }
+}
+
+/// What became of the calls of a tool that people were asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalCountView {
+    /// The tool.
+    pub tool: String,
+    /// How many were asked about.
+    pub asked: u32,
+    /// How many wait.
+    pub open: u32,
+    /// How many were allowed.
+    pub approved: u32,
+    /// How many were forbidden.
+    pub denied: u32,
+    /// How many nobody decided about in time.
+    pub expired: u32,
+    /// How many ended with their runs.
+    pub cancelled: u32,
+    /// How long half of those that a person decided about waited at most, in milliseconds; absent: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_wait_ms: Option<i64>,
+}
+
+impl From<ApprovalCount> for ApprovalCountView {
+    fn from(count: ApprovalCount) -> Self {
+        Self {
+            tool: count.tool,
+            asked: count.asked,
+            open: count.open,
+            approved: count.approved,
+            denied: count.denied,
+            expired: count.expired,
+            cancelled: count.cancelled,
+            median_wait_ms: count.median_wait_ms,
         }
     }
 }

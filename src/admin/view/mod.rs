@@ -20,7 +20,7 @@ mod summaries;
 mod tools;
 
 pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
-pub use approvals::{ApprovalView, GrantView};
+pub use approvals::{ApprovalCountView, ApprovalView, GrantView};
 pub use capacity::{CapacityView, TableSpaceView};
 pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,

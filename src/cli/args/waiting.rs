@@ -1,5 +1,7 @@
 //! What `vocative queue`, `dead` and `held` take: work that waits.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::TableFormat;
@@ -126,10 +128,24 @@ pub enum ApprovalsCommand {
         #[arg(long, value_name = "FORMAT", default_value = "table")]
         format: TableFormat,
     },
-    /// Allow a call.
+    /// Count what became of calls that people were asked about, by tool: allowed, forbidden, expired, cancelled.
+    Report {
+        /// Of those asked about since then: 2h, 30d, 2026-11-22, "2026-11-22 10:30" (UTC).
+        #[arg(long, value_name = "TIME", default_value = "30d")]
+        since: String,
+        /// How it looks.
+        #[arg(long, value_name = "FORMAT", default_value = "table")]
+        format: TableFormat,
+    },
+    /// Allow a call, or all of a list.
     Approve {
         /// Its id, from the list.
-        id: String,
+        #[arg(required_unless_present = "listed", conflicts_with = "listed")]
+        id: Option<String>,
+        /// All calls of a list that `vocative approvals list --format json` wrote to this file, as they stand there:
+        /// what is decided already or does something else by now is left, and so is what came since.
+        #[arg(long, value_name = "FILE")]
+        listed: Option<PathBuf>,
         /// Your name: it is recorded, and stands on the card.
         #[arg(long, value_name = "NAME")]
         by: String,
@@ -140,10 +156,14 @@ pub enum ApprovalsCommand {
         #[arg(long)]
         for_a_day: bool,
     },
-    /// Forbid a call; the model is told.
+    /// Forbid a call, or all of a list; the model is told.
     Deny {
         /// Its id, from the list.
-        id: String,
+        #[arg(required_unless_present = "listed", conflicts_with = "listed")]
+        id: Option<String>,
+        /// All calls of a list that `vocative approvals list --format json` wrote to this file.
+        #[arg(long, value_name = "FILE")]
+        listed: Option<PathBuf>,
         /// Your name: it is recorded, and stands on the card.
         #[arg(long, value_name = "NAME")]
         by: String,

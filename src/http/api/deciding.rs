@@ -26,6 +26,7 @@ pub(super) fn routes() -> Router<ApiState> {
     };
     let seen = Router::new()
         .route("/v1/approvals", get(approvals))
+        .route("/v1/approvals/report", get(report))
         .route("/v1/approvals/{id}", get(approval))
         .route("/v1/schedules", get(schedules))
         .route("/v1/schedules/{id}", get(schedule))
@@ -58,6 +59,18 @@ async fn approvals(State(desk): State<ApiState>, asked: RequestQuery) -> Result<
     let next = found.last().filter(|_| found.len() == limit);
     let next = next.map(|last| last.id.clone());
     Ok(axum::Json(json!({ "approvals": found, "next_before": next })).into_response())
+}
+
+async fn report(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+    let since_ms = match asked.text("since_ms")? {
+        None => 0,
+        Some(text) => text.parse().map_err(|_| {
+            let advice = "send milliseconds since the Unix epoch, or leave it out";
+            Refusal::wrong("since_ms must be a whole number", advice)
+        })?,
+    };
+    let found = desk.operations.approvals_report(since_ms).await?;
+    Ok(axum::Json(json!({ "tools": found })).into_response())
 }
 
 async fn approval(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {

@@ -11,6 +11,7 @@ use crate::engine::sql::Connection;
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 
+use crate::acts::approvals_said::order_approvals_txn;
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
@@ -211,6 +212,9 @@ pub(crate) fn carry_out_txn(
         }
         Effect::Schedule(command) => {
             answer = Some(order_schedule_txn(connection, asker, command)?);
+        }
+        Effect::Approvals(command) => {
+            answer = Some(order_approvals_txn(connection, asker, command)?);
         }
         Effect::ForgetMessage { message_id } => {
             let chat = asker.platform_chat;

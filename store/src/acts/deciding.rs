@@ -230,18 +230,18 @@ impl Answered {
 }
 
 /// What was decided.
-struct Decision {
-    state: ApprovalState,
-    by: Option<ParticipantId>,
-    operator: Option<String>,
-    via: Option<Via>,
-    note: Option<String>,
-    has_grant: bool,
-    now_ms: i64,
+pub(crate) struct Decision {
+    pub(crate) state: ApprovalState,
+    pub(crate) by: Option<ParticipantId>,
+    pub(crate) operator: Option<String>,
+    pub(crate) via: Option<Via>,
+    pub(crate) note: Option<String>,
+    pub(crate) has_grant: bool,
+    pub(crate) now_ms: i64,
 }
 
 /// Decides an open approval; of two decisions the first one counts. Returns whether this is it.
-fn decide_txn(
+pub(crate) fn decide_txn(
     connection: &Connection,
     found: &ApprovalRow,
     decision: &Decision,
@@ -317,7 +317,7 @@ fn grant_txn(
 
 /// Puts what became of an approval in its card's place: as another text of a card that is not sent yet, else by an
 /// edit that goes behind it.
-fn show_outcome_txn(
+pub(crate) fn show_outcome_txn(
     connection: &Connection,
     approval_row: i64,
     outcome: &Part,

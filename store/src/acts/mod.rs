@@ -1,5 +1,6 @@
 //! What becomes true in one transaction, a file per thing.
 
+pub(crate) mod approvals_said;
 pub(crate) mod approving;
 pub(crate) mod calling;
 pub(crate) mod capture;

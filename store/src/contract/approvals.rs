@@ -203,6 +203,27 @@ pub enum OperatorDecided {
     IsRequester(StoredApproval),
 }
 
+/// What became of the calls of a tool that people were asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalCount {
+    /// The tool.
+    pub tool: String,
+    /// How many were asked about.
+    pub asked: u32,
+    /// How many wait.
+    pub open: u32,
+    /// How many were allowed.
+    pub approved: u32,
+    /// How many were forbidden.
+    pub denied: u32,
+    /// How many nobody decided about in time.
+    pub expired: u32,
+    /// How many ended with their runs.
+    pub cancelled: u32,
+    /// How long half of those that a person decided about waited at most, in milliseconds; `None` = there are none.
+    pub median_wait_ms: Option<i64>,
+}
+
 /// Which approvals are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalFilter {

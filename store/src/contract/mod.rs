@@ -18,9 +18,9 @@ mod schedules;
 mod status;
 
 pub use approvals::{
-    ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress, OperatorDecided,
-    OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge, Pressed, PressedButton,
-    PressedCard,
+    ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress,
+    OperatorDecided, OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge, Pressed,
+    PressedButton, PressedCard,
 };
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{

@@ -2,7 +2,7 @@
 
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 
-use crate::contract::ApprovalFilter;
+use crate::contract::{ApprovalCount, ApprovalFilter};
 use crate::rows::columns::{conversation_row_id, limit_of, missing};
 use crate::rows::run_taints::taints_before;
 use crate::{Reader, StoreError};
@@ -191,6 +191,23 @@ pub(crate) fn approval_of(
     Ok(Some(row))
 }
 
+/// The open approvals of runs that answer in a chat, oldest first.
+pub(crate) fn open_in_chat(
+    connection: &Connection,
+    chat: ChatId,
+    limit: usize,
+) -> Result<Vec<ApprovalRow>, StoreError> {
+    let mut statement = connection.prepare_cached(select_approvals!(
+        "WHERE a.state = 'open' AND r.chat_id = ?1 ORDER BY a.id LIMIT ?2"
+    ))?;
+    let rows = statement.query_map((chat, limit_of(limit)), approval_row)?;
+    let mut found: Vec<ApprovalRow> = rows.collect::<crate::engine::sql::Result<_>>()?;
+    for row in &mut found {
+        row.approval.requesters = requesters(connection, row.run_row)?;
+    }
+    Ok(found)
+}
+
 /// What the run had read when it asked for the call; nothing once the call was forgotten.
 fn read_before(connection: &Connection, row: &ApprovalRow) -> Result<Vec<Taint>, StoreError> {
     let step: Option<u32> = connection
@@ -237,6 +254,48 @@ fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
             read: Vec::new(),
         },
     })
+}
+
+impl Reader {
+    /// What became of calls that were asked about from a time on, by tool.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn approval_counts(&self, since_ms: i64) -> Result<Vec<ApprovalCount>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "WITH waits AS (
+                     SELECT tool, decided_at_ms - asked_at_ms AS wait_ms,
+                            row_number() OVER (PARTITION BY tool ORDER BY decided_at_ms - asked_at_ms) AS n,
+                            count(*) OVER (PARTITION BY tool) AS of_tool
+                     FROM approvals
+                     WHERE asked_at_ms >= ?1 AND state IN ('approved', 'denied') AND decided_at_ms IS NOT NULL)
+                 SELECT a.tool, count(*) AS asked,
+                        count(*) FILTER (WHERE state = 'open') AS open,
+                        count(*) FILTER (WHERE state = 'approved') AS approved,
+                        count(*) FILTER (WHERE state = 'denied') AS denied,
+                        count(*) FILTER (WHERE state = 'expired') AS expired,
+                        count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+                        (SELECT w.wait_ms FROM waits w WHERE w.tool = a.tool AND w.n = (w.of_tool + 1) / 2)
+                            AS median_wait_ms
+                 FROM approvals a WHERE a.asked_at_ms >= ?1 GROUP BY a.tool ORDER BY asked DESC, a.tool",
+            )?;
+            let counts = statement.query_map([since_ms], |row| {
+                Ok(ApprovalCount {
+                    tool: row.get("tool")?,
+                    asked: row.get("asked")?,
+                    open: row.get("open")?,
+                    approved: row.get("approved")?,
+                    denied: row.get("denied")?,
+                    expired: row.get("expired")?,
+                    cancelled: row.get("cancelled")?,
+                    median_wait_ms: row.get("median_wait_ms")?,
+                })
+            })?;
+            Ok(counts.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
 }
 
 /// Everybody whose messages a run answers.

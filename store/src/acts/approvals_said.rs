@@ -1,0 +1,66 @@
+//! What a person says in a chat about calls that wait there: listed, or forbidden all at once, in the transaction that
+//! captures the command. `core/approving/listing.rs` decides who sees what and what an order covers.
+
+use crate::StoreError;
+use crate::acts::commands::CommandGiver;
+use crate::acts::deciding::{Decision, decide_txn, known_name, show_outcome_txn};
+use crate::engine::sql::Connection;
+use crate::rows::approvals::open_in_chat;
+use vocative_contract::outbound::Part;
+use vocative_core::approving::{
+    ApprovalState, ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, DecidedBy, StoredApproval, Via,
+    all_denied, denied_outcome, order_help, other_list,
+};
+
+/// The most open approvals of a chat that are looked at: more are never open there.
+const LOOKED_AT_MAX: usize = 50;
+
+/// Carries out what a person asks for in a chat about calls that wait there. Returns what they are told.
+pub(crate) fn order_approvals_txn(
+    connection: &Connection,
+    asker: &CommandGiver<'_>,
+    command: &ApprovalsCommand,
+) -> Result<String, StoreError> {
+    let open = open_in_chat(connection, asker.chat, LOOKED_AT_MAX)?;
+    let approvals: Vec<StoredApproval> = open.iter().map(|it| it.approval.clone()).collect();
+    let seen = ApprovalsSeen::of(&approvals, command, asker.sender, asker.now_ms);
+    let code = match &command.order {
+        ApprovalsOrder::List => return Ok(seen.text()),
+        ApprovalsOrder::Other => return Ok(order_help().to_owned()),
+        ApprovalsOrder::DenyAll { code } => code,
+    };
+    let Some(covered) = seen.covered(code.as_deref()) else {
+        return Ok(other_list(&seen));
+    };
+    let name = known_name(connection, asker.account, asker.sender)?;
+    let by = DecidedBy {
+        name: Some(name.unwrap_or_else(|| asker.sender.to_owned())),
+        at_ms: asker.now_ms,
+        note: None,
+    };
+    let mut denied = 0;
+    for approval in covered {
+        let Some(found) = open.iter().find(|it| it.approval.id == approval.id) else {
+            continue;
+        };
+        let decision = Decision {
+            state: ApprovalState::Denied,
+            by: Some(asker.person),
+            operator: None,
+            via: Some(Via::Command),
+            note: None,
+            has_grant: false,
+            now_ms: asker.now_ms,
+        };
+        if decide_txn(connection, found, &decision)? {
+            let outcome = denied_outcome(&StoredApproval {
+                decided: by.clone(),
+                via: Some(Via::Command),
+                ..found.approval.clone()
+            });
+            show_outcome_txn(connection, found.row, &Part::plain(outcome), asker.now_ms)?;
+            denied += 1;
+        }
+    }
+    Ok(all_denied(denied))
+}
