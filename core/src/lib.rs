@@ -21,6 +21,7 @@ pub mod hooking;
 pub mod ids;
 pub mod job;
 pub mod judging;
+pub mod knowledge;
 pub mod manners;
 pub mod model_rest;
 pub mod options;

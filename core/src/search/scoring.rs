@@ -26,6 +26,8 @@ const ALL_BONUS: f64 = 0.15;
 const ASKING_FACTOR: f64 = 0.45;
 /// The length of a usual line, in words; longer ones have words by chance.
 const USUAL_WORDS: f64 = 15.0;
+/// The length of a usual piece of a document, in words: about half of the longest that there are.
+const USUAL_PASSAGE_WORDS: f64 = 120.0;
 /// How much of the weight follows the length.
 const LENGTH_SHARE: f64 = 0.15;
 /// What the longest lines keep.
@@ -40,6 +42,7 @@ const NEAR_MAX: u32 = 8;
 #[derive(Clone, Debug)]
 pub struct Line {
     words: Vec<LineWord>,
+    usual_words: f64,
     /// Whether it only asks.
     pub asks: bool,
     /// What it is compared with others by.
@@ -66,8 +69,19 @@ impl Line {
         };
         Self {
             words: words.into_iter().map(with_stems).collect(),
+            usual_words: USUAL_WORDS,
             asks: only_asks(text),
             likeness,
+        }
+    }
+
+    /// A piece of a document: it may be longer than what somebody says in a line, and its questions are part of it.
+    #[must_use]
+    pub fn of_passage(text: &str) -> Self {
+        Self {
+            usual_words: USUAL_PASSAGE_WORDS,
+            asks: false,
+            ..Self::of(text)
         }
     }
 
@@ -220,7 +234,7 @@ impl Scorer {
     }
 
     fn factors(line: &Line) -> f64 {
-        let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * line.length() / USUAL_WORDS;
+        let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * line.length() / line.usual_words;
         let length = (1.0 / length).clamp(LENGTH_LEAST, 1.0);
         length * if line.asks { ASKING_FACTOR } else { 1.0 }
     }
