@@ -66,6 +66,8 @@ permissions! {
     MayReadBack;
     /// May write what agents remember.
     MayRemember;
+    /// May keep operators' documents and their index.
+    MayIndex;
     /// May pin what servers of tools offer.
     MayPin;
     /// May note what calls of models cost, and which models rest; and want a file again.
@@ -97,6 +99,8 @@ capabilities! {
     Folding: MayFold, MayUseModels;
     /// Of the tools that remember.
     Remembering: MayRemember;
+    /// Of who reads operators' documents.
+    Indexing: MayIndex;
     /// Of who keeps servers of tools.
     Pinning: MayPin;
     /// Of who reads back what was missed.

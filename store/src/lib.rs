@@ -32,7 +32,7 @@ pub use acts::commands;
 pub use acts::erasure;
 pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
 pub use capability::{
-    Capability, Capturing, Delivering, Everything, Folding, Pinning, ReadingBack, Remembering,
+    Capability, Capturing, Delivering, Everything, Folding, Indexing, Pinning, ReadingBack, Remembering,
     Replying, Working,
 };
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
@@ -53,6 +53,7 @@ pub use rows::quarantine;
 pub use rows::spending;
 pub use rows::tool_days::ToolCounts;
 pub use rows::vectors;
+pub use views::knowledge::COLLECTIONS_MAX;
 pub use views::search::{MATCHES_MAX, THREADS_MAX, WORDINGS_MAX};
 
 /// The store as its holder may write it, by the [`Capability`]. Cloning shares it.

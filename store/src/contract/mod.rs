@@ -6,6 +6,7 @@ mod capture;
 mod exports;
 mod imports;
 mod jobs;
+mod knowledge;
 mod mcp_tools;
 mod memories;
 mod questions;
@@ -30,6 +31,10 @@ pub use capture::{
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
+pub use knowledge::{
+    CollectionReading, CollectionStatus, KnowledgeHit, KnowledgeHits, KnowledgeQuery,
+    KnownDocument, ListedDocument, OpenCollection, ReadDocument,
+};
 pub use mcp_tools::PinnedTool;
 pub use memories::{
     IsServed, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,

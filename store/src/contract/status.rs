@@ -1,6 +1,6 @@
 //! The store at a glance.
 
-use crate::contract::JobCount;
+use crate::contract::{CollectionStatus, JobCount};
 use vocative_contract::identity::Platform;
 
 use crate::acts::expiry::Expired;
@@ -19,6 +19,8 @@ pub struct StoreStatus {
     pub jobs: Vec<JobCount>,
     /// What came of tool calls today (UTC), by tool.
     pub tools: Vec<ToolCounts>,
+    /// Collections of documents.
+    pub knowledge: Vec<CollectionStatus>,
     /// How the embedding of turns stands; `None` if no model was ever named.
     pub embeddings: Option<EmbeddingStatus>,
     /// Turns.

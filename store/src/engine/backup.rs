@@ -451,6 +451,7 @@ fn counts(connection: &Connection) -> rusqlite::Result<Counts> {
          WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
            AND name NOT LIKE 'turn\\_text%' ESCAPE '\\'
            AND name NOT LIKE 'turn\\_stems%' ESCAPE '\\'
+           AND name NOT LIKE 'knowledge\\_stems%' ESCAPE '\\'
          ORDER BY name",
     )?;
     let names: Vec<String> = statement

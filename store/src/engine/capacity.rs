@@ -115,7 +115,7 @@ fn turns_since(connection: &Connection, since_ms: i64) -> Result<u64, StoreError
 fn tables(connection: &Connection) -> Result<Vec<TableSpace>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT CASE WHEN table_name LIKE ?1 || '%' THEN ?1 WHEN table_name LIKE ?2 || '%' THEN ?2
-                     ELSE table_name END AS name, sum(bytes) AS bytes
+                     WHEN table_name LIKE ?3 || '%' THEN ?3 ELSE table_name END AS name, sum(bytes) AS bytes
          FROM (SELECT coalesce(s.tbl_name, d.name) AS table_name, d.pgsize AS bytes
                FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
                WHERE d.aggregate = 1)

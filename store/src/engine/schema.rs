@@ -120,6 +120,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "memories",
         sql: include_str!("../migrations/0024_memories.sql"),
     },
+    Migration {
+        name: "knowledge",
+        sql: include_str!("../migrations/0025_knowledge.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -14,6 +14,9 @@ const BY_PARENT: &str = "it belongs to a row that moves";
 const IS_SMALL: &str = "it is no copy of what was said, and small";
 /// Why an export leaves a row out.
 const HOW_MADE: &str = "an export says what was said, and not how it came about";
+/// Whose what is made of files is: nobody said it, and it is made anew from them.
+const DOCUMENTS: &str =
+    "what is made of the operator's files is the operator's: it goes with the files";
 /// Why an export leaves a row out.
 const OWN_STATE: &str = "it is the daemon's own state";
 
@@ -52,7 +55,7 @@ const OF_RUN: Fate = Fate {
 };
 
 /// The full-text indexes: they hold words, and no texts of their own.
-pub(crate) const FULL_TEXT: [&str; 2] = ["turn_stems", "turn_text"];
+pub(crate) const FULL_TEXT: [&str; 3] = ["knowledge_stems", "turn_stems", "turn_text"];
 
 /// Every table, by name.
 pub(crate) const TABLES: &[Table] = &[
@@ -287,6 +290,36 @@ pub(crate) const TABLES: &[Table] = &[
             export: Export::Nothing(OWN_STATE),
             ..OF_TURN
         },
+    ),
+    nobody(
+        "knowledge_chunks",
+        DOCUMENTS,
+        text(&[], &[], &["headings", "content"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_collections",
+        DOCUMENTS,
+        text(&[], &[], &["name", "roots", "problems"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_documents",
+        DOCUMENTS,
+        text(&[], &[], &["root", "path", "stamp", "title", "refused"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_stems",
+        DOCUMENTS,
+        text(&[], &[], &["stems"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_words",
+        DOCUMENTS,
+        text(&[], &[], &["stem"]),
+        STATE,
     ),
     nobody(
         "mcp_tools",

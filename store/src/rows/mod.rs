@@ -12,6 +12,7 @@ pub(crate) mod fresh_starts;
 pub(crate) mod hook_verdicts;
 pub(crate) mod inquiries;
 pub(crate) mod jobs;
+pub(crate) mod knowledge;
 pub(crate) mod mcp_tools;
 pub(crate) mod memories;
 pub(crate) mod messages;

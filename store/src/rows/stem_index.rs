@@ -211,7 +211,7 @@ pub(crate) fn quoted(entry: &str) -> String {
 }
 
 /// Whether a stem can be what a misspelt word meant.
-fn is_vocabulary(stem: &str) -> bool {
+pub(crate) fn is_vocabulary(stem: &str) -> bool {
     stem.chars().nth(MISSPELT_MIN_CHARS - 1).is_some()
         && !stem.chars().any(|c| c.is_numeric() || is_unspaced(c))
 }

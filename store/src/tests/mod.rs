@@ -25,6 +25,7 @@ mod forgetting;
 mod imports;
 mod interleavings;
 mod jobs;
+mod knowledge;
 mod learning;
 mod lines;
 mod merging;

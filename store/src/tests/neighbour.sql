@@ -101,3 +101,7 @@ INSERT INTO account_reach VALUES (2, 1, NULL, 0);
 INSERT INTO chat_reach (account_id, chat) VALUES (2, '-100');
 INSERT INTO chat_merges VALUES (900, 900, 0);
 INSERT INTO conversation_merges VALUES (900, 900);
+INSERT INTO knowledge_collections VALUES (900, 'handbook', 0, '{}', '[]', NULL, 0);
+INSERT INTO knowledge_documents VALUES (900, 900, '/srv/handbook', 'travel.md', '', x'00', 'Travel', 1, 1, 0, NULL, 0);
+INSERT INTO knowledge_chunks VALUES (900, 900, '[]', 1, NULL, 'Book early.');
+INSERT INTO knowledge_words VALUES (900, 'earli');

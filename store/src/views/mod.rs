@@ -2,6 +2,7 @@
 
 pub(crate) mod export;
 pub(crate) mod history;
+pub(crate) mod knowledge;
 pub(crate) mod mentionable;
 pub(crate) mod nearest;
 pub(crate) mod overview;

@@ -20,6 +20,7 @@ use crate::rows::summaries::count_summaries;
 use crate::rows::token_ratios::token_ratios;
 use crate::rows::tool_days::tool_counts;
 use crate::rows::vectors::embedding_status;
+use crate::views::knowledge::collection_status;
 use crate::{Reader, StoreError};
 use vocative_core::outbox::DeadCause;
 
@@ -54,6 +55,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
         files: count_files(connection)?,
         jobs: count_jobs(connection)?,
         tools: tool_counts(connection, now_ms)?,
+        knowledge: collection_status(connection)?,
         embeddings: embedding_status(connection, now_ms)?,
         ..StoreStatus::default()
     };

@@ -233,6 +233,6 @@ fn keep_within(hit: &mut SearchHit, left: usize) -> usize {
     taken
 }
 
-fn utf16_div4(text: &str) -> usize {
+pub(crate) fn utf16_div4(text: &str) -> usize {
     text.encode_utf16().count().div_ceil(4)
 }
