@@ -66,7 +66,7 @@ macro_rules! stable {
 }
 
 stable! {
-    capture card command config config_env event_id form_file judging json_list model_answer prompt quiet_hours
+    capture card command config config_env document event_id form_file judging json_list model_answer prompt quiet_hours
     search slack_answer slack_event slack_export slack_frame slack_history slack_request slack_text
     slack_zip split telegram_answer telegram_export telegram_text telegram_update texts
 }

@@ -1,13 +1,14 @@
 //! All targets. A target is a function of bytes that panics where a promise breaks.
 //!
 //! One file per subject: `slack` and `telegram` (wire to envelope, answers, texts), `texts` (splitting
-//! and marks), `capturing` (judging, and everything up to the commit), `cards`, `commands`, `requests` (what
+//! and marks), `capturing` (judging, and everything up to the commit), `cards`, `commands`, `documents` (of operators), `requests` (what
 //! comes over HTTP), `exports` (importers), `configs`, `prompts`, `models`, `searching`. `speech` holds what every envelope must keep.
 
 mod capturing;
 mod cards;
 mod commands;
 mod configs;
+mod documents;
 mod exports;
 mod models;
 mod prompts;
@@ -69,6 +70,11 @@ pub const TARGETS: &[Target] = &[
     ),
     dear("config", "a TOML file", configs::file),
     dear("config_env", "NAME=VALUE lines", configs::environment),
+    target(
+        "document",
+        "a number for its format, then a document",
+        documents::cut,
+    ),
     target("event_id", "a Last-Event-ID", requests::event_id),
     target(
         "form_file",

@@ -21,6 +21,7 @@ use vocative_core::decode::decoded;
 use vocative_core::judging::addressing::addressing;
 use vocative_core::judging::judge::judge;
 use vocative_core::judging::speech::spoken_text;
+use vocative_core::knowledge::{Format, chunked};
 use vocative_core::prompting::Utf16Div4;
 use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, fit_files};
 
@@ -101,6 +102,12 @@ pub const PARSERS: &[Parser] = &[
         drop(black_box(vocative_store::fuzzing::erased(text, &with_more)));
     }),
     inbound("a document in a prompt", document),
+    inbound("a document of Markdown", |text| {
+        drop(black_box(chunked(Format::Markdown, text)));
+    }),
+    inbound("a document of HTML", |text| {
+        drop(black_box(chunked(Format::Html, text)));
+    }),
     inbound("mention tokens", tokens),
     inbound("names", |text| drop(black_box(one_line(text)))),
     outbound("a message that `show` prints", |text| {
