@@ -21,6 +21,7 @@ pub mod files;
 pub mod hooks;
 pub mod http;
 pub mod jobs;
+pub mod knowledge;
 pub mod llm;
 pub mod summary;
 pub mod tools;

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "confining",
     "llm",
     "embeddings",
     "tools",
     "hooks",
+    "knowledge",
     "config",
     "capture",
     "catchup",

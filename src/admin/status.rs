@@ -68,6 +68,7 @@ pub fn status_view(
         tools: store.tools.iter().map(Into::into).collect(),
         hooks: hooks(),
         mcp: Vec::new(),
+        knowledge: store.knowledge.iter().map(Into::into).collect(),
         embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
             model: it.model.clone(),
             embedded: it.embedded,
@@ -212,6 +213,11 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
             "{} can't be decoded: see `vocative quarantine list`",
             counted(store.quarantined, "stored row", "stored rows")
         ));
+    }
+    for collection in &store.knowledge {
+        for problem in &collection.problems {
+            needs.push(format!("documents of {}: {problem}", collection.name));
+        }
     }
     if !store.copies_to_remove.is_empty() {
         let copies = store.copies_to_remove.iter();

@@ -60,6 +60,8 @@ pub struct AgentSpec {
     pub hooks: Hooks,
     /// Which of these it may use in chats that don't allow all.
     pub chat_tools: BTreeMap<ChatName, Vec<String>>,
+    /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.
+    pub knowledge: BTreeMap<String, Option<BTreeSet<ChatName>>>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.
@@ -87,6 +89,16 @@ impl AgentSpec {
     pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
         let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
         std::iter::once(&self.model_use).chain(fallbacks)
+    }
+
+    /// The collections that it may search in a chat.
+    #[must_use]
+    pub fn knowledge_in(&self, chat: &ChatName) -> Vec<String> {
+        let is_there = |chats: &Option<BTreeSet<ChatName>>| {
+            chats.as_ref().is_none_or(|chats| chats.contains(chat))
+        };
+        let allowed = self.knowledge.iter().filter(|(_, chats)| is_there(chats));
+        allowed.map(|(name, _)| name.clone()).collect()
     }
 
     /// The agent as it asks a model of its chain; as it is where it asks no other.

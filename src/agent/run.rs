@@ -33,8 +33,8 @@ use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{
-    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, MemoryDesk, PersonName, Planner, ToolUse,
-    Toolbox, names,
+    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH, MemoryDesk, PersonName,
+    Planner, ToolUse, Toolbox, names,
 };
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
@@ -837,7 +837,12 @@ fn toolbox(
     options: &AssemblerOptions,
     people: Vec<String>,
 ) -> Toolbox {
+    let chat = ChatName {
+        channel: route.channel.clone(),
+        chat: route.target.chat.clone(),
+    };
     let bound = BoundTo {
+        knowledge: spec.knowledge_in(&chat),
         store: worker.store.reader(),
         conversation: claimed.run.conversation,
         search_reach: spec.search_reach,
@@ -865,10 +870,8 @@ fn toolbox(
     // A question does not leave the account that it is asked in.
     let has_experts = spec.experts.contains_key(&route.channel);
     let offered = offered.filter(|tool| has_experts || tool.name() != ASK_HUMAN);
-    let chat = ChatName {
-        channel: route.channel.clone(),
-        chat: route.target.chat.clone(),
-    };
+    let has_knowledge = !bound.knowledge.is_empty();
+    let offered = offered.filter(|tool| has_knowledge || tool.name() != KNOWLEDGE_SEARCH);
     let there = spec.chat_tools.get(&chat);
     let is_there = |tool: &str| there.is_none_or(|all| all.iter().any(|it| names(it, tool)));
     let scope = CallScope {

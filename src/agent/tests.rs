@@ -477,6 +477,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         question_expires_ms: 86_400_000,
         experts: BTreeMap::new(),
         hooks: Default::default(),
+        knowledge: BTreeMap::new(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
     }

@@ -5,6 +5,7 @@
 mod conversations;
 mod examples;
 mod keeping;
+mod knowledge;
 mod schedules;
 mod setup;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use self::conversations::{
     SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
+pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
@@ -173,6 +175,11 @@ pub enum Command {
     /// Works with and without a running daemon; what is due starts while one runs.
     #[command(subcommand)]
     Schedules(SchedulesCommand),
+    /// List collections of documents and their files, search in them, or have them read again
+    ///
+    /// Works with and without a running daemon; what is to be read again is read while one runs.
+    #[command(subcommand)]
+    Knowledge(KnowledgeCommand),
     /// List background work and what was given up of it; have a job done now or cancel it
     ///
     /// Files to be fetched, voice notes to be written down, questions to the daemon itself, erasures, merges

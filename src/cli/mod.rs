@@ -29,6 +29,7 @@ pub mod fuzzing;
 mod held;
 mod import;
 mod jobs;
+mod knowledge;
 mod live;
 mod logging;
 mod manifest;
@@ -210,6 +211,7 @@ async fn dispatch(
         Command::Runs(command) => runs::run(command, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Tools(command) => tools::run(command, context).await,
+        Command::Knowledge(command) => knowledge::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,

@@ -10,8 +10,8 @@ use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
-    CapacityView, ChannelView, FileCountsView, JobCountView, ListenerView, ModelRestView,
-    PostCounts, StatusView, TokenRatioView,
+    CapacityView, ChannelView, CollectionView, FileCountsView, JobCountView, ListenerView,
+    ModelRestView, PostCounts, StatusView, TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
@@ -181,6 +181,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         counted(store.raw_stubs, "unreadable event", "unreadable events")
     );
     out.push_str(&about_jobs(&view.jobs));
+    about_documents(&mut out, &view.knowledge, now_ms);
     if let Some(embeddings) = &view.embeddings {
         let _ = writeln!(
             out,
@@ -216,6 +217,24 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         let _ = writeln!(out, "\nneeds a person: {need}");
     }
     out
+}
+
+/// What is known of operators' documents.
+fn about_documents(out: &mut String, collections: &[CollectionView], now_ms: i64) {
+    for collection in collections {
+        let _ = writeln!(
+            out,
+            "documents {}: {} in {}, {} left out, {}",
+            collection.name,
+            counted(collection.documents, "document", "documents"),
+            counted(collection.chunks, "piece", "pieces"),
+            collection.refused,
+            match collection.read_at_ms {
+                None => "not read through yet".to_owned(),
+                at_ms => format!("read {}", ago(at_ms, now_ms)),
+            }
+        );
+    }
 }
 
 /// What was learnt about how models count.

@@ -9,7 +9,7 @@ use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES};
 use super::shape::{AgentShape, MemoryShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
 use super::tools::is_known_tool;
-use crate::tools::{ASK_HUMAN, BuiltIn};
+use crate::tools::{ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
@@ -17,14 +17,29 @@ use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
+/// What agents may name.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    /// Channels.
+    pub channels: &'a [&'a str],
+    /// Tools.
+    pub tools: &'a [&'a str],
+    /// Collections of documents.
+    pub collections: &'a [&'a str],
+}
+
 /// Checks all agents. The result is to be used only if no problem was found.
 pub(super) fn resolve_agents(
     shapes: BTreeMap<String, AgentShape>,
     models: &BTreeMap<String, Model>,
-    channels: &[&str],
-    tools: &[&str],
+    names: Names<'_>,
     review: &mut Review<'_>,
 ) -> BTreeMap<AgentName, Agent> {
+    let Names {
+        channels,
+        tools,
+        collections,
+    } = names;
     let agents: BTreeMap<AgentName, Agent> = shapes
         .into_iter()
         .map(|(name, shape)| {
@@ -33,6 +48,7 @@ pub(super) fn resolve_agents(
             check_channels(&agent, channels, review);
             check_own_names(&agent, review);
             check_tools(&agent, tools, review);
+            check_knowledge(&agent, collections, review);
             (agent.name.clone(), agent)
         })
         .collect();
@@ -78,8 +94,9 @@ fn resolve_agent(
         max_attempts: shape.max_attempts,
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
-        tools: with_memory(each_once(shape.tools), memory),
+        tools: with_memory(tools_of(shape.tools, &shape.knowledge), memory),
         hooks: each_once(shape.hooks),
+        knowledge: each_once(shape.knowledge),
         calls_per_run: shape.calls_per_run,
         budget: RunBudget {
             tokens: shape.tokens_per_run,
@@ -199,6 +216,27 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
             );
         }
     }
+}
+
+/// The agent's collections exist, and what searches them has some.
+fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
+    let key = format!("agents.{}.knowledge", agent.name);
+    for name in agent
+        .knowledge
+        .iter()
+        .filter(|name| !known.contains(&name.as_str()))
+    {
+        review.dangling(&key, "knowledge", name, known);
+    }
+    if agent.knowledge.is_empty() && agent.tools.iter().any(|tool| tool == KNOWLEDGE_SEARCH) {
+        review.problem(&key, "is empty, and the tool knowledge_search searches it");
+    }
+}
+
+/// An agent that may search documents has what searches them.
+fn tools_of(tools: Vec<String>, knowledge: &[String]) -> Vec<String> {
+    let search = Some(KNOWLEDGE_SEARCH.to_owned()).filter(|_| !knowledge.is_empty());
+    each_once(tools.into_iter().chain(search).collect())
 }
 
 fn each_once(tools: Vec<String>) -> Vec<String> {

@@ -14,6 +14,7 @@ mod control_socket;
 mod environment;
 mod example;
 mod hooks;
+mod knowledge;
 mod layer;
 mod locate;
 mod manners;
@@ -187,6 +188,7 @@ impl Config {
             tools: resolved.tools,
             hooks: resolved.hooks,
             mcp: resolved.mcp,
+            knowledge: resolved.knowledge,
             schedules: resolved.schedules,
             channels: resolved.channels,
             file: file.map(|(path, _)| path.to_owned()),

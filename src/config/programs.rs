@@ -124,10 +124,15 @@ impl Config {
             McpPlace::Program(program) => Some((format!("mcp.{name}"), &**program)),
             McpPlace::Http { .. } => None,
         });
-        tools.chain(servers)
+        let readers = self.knowledge.iter();
+        let readers = readers.filter_map(|(name, collection)| {
+            let program = collection.pdf.as_ref()?;
+            Some((format!("knowledge.{name}.pdf"), program))
+        });
+        tools.chain(servers).chain(readers)
     }
 
-    /// Programs that could reach something of ours by what they were given.
+    /// Programs and collections of documents that could reach something of ours by what they were given.
     pub(super) fn reaching_programs(&self, environment: &Environment) -> Vec<Problem> {
         let daemon = &self.daemon;
         let ours = [
@@ -139,6 +144,18 @@ impl Config {
         ours.extend(self.secret_files(environment).iter().map(|path| real(path)));
         ours.push("/proc".into());
         let mut problems = Vec::new();
+        for (name, collection) in &self.knowledge {
+            for path in &collection.paths {
+                let path = real(path);
+                let holds = |own: &&PathBuf| own.starts_with(&path) || path.starts_with(own);
+                if let Some(own) = ours.iter().find(holds) {
+                    let (path, own) = (path.display(), own.display());
+                    let key = format!("knowledge.{name}.paths");
+                    let what = format!("{path} reaches {own}, which documents must not");
+                    problems.push(Problem::new(&key, what).at(self.origins.nearest(&key)));
+                }
+            }
+        }
         for (table, program) in self.programs() {
             for (setting, path) in named_paths(program) {
                 let path = real(path);

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::agents::{check_experts, resolve_agents};
+use super::agents::{Names, check_experts, resolve_agents};
 use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::environment::Environment;
 use super::hooks::{check_hooks, resolve_hooks};
+use super::knowledge::resolve_knowledge;
 use super::mcp::resolve_servers;
 use super::origin::Origins;
 use super::platforms::with_streams;
@@ -27,6 +28,7 @@ use super::shape::{
 };
 use super::suggest::nearest;
 use super::tools::{known_tools, resolve_tools};
+use crate::knowledge::CollectionSettings;
 use vocative_core::ids::AgentName;
 use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
@@ -138,6 +140,7 @@ pub(super) struct Resolved {
     pub tools: BTreeMap<String, Tool>,
     pub hooks: BTreeMap<String, Hook>,
     pub mcp: BTreeMap<String, McpServer>,
+    pub knowledge: BTreeMap<String, CollectionSettings>,
     pub schedules: Vec<ConfiguredSchedule>,
     pub channels: BTreeMap<String, Channel>,
 }
@@ -171,7 +174,14 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let mcp = resolve_servers(shape.mcp, &channel_names, review);
     let known = known_tools(&tools, &mcp);
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let agents = resolve_agents(shape.agents, &models, &channel_names, &known, review);
+    let knowledge = resolve_knowledge(shape.knowledge, &channel_names, review);
+    let collections: Vec<&str> = knowledge.keys().map(String::as_str).collect();
+    let names = Names {
+        channels: &channel_names,
+        tools: &known,
+        collections: &collections,
+    };
+    let agents = resolve_agents(shape.agents, &models, names, review);
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let daemon = resolve_daemon(shape.daemon, review);
     let api = resolve_api(shape.api, &daemon, &channel_names, review);
@@ -204,6 +214,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         tools,
         hooks,
         mcp,
+        knowledge,
         schedules,
         channels,
     }

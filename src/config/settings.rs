@@ -20,6 +20,7 @@ use serde::Deserialize;
 use super::api::ApiToken;
 use super::origin::Origins;
 use super::secret::SecretRef;
+use crate::knowledge::CollectionSettings;
 use vocative_core::ids::AgentName;
 
 pub use self::agents::{Agent, ChannelChoice};
@@ -72,6 +73,8 @@ pub struct Config {
     pub hooks: BTreeMap<String, Hook>,
     /// Servers of tools by name.
     pub mcp: BTreeMap<String, McpServer>,
+    /// Collections of documents by name.
+    pub knowledge: BTreeMap<String, CollectionSettings>,
     /// What starts again and again.
     pub schedules: Vec<ConfiguredSchedule>,
     /// Channels by name, of all platforms.

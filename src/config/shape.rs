@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::api::ApiShape;
 use super::hooks::HookShape;
+use super::knowledge::KnowledgeShape;
 use super::mcp::McpShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
 use super::schedules::ScheduleShape;
@@ -74,6 +75,9 @@ pub(super) struct Shape {
     /// Servers of tools (Model Context Protocol) by name.
     #[serde(default)]
     pub mcp: BTreeMap<String, McpShape>,
+    /// Collections of documents by name.
+    #[serde(default)]
+    pub knowledge: BTreeMap<String, KnowledgeShape>,
     /// What starts again and again, by name.
     #[serde(default)]
     pub schedules: BTreeMap<String, ScheduleShape>,
@@ -324,6 +328,8 @@ pub(super) struct AgentShape {
     pub hooks: Vec<String>,
     /// The rooms where its tool `ask_human` asks, one of each channel.
     pub experts: Vec<String>,
+    /// Names from `[knowledge]`: the collections that its tool `knowledge_search` searches.
+    pub knowledge: Vec<String>,
     /// Tool calls of one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: u32,

@@ -5,6 +5,7 @@
 mod agreement;
 mod chats;
 mod hooks;
+mod knowledge;
 mod layers;
 mod refusals;
 mod secrets;

@@ -141,6 +141,9 @@ fn needs(config: &Config, environment: &Environment) -> Needs {
             .filter_map(|name| environment.get_filled(name))
             .map(PathBuf::from),
     );
+    for collection in config.knowledge.values() {
+        read.extend(collection.paths.iter().cloned());
+    }
     let mut own = with_linked(&daemon.data_dir);
     let mut execute = Vec::new();
     for (_, program) in config.programs() {

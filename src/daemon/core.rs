@@ -30,6 +30,7 @@ use crate::files::space::Space;
 use crate::files::speech::Transcriber;
 use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
+use crate::knowledge::KnowledgeKeeper;
 use crate::summary::worker::{SummaryCounters, SummaryWorker};
 use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
@@ -73,6 +74,7 @@ pub struct Core {
     summaries: JoinHandle<()>,
     jobs: JoinHandle<()>,
     schedules: JoinHandle<()>,
+    knowledge: JoinHandle<()>,
     drain_deadline: Duration,
 }
 
@@ -122,6 +124,8 @@ impl Core {
         let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
         let schedules = scheduler(&shared, config).run(stop.clone());
         let schedules = tokio::spawn(loops.clone().keep("schedules", stop.clone(), schedules));
+        let knowledge = knowledge_keeper(&shared, config).run(stop.clone());
+        let knowledge = tokio::spawn(loops.clone().keep("documents", stop.clone(), knowledge));
         Self {
             shared,
             summary_counters,
@@ -136,6 +140,7 @@ impl Core {
             summaries,
             jobs,
             schedules,
+            knowledge,
             drain_deadline: Duration::from_millis(config.daemon.drain_deadline_ms),
         }
     }
@@ -191,6 +196,9 @@ impl Core {
         if let Err(cause) = self.schedules.await {
             error!(error = %cause, "the scheduler ended badly");
         }
+        if let Err(cause) = self.knowledge.await {
+            error!(error = %cause, "the keeper of documents ended badly");
+        }
         crash::point("shutdown.posts-drained");
         timer.abort();
     }
@@ -229,6 +237,14 @@ fn scheduler(shared: &Arc<Shared>, config: &Config) -> Scheduler {
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
         configured: config.schedules.clone(),
+    }
+}
+
+fn knowledge_keeper(shared: &Arc<Shared>, config: &Config) -> KnowledgeKeeper {
+    KnowledgeKeeper {
+        store: shared.store.only(),
+        collections: wiring::collections(config),
+        clock: Arc::clone(&shared.clock),
     }
 }
 

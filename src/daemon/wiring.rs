@@ -29,6 +29,7 @@ use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
 use crate::hooks::{Hook, HookKind, Hooks};
+use crate::knowledge::{Collection, CollectionSettings};
 use crate::llm::{self, Model};
 use crate::tools::http::HttpToolSettings;
 use crate::tools::mcp::{McpConfigured, McpPlace, McpServers};
@@ -267,6 +268,7 @@ pub fn agents(
         tool_timeout_ms: agent.tool_timeout_ms,
         question_expires_ms: agent.question_expires_ms,
         experts: agent.experts.clone(),
+        knowledge: knowledge_of(config, agent),
     };
     let spec = |agent: &config::Agent| {
         let settings = config.model_of(agent);
@@ -416,6 +418,31 @@ fn program(
         secrets: variables.iter().filter_map(secret).collect(),
         folders: program_folders(config),
     }
+}
+
+/// The collections that an agent may search, with the chats where.
+fn knowledge_of(
+    config: &Config,
+    agent: &config::Agent,
+) -> BTreeMap<String, Option<BTreeSet<ChatName>>> {
+    let named = agent.knowledge.iter();
+    let configured = named.filter_map(|name| config.knowledge.get(name));
+    configured
+        .map(|it| (it.name.clone(), it.chats.clone()))
+        .collect()
+}
+
+/// The collections of documents, with the programs that read them.
+#[must_use]
+pub fn collections(config: &Config) -> Vec<Collection> {
+    let collection = |settings: &CollectionSettings| Collection {
+        settings: settings.clone(),
+        pdf: settings
+            .pdf
+            .as_ref()
+            .map(|settings| program(config, settings, &[], None)),
+    };
+    config.knowledge.values().map(collection).collect()
 }
 
 /// How an agent's prompts are assembled in the chats that have settings of their own.

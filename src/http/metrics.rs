@@ -59,6 +59,11 @@ struct ByHookAndVerdict {
     verdict: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByCollection {
+    collection: String,
+}
+
 type ChannelGauge = Family<ByChannel, Gauge>;
 
 /// Encodes a status. Ages that do not apply are left out.
@@ -73,6 +78,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_jobs(&mut registry, view);
     add_tools(&mut registry, view);
     add_hooks(&mut registry, view);
+    add_knowledge(&mut registry, view);
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
@@ -415,6 +421,42 @@ fn add_hooks(registry: &mut Registry, view: &StatusView) {
             verdict: count.verdict.clone(),
         };
         verdicts.get_or_create(&label).inc_by(count.times);
+    }
+}
+
+fn add_knowledge(registry: &mut Registry, view: &StatusView) {
+    type CollectionGauge = Family<ByCollection, Gauge>;
+    let mut add = |name: &str, help: &str| {
+        let family = CollectionGauge::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let documents = add("knowledge_documents", "Documents that are kept");
+    let refused = add(
+        "knowledge_refused",
+        "Files of collections of which nothing is kept",
+    );
+    let chunks = add("knowledge_chunks", "Pieces of documents");
+    let problems = add(
+        "knowledge_problems",
+        "What the last reading of a collection could not do",
+    );
+    let read = add(
+        "knowledge_read_timestamp_ms",
+        "When a collection was last read through",
+    );
+    for collection in &view.knowledge {
+        let label = ByCollection {
+            collection: collection.name.clone(),
+        };
+        let set = |gauge: &CollectionGauge, value: i64| gauge.get_or_create(&label).set(value);
+        set(&documents, signed(collection.documents));
+        set(&refused, signed(collection.refused));
+        set(&chunks, signed(collection.chunks));
+        set(&problems, signed(collection.problems.len() as u64));
+        if let Some(at_ms) = collection.read_at_ms {
+            set(&read, at_ms);
+        }
     }
 }
 

@@ -163,6 +163,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         question_expires_ms: 86_400_000,
         experts: BTreeMap::new(),
         hooks: Default::default(),
+        knowledge: BTreeMap::new(),
     }
 }
 

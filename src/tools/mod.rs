@@ -6,7 +6,8 @@
 //!
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
+//! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`),
+//! `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
 //! `memory` (what it is told to keep in mind), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
 //! `outside` (what comes from outside is data).
 
@@ -17,6 +18,7 @@ mod ask_person;
 pub mod command;
 mod digest;
 pub mod http;
+pub(crate) mod knowledge;
 pub mod mcp;
 mod memory;
 mod outside;
@@ -38,6 +40,7 @@ pub use command::CommandTool;
 pub use digest::CallScope;
 pub use http::HttpTool;
 pub use memory::{FORGET_MEMORY, ForgetMemory, MemoryDesk, RECALL, REMEMBER, Recall, Remember};
+pub use knowledge::{KNOWLEDGE_SEARCH, KnowledgeSearch};
 pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
@@ -57,6 +60,8 @@ use vocative_store::Reader;
 pub enum BuiltIn {
     /// Searches what was said in the conversation.
     ConversationSearch,
+    /// Searches the operator's documents.
+    KnowledgeSearch,
     /// Asks somebody in the room.
     AskPerson,
     /// Asks in the agent's room of experts.
@@ -197,6 +202,8 @@ pub struct BoundTo {
     pub triggers: Vec<TurnId>,
     /// Whether a search requires all words, as the `toolpack` profile's does.
     pub is_strict: bool,
+    /// The collections of documents that its agent may search there.
+    pub knowledge: Vec<String>,
     /// Makes vectors of queries, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
     /// Plans for later; `None` = nothing can be planned.
@@ -207,8 +214,9 @@ pub struct BoundTo {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ConversationSearch,
+        Self::KnowledgeSearch,
         Self::AskPerson,
         Self::AskHuman,
         Self::Schedule,
@@ -224,6 +232,7 @@ impl BuiltIn {
     pub fn name(self) -> &'static str {
         match self {
             Self::ConversationSearch => CONVERSATION_SEARCH,
+            Self::KnowledgeSearch => KNOWLEDGE_SEARCH,
             Self::AskPerson => ASK_PERSON,
             Self::AskHuman => ASK_HUMAN,
             Self::Schedule => SCHEDULE,
@@ -238,9 +247,11 @@ impl BuiltIn {
     pub fn rule(self) -> CallRule {
         match self {
             // They only read, or ask once however often they are called.
-            Self::ConversationSearch | Self::AskPerson | Self::AskHuman | Self::Recall => {
-                CallRule::Repeatable
-            }
+            Self::ConversationSearch
+            | Self::KnowledgeSearch
+            | Self::AskPerson
+            | Self::AskHuman
+            | Self::Recall => CallRule::Repeatable,
             Self::Schedule | Self::Remember | Self::ForgetMemory => CallRule::Keyed,
         }
     }
@@ -271,6 +282,7 @@ impl BuiltIn {
         let memory = || to.memory.clone();
         Some(match self {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
+            Self::KnowledgeSearch => Arc::new(KnowledgeSearch::new(to)),
             Self::AskPerson => Arc::new(AskPerson),
             Self::AskHuman => Arc::new(AskHuman),
             Self::Schedule => Arc::new(Schedule(to.planner.clone())),

@@ -44,18 +44,18 @@ pub struct Program {
 
 /// A program that was started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     /// The program. Dropped, it ends.
-    pub(super) program: Started,
+    pub(crate) program: Started,
     /// Its streams.
-    pub(super) streams: Streams,
+    pub(crate) streams: Streams,
     /// Where it runs, if it is its own. Dropped, it is removed.
-    pub(super) own_folder: Option<OwnFolder>,
+    pub(crate) own_folder: Option<OwnFolder>,
 }
 
 /// A folder that is removed with all that is in it.
 #[derive(Debug)]
-pub(super) struct OwnFolder(PathBuf);
+pub(crate) struct OwnFolder(PathBuf);
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
@@ -84,7 +84,7 @@ impl Program {
     ///
     /// # Errors
     /// If its folder can't be made, or our own program not be started again.
-    pub(super) fn start(&self, variables: &[(&str, &str)]) -> io::Result<Running> {
+    pub(crate) fn start(&self, variables: &[(&str, &str)]) -> io::Result<Running> {
         let settings = &self.settings;
         let own_folder = match &settings.folder {
             Some(_) => None,

@@ -384,6 +384,7 @@ impl Room {
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
             experts: BTreeMap::new(),
+            knowledge: BTreeMap::new(),
         }
     }
 

@@ -35,6 +35,7 @@ mod flood;
 mod harness;
 mod hooks;
 mod imports;
+mod knowledge;
 mod live;
 mod look;
 mod manners;

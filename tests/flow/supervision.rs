@@ -398,6 +398,7 @@ impl Daemon {
             question_expires_ms: 86_400_000,
             experts: BTreeMap::new(),
             hooks: Default::default(),
+            knowledge: BTreeMap::new(),
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);

@@ -201,9 +201,8 @@ impl Reader {
 
     /// A tag that ends what was begun, unless it stands inside a line.
     fn boundary(&mut self, name: &str) {
-        if !INLINE.contains(&name)
-            && !(self.is_table() && matches!(name, "tbody" | "thead" | "tfoot"))
-        {
+        let is_row_group = matches!(name, "tbody" | "thead" | "tfoot");
+        if !(INLINE.contains(&name) || self.is_table() && is_row_group) {
             self.flush();
         }
     }

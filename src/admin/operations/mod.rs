@@ -8,6 +8,7 @@ mod erasure;
 mod events;
 mod imports;
 mod jobs;
+mod knowledge;
 mod mcp;
 mod prompts;
 mod questions;
@@ -202,6 +203,29 @@ pub enum AdminOperation {
         /// From this time on, in milliseconds since the Unix epoch; its whole UTC day.
         since_ms: i64,
     },
+    /// Collections of documents.
+    Collections,
+    /// The files of a collection.
+    Documents {
+        /// Its name.
+        collection: String,
+    },
+    /// What stands in documents, by words.
+    SearchKnowledge {
+        /// What to look for, in several wordings.
+        queries: Vec<String>,
+        /// Only in this collection.
+        #[serde(default)]
+        collection: Option<String>,
+        /// The most hits.
+        limit: usize,
+    },
+    /// Has collections read again, every file of them.
+    RefreshKnowledge {
+        /// Only this one.
+        #[serde(default)]
+        collection: Option<String>,
+    },
     /// What is to start at a time.
     Schedules {
         /// Whether what is over is listed, too.
@@ -368,6 +392,7 @@ impl AdminOperation {
                 | Self::DecideApproval(_)
                 | Self::ChangeSchedule { .. }
                 | Self::AddSchedule(_)
+                | Self::RefreshKnowledge { .. }
                 | Self::RevokeGrant { .. }
                 | Self::CancelQuestion { .. }
                 | Self::AnswerQuestion(_)
@@ -555,6 +580,16 @@ impl Operations {
             AdminOperation::Dead { id } => self.dead(id).await,
             AdminOperation::DecideDead { id, retry } => self.decide_dead(&id, retry).await,
             AdminOperation::Costs { by, since_ms } => self.costs(by, since_ms).await,
+            AdminOperation::Collections => self.collections().await,
+            AdminOperation::Documents { collection } => self.documents(&collection).await,
+            AdminOperation::SearchKnowledge {
+                queries,
+                collection,
+                limit,
+            } => self.search_knowledge(queries, collection, limit).await,
+            AdminOperation::RefreshKnowledge { collection } => {
+                self.refresh_knowledge(collection).await
+            }
             AdminOperation::Schedules { all } => self.schedules(all).await,
             AdminOperation::Schedule { id } => self.schedule(id).await,
             AdminOperation::ChangeSchedule { id, change } => self.change_schedule(id, change).await,

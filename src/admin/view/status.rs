@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::ModelRestView;
 use super::jobs::JobCountView;
+use super::knowledge::CollectionView;
 use super::mcp::McpHealthView;
 use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
@@ -53,6 +54,9 @@ pub struct StatusView {
     /// Servers of tools; empty without a daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpHealthView>,
+    /// Collections of documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knowledge: Vec<CollectionView>,
     /// Vectors of what is said; absent if no embedding server was ever configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsView>,

@@ -866,6 +866,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     house.say("C1", "the plan is red", false).await;
     let run = house.asked("what was the plan?").await;
     let search = ConversationSearch::new(BoundTo {
+        knowledge: Vec::new(),
         store: house.store.reader(),
         conversation: run.run.conversation,
         search_reach: SearchReach::Threads,

@@ -55,6 +55,8 @@ fn the_help_of_the_program() {
       runs           Show all of one run: what was asked, what its model called, who decided, what it said and cost
       schedules      List what is to start at a time: reminders and schedules; show, add, pause, resume,
                      run or cancel one
+      knowledge      List collections of documents and their files, search in them, or have them read
+                     again
       jobs           List background work and what was given up of it; have a job done now or cancel it
       tools          List the tools that agents may call, or call one as the daemon would
       mcp            List servers of tools and what they offer, approve it, or call one of their tools

@@ -41,6 +41,8 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// Its hooks, in the order in which they are asked; each once.
     pub hooks: Vec<String>,
+    /// The collections of documents that it may search; each once.
+    pub knowledge: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.

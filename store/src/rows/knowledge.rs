@@ -66,8 +66,8 @@ impl<C: MayIndex> Store<C> {
     ) -> Result<Vec<OpenCollection>, StoreError> {
         self.write(move |connection| {
             let others: i64 = connection
-                .prepare_cached("SELECT count(*) FROM knowledge_collections WHERE version <> ?1")?
-                .query_row([version()], |row| row.get(0))?;
+                .prepare_cached("SELECT count(*) AS others FROM knowledge_collections WHERE version <> ?1")?
+                .query_row([version()], |row| row.get("others"))?;
             if others > 0 {
                 connection.execute_batch(
                     "INSERT INTO knowledge_stems (knowledge_stems) VALUES ('delete-all');
@@ -110,8 +110,8 @@ impl<C: MayIndex> Store<C> {
                     let mut statement = connection.prepare_cached(
                         "SELECT id FROM knowledge_documents WHERE collection_id = ?1 LIMIT ?2",
                     )?;
-                    let rows =
-                        statement.query_map((collection, FORGOTTEN_AT_ONCE), |row| row.get(0))?;
+                    let rows = statement
+                        .query_map((collection, FORGOTTEN_AT_ONCE), |row| row.get("id"))?;
                     known.extend(rows.collect::<crate::engine::sql::Result<Vec<i64>>>()?);
                 }
                 Ok((known, gone))

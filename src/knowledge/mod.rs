@@ -1,0 +1,78 @@
+//! Operators' documents: folders that are read again and again, and what of their files is kept for a search.
+//!
+//! Knows no agents, models or conversations. What a document becomes is decided in `core/knowledge`, what is kept of it
+//! in one transaction is the store's. Reading order: this page, `walk` (which files there are), `opening` (a file's
+//! bytes, from below its folder and nowhere else), `converting` (PDF, by a program of the operator's), `reading` (a file
+//! as a document), `keeper` (the loop).
+
+mod converting;
+mod keeper;
+mod opening;
+mod reading;
+mod walk;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+pub use keeper::{KnowledgeKeeper, Problems};
+use vocative_core::knowledge::Format;
+use vocative_core::place::ChatName;
+
+use crate::tools::program::{Program, ProgramSettings};
+
+/// The most files of a collection where the settings do not say.
+pub const FILES_MAX_DEFAULT: usize = 20_000;
+/// The largest file that is read where the settings do not say, in bytes.
+pub const FILE_BYTES_MAX_DEFAULT: u64 = 2 << 20;
+/// How often a collection is looked through where the settings do not say, in milliseconds.
+pub const REFRESH_MS_DEFAULT: u64 = 60_000;
+
+/// A collection of documents, as it is configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectionSettings {
+    /// Its name.
+    pub name: String,
+    /// Its folders and files.
+    pub paths: Vec<PathBuf>,
+    /// The chats where it may be searched; `None` = wherever its agents are.
+    pub chats: Option<BTreeSet<ChatName>>,
+    /// How often it is looked through, in milliseconds.
+    pub refresh_ms: u64,
+    /// The most files that are kept.
+    pub files_max: usize,
+    /// The largest file that is read, in bytes.
+    pub file_bytes_max: u64,
+    /// The program that makes text of PDF; `None` = such files are left out.
+    pub pdf: Option<ProgramSettings>,
+}
+
+impl CollectionSettings {
+    /// Whether it may be searched in a chat.
+    #[must_use]
+    pub fn is_in(&self, chat: &ChatName) -> bool {
+        self.chats.as_ref().is_none_or(|chats| chats.contains(chat))
+    }
+}
+
+/// A collection that is kept.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// What it is.
+    pub settings: CollectionSettings,
+    /// What makes text of PDF.
+    pub pdf: Option<Program>,
+}
+
+impl Collection {
+    /// How a file is written, by the ending of its name; `None` = it is no document.
+    fn format_of(&self, path: &Path) -> Option<Format> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "md" | "markdown" => Some(Format::Markdown),
+            "txt" | "text" => Some(Format::Plain),
+            "html" | "htm" | "xhtml" => Some(Format::Html),
+            "pdf" if self.pdf.is_some() => Some(Format::Pages),
+            _ => None,
+        }
+    }
+}

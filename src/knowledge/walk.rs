@@ -1,0 +1,162 @@
+//! Which files a folder has: a bounded step at a time, without following links to folders.
+
+use std::fs::{self, Metadata, ReadDir};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The most entries of a folder and all below it that are looked at; the rest is left out, and told.
+const ENTRIES_MAX: usize = 250_000;
+/// Folders are entered so deep; each open one takes a file handle.
+const DEPTH_MAX: usize = 32;
+/// Entries that are looked at in one step.
+const STEP_ENTRIES: usize = 1_000;
+/// Files that one step gives.
+pub(super) const STEP_FILES: usize = 64;
+
+/// Something that is there under the name of a document.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Its path below the folder.
+    pub(super) path: PathBuf,
+    /// The file, of a link the one that it leads to; or why it can't be read.
+    pub(super) file: Result<Metadata, String>,
+}
+
+/// A walk through a folder.
+#[derive(Debug)]
+pub(super) struct Walk {
+    root: PathBuf,
+    open: Vec<(ReadDir, PathBuf)>,
+    entries: usize,
+    /// What could not be looked at.
+    pub(super) problems: Vec<String>,
+}
+
+/// A step of a walk.
+pub(super) struct Step {
+    pub(super) found: Vec<Found>,
+    pub(super) is_over: bool,
+}
+
+impl Walk {
+    /// Begins at a folder.
+    ///
+    /// # Errors
+    /// Why it can't be opened.
+    pub(super) fn begin(root: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            root: root.to_owned(),
+            open: vec![(fs::read_dir(root)?, PathBuf::new())],
+            entries: 0,
+            problems: Vec::new(),
+        })
+    }
+
+    /// The next files that `is_document` takes by their names.
+    pub(super) fn step(&mut self, is_document: impl Fn(&Path) -> bool) -> Step {
+        let mut found = Vec::new();
+        for _ in 0..STEP_ENTRIES {
+            if found.len() >= STEP_FILES {
+                break;
+            }
+            let Some((folder, path)) = self.open.last_mut() else {
+                return Step {
+                    found,
+                    is_over: true,
+                };
+            };
+            let entry = match folder.next() {
+                None => {
+                    self.open.pop();
+                    continue;
+                }
+                Some(Ok(entry)) => entry,
+                Some(Err(error)) => {
+                    let what = format!("{}: {error}", self.root.join(path).display());
+                    self.problems.push(what);
+                    self.open.pop();
+                    continue;
+                }
+            };
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                let root = self.root.display();
+                self.problems.push(format!(
+                    "{root} has more than {ENTRIES_MAX} files and folders: the others are left out"
+                ));
+                self.open.clear();
+                return Step {
+                    found,
+                    is_over: true,
+                };
+            }
+            let name = entry.file_name();
+            // What is hidden is no document: .git, .obsidian, .trash.
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let path = path.join(&name);
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                self.enter(path);
+            } else if is_document(&path) {
+                let file = match fs::metadata(self.root.join(&path)) {
+                    Ok(file) if file.is_file() => Ok(file),
+                    Ok(_) if kind.is_symlink() => {
+                        Err("it is a link to something that is no file".to_owned())
+                    }
+                    Ok(_) => Err("it is no ordinary file".to_owned()),
+                    Err(_) if kind.is_symlink() => {
+                        Err("it is a link that leads nowhere".to_owned())
+                    }
+                    Err(error) => Err(error.to_string()),
+                };
+                found.push(Found { path, file });
+            }
+        }
+        Step {
+            found,
+            is_over: self.open.is_empty(),
+        }
+    }
+
+    fn enter(&mut self, path: PathBuf) {
+        let folder = self.root.join(&path);
+        if self.open.len() >= DEPTH_MAX {
+            let what = format!("{}: deeper than {DEPTH_MAX} folders", folder.display());
+            self.problems.push(what);
+            return;
+        }
+        match fs::read_dir(&folder) {
+            Ok(open) => self.open.push((open, path)),
+            Err(error) => self.problems.push(format!("{}: {error}", folder.display())),
+        }
+    }
+}
+
+/// A folder or file as it stands on its disk: another one of the same path is told from it.
+pub(super) fn identity(file: &Metadata) -> String {
+    format!("{}:{}", file.dev(), file.ino())
+}
+
+/// A file as it is: another text in it gives another stamp. Empty if it was changed just now, as a second change
+/// may be too near to the first to show.
+pub(super) fn stamp(file: &Metadata, now_ms: i64) -> String {
+    /// As long as the coarsest clock of a file system that is in use takes to its next tick.
+    const TICK_MS: i64 = 2_000;
+    let changed_ms = file.ctime().saturating_mul(1_000);
+    if (now_ms - changed_ms).abs() < TICK_MS {
+        return String::new();
+    }
+    format!(
+        "{} {}.{} {}.{} {}",
+        file.len(),
+        file.mtime(),
+        file.mtime_nsec(),
+        file.ctime(),
+        file.ctime_nsec(),
+        file.ino()
+    )
+}
