@@ -35,12 +35,31 @@ pub(crate) enum Command {
     /// them in several ways. Vocative's search is compared with what there would be otherwise: SQLite's full
     /// text, and the newest lines of the room.
     Recall(RecallArgs),
+    /// Read a folder of drawn documents, and measure what that takes
+    ///
+    /// Draws documents in Markdown, reads them as the daemon does into a store on the disk, then again as they are, then with
+    /// one of them changed and one gone, and searches in them. Prints time, size and what a changed file costs.
+    Documents(DocumentsArgs),
     /// Fold conversations again and again, and count what their summaries still say
     ///
     /// Draws conversations in which names, numbers, decisions and promises are said once, has the daemon's own
     /// worker fold them, and counts by kind what is left after one, two and more folds: without a model, and with a
     /// scripted one that keeps all it is asked to keep.
     Summaries(SummariesArgs),
+}
+
+/// What `vocative-lab documents` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DocumentsArgs {
+    /// How many documents
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) documents: u32,
+    /// How many sections each has, of about 60 words
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) sections: u32,
+    /// The seed that they are drawn from, or random
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
+    pub(crate) seed: u64,
 }
 
 /// What `vocative-lab summaries` takes.

@@ -7,11 +7,12 @@
 //! Reading order: `args`, `crash`, then `plan` (which kills), `piece` (how they are dealt out), `scene` (what people
 //! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
 //! kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed);
-//! then `sim`; then `recall`, which measures how much of what was said is found again.
+//! then `sim`; then `recall`, which measures how much of what was said is found again; `documents`, which measures the reading of folders.
 
 mod args;
 mod crash;
 mod dice;
+mod documents;
 mod firing;
 mod memory;
 mod piece;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Crash(args) => crash::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Recall(args) => recall::run(args),
+        Command::Documents(args) => documents::run(args),
         Command::Summaries(args) => summaries::run(args),
     };
     done.unwrap_or_else(|error| {
