@@ -249,16 +249,7 @@ impl Stepping<'_> {
             return self.questioned(call, wish).await;
         }
         Ok(Ok(match decided {
-            Beginning::Make => {
-                crash::point("tool.called");
-                let context = CallContext::of(call.id);
-                let outcome = self.toolbox.call(&call.tool, arguments, context).await;
-                crash::point("tool.answered");
-                CalledTool {
-                    is_made: true,
-                    ..over(outcome)
-                }
-            }
+            Beginning::Make => self.called(call, arguments).await,
             Beginning::Refuse(refusal) => refused(refusal, self),
             Beginning::Unknown => {
                 warn!(run.id = %self.claimed.run.id, tool = call.tool, "a tool call was cut off by a restart and is not made again");
@@ -269,6 +260,18 @@ impl Stepping<'_> {
             // Somebody else brought it to its end, which only a holder of the lease can.
             Beginning::NotDue => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
         }))
+    }
+
+    /// What the tool gave.
+    async fn called(&self, call: &StoredCall, arguments: Value) -> CalledTool {
+        crash::point("tool.called");
+        let context = CallContext::of(call.id);
+        let outcome = self.toolbox.call(&call.tool, arguments, context).await;
+        crash::point("tool.answered");
+        CalledTool {
+            is_made: true,
+            ..over(outcome)
+        }
     }
 
     /// Asks a person what a call is for; it waits from here on, unless that can't be asked.

@@ -366,9 +366,7 @@ impl Working<'_> {
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
     async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
-        if !recorded.is_empty() {
-            info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
-        }
+        note_replayed(claimed, &recorded);
         if let Some(answer) = step::answer_of(&recorded) {
             return Ok(Work::Answered(answer).into());
         }
@@ -915,6 +913,12 @@ fn memory_desk(
         room: route.target.chat.clone(),
         is_served: Arc::new(move |person| rooms.still_admits(account, &place, Some(person))),
         clock: Arc::clone(&worker.clock),
+    }
+}
+
+fn note_replayed(claimed: &ClaimedRun, recorded: &[ModelStep]) {
+    if !recorded.is_empty() {
+        info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
     }
 }
 

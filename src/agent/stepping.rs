@@ -311,12 +311,8 @@ impl Stepping<'_> {
         crash::point("model.called");
         let answered = self.complete(number, &request).await;
         crash::point("model.answered");
-        log_answer(
-            self.claimed.run.id,
-            number,
-            (self.clock)() - asked_at_ms,
-            &answered,
-        );
+        let took_ms = (self.clock)() - asked_at_ms;
+        log_answer(self.claimed.run.id, number, took_ms, &answered);
         self.spend(&request, &answered).await?;
         let answer = match answered {
             Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
@@ -351,10 +347,8 @@ impl Stepping<'_> {
         }
         // Only the first request is the prompt and nothing else.
         if steps.is_empty() {
-            let reported = step.answer.reported_prompt_tokens;
-            let learning = self
-                .counting
-                .learn(self.store, &tools, reported, (self.clock)());
+            let (reported, now_ms) = (step.answer.reported_prompt_tokens, (self.clock)());
+            let learning = self.counting.learn(self.store, &tools, reported, now_ms);
             learning.await;
         }
         Ok(Ok(step))

@@ -23,14 +23,14 @@ async fn remembering() -> Flow {
         .await
 }
 
-fn remember(notes: Value) -> ModelReply {
+fn remember(notes: &Value) -> ModelReply {
     ModelReply::tool_call("call_1", "remember", json!({"notes": notes}))
 }
 
 impl Flow {
     /// Has Ann say something on Slack that the model notes. Returns the message's timestamp.
     async fn noted(&self, room: &str, said: &str, note: &str) -> String {
-        self.model.enqueue(remember(json!([{"text": note}])));
+        self.model.enqueue(remember(&json!([{"text": note}])));
         self.model
             .enqueue(ModelReply::text("I will keep that in mind."));
         let asked = self.slack.say(room, "ann", said);
@@ -132,7 +132,7 @@ async fn what_ann_tells_in_private_is_not_said_in_the_open_and_what_she_tells_th
 async fn it_is_so_on_telegram_and_an_edit_takes_a_note_away() {
     let flow = remembering().await;
     let noted = async |chat: i64, said: &str, note: &str| {
-        flow.model.enqueue(remember(json!([{"text": note}])));
+        flow.model.enqueue(remember(&json!([{"text": note}])));
         flow.model.enqueue(ModelReply::text("Noted."));
         let count = flow.model.requests().len();
         let asked = flow.telegram.say(chat, TelegramWorld::ANN, said);

@@ -26,6 +26,7 @@ fn help(path: &[&str]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one text")]
 fn the_help_of_the_program() {
     insta::assert_snapshot!(help(&[]), @r##"
     A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
