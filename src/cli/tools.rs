@@ -199,6 +199,7 @@ parameters = '{"type": "object", "required": ["order"], "properties": {"order": 
         ask_person           builtin                 all
         conversation_search  builtin                 all
         forget_memory        builtin  keyed          all
+        knowledge_search     builtin                 all
         recall               builtin                 all
         refund               http     once   helper  some           5      POST https://shop.example/orders/{order}
         remember             builtin  keyed          all

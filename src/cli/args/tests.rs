@@ -53,7 +53,8 @@ fn the_help_of_the_program() {
       approvals      List the tool calls that wait for a person; show one, approve it or deny it; list
                      and revoke grants
       questions      List the questions that agents ask people; show one, or take it back
-      runs           Show all of one run: what was asked, what its model called, who decided, what it said and cost
+      runs           Show all of one run: what was asked, what its model called, who decided, what it
+                     said and cost
       schedules      List what is to start at a time: reminders and schedules; show, add, pause, resume,
                      run or cancel one
       knowledge      List collections of documents and their files, search in them, or have them read
