@@ -267,7 +267,8 @@ fn dump(database: &Path) -> (u32, String) {
     let mut statement = connection
         .prepare(
             "SELECT name, type, sql, name LIKE 'turn\\_text\\_%' ESCAPE '\\'
-                    OR name LIKE 'turn\\_stems\\_%' ESCAPE '\\' FROM sqlite_schema
+                    OR name LIKE 'turn\\_stems\\_%' ESCAPE '\\'
+                    OR name LIKE 'knowledge\\_stems\\_%' ESCAPE '\\' FROM sqlite_schema
              WHERE sql IS NOT NULL ORDER BY rowid",
         )
         .unwrap();
