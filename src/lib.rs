@@ -22,6 +22,7 @@ pub mod hooks;
 pub mod http;
 pub mod jobs;
 pub mod knowledge;
+pub mod learning;
 pub mod llm;
 pub mod summary;
 pub mod tools;

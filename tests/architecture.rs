@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "confining",
     "llm",
     "embeddings",
@@ -22,6 +22,7 @@ const LAYERS: [&str; 19] = [
     "files",
     "agent",
     "summary",
+    "learning",
     "jobs",
     "admin",
     "http",

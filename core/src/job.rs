@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ids::{AccountId, ErasureId, FileId, InquiryId, JobId, LeaseToken};
+use crate::ids::{AccountId, ConversationId, ErasureId, FileId, InquiryId, JobId, LeaseToken};
 
 const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
@@ -45,6 +45,11 @@ pub enum Job {
     IndexTurns,
     /// What was deleted is overwritten in the unused bytes of the database file.
     CleanPages,
+    /// Agents read a conversation that has settled for what is worth keeping.
+    ExtractMemories {
+        /// Which.
+        conversation: ConversationId,
+    },
 }
 
 /// A kind of job.
@@ -68,6 +73,8 @@ pub enum JobKind {
     IndexTurns,
     /// See [`Job::CleanPages`].
     CleanPages,
+    /// See [`Job::ExtractMemories`].
+    ExtractMemories,
 }
 
 /// What jobs of a kind may take.
@@ -116,7 +123,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -126,6 +133,7 @@ impl JobKind {
         Self::EmbedTurns,
         Self::IndexTurns,
         Self::CleanPages,
+        Self::ExtractMemories,
     ];
 
     /// Its name, as it is stored and shown.
@@ -141,6 +149,7 @@ impl JobKind {
             Self::EmbedTurns => "embed-turns",
             Self::IndexTurns => "index-turns",
             Self::CleanPages => "clean-pages",
+            Self::ExtractMemories => "extract-memories",
         }
     }
 
@@ -203,6 +212,17 @@ impl JobKind {
                 later_max_ms: DAY_MS,
                 ..housekeeping
             },
+            // A provider that is down is waited for; what comes too late to be learnt from is passed over.
+            Self::ExtractMemories => JobLimits {
+                slots: 2,
+                wait_first_ms: MINUTE_MS,
+                wait_max_ms: 30 * MINUTE_MS,
+                // At the most until the next UTC day, when there are tokens again.
+                later_max_ms: DAY_MS,
+                work_max_ms: 1_800_000,
+                needs_channel: true,
+                ..housekeeping
+            },
             Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
                 housekeeping
             }
@@ -238,6 +258,7 @@ impl Job {
             Self::EmbedTurns => JobKind::EmbedTurns,
             Self::IndexTurns => JobKind::IndexTurns,
             Self::CleanPages => JobKind::CleanPages,
+            Self::ExtractMemories { .. } => JobKind::ExtractMemories,
         }
     }
 
@@ -248,6 +269,7 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
+            Self::ExtractMemories { conversation } => conversation.0.simple().to_string(),
             Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
@@ -263,6 +285,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
+            Self::ExtractMemories { conversation } => {
+                json!({ "conversation": conversation.to_string() })
+            }
             Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
@@ -302,6 +327,9 @@ impl Job {
             JobKind::EmbedTurns => Self::EmbedTurns,
             JobKind::IndexTurns => Self::IndexTurns,
             JobKind::CleanPages => Self::CleanPages,
+            JobKind::ExtractMemories => Self::ExtractMemories {
+                conversation: uuid("conversation").map(ConversationId)?,
+            },
         })
     }
 }
@@ -386,7 +414,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 9] {
+    fn samples() -> [Job; 10] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -404,6 +432,9 @@ mod tests {
             Job::EmbedTurns,
             Job::IndexTurns,
             Job::CleanPages,
+            Job::ExtractMemories {
+                conversation: ConversationId(uuid::Uuid::from_u128(7)),
+            },
         ]
     }
 

@@ -6,12 +6,13 @@ use vocative_contract::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
 use crate::admin::view::{
-    ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts, PostCounts,
-    RunCounts, StatusView, StoreView, SummaryCountsView,
+    ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts, MemoryCountsView,
+    PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView,
 };
 use crate::capture::counters::CaptureCounters;
 use crate::files::counters::FileCounters;
 use crate::hooks::HookCount;
+use crate::learning::LearningCounters;
 use crate::summary::worker::SummaryCounters;
 use vocative_core::counted::counted;
 use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
@@ -19,12 +20,25 @@ use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
 /// A run that waits longer than this for its turn needs a look, in milliseconds.
 const WAITING_TOO_LONG_MS: i64 = 600_000;
 
+/// What a running daemon has counted since its start.
+#[derive(Clone, Copy)]
+pub struct StatusCounters<'a> {
+    /// What came in.
+    pub intake: &'a CaptureCounters,
+    /// Summaries.
+    pub summaries: &'a SummaryCounters,
+    /// What was learnt in the background.
+    pub learning: &'a LearningCounters,
+    /// Files.
+    pub files: &'a FileCounters,
+}
+
 /// Makes the status. `readings` is empty without a daemon.
 #[must_use]
 pub fn status_view(
     store: &StoreStatus,
     readings: &[HealthReading],
-    counters: Option<(&CaptureCounters, &SummaryCounters, &FileCounters)>,
+    counters: Option<StatusCounters<'_>>,
     started_at_ms: Option<i64>,
 ) -> StatusView {
     let mut view = StatusView {
@@ -75,20 +89,22 @@ pub fn status_view(
             remaining_max: it.remaining_max,
             tokens_today: it.tokens_today,
         }),
-        files: file_counts(store.files, counters.map(|(_, _, files)| files)),
+        files: file_counts(store.files, counters.map(|it| it.files)),
         summaries: SummaryCountsView {
             current: store.summaries.current,
             stale: store.summaries.stale,
             void: store.summaries.void,
-            made: counters.map_or(0, |(_, made, _)| made.made.load(Ordering::Relaxed)),
-            failed: counters.map_or(0, |(_, made, _)| made.failed.load(Ordering::Relaxed)),
-            asked_again: counters
-                .map_or(0, |(_, made, _)| made.asked_again.load(Ordering::Relaxed)),
+            made: counters.map_or(0, |it| it.summaries.made.load(Ordering::Relaxed)),
+            failed: counters.map_or(0, |it| it.summaries.failed.load(Ordering::Relaxed)),
+            asked_again: counters.map_or(0, |it| it.summaries.asked_again.load(Ordering::Relaxed)),
         },
+        memory: counters
+            .map(|it| memory_counts(it.learning))
+            .unwrap_or_default(),
         models: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
         intake: counters
-            .map(|(intake, ..)| intake_counts(intake))
+            .map(|it| intake_counts(it.intake))
             .unwrap_or_default(),
         needs_person: Vec::new(),
     };
@@ -268,6 +284,15 @@ fn file_counts(stored: FileCounts, since_start: Option<&FileCounters>) -> FileCo
         heard: read(|it| &it.heard),
         unheard: read(|it| &it.unheard),
         last_reason: since_start.and_then(FileCounters::last_reason),
+    }
+}
+
+fn memory_counts(counters: &LearningCounters) -> MemoryCountsView {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    MemoryCountsView {
+        written: read(&counters.written),
+        refused: read(&counters.refused),
+        unreadable: read(&counters.unreadable),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod approving;
 pub mod attached;
+pub mod background;
 mod calling;
 mod context;
 mod counting;

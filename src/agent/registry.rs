@@ -47,7 +47,9 @@ pub struct AgentSpec {
     /// Tokens reserved for the answer.
     pub answer_reserve: usize,
     /// What makes its summaries; `None` = the built-in summariser, which needs no network.
-    pub summary_model: Option<SummaryModel>,
+    pub summary_model: Option<BackgroundModel>,
+    /// How it learns in the background.
+    pub memory: MemorySettings,
     /// The longest that a run may take, in milliseconds.
     pub run_deadline_ms: u64,
     /// The attempts after which a run is given up.
@@ -125,9 +127,20 @@ pub struct ModelUse {
     pub max_output_tokens: u32,
 }
 
-/// A model that makes summaries.
+/// How an agent learns in the background; whether it does is in its options.
+#[derive(Clone, Default)]
+pub struct MemorySettings {
+    /// What reads; `None` = nothing is learnt so.
+    pub model: Option<BackgroundModel>,
+    /// How long nobody may have said anything before a conversation is read, in milliseconds.
+    pub quiet_ms: i64,
+    /// Tokens that reading may take of one channel in a UTC day; 0 = no limit.
+    pub tokens_per_day: u64,
+}
+
+/// A model that is asked outside of runs.
 #[derive(Clone)]
-pub struct SummaryModel {
+pub struct BackgroundModel {
     /// What is asked.
     pub model: Arc<dyn Model>,
     /// Which model that is.

@@ -452,6 +452,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         chat_tools: BTreeMap::new(),
         model,
         summary_model: None,
+        memory: Default::default(),
         model_use: ModelUse {
             name: "test".to_owned(),
             max_parallel: 4,

@@ -11,7 +11,7 @@ use super::table::{ago, instant, span, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{
     CapacityView, ChannelView, CollectionView, FileCountsView, JobCountView, ListenerView,
-    ModelRestView, PostCounts, StatusView, TokenRatioView,
+    MemoryCountsView, ModelRestView, PostCounts, StatusView, TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
@@ -199,6 +199,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         "summaries {} in use, {} to be made again, {} void, {} failed since the start",
         summaries.current, summaries.stale, summaries.void, summaries.failed
     );
+    about_memory(&mut out, &view.memory);
     about_tokens(&mut out, &view.token_ratios);
     if store.expired_last_ms.is_some() {
         let _ = writeln!(
@@ -238,6 +239,16 @@ fn about_documents(out: &mut String, collections: &[CollectionView], now_ms: i64
 }
 
 /// What was learnt about how models count.
+fn about_memory(out: &mut String, memory: &MemoryCountsView) {
+    if *memory != MemoryCountsView::default() {
+        let _ = writeln!(
+            out,
+            "memory {} learnt, {} refused, {} readings without an answer that can be read, since the start",
+            memory.written, memory.refused, memory.unreadable
+        );
+    }
+}
+
 fn about_tokens(out: &mut String, ratios: &[TokenRatioView]) {
     for learnt in ratios {
         let _ = writeln!(

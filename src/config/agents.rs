@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
-use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES};
+use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES, Provider};
 use super::shape::{AgentShape, MemoryShape, ProfileShape, PromptShape, ReachShape};
 use super::template::{Template, TemplateValue};
 use super::tools::is_known_tool;
@@ -85,6 +85,9 @@ fn resolve_agent(
         situation,
         model: shape.model,
         summary_model: shape.summary_model,
+        memory_model: shape.memory_model,
+        memory_after_quiet_ms: i64::from(shape.memory_after_quiet_s) * 1_000,
+        memory_tokens_per_day: shape.memory_tokens_per_day,
         channels: if shape.channels.iter().any(|channel| channel == "*") {
             ChannelChoice::All
         } else {
@@ -135,6 +138,7 @@ fn memory(shape: &AgentShape) -> MemoryMode {
     match (shape.memory, shape.prompt.profile) {
         (_, ProfileShape::Toolpack) | (MemoryShape::Off, _) => MemoryMode::Off,
         (MemoryShape::Tools, _) => MemoryMode::Tools,
+        (MemoryShape::Auto, _) => MemoryMode::Auto,
     }
 }
 
@@ -212,7 +216,7 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
         if is_of_memory && agent.prompt.memory == MemoryMode::Off {
             review.problem(
                 &key,
-                format!("{tool} is there with memory = \"tools\" only"),
+                format!("{tool} is there with memory = \"tools\" or \"auto\" only"),
             );
         }
     }
@@ -368,6 +372,26 @@ fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Rev
         let mut known: Vec<&str> = models.keys().map(String::as_str).collect();
         known.push(OFFLINE_SUMMARIES);
         review.dangling(&key, "models", name, &known);
+    }
+    check_memory_model(agent, models, review);
+}
+
+/// What reads conversations for memory exists and can read.
+fn check_memory_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
+    let key = format!("agents.{}.memory_model", agent.name);
+    let named = agent.memory_model.as_ref();
+    if let Some(name) = named.filter(|name| !models.contains_key(*name)) {
+        let known: Vec<&str> = models.keys().map(String::as_str).collect();
+        return review.dangling(&key, "models", name, &known);
+    }
+    let summaries = agent.summary_model.as_ref();
+    let summaries = summaries.filter(|name| *name != OFFLINE_SUMMARIES);
+    let name = named.or(summaries).unwrap_or(&agent.model);
+    let is_offline = |model: &Model| model.provider == Provider::Offline;
+    if agent.prompt.memory == MemoryMode::Auto && models.get(name).is_some_and(is_offline) {
+        let what =
+            format!("memory = \"auto\" needs a model that can read, and \"{name}\" only repeats");
+        review.problem(&key, what);
     }
 }
 

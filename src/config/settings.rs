@@ -394,6 +394,19 @@ impl Config {
         model.filter(|model| model.provider != Provider::Offline)
     }
 
+    /// The model that reads settled conversations for an agent's memory; `None` = it is one that only repeats.
+    #[must_use]
+    pub fn memory_model_of(&self, agent: &Agent) -> Option<&Model> {
+        let summaries = || self.summary_model_of(agent);
+        let own = || self.models.get(&agent.model);
+        let named = agent.memory_model.as_ref();
+        let model = match named {
+            Some(name) => self.models.get(name),
+            None => summaries().or_else(own),
+        };
+        model.filter(|model| model.provider != Provider::Offline)
+    }
+
     /// Whether an answer of one of the channel's agents starts with its name.
     #[must_use]
     pub fn prefixes_replies(&self, channel: &Channel) -> bool {

@@ -315,6 +315,13 @@ pub(super) struct AgentShape {
     pub recall_max_tokens: usize,
     /// What it remembers of what people tell it.
     pub memory: MemoryShape,
+    /// The model that reads settled conversations for `memory = "auto"`: a name from `[models]`.
+    pub memory_model: Option<String>,
+    /// Seconds without a word after which a conversation is read for memory.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub memory_after_quiet_s: u32,
+    /// Tokens that reading for memory may take of one channel in a UTC day; 0 = no limit.
+    pub memory_tokens_per_day: u64,
     /// Model calls of one run.
     #[schemars(range(min = 1, max = 100))]
     pub max_steps: u32,
@@ -544,6 +551,8 @@ pub(super) enum MemoryShape {
     Off,
     /// What its model notes by its tools.
     Tools,
+    /// That, and what is learnt from conversations once they have settled.
+    Auto,
 }
 
 impl From<RecallShape> for RecallMode {

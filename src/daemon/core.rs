@@ -1,7 +1,7 @@
 //! What works in a daemon: its workers and channels, without anything that faces its host. Started and
 //! stopped in order. The simulation runs it as it is, on a ground of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -31,6 +31,7 @@ use crate::files::speech::Transcriber;
 use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::knowledge::KnowledgeKeeper;
+use crate::learning::{Learner, LearningCounters};
 use crate::summary::worker::{SummaryCounters, SummaryWorker};
 use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
@@ -60,6 +61,7 @@ pub struct Ground {
 pub struct Core {
     pub(super) shared: Arc<Shared>,
     pub(super) summary_counters: Arc<SummaryCounters>,
+    pub(super) learning_counters: Arc<LearningCounters>,
     pub(super) file_counters: Arc<FileCounters>,
     pub(super) loops: Loops,
     /// Stops intake and the claiming of runs.
@@ -112,11 +114,12 @@ impl Core {
             stop.clone(),
             summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()),
         ));
+        let learning_counters: Arc<LearningCounters> = Arc::default();
         let jobs = job_worker(
             &shared,
             config,
             ground.transcriber,
-            ground.embeddings,
+            (ground.embeddings, Arc::clone(&learning_counters)),
             owner,
         );
         let file_counters = Arc::clone(&jobs.handlers.files.counters);
@@ -129,6 +132,7 @@ impl Core {
         Self {
             shared,
             summary_counters,
+            learning_counters,
             file_counters,
             loops,
             stop,
@@ -264,7 +268,7 @@ fn job_worker(
     shared: &Arc<Shared>,
     config: &Config,
     transcriber: Option<Transcriber>,
-    embeddings: Option<Arc<Embeddings>>,
+    (embeddings, counters): (Option<Arc<Embeddings>>, Arc<LearningCounters>),
     owner: OwnerId,
 ) -> JobWorker<Handlers> {
     let rooms = shared.rooms.clone();
@@ -277,11 +281,24 @@ fn job_worker(
             desk: desk(shared),
             files: fetcher(shared, config, transcriber),
             embeddings,
+            learner: learner(shared, counters),
             clock: Arc::clone(&shared.clock),
         },
         owner,
         wake: Arc::clone(&shared.wake.jobs),
         clock: Arc::clone(&shared.clock),
+    }
+}
+
+fn learner(shared: &Arc<Shared>, counters: Arc<LearningCounters>) -> Learner {
+    Learner {
+        store: shared.store.only(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        models: shared.models.clone(),
+        clock: Arc::clone(&shared.clock),
+        counters,
+        looked: Mutex::default(),
     }
 }
 

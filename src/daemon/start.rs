@@ -153,6 +153,7 @@ impl Daemon {
             health: health.clone(),
             embeddings,
             summaries: Arc::clone(&core.summary_counters),
+            learning: Arc::clone(&core.learning_counters),
             files: Arc::clone(&core.file_counters),
             counters: Arc::clone(&shared.counters),
             models: shared.models.clone(),

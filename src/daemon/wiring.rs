@@ -18,7 +18,7 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::agent::registry::{AgentSpec, ModelUse, SummaryModel};
+use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
 use crate::config::{
@@ -218,6 +218,10 @@ pub fn agents(
         .filter(|channel| config.prefixes_replies(channel))
         .map(|channel| channel.name.clone())
         .collect();
+    let background = |settings: &config::Model| {
+        let model = Arc::clone(&models[settings.name.as_str()]);
+        background_model(model, settings, config)
+    };
     let with_model = |agent: &config::Agent, settings: &config::Model| AgentSpec {
         fallbacks: Vec::new(),
         name: agent.name.clone(),
@@ -233,12 +237,8 @@ pub fn agents(
         counter: counter(settings.counter),
         context_limit: settings.context_limit.map(|limit| limit as usize),
         answer_reserve: settings.max_output_tokens as usize,
-        summary_model: config.summary_model_of(agent).map(|settings| SummaryModel {
-            model: Arc::clone(&models[settings.name.as_str()]),
-            model_use: model_use(settings, config),
-            context_limit: settings.context_limit.map(|limit| limit as usize),
-            answer_reserve: settings.max_output_tokens as usize,
-        }),
+        summary_model: config.summary_model_of(agent).map(background),
+        memory: memory_settings(agent, config.memory_model_of(agent).map(background)),
         run_deadline_ms: agent.run_deadline_ms,
         max_attempts: agent.max_attempts,
         answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
@@ -282,6 +282,27 @@ pub fn agents(
         }
     };
     Ok(config.agents.values().map(spec).collect())
+}
+
+fn memory_settings(agent: &config::Agent, model: Option<BackgroundModel>) -> MemorySettings {
+    MemorySettings {
+        model,
+        quiet_ms: agent.memory_after_quiet_ms,
+        tokens_per_day: agent.memory_tokens_per_day,
+    }
+}
+
+fn background_model(
+    model: Arc<dyn Model>,
+    settings: &config::Model,
+    config: &Config,
+) -> BackgroundModel {
+    BackgroundModel {
+        model,
+        model_use: model_use(settings, config),
+        context_limit: settings.context_limit.map(|limit| limit as usize),
+        answer_reserve: settings.max_output_tokens as usize,
+    }
 }
 
 /// Every tool that agents may have, by name.

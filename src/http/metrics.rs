@@ -82,6 +82,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
+    add_memory(&mut registry, view);
     add_token_ratios(&mut registry, view);
     add_retention(&mut registry, view);
     add_intake(&mut registry, view);
@@ -559,6 +560,32 @@ fn add_summaries(registry: &mut Registry, view: &StatusView) {
     again.inc_by(summaries.asked_again);
     let help = "Summaries asked for once more, as the first answer lost more details than it kept";
     registry.register("summaries_asked_again", help, again);
+}
+
+fn add_memory(registry: &mut Registry, view: &StatusView) {
+    let memory = &view.memory;
+    let counters = [
+        (
+            "memory_learnt",
+            "Entries learnt from settled conversations",
+            memory.written,
+        ),
+        (
+            "memory_refused",
+            "Entries of models that were refused",
+            memory.refused,
+        ),
+        (
+            "memory_unreadable",
+            "Readings of which nothing was learnt",
+            memory.unreadable,
+        ),
+    ];
+    for (name, help, count) in counters {
+        let counter: Counter<u64, AtomicU64> = Counter::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
+    }
 }
 
 fn add_token_ratios(registry: &mut Registry, view: &StatusView) {

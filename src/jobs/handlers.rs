@@ -11,6 +11,7 @@ use crate::capture::clock::Clock;
 use crate::embeddings::Embeddings;
 use crate::files::fetching::Fetcher;
 use crate::jobs::worker::Work;
+use crate::learning::Learner;
 use vocative_core::file::FileState;
 use vocative_core::ids::ErasureId;
 use vocative_core::job::{ClaimedJob, Job, JobKind};
@@ -32,6 +33,8 @@ pub struct Handlers {
     pub files: Fetcher,
     /// Makes vectors of turns, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
+    /// Reads conversations for memory.
+    pub learner: Learner,
     /// The time.
     pub clock: Clock,
     /// When the database file was last walked through.
@@ -65,6 +68,9 @@ impl Work for Handlers {
         if let Err(cause) = self.want_vectors().await {
             warn!(error = %cause, "whether turns need vectors could not be read");
         }
+        if let Err(cause) = self.want_memories().await {
+            warn!(error = %cause, "which conversations have settled could not be read");
+        }
     }
 
     async fn slots(&self, kind: JobKind, now_ms: i64) -> usize {
@@ -87,6 +93,7 @@ impl Work for Handlers {
             Job::EmbedTurns => self.embed_turns().await,
             Job::IndexTurns => self.index_turns().await,
             Job::CleanPages => self.clean_pages().await,
+            Job::ExtractMemories { conversation } => self.learner.learn(conversation).await,
         }
     }
 
@@ -100,7 +107,8 @@ impl Work for Handlers {
             | Job::RemoveContents
             | Job::EmbedTurns
             | Job::IndexTurns
-            | Job::CleanPages => {}
+            | Job::CleanPages
+            | Job::ExtractMemories { .. } => {}
         }
     }
 }
@@ -136,6 +144,20 @@ impl Handlers {
             let now_ms = (self.clock)();
             self.store
                 .enqueue_job(Job::EmbedTurns, None, now_ms)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// A conversation that settles does nothing: a read finds out that it has.
+    async fn want_memories(&self) -> Result<(), StoreError> {
+        for due in self.learner.due().await? {
+            let job = Job::ExtractMemories {
+                conversation: due.conversation,
+            };
+            let now_ms = (self.clock)();
+            self.store
+                .enqueue_job(job, Some(due.account), now_ms)
                 .await?;
         }
         Ok(())

@@ -16,7 +16,7 @@ use super::worker::{SummaryCounters, SummaryWorker};
 use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::recall::RecallFrom;
-use crate::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
+use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
@@ -141,7 +141,8 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         counter: &ClassEstimate,
         context_limit: None,
         answer_reserve: 0,
-        summary_model: asked.map(|model| SummaryModel {
+        memory: Default::default(),
+        summary_model: asked.map(|model| BackgroundModel {
             model,
             model_use: model_use("summaries"),
             context_limit: None,

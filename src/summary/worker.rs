@@ -13,30 +13,26 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use vocative_contract::crash;
 
+use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};
-use crate::agent::registry::{AgentSpec, Registry, SummaryModel};
+use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::hooks::Hooks;
-use crate::llm::{Answer, ModelError, Request};
 use vocative_core::folding::accept::accept;
 use vocative_core::folding::details::Loss;
 use vocative_core::folding::request::{again, input_max_tokens, request};
 use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
-use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::options::AssemblerOptions;
-use vocative_core::price::Prices;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
-use vocative_core::run::Usage;
 use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
 };
-use vocative_store::spending::{ModelCall, Purpose, Spending};
+use vocative_store::spending::Purpose;
 use vocative_store::{Folding, Store, StoreError};
 
 /// How often work is looked for without a wake hint.
@@ -85,6 +81,9 @@ pub struct SummaryWorker {
     /// What it did.
     pub counters: Arc<SummaryCounters>,
 }
+
+/// How a model is asked for a summary.
+type Asking<'a> = BackgroundAsking<'a, Folding>;
 
 /// What became of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -347,7 +346,7 @@ impl SummaryWorker {
                 through: history.turns[count - 1].turn.position,
             };
             let meter = self.meter(account, history.conversation.id, spec);
-            let asking = Asking::of(spec, place.as_ref(), &meter);
+            let asking = asking_of(spec, place.as_ref(), &meter);
             let said = (text.as_deref(), step.text.as_str());
             let made = match self.made(spec, asking, said, &base).await? {
                 Ok(made) => made,
@@ -402,7 +401,7 @@ impl SummaryWorker {
             return made(offline::summarise(previous, turns, &ClassEstimate), 1);
         };
         let messages = request(&spec.display_name, previous, turns);
-        let (answer, text) = match asking.ask(&messages).await {
+        let (answer, text) = match ask(&asking, &messages).await {
             Ok(answered) => answered,
             Err(attempt) => return Ok(Err(attempt)),
         };
@@ -413,7 +412,7 @@ impl SummaryWorker {
         self.counters.asked_again.fetch_add(1, Ordering::Relaxed);
         let messages = again(&messages, &answer, &loss.lost);
         // Whatever becomes of the second request, the first answer is a summary.
-        let second = asking.ask(&messages).await.ok().map(|(_, text)| text);
+        let second = ask(&asking, &messages).await.ok().map(|(_, text)| text);
         let better =
             second.filter(|text| Loss::of(text, previous, turns).lost.len() < loss.lost.len());
         made(better.unwrap_or(text), 2)
@@ -453,25 +452,21 @@ impl SummaryWorker {
         Ok(spent_up.map(|_| refused()))
     }
 
-    fn meter(
-        &self,
+    fn meter<'a>(
+        &'a self,
         account: AccountId,
         conversation: ConversationId,
-        spec: &AgentSpec,
-    ) -> Meter<'_> {
-        let model_use = spec.summary_model.as_ref().map(|it| &it.model_use);
-        Meter {
-            store: &self.store,
-            account,
-            call: ModelCall {
-                conversation,
-                agent: spec.name.clone(),
-                model: model_use.map_or_else(String::new, |it| it.name.clone()),
-                run: None,
-            },
-            prices: model_use.map_or_else(Prices::default, |it| it.prices),
-            now_ms: (self.clock)(),
-        }
+        spec: &'a AgentSpec,
+    ) -> Meter<'a, Folding> {
+        let whose = (account, conversation, &spec.name);
+        let model = spec.summary_model.as_ref();
+        Meter::new(
+            &self.store,
+            Purpose::Summaries,
+            whose,
+            model,
+            (self.clock)(),
+        )
     }
 
     fn summary(
@@ -531,43 +526,6 @@ fn max_tokens(spec: &AgentSpec) -> usize {
     input_max_tokens(limit, reserve, &spec.display_name, &ClassEstimate)
 }
 
-/// Counts what summaries cost.
-struct Meter<'a> {
-    store: &'a Store<Folding>,
-    account: AccountId,
-    call: ModelCall,
-    prices: Prices,
-    now_ms: i64,
-}
-
-impl Meter<'_> {
-    /// Counts an answer, whether or not a summary becomes of it; an estimate where the model does not say
-    /// what it cost.
-    async fn count(&self, asked: &[PromptMessage], answer: &Answer) {
-        let count = |text: &str| u64::from(ClassEstimate.count(text));
-        let usage = match answer.usage.total() {
-            0 => Usage {
-                prompt_tokens: asked.iter().map(|message| count(&message.content)).sum(),
-                completion_tokens: count(&answer.text),
-                ..Usage::default()
-            },
-            _ => answer.usage,
-        };
-        let spending = Spending {
-            account: self.account,
-            person: None,
-            purpose: Purpose::Summaries,
-            usage,
-            cost_micros: self.prices.cost_micros(usage),
-            call: Some(self.call.clone()),
-            now_ms: self.now_ms,
-        };
-        if let Err(cause) = self.store.spend(spending).await {
-            warn!(error = %cause, "the tokens of a summary could not be counted");
-        }
-    }
-}
-
 /// A summary that a step made.
 struct Made {
     text: String,
@@ -575,64 +533,30 @@ struct Made {
     requests: u32,
 }
 
-/// How a model is asked for a summary.
-struct Asking<'a> {
-    summariser: &'a SummaryModel,
-    /// What takes words out of what it is sent, and of what it says.
-    hooks: &'a Hooks,
-    deadline: Duration,
+/// How a model is asked for a summary; `None` where they are made without one.
+fn asking_of<'a>(
+    spec: &'a AgentSpec,
     place: Option<&'a ModelSlot>,
-    meter: &'a Meter<'a>,
+    meter: &'a Meter<'a, Folding>,
+) -> Option<Asking<'a>> {
+    Some(BackgroundAsking {
+        model: spec.summary_model.as_ref()?,
+        hooks: &spec.hooks,
+        deadline: Duration::from_millis(spec.run_deadline_ms),
+        place,
+        meter,
+    })
 }
 
-impl<'a> Asking<'a> {
-    /// `None` where summaries are made without a model.
-    fn of(spec: &'a AgentSpec, place: Option<&'a ModelSlot>, meter: &'a Meter<'a>) -> Option<Self> {
-        Some(Self {
-            summariser: spec.summary_model.as_ref()?,
-            hooks: &spec.hooks,
-            deadline: Duration::from_millis(spec.run_deadline_ms),
-            place,
-            meter,
-        })
-    }
-
-    /// The model's answer, and the summary in it.
-    async fn ask(&self, messages: &[PromptMessage]) -> Result<(String, String), Attempt> {
-        if self.place.is_some_and(|place| place.refused().is_some()) {
-            return Err(Attempt::ModelBusy);
-        }
-        let without = |message: &PromptMessage| {
-            let changed = self
-                .hooks
-                .without_words(&[HookPoint::BeforeModel], &message.content);
-            PromptMessage {
-                role: message.role,
-                content: changed.unwrap_or_else(|| message.content.clone()),
-            }
-        };
-        let messages: Vec<PromptMessage> = messages.iter().map(without).collect();
-        let asked = Request::of(&messages);
-        let answer = tokio::time::timeout(self.deadline, self.summariser.model.complete(&asked));
-        let answer = answer.await.unwrap_or_else(|_| {
-            let cause = format!("no answer within {} ms", self.deadline.as_millis());
-            Err(ModelError::Unavailable { cause })
-        });
-        if let Some(place) = self.place {
-            place.note(&answer).await;
-        }
-        if let Ok(answer) = &answer {
-            self.meter.count(&messages, answer).await;
-        }
-        let mut answer = answer.map_err(|cause| Attempt::ModelFailed(cause.to_string()))?;
-        let stored = [HookPoint::AfterModel, HookPoint::BeforeSave];
-        if let Some(text) = self.hooks.without_words(&stored, &answer.text) {
-            answer.text = text;
-        }
-        let text = accept(&answer.text, answer.finish, &ClassEstimate)
-            .map_err(|cause| Attempt::Rejected(cause.to_string()))?;
-        Ok((answer.text, text))
-    }
+/// The model's answer, and the summary in it.
+async fn ask(asking: &Asking<'_>, messages: &[PromptMessage]) -> Result<(String, String), Attempt> {
+    let answer = asking.ask(messages).await.map_err(|cause| match cause {
+        NoAnswer::Busy => Attempt::ModelBusy,
+        NoAnswer::Failed(cause) => Attempt::ModelFailed(cause.to_string()),
+    })?;
+    let text = accept(&answer.text, answer.finish, &ClassEstimate)
+        .map_err(|cause| Attempt::Rejected(cause.to_string()))?;
+    Ok((answer.text, text))
 }
 
 impl SummaryWorker {

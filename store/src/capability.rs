@@ -99,6 +99,8 @@ capabilities! {
     Folding: MayFold, MayUseModels;
     /// Of the tools that remember.
     Remembering: MayRemember;
+    /// Of who reads conversations for memory.
+    Learning: MayRemember, MayUseModels;
     /// Of who reads operators' documents.
     Indexing: MayIndex;
     /// Of who keeps servers of tools.

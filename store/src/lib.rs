@@ -32,8 +32,8 @@ pub use acts::commands;
 pub use acts::erasure;
 pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
 pub use capability::{
-    Capability, Capturing, Delivering, Everything, Folding, Indexing, Pinning, ReadingBack,
-    Remembering, Replying, Working,
+    Capability, Capturing, Delivering, Everything, Folding, Indexing, Learning, Pinning,
+    ReadingBack, Remembering, Replying, Working,
 };
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
 pub use engine::content_copies::copy_stored_file;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use vocative::agent::models::Models;
 use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
 use vocative::agent::recall::RecallFrom;
-use vocative::agent::registry::{AgentSpec, ModelUse, Registry, SummaryModel};
+use vocative::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use vocative::capture::clock::Clock;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
@@ -356,7 +356,8 @@ impl Room {
             counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
-            summary_model: summary_model.map(|model| SummaryModel {
+            memory: Default::default(),
+            summary_model: summary_model.map(|model| BackgroundModel {
                 model,
                 model_use: ModelUse {
                     name: "summaries".to_owned(),

@@ -36,6 +36,7 @@ mod harness;
 mod hooks;
 mod imports;
 mod knowledge;
+mod learning;
 mod live;
 mod look;
 mod manners;

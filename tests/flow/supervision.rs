@@ -384,6 +384,7 @@ impl Daemon {
             context_limit: None,
             answer_reserve: 100,
             summary_model: None,
+            memory: Default::default(),
             run_deadline_ms: 60_000,
             max_attempts: 1,
             answer_within_ms: 3_600_000,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
-use crate::remembering::{LearntIn, Share};
+use crate::remembering::{ChangeFacts, LearntIn, Share};
 
 /// An entry's number, by which people and operators call it; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +53,8 @@ pub enum MemoryMode {
     Off,
     /// What its model notes by its tools.
     Tools,
+    /// That, and what is learnt in the background once a conversation has settled.
+    Auto,
 }
 
 /// What kind of entry.
@@ -84,6 +86,35 @@ impl MemoryKind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// How an entry came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryOrigin {
+    /// A model noted it by a call of its tool.
+    Call,
+    /// It was learnt once a conversation had settled.
+    Conversation,
+}
+
+impl MemoryOrigin {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Call, Self::Conversation];
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Conversation => "conversation",
+        }
+    }
+
+    /// The origin of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|origin| origin.name() == name)
     }
 }
 
@@ -131,6 +162,8 @@ pub struct StoredMemory {
     pub sources: Vec<TurnId>,
     /// When it was written or changed last, in milliseconds since the Unix epoch.
     pub written_at_ms: i64,
+    /// How it came to be.
+    pub origin: MemoryOrigin,
 }
 
 impl StoredMemory {
@@ -151,6 +184,26 @@ impl StoredMemory {
     #[must_use]
     pub fn chat(&self) -> ChatId {
         self.learnt.chat
+    }
+
+    /// What a change of it that these people ask for in a room is judged by.
+    #[must_use]
+    pub fn change_facts<'a>(
+        &'a self,
+        named: MemoryRef,
+        room: ChatId,
+        askers: &'a [ParticipantId],
+    ) -> ChangeFacts<'a> {
+        ChangeFacts {
+            named,
+            version: Some(self.at.version),
+            is_over: self.until_ms.is_some(),
+            teller: self.teller.row,
+            teller_name: &self.teller.name,
+            subject: self.subject.as_ref().map(|it| it.row),
+            is_of_room: self.chat() == room,
+            askers,
+        }
     }
 }
 

@@ -101,7 +101,7 @@ pub fn refusal_text(refusal: &MemoryRefusal) -> String {
 pub(crate) mod testing {
     use super::*;
     use crate::ids::{AccountId, AgentName, ChatId, ParticipantId};
-    use crate::remembering::{LearntIn, MemoryId, MemoryPerson, MemoryRef, Share};
+    use crate::remembering::{LearntIn, MemoryId, MemoryOrigin, MemoryPerson, MemoryRef, Share};
 
     /// An entry that Ann said about herself in `C1`.
     pub(crate) fn entry(n: i64, kind: MemoryKind, text: &str) -> StoredMemory {
@@ -136,6 +136,7 @@ pub(crate) mod testing {
             superseded_by: None,
             sources: Vec::new(),
             written_at_ms: 1_700_000_000_000,
+            origin: MemoryOrigin::Call,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What may be written, and by whom.
 
-use crate::ids::ParticipantId;
+use crate::ids::{ChatId, ParticipantId};
 use crate::remembering::{
     CORE_NOTES_MAX, CORE_NOTES_MAX_CHARS, ENTRIES_MAX_ROOM, ENTRY_MAX_CHARS, MemoryKind, MemoryRef,
+    StoredMemory,
 };
 
 /// Why nothing of a call was written.
@@ -113,6 +114,21 @@ pub struct RoomUse {
     pub core_notes: usize,
     /// Their characters.
     pub core_chars: usize,
+}
+
+/// What a room has of these entries, and of so many further ones that are no core notes.
+#[must_use]
+pub fn room_use(entries: &[StoredMemory], room: ChatId, further: usize) -> RoomUse {
+    let of_room = || entries.iter().filter(|it| it.chat() == room);
+    let is_core = |it: &&StoredMemory| it.kind == MemoryKind::Core && it.until_ms.is_none();
+    RoomUse {
+        entries: of_room().count() + further,
+        core_notes: of_room().filter(is_core).count(),
+        core_chars: of_room()
+            .filter(is_core)
+            .map(|it| it.text.chars().count())
+            .sum(),
+    }
 }
 
 /// Whether a room has room for one entry more.

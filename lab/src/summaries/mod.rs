@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use vocative::agent::models::Models;
-use vocative::agent::registry::{AgentSpec, Registry, SummaryModel};
+use vocative::agent::registry::{AgentSpec, BackgroundModel, Registry};
 use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
@@ -198,7 +198,7 @@ fn agent(
     let mut agents = agents.into_iter();
     let mut agent = agents.next().ok_or_else(|| failed("no agent".to_owned()))?;
     if let Summariser::Perfect = summariser {
-        agent.summary_model = Some(SummaryModel {
+        agent.summary_model = Some(BackgroundModel {
             model: Arc::new(Perfect::of(told)),
             model_use: agent.model_use.clone(),
             context_limit: None,

@@ -27,7 +27,7 @@ pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
-use crate::admin::status::status_view;
+use crate::admin::status::{StatusCounters, status_view};
 use crate::admin::view::ModelRestView;
 use crate::admin::view::{AliveView, CapacityView, CostsBy, SearchFilterView};
 use crate::agent::models::Models;
@@ -39,6 +39,7 @@ use crate::delivery::rooms::Rooms;
 use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
 use crate::files::held::VOICE_NOTES;
+use crate::learning::LearningCounters;
 use crate::summary::worker::SummaryCounters;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
@@ -468,6 +469,8 @@ pub struct Running {
     pub counters: Arc<CaptureCounters>,
     /// What became of summaries.
     pub summaries: Arc<SummaryCounters>,
+    /// What was learnt in the background.
+    pub learning: Arc<LearningCounters>,
     /// What became of files.
     pub files: Arc<FileCounters>,
     /// Since when it runs.
@@ -686,7 +689,12 @@ impl Operations {
                 let mut view = status_view(
                     &status,
                     &readings,
-                    Some((&*running.counters, &*running.summaries, &*running.files)),
+                    Some(StatusCounters {
+                        intake: &running.counters,
+                        summaries: &running.summaries,
+                        learning: &running.learning,
+                        files: &running.files,
+                    }),
                     Some(running.started_at_ms),
                 );
                 let listeners = running.health.listeners().into_iter();

@@ -43,7 +43,8 @@ pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use status::{
     AliveView, ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts,
-    ListenerView, PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView, TokenRatioView,
+    ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,
+    SummaryCountsView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};
 pub use tools::ToolCountsView;

@@ -66,6 +66,9 @@ pub struct StatusView {
     /// Summaries of older turns.
     #[serde(default)]
     pub summaries: SummaryCountsView,
+    /// What was learnt in the background.
+    #[serde(default)]
+    pub memory: MemoryCountsView,
     /// Models that are not asked for now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelRestView>,
@@ -333,6 +336,17 @@ pub struct SummaryCountsView {
     /// Asked for once more since the start, because the first answer lost more details than it kept.
     #[serde(default)]
     pub asked_again: u64,
+}
+
+/// What was learnt from settled conversations since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryCountsView {
+    /// Entries that were written.
+    pub written: u64,
+    /// Entries of models that were refused.
+    pub refused: u64,
+    /// Readings of which nothing was learnt: the model's answer could not be read.
+    pub unreadable: u64,
 }
 
 /// What came in since the start.

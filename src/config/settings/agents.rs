@@ -27,6 +27,12 @@ pub struct Agent {
     pub model: String,
     /// The model that makes its summaries; not set: the one above. `offline` is built in.
     pub summary_model: Option<String>,
+    /// The model that reads settled conversations; not set: the one for summaries, else the one that answers.
+    pub memory_model: Option<String>,
+    /// How long nobody may have said anything before a conversation is read for memory, in milliseconds.
+    pub memory_after_quiet_ms: i64,
+    /// Tokens that this may take of one channel in a UTC day; 0 = no limit.
+    pub memory_tokens_per_day: u64,
     /// The channels it serves.
     pub channels: ChannelChoice,
     /// How long one run may take.

@@ -367,7 +367,8 @@ fn kill_txn(
         | Job::RemoveContents
         | Job::EmbedTurns
         | Job::IndexTurns
-        | Job::CleanPages => Ok(()),
+        | Job::CleanPages
+        | Job::ExtractMemories { .. } => Ok(()),
     }
 }
 
@@ -393,7 +394,8 @@ pub(crate) fn take_away_txn(
         | Job::RemoveContents
         | Job::EmbedTurns
         | Job::IndexTurns
-        | Job::CleanPages => Ok(()),
+        | Job::CleanPages
+        | Job::ExtractMemories { .. } => Ok(()),
     }
 }
 

@@ -4,19 +4,22 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use vocative_contract::crash;
 
 use crate::acts::reply::{ReplyRoom, room_of};
 use crate::acts::runs::leased_run;
 use crate::capability::MayRemember;
 use crate::contract::{IsServed, MemoryAbout, MemoryDone, MemoryWrite, MemoryWritten, NewMemory};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
-use crate::rows::columns::{chat_kind_name, limit_of};
-use crate::rows::memories::{delete_memories_txn, memories_in};
+use crate::rows::columns::limit_of;
+use crate::rows::memories::{
+    NewEntry, delete_memories_txn, insert_memory_txn, memories_in, replace_memory_txn,
+};
 use crate::{Store, StoreError};
 use vocative_core::ids::{AgentName, ParticipantId, ToolCallId};
 use vocative_core::remembering::{
-    Asking, ChangeFacts, MemoryChange, MemoryId, MemoryKind, MemoryRef, MemoryRefusal, RoomUse,
-    SOURCE_TURNS_MAX, Share, StoredMemory, has_words, judge_change, judge_room, own_words,
+    Asking, MemoryChange, MemoryId, MemoryKind, MemoryOrigin, MemoryRef, MemoryRefusal, RoomUse,
+    SOURCE_TURNS_MAX, StoredMemory, has_words, judge_change, judge_room, own_words, room_use,
 };
 
 impl<C: MayRemember> Store<C> {
@@ -25,8 +28,12 @@ impl<C: MayRemember> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn write_memory(&self, write: MemoryWrite) -> Result<MemoryWritten, StoreError> {
-        self.write(move |connection| write_txn(connection, &write))
-            .await
+        crash::point("memory.before-commit");
+        let written = self
+            .write(move |connection| write_txn(connection, &write))
+            .await?;
+        crash::point("memory.after-commit");
+        Ok(written)
     }
 }
 
@@ -150,7 +157,7 @@ impl Place<'_> {
         let replaced = write.new.iter().filter_map(|new| new.replaces);
         let replaced = replaced.map(|named| (MemoryChange::Replace, named));
         let forgotten = write.forget.iter().map(|it| (MemoryChange::Forget, *it));
-        let mut room = self.room_use();
+        let mut room = room_use(&self.entries, self.room.conversation.chat, 0);
         let mut changed: Vec<MemoryId> = Vec::new();
         for (change, named) in forgotten.chain(replaced) {
             if changed.contains(&named.id) {
@@ -191,32 +198,13 @@ impl Place<'_> {
         let Some(entry) = self.entries.iter().find(|it| it.at.id == named.id) else {
             return Err(MemoryRefusal::NoSuchEntry { entry: named });
         };
-        let facts = ChangeFacts {
-            named,
-            version: Some(entry.at.version),
-            is_over: entry.until_ms.is_some(),
-            teller: entry.teller.row,
-            teller_name: &entry.teller.name,
-            subject: entry.subject.as_ref().map(|it| it.row),
-            is_of_room: entry.chat() == self.room.conversation.chat,
-            askers,
-        };
+        let facts = entry.change_facts(named, self.room.conversation.chat, askers);
         judge_change(change, &facts)
     }
 
     fn of_room(&self) -> impl Iterator<Item = &StoredMemory> {
         let chat = self.room.conversation.chat;
         self.entries.iter().filter(move |it| it.chat() == chat)
-    }
-
-    fn room_use(&self) -> RoomUse {
-        let is_core = |it: &&StoredMemory| it.kind == MemoryKind::Core && it.until_ms.is_none();
-        let core = || self.of_room().filter(is_core);
-        RoomUse {
-            entries: self.of_room().count(),
-            core_notes: core().count(),
-            core_chars: core().map(|it| it.text.chars().count()).sum(),
-        }
     }
 
     /// What a change of an entry leaves of the room's use.
@@ -296,12 +284,13 @@ impl Place<'_> {
         for source in sourced {
             let at = self.insert_txn(connection, source, &done, write.now_ms)?;
             if let Some(replaced) = source.new.replaces.filter(|it| it.id != at.id) {
-                connection
-                    .prepare_cached(
-                        "UPDATE memories SET until_ms = ?3, superseded_by = ?2, version = version + 1, written_at_ms = ?4
-                         WHERE id = ?1",
-                    )?
-                    .execute(params![replaced.id, at.id, source.since_ms, write.now_ms])?;
+                replace_memory_txn(
+                    connection,
+                    replaced.id,
+                    at.id,
+                    source.since_ms,
+                    write.now_ms,
+                )?;
                 done.replaced.push(replaced.id);
             }
             done.written.push(at);
@@ -334,32 +323,21 @@ impl Place<'_> {
         if let Some(same) = self.of_room().find(is_same) {
             return Ok(same.at);
         }
-        connection
-            .prepare_cached(
-                "INSERT INTO memories (version, account_id, agent, kind, chat_id, learnt_kind, share, teller_id, subject_id,
-                        text, since_ms, written_at_ms)
-                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            )?
-            .execute(params![
-                self.room.account,
-                self.agent,
-                new.kind,
-                self.room.conversation.chat,
-                self.room.kind.map(chat_kind_name),
-                Share::Room,
-                source.teller,
-                subject,
-                new.text,
-                source.since_ms,
-                now_ms,
-            ])?;
-        let id = MemoryId(connection.last_insert_rowid());
-        let mut statement = connection
-            .prepare_cached("INSERT INTO memory_sources (memory_id, turn_seq) VALUES (?1, ?2)")?;
-        for seq in &source.seqs {
-            statement.execute((id, seq))?;
-        }
-        Ok(MemoryRef { id, version: 1 })
+        let entry = NewEntry {
+            account: self.room.account,
+            agent: &self.agent,
+            kind: new.kind,
+            chat: self.room.conversation.chat,
+            chat_kind: self.room.kind,
+            teller: source.teller,
+            subject,
+            text: &new.text,
+            since_ms: source.since_ms,
+            origin: MemoryOrigin::Call,
+            sources: &source.seqs,
+            now_ms,
+        };
+        insert_memory_txn(connection, &entry)
     }
 }
 

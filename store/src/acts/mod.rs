@@ -15,6 +15,7 @@ pub(crate) mod ending;
 pub mod erasure;
 pub(crate) mod eviction;
 pub(crate) mod expiry;
+mod extraction;
 pub(crate) mod facts;
 pub(crate) mod files;
 pub(crate) mod fold;

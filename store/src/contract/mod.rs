@@ -4,6 +4,7 @@ mod approvals;
 mod capacity;
 mod capture;
 mod exports;
+mod extraction;
 mod imports;
 mod jobs;
 mod knowledge;
@@ -29,6 +30,10 @@ pub use capture::{
     OwnPost, RawStub, RunChanges,
 };
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
+pub use extraction::{
+    DueConversation, Extracted, Extraction, ExtractionDone, ReadMark, UnreadQuery, UnreadTurn,
+    UnreadTurns,
+};
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use knowledge::{

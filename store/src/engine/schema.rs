@@ -124,6 +124,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "knowledge",
         sql: include_str!("../migrations/0025_knowledge.sql"),
     },
+    Migration {
+        name: "learning",
+        sql: include_str!("../migrations/0026_learning.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

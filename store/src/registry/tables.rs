@@ -329,13 +329,26 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     account(
         "memories",
-        text(&["text"], &[], &["agent", "kind", "learnt_kind", "share"]),
+        text(
+            &["text"],
+            &[],
+            &["agent", "kind", "learnt_kind", "origin", "share"],
+        ),
         Fate {
             merge: Merge::Moves,
             export: Export::Nothing("it is a note of what is exported"),
             ..OF_TURN
         },
     ),
+    account(
+        "memory_marks",
+        text(&[], &[], &["agent"]),
+        Fate {
+            merge: Merge::Joined,
+            ..STATE
+        },
+    ),
+    account("memory_rereads", text(&[], &[], &["agent"]), OF_TURN),
     account("memory_sources", text(&[], &[], &[]), OF_TURN),
     account(
         "memory_writes",

@@ -18,7 +18,7 @@ use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
 use vocative_core::questioning::QuestionState;
-use vocative_core::remembering::{MemoryId, MemoryKind, Share};
+use vocative_core::remembering::{MemoryId, MemoryKind, MemoryOrigin, Share};
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::scheduling::{FiringOutcome, Missed, ScheduleState};
 use vocative_core::summary::SummaryState;
@@ -114,6 +114,7 @@ name_column!(
     FileState,
     JobState,
     MemoryKind,
+    MemoryOrigin,
     Scope,
     ParticipantKind,
     PostStage,

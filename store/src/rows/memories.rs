@@ -5,11 +5,14 @@ use crate::engine::sql::{Connection, Row, params};
 use uuid::Uuid;
 
 use crate::contract::MemoryQuery;
-use crate::rows::columns::{chat_kind_from_name, conversation_row_id, limit_of};
+use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row_id, limit_of};
+use crate::rows::memory_marks::forget_rereads_txn;
 use crate::{Reader, StoreError};
+use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
 use vocative_core::remembering::{
-    Asking, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryPerson, MemoryRef, StoredMemory, may_appear,
+    Asking, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin, MemoryPerson,
+    MemoryRef, Share, StoredMemory, may_appear,
 };
 
 /// The most entries that are read for a room: its own and shared ones.
@@ -23,7 +26,7 @@ macro_rules! select_memories {
                     coalesce(nullif(h.title, ''), h.platform_id) AS room_title,
                     m.teller_id, w.platform_id AS teller, coalesce(w.display_name, w.username, w.platform_id) AS teller_name,
                     m.subject_id, s.platform_id AS subject, coalesce(s.display_name, s.username, s.platform_id) AS subject_name,
-                    m.text, m.since_ms, m.until_ms, m.superseded_by, m.written_at_ms,
+                    m.text, m.since_ms, m.until_ms, m.superseded_by, m.written_at_ms, m.origin,
                     (SELECT json_group_array(lower(hex(o.uuid))) FROM memory_sources x JOIN turns o ON o.seq = x.turn_seq
                      WHERE x.memory_id = m.id) AS sources
              FROM memories m JOIN chats h ON h.id = m.chat_id JOIN participants w ON w.id = m.teller_id
@@ -157,7 +160,77 @@ fn memory_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredMemory> {
             .filter_map(|id| Uuid::parse_str(id).ok().map(TurnId))
             .collect(),
         written_at_ms: row.get("written_at_ms")?,
+        origin: row.get("origin")?,
     })
+}
+
+/// An entry to be written.
+pub(crate) struct NewEntry<'a> {
+    pub(crate) account: AccountId,
+    pub(crate) agent: &'a AgentName,
+    pub(crate) kind: MemoryKind,
+    pub(crate) chat: ChatId,
+    pub(crate) chat_kind: Option<ChatKind>,
+    pub(crate) teller: ParticipantId,
+    /// Whom it is about; `None` = the room.
+    pub(crate) subject: Option<ParticipantId>,
+    pub(crate) text: &'a str,
+    pub(crate) since_ms: i64,
+    pub(crate) origin: MemoryOrigin,
+    /// Rows of the turns that say it.
+    pub(crate) sources: &'a [i64],
+    pub(crate) now_ms: i64,
+}
+
+/// Writes an entry with its sources.
+pub(crate) fn insert_memory_txn(
+    connection: &Connection,
+    new: &NewEntry<'_>,
+) -> Result<MemoryRef, StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO memories (version, account_id, agent, kind, chat_id, learnt_kind, share, teller_id, subject_id,
+                    text, since_ms, written_at_ms, origin)
+             VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
+        .execute(params![
+            new.account,
+            new.agent,
+            new.kind,
+            new.chat,
+            new.chat_kind.map(chat_kind_name),
+            Share::Room,
+            new.teller,
+            new.subject,
+            new.text,
+            new.since_ms,
+            new.now_ms,
+            new.origin,
+        ])?;
+    let id = MemoryId(connection.last_insert_rowid());
+    let mut statement = connection
+        .prepare_cached("INSERT INTO memory_sources (memory_id, turn_seq) VALUES (?1, ?2)")?;
+    for seq in new.sources {
+        statement.execute((id, seq))?;
+    }
+    Ok(MemoryRef { id, version: 1 })
+}
+
+/// An entry ends, because another one takes its place.
+pub(crate) fn replace_memory_txn(
+    connection: &Connection,
+    old: MemoryId,
+    by: MemoryId,
+    until_ms: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE memories SET until_ms = ?3, superseded_by = ?2, version = version + 1, written_at_ms = ?4
+             WHERE id = ?1",
+        )?
+        .execute(params![old, by, until_ms, now_ms])?;
+    Ok(())
 }
 
 /// Takes entries away.
@@ -187,7 +260,7 @@ pub(crate) fn forget_memories_of_turn_txn(
         .query_map([seq], |row| row.get("memory_id"))?
         .collect::<crate::engine::sql::Result<_>>()?;
     delete_memories_txn(connection, &learnt)?;
-    Ok(())
+    forget_rereads_txn(connection, seq)
 }
 
 /// Takes the entries away that people said, or that are about them. `people` = rows of participants, as JSON.

@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 pub(crate) mod knowledge;
 pub(crate) mod mcp_tools;
 pub(crate) mod memories;
+pub(crate) mod memory_marks;
 pub(crate) mod messages;
 pub(crate) mod model_rests;
 pub(crate) mod names;

@@ -22,6 +22,8 @@ pub enum Purpose {
     Summaries,
     /// Writing voice notes down.
     Speech,
+    /// Reading conversations for what is worth keeping.
+    Memory,
 }
 
 /// Tokens that were spent.
@@ -29,7 +31,7 @@ pub enum Purpose {
 pub struct Spending {
     /// The channel's account that spent them.
     pub account: AccountId,
-    /// The person whose question or voice note it was; `None` for summaries.
+    /// The person whose question or voice note it was; `None` for summaries and memory.
     pub person: Option<ParticipantId>,
     /// On what.
     pub purpose: Purpose,
@@ -157,14 +159,14 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
     };
     // What a voice note cost is no prompt's and no answer's.
     let usage = match spending.purpose {
-        Purpose::Answers | Purpose::Summaries => spending.usage,
+        Purpose::Answers | Purpose::Summaries | Purpose::Memory => spending.usage,
         Purpose::Speech => Usage::default(),
     };
     connection
         .prepare_cached(
             "INSERT INTO usage_days (account_id, day_start_ms, tokens, summary_tokens, speech_tokens,
-                 prompt_tokens, cache_read_tokens, cache_write_tokens, completion_tokens, cost_micros)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                 prompt_tokens, cache_read_tokens, cache_write_tokens, completion_tokens, cost_micros, memory_tokens)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens,
                  summary_tokens = summary_tokens + excluded.summary_tokens,
                  speech_tokens = speech_tokens + excluded.speech_tokens,
@@ -172,7 +174,8 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
                  cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
                  cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
                  completion_tokens = completion_tokens + excluded.completion_tokens,
-                 cost_micros = cost_micros + excluded.cost_micros",
+                 cost_micros = cost_micros + excluded.cost_micros,
+                 memory_tokens = memory_tokens + excluded.memory_tokens",
         )?
         .execute(params![
             spending.account,
@@ -185,6 +188,7 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
             stored_count(usage.cache_write_tokens),
             stored_count(usage.completion_tokens),
             stored_count(spending.cost_micros),
+            of(Purpose::Memory),
         ])?;
     add_cost_txn(connection, spending)?;
     let Some(person) = spending.person else {

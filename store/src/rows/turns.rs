@@ -9,6 +9,7 @@ use crate::acts::derived::forget_derived_txn;
 use crate::acts::files::forget_files_txn;
 use crate::new_id::NewId as _;
 use crate::rows::memories::forget_memories_of_turn_txn;
+use crate::rows::memory_marks::read_again_txn;
 use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
@@ -201,6 +202,7 @@ pub(crate) fn revise_turn_txn(
     embed_again_txn(connection, turn.seq)?;
     if turn.content != replacement.content {
         forget_memories_of_turn_txn(connection, turn.seq)?;
+        read_again_txn(connection, turn.seq)?;
     }
     forget_files_txn(connection, turn.seq, replacement.attachments.as_deref())?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Stale)?;

@@ -57,6 +57,8 @@ INSERT INTO firings VALUES (900, 0, 0, 'fired', 0, 900);
 INSERT INTO memories (id, version, account_id, agent, kind, chat_id, share, teller_id, subject_id, text, since_ms, written_at_ms)
 VALUES (900, 1, 2, 'helper', 'fact', 900, 'room', 900, 900, 'zebra-7f3a9c', 1, 0);
 INSERT INTO memory_sources VALUES (900, 900);
+INSERT INTO memory_marks VALUES (900, 'helper', 900, 1, 0);
+INSERT INTO memory_rereads VALUES (900, 'helper');
 INSERT INTO memory_writes VALUES (x'0900', 900, '{}', 0);
 INSERT INTO run_events (run_id, conversation_id, kind, text, at_ms)
 VALUES (901, 900, 'text', 'zebra-7f3a9c', 0), (901, 900, 'tool_result', 'zebra-7f3a9c', 0);

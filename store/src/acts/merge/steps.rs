@@ -14,6 +14,7 @@ use crate::rows::columns::limit_of;
 use crate::rows::costs::move_costs_txn;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
 use crate::rows::memories::move_memories_txn;
+use crate::rows::memory_marks::{delete_marks_txn, merge_marks_txn};
 use crate::rows::run_events::move_events_txn;
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::set_aside_txn;
@@ -140,7 +141,7 @@ const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
                          AND x.ordinal = i.ordinal AND x.seq < i.seq)";
 
 /// Where a turn's seq stands besides the turn itself. Each is found by an index.
-pub(crate) const SEQ_COLUMNS: [(&str, &str); 13] = [
+pub(crate) const SEQ_COLUMNS: [(&str, &str); 14] = [
     ("messages", "turn_seq"),
     ("revisions", "turn_seq"),
     ("run_triggers", "turn_seq"),
@@ -152,6 +153,7 @@ pub(crate) const SEQ_COLUMNS: [(&str, &str); 13] = [
     ("summary_turns", "turn_seq"),
     ("run_sources", "source_seq"),
     ("memory_sources", "turn_seq"),
+    ("memory_rereads", "turn_seq"),
     ("turns", "reply_to_seq"),
     ("conversations", "root_turn_seq"),
 ];
@@ -243,6 +245,7 @@ fn move_chosen_txn(connection: &Connection, pair: Pair) -> Result<i64, StoreErro
         connection.query_row("SELECT max(new) AS newest_seq FROM moved", [], |row| {
             row.get("newest_seq")
         })?;
+    merge_marks_txn(connection, pair.source, pair.target, newest_seq)?;
     connection.execute_batch("PRAGMA defer_foreign_keys = OFF")?;
     Ok(newest_seq)
 }
@@ -329,6 +332,7 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     }
     move_costs_txn(connection, pair.source, pair.target)?;
     merge_fresh_starts_txn(connection, pair.source, pair.target)?;
+    delete_marks_txn(connection, pair.source)?;
     connection
         .prepare_cached(JOIN_ATTRIBUTES_SQL)?
         .execute([pair.source, pair.target])?;
