@@ -132,6 +132,9 @@ pub(crate) struct SimArgs {
     /// End with the first world in which something is wrong
     #[arg(long, conflicts_with = "trace")]
     pub(crate) until_wrong: bool,
+    /// In one world in three people also ask for reminders, and agree to them by cards
+    #[arg(long)]
+    pub(crate) plans: bool,
 }
 
 /// Drawn seeds are below this: short enough to be typed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vocative_contract::capability::{Capabilities, LengthUnit};
+use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::channel::{BoxFuture, Channel, CheckReach, Finding, Inbound};
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::envelope::{ChatKind, Place};
@@ -21,6 +22,7 @@ use vocative_contract::split::split_text;
 use super::hearing::Hearing;
 use super::life::Life;
 use super::past::Past;
+use super::plans::card_part;
 use super::script::DIRECT_ROOM;
 use super::world::{Arriving, BOT, Change, ChangeTo, World};
 use crate::plan::Mode;
@@ -280,7 +282,7 @@ impl Posting {
         let life = &self.0;
         life.step("before bytes leave").await;
         let text = match &change.to {
-            ChangeTo::Text(text) => text.as_str(),
+            ChangeTo::Text(text, _) => text.as_str(),
             ChangeTo::More(_) | ChangeTo::Nothing => "",
         };
         let fate = life.world(|world| fate(world, text));
@@ -324,7 +326,14 @@ impl Posting {
     async fn deliver_any(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let (message_id, to) = match &post.operation {
             Operation::Post => return self.post(post).await,
-            Operation::Edit { message_id } => (message_id, ChangeTo::Text(post.part.text.clone())),
+            Operation::Answer { .. } | Operation::Ephemeral { .. } => {
+                return self.tell_one(post).await;
+            }
+            Operation::Edit { message_id } => {
+                let part = &post.part;
+                let to = ChangeTo::Text(part.text.clone(), part.buttons.clone());
+                (message_id, to)
+            }
             Operation::Delete { message_id } => (message_id, ChangeTo::Nothing),
             other => return Err(ChannelError::unsupported(other)),
         };
@@ -353,6 +362,23 @@ impl Posting {
         })
     }
 
+    /// Tells one person something that the room does not see.
+    async fn tell_one(&self, post: &Post) -> Result<Delivered, ChannelError> {
+        let life = &self.0;
+        life.step("before bytes leave").await;
+        life.linger(10, 300).await;
+        if life.world(|world| world.is_out() || world.fails(100)) {
+            return Err(unknown(METHOD));
+        }
+        life.hear_date();
+        Ok(Delivered {
+            chat: post.target.chat.clone(),
+            message_id: String::new(),
+            sent_at_ms: life.now_ms(),
+            shown: None,
+        })
+    }
+
     async fn show(&self, live: &LivePost) -> Result<(), ChannelError> {
         let (message_id, to) = match &live.form {
             LiveForm::Preview { .. } => {
@@ -363,7 +389,10 @@ impl Posting {
                     false => Ok(()),
                 };
             }
-            LiveForm::Post { message_id } => (message_id, ChangeTo::Text(live.part.text.clone())),
+            LiveForm::Post { message_id } => {
+                let to = ChangeTo::Text(live.part.text.clone(), Vec::new());
+                (message_id, to)
+            }
             LiveForm::Stream { message_id, added } => (message_id, ChangeTo::More(added.clone())),
         };
         self.change(Change {
@@ -399,6 +428,10 @@ fn render(text: &str, max_chars: usize) -> Vec<Part> {
 impl Renderer for Posting {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         render(text, TEXT_MAX_CHARS)
+    }
+
+    fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
+        Ok(card_part(card))
     }
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {

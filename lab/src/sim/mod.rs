@@ -6,7 +6,7 @@
 //! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.
 //!
 //! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
-//! `verdict` (whether it is as promised), `report`.
+//! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `report`.
 
 mod channel;
 mod clocks;
@@ -15,6 +15,7 @@ mod hearing;
 mod life;
 mod model;
 mod past;
+mod plans;
 mod play;
 mod report;
 mod script;
@@ -48,6 +49,9 @@ const MODES: [Mode; 6] = [
     Mode::TelegramLook,
     Mode::TelegramResend,
 ];
+
+/// In every so many-th world of a mode people plan reminders.
+const PLANS_EVERY: u64 = 3;
 
 /// Failing seeds that are shown.
 const SHOWN_MAX: usize = 3;
@@ -113,6 +117,7 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
         mode: modes[place],
         steps: args.steps,
         sabotage,
+        plans: args.plans && (seed / MODES.len() as u64).is_multiple_of(PLANS_EVERY),
     }
 }
 

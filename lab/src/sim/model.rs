@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::life::Life;
+use super::plans::task_of;
 use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
 use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
@@ -129,6 +130,14 @@ fn respond(
         };
         return Ok(said(String::new(), vec![call]));
     }
+    let planned = plans_of(world, request, own.as_deref().unwrap_or_default());
+    if may_call && !planned.is_empty() {
+        world.note(format_args!(
+            "the model wants to plan {} reminders",
+            planned.len()
+        ));
+        return Ok(said(String::new(), planned));
+    }
     // The run is another's by now: what is answered is not to be written.
     let asked = own.unwrap_or_else(|| last_questions(request));
     let prompt: Vec<Word> = asked_in(request).collect();
@@ -152,6 +161,23 @@ fn respond(
     let names: Vec<String> = asked.iter().map(ToString::to_string).collect();
     world.note(format_args!("the model answers {}", names.join(" ")));
     Ok(said(answers, Vec::new()))
+}
+
+/// The calls that plan the reminders which its questions ask for, and which were not called for yet.
+fn plans_of(world: &World, request: &Request<'_>, own: &[Word]) -> Vec<ToolCall> {
+    let exchanges = request.exchanges.iter();
+    let called = exchanges.flat_map(|exchange| &exchange.calls);
+    let called: Vec<String> = called.map(|call| call.arguments.to_string()).collect();
+    let is_open = |word: &&Word| {
+        let task = task_of(**word);
+        world.plans.is_one(**word) && !called.iter().any(|arguments| arguments.contains(&task))
+    };
+    let call = |(n, word): (usize, &Word)| ToolCall {
+        id: format!("plan_{n}"),
+        name: "schedule".to_owned(),
+        arguments: json!({"when": "in 1m", "task": task_of(*word)}),
+    };
+    own.iter().filter(is_open).enumerate().map(call).collect()
 }
 
 /// A question in a prompt that is older than a fresh start which its own questions followed.

@@ -8,9 +8,10 @@ use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender
 use vocative_contract::error::ChannelError;
 use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 use vocative_contract::identity::Identity;
+use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::probe::Numbered;
 
-use super::channel::{NAME, not_sent, place_of, sequence, unknown};
+use super::channel::{ACCOUNT, NAME, not_sent, place_of, sequence, unknown};
 use super::life::Life;
 use super::script::ROOMS;
 use super::wire;
@@ -76,6 +77,26 @@ pub(super) fn told(world: &World, number: usize) -> Event {
             message_id: message.id.clone(),
         },
         wire::What::Own => own(message, place),
+        wire::What::Pressed {
+            number,
+            person,
+            data,
+        } => Event::Interaction(Interaction {
+            id: format!("press{number}"),
+            control: Control::Button,
+            place: Some(place),
+            message: Some(PressedMessage {
+                id: message.id.clone(),
+                author: PressedAuthor::Us,
+                is_forwarded: false,
+                is_via_bot: false,
+                is_ephemeral: false,
+            }),
+            sender: sender(*person),
+            team: world.is_slack().then(|| ACCOUNT.to_owned()),
+            is_anonymous: false,
+            data: data.clone(),
+        }),
     }
 }
 
@@ -105,13 +126,7 @@ fn inbound(
     InboundMessage {
         place,
         message_id: message.id.clone(),
-        sender: Sender {
-            id: format!("{}", 100 + person),
-            display_name: Some(format!("Person {person}")),
-            username: None,
-            kind: SenderKind::Person,
-            is_stranger: false,
-        },
+        sender: sender(person),
         mentions_bot: mentions.iter().any(|id| id == BOT),
         text: text.to_owned(),
         mentions,
@@ -122,6 +137,16 @@ fn inbound(
         sent_at_ms: message.at_ms,
         ordinal: message.ordinal,
         edit_marker,
+    }
+}
+
+fn sender(person: usize) -> Sender {
+    Sender {
+        id: format!("{}", 100 + person),
+        display_name: Some(format!("Person {person}")),
+        username: None,
+        kind: SenderKind::Person,
+        is_stranger: false,
     }
 }
 

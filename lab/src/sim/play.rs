@@ -12,6 +12,7 @@ use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::clocks::WallClock;
 use super::life::{Life, locked};
 use super::model::SimModel;
+use super::plans::{Planned, Plans};
 use super::script::{BEGINNING_MS, End, Live, Script};
 use super::verdict::{Stored, Tally, judge};
 use super::world::{Message, World};
@@ -26,7 +27,10 @@ use vocative::daemon::time::Timekeeper;
 use vocative::daemon::wiring;
 use vocative::tools::mcp::McpServers;
 use vocative_core::outbox::OutboxState;
-use vocative_store::contract::{AccountBinding, ConversationFilter, StoreStatus, TurnFilter};
+use vocative_core::scheduling::{FiringOutcome, ScheduleState};
+use vocative_store::contract::{
+    AccountBinding, ConversationFilter, ScheduleFilter, StoreStatus, TurnFilter,
+};
 use vocative_store::{Gate, Store, StoreError, StoreOptions};
 
 /// Once nothing goes wrong any more, all must be done within this.
@@ -37,6 +41,8 @@ const LOOK_MS: i64 = 2_000;
 const DECIDE_MS: i64 = 8_000;
 /// While a post is looked for, people say something so often, in rooms where they talk on.
 const TALK_EVERY_MS: i64 = 20_000;
+/// Who asked presses cards that still wait so often, once nothing goes wrong any more.
+const PRESS_EVERY_MS: i64 = 30_000;
 /// More than any simulation has.
 const LISTED_MAX: usize = 10_000;
 
@@ -46,6 +52,8 @@ pub(super) struct Setting {
     pub(super) mode: Mode,
     pub(super) steps: usize,
     pub(super) sabotage: Option<Sabotage>,
+    /// Whether people plan reminders.
+    pub(super) plans: bool,
 }
 
 /// What came of a seed.
@@ -76,6 +84,7 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let mut world = World::new(script, dice, wall, setting.sabotage, is_traced);
     world.numbers_dice = Dice::of(seed, "numbers");
     world.talks_on = world.numbers_dice.hits(700);
+    world.plans = Plans::new(setting.plans.then(|| Dice::of(seed, "plans")));
     let world = Arc::new(Mutex::new(world));
     let folder = Folder::make()?;
     bind_before(&folder, setting.mode)?;
@@ -179,7 +188,11 @@ async fn work(
     end: Option<End>,
 ) -> Result<Option<Stored>, StoreError> {
     let (store, _) = Store::open_inline(&folder.options(), life.wall_ms(), life.gate())?;
-    let config = config_of(setting.mode, life.world(|world| world.script.live));
+    let config = config_of(
+        setting.mode,
+        life.world(|world| world.script.live),
+        setting.plans,
+    );
     let agents = agents_of(config, life, &store);
     let ground = Ground {
         store: store.clone(),
@@ -224,6 +237,7 @@ async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
     });
     let mut quiet = 0;
     let mut talk_at_ms = life.now_ms();
+    let mut press_at_ms = life.now_ms();
     // Two looks: between the first one's acknowledgement and its status something may have come.
     while quiet < 2 && life.now_ms() < faults_until_ms + FINISH_MS {
         life.sleep(LOOK_MS).await;
@@ -239,8 +253,13 @@ async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
                 }
             });
         }
+        if status.approvals_open > 0 && life.now_ms() >= press_at_ms {
+            press_at_ms = life.now_ms() + PRESS_EVERY_MS;
+            life.world(World::press_open);
+        }
+        let is_planned = !store.schedules(ScheduleFilter::Open, 1).await?.is_empty();
         let is_quiet = life.world(|world| world.is_quiet());
-        quiet = if is_quiet && is_idle(&status) {
+        quiet = if is_quiet && is_idle(&status) && !is_planned {
             quiet + 1
         } else {
             0
@@ -255,17 +274,32 @@ async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
         let turns = store.turns(conversation.id, TurnFilter::default()).await?;
         conversations.push(turns);
     }
+    let mut planned = Vec::new();
+    for schedule in store.schedules(ScheduleFilter::All, LISTED_MAX).await? {
+        let firings = store.firings(schedule.id, LISTED_MAX).await?;
+        let fired = firings
+            .iter()
+            .filter(|it| it.outcome == FiringOutcome::Fired)
+            .count();
+        planned.push(Planned {
+            task: schedule.what.task,
+            fired,
+            missed: firings.len() - fired,
+            is_open: matches!(schedule.state, ScheduleState::Active),
+        });
+    }
     Ok(Stored {
         status: store.status(life.now_ms()).await?,
         conversations,
+        planned,
     })
 }
 
 fn is_idle(status: &StoreStatus) -> bool {
-    let runs = status.runs_queued + status.runs_leased;
+    let runs = status.runs_queued + status.runs_leased + status.runs_waiting;
     let posts = status.posts_pending + status.posts_unknown + status.posts_held;
     let unread = status.accounts.iter().any(|it| it.unread_from_ms.is_some());
-    runs + posts == 0 && !unread
+    runs + posts + status.approvals_open == 0 && !unread
 }
 
 /// `vocative held drop` what is in its room, `vocative held release` what is not.
@@ -291,28 +325,30 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
 }
 
 /// The configuration of a mode, read as a file's is.
-fn config_of(mode: Mode, live: Live) -> &'static Config {
-    static CONFIGS: OnceLock<Vec<((Mode, Live), Config)>> = OnceLock::new();
-    let read = |(mode, live): (Mode, Live)| {
+fn config_of(mode: Mode, live: Live, plans: bool) -> &'static Config {
+    type Configured = ((Mode, Live, bool), Config);
+    static CONFIGS: OnceLock<Vec<Configured>> = OnceLock::new();
+    let read = |(mode, live, plans): (Mode, Live, bool)| {
         let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
-        let text = config_text(mode, live);
+        let text = config_text(mode, live, plans);
         let path = Path::new("simulated.toml");
         let (config, _) = Config::from_text(Some((path, &text)), &environment)
             .expect("the simulation's configuration is right");
-        ((mode, live), config)
+        ((mode, live, plans), config)
     };
     let all = || {
         Mode::ALL
             .into_iter()
             .flat_map(|mode| Live::ALL.map(|live| (mode, live)))
+            .flat_map(|(mode, live)| [false, true].map(|plans| (mode, live, plans)))
     };
     let configs = CONFIGS.get_or_init(|| all().map(read).collect());
-    let of_these = configs.iter().find(|(of, _)| *of == (mode, live));
+    let of_these = configs.iter().find(|(of, _)| *of == (mode, live, plans));
     let (_, config) = of_these.expect("every mode and way has a configuration");
     config
 }
 
-fn config_text(mode: Mode, live: Live) -> String {
+fn config_text(mode: Mode, live: Live, plans: bool) -> String {
     let channel = match mode {
         Mode::Slack => {
             format!("[channels.slack.{NAME}]\napp_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n")
@@ -332,6 +368,10 @@ fn config_text(mode: Mode, live: Live) -> String {
         Mode::TelegramLook | Mode::TelegramResend | Mode::TelegramHold => "telegram",
     };
     let live = live.name(mode);
+    let tools = match plans {
+        true => "tools = [\"conversation_search\", \"schedule\"]\n",
+        false => "",
+    };
     let manners = format!("[channels.{platform}.{NAME}.manners]\nedit_answer_within_s = 86400\n");
     format!(
         "\
@@ -359,7 +399,7 @@ provider = \"offline\"
 [agents.vocative]
 model = \"simulated\"
 max_attempts = 100
-
+{tools}
 [agents.vocative.prompt]
 rolling_summary_threshold = 12
 preserve_recent_turns = 4

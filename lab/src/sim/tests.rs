@@ -13,6 +13,7 @@ fn args(first: u64, seeds: u64) -> SimArgs {
         trace: false,
         report_only: false,
         until_wrong: false,
+        plans: false,
     }
 }
 
@@ -35,6 +36,26 @@ fn nothing_is_lost_or_doubled_in_many_worlds() {
         all.kills > 120 && all.stops > 20 && all.held > 10,
         "{all:?}"
     );
+}
+
+#[test]
+fn what_people_agree_to_is_done_once_and_nothing_else_is() {
+    let args = SimArgs {
+        plans: true,
+        ..args(0, 0)
+    };
+    // Ten of each mode in turn.
+    let every = MODES.len() as u64 * PLANS_EVERY;
+    let seeds = (1..=10).flat_map(|n| (0..MODES.len() as u64).map(move |mode| n * every + mode));
+    let played = play_seeds(&args, None, seeds).unwrap();
+    let failed: Vec<_> = played
+        .iter()
+        .filter(|(_, tally)| !tally.wrong.is_empty())
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let planned: usize = played.iter().map(|(_, tally)| tally.reminders).sum();
+    let said: usize = played.iter().map(|(_, tally)| tally.reminded).sum();
+    assert!(planned > 150 && said > 60, "{planned} planned, {said} said");
 }
 
 /// Worlds that failed once.
@@ -87,6 +108,7 @@ fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&Tally) -> bool) ->
             mode,
             steps: 24,
             sabotage: Some(sabotage),
+            plans: false,
         };
         shows(&play(seed, setting, false).unwrap().tally)
     })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::plans::{Planned, is_of_plans, judge_plans};
 use super::script::{BEGINNING_MS, DIRECT_ROOM};
 use super::words::{FRESH_START, Word, answered_lines, said, words};
 use super::world::{Arrival, Message, Question, World, is_unfinished};
@@ -18,6 +19,8 @@ pub(super) struct Stored {
     pub(super) status: StoreStatus,
     /// The turns of each conversation, in the room's order.
     pub(super) conversations: Vec<Vec<Turn>>,
+    /// What people planned.
+    pub(super) planned: Vec<Planned>,
 }
 
 /// What came of one or many seeds.
@@ -38,6 +41,9 @@ pub(super) struct Tally {
     pub(super) stops: usize,
     pub(super) faults: usize,
     pub(super) virtual_ms: i64,
+    /// Reminders that were asked for, and those that were said.
+    pub(super) reminders: usize,
+    pub(super) reminded: usize,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
 }
@@ -57,6 +63,8 @@ impl Tally {
         self.stops += other.stops;
         self.faults += other.faults;
         self.virtual_ms += other.virtual_ms;
+        self.reminders += other.reminders;
+        self.reminded += other.reminded;
         self.wrong.extend(other.wrong.iter().cloned());
     }
 }
@@ -84,6 +92,7 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
     judge_notices(world, &mut tally);
     judge_capture(world, stored, &mut tally);
     judge_replies(world, stored, &mut tally);
+    judge_plans(world, &stored.planned, &mut tally);
     judge_rest(&stored.status, &mut tally);
     for wrong in tally.wrong.clone() {
         world.note(format_args!("WRONG  {wrong}"));
@@ -264,7 +273,7 @@ fn judge_notices(world: &World, tally: &mut Tally) {
 }
 
 /// Whether nobody could know that a post is in its room.
-fn is_unknown(world: &World, post: &Message) -> bool {
+pub(super) fn is_unknown(world: &World, post: &Message) -> bool {
     let arrivals = world.arrivals.iter();
     let mut of_post = arrivals.filter(|arrival| Some(&arrival.marker) == post.marker.as_ref());
     of_post.any(|arrival| was_on_its_way(arrival, world))
@@ -278,7 +287,7 @@ fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
                 .wrong
                 .push(format!("{stranger} was said in room {room}"));
         }
-        let is_notice = post.text.starts_with(FRESH_START);
+        let is_notice = post.text.starts_with(FRESH_START) || is_of_plans(post);
         if answered_lines(&post.text).next().is_none() && !is_notice {
             tally
                 .wrong
@@ -388,6 +397,8 @@ fn judge_rest(status: &StoreStatus, tally: &mut Tally) {
         ("runs leased", status.runs_leased),
         ("runs dead", status.runs_dead),
         ("runs held", status.runs_held),
+        ("runs waiting", status.runs_waiting),
+        ("approvals open", status.approvals_open),
         ("posts pending", status.posts_pending),
         ("posts unknown", status.posts_unknown),
         ("posts held", status.posts_held),

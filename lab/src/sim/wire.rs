@@ -37,6 +37,13 @@ pub(super) enum What {
     },
     Deleted,
     Own,
+    /// A button below it was pressed.
+    Pressed {
+        /// Which press: its identity.
+        number: usize,
+        person: usize,
+        data: String,
+    },
 }
 
 /// An event that was handed over; its number is what is acknowledged.
@@ -132,9 +139,11 @@ impl Wire {
             Told::Known
         } else if let Some(inbox) = &mut self.socket {
             inbox.push_back(event);
-            self.plan(event, now_ms + UNACKNOWLEDGED_MS, tries.max(1));
+            if !self.is_press(event) {
+                self.plan(event, now_ms + UNACKNOWLEDGED_MS, tries.max(1));
+            }
             Told::Offered
-        } else if tries == RETRY_MS.len() && self.may_be_lost(event) {
+        } else if self.is_press(event) || tries == RETRY_MS.len() && self.may_be_lost(event) {
             self.gone.insert(event);
             Told::GivenUp
         } else {
@@ -144,6 +153,11 @@ impl Wire {
             Told::Missed
         };
         Some((event, told))
+    }
+
+    /// Slack tells of a press once: who pressed is told that nobody took it.
+    fn is_press(&self, event: EventNumber) -> bool {
+        matches!(self.events[event].what, What::Pressed { .. })
     }
 
     /// History says nothing of what was deleted.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
+use vocative_contract::card::CardButton;
 use vocative_contract::crash::Sabotage;
 use vocative_contract::envelope::{CommandTarget, CommandWord};
 use vocative_contract::markup::mention_token;
@@ -11,6 +12,7 @@ use vocative_contract::outbound::{Delivered, Post};
 use vocative_contract::probe::ProbeAnswer;
 
 use super::clocks::WallClock;
+use super::plans::Plans;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
 use super::words::{LONG_LINES, Word, asked};
@@ -44,6 +46,8 @@ pub(super) struct Message {
     pub(super) visible_at_ms: i64,
     /// Whether words can be added at its end.
     pub(super) is_streamed: bool,
+    /// Of the bot's: what people can press below it.
+    pub(super) buttons: Vec<CardButton>,
 }
 
 /// What is done to a post of the bot.
@@ -57,8 +61,8 @@ pub(super) struct Change {
 /// What it is then.
 #[derive(Clone, Debug)]
 pub(super) enum ChangeTo {
-    /// Another text.
-    Text(String),
+    /// Another text, with these buttons below it.
+    Text(String, Vec<CardButton>),
     /// The same with these words at its end.
     More(String),
     /// Gone.
@@ -83,6 +87,8 @@ pub(super) struct Question {
     /// was asked: a prompt of it reads nothing older.
     pub(super) afresh_since: Option<usize>,
     is_long: bool,
+    /// Whether it asks for a reminder, too.
+    pub(super) is_plan: bool,
 }
 
 impl Question {
@@ -100,7 +106,11 @@ impl Question {
     fn text(&self, mentions: bool) -> String {
         let length = if self.is_long { "long" } else { "short" };
         let asked = asked(self.word, self.edits);
-        let said = format!("{asked} please, the {length} answer");
+        let plan = match self.is_plan {
+            true => ", and a reminder",
+            false => "",
+        };
+        let said = format!("{asked} please, the {length} answer{plan}");
         if mentions {
             format!("{} {said}", mention_token(BOT))
         } else {
@@ -131,6 +141,7 @@ pub(super) struct World {
     /// The messages that told the bot to start afresh, in the room of one person.
     pub(super) fresh_starts: Vec<usize>,
     pub(super) wire: Wire,
+    pub(super) plans: Plans,
     acts: VecDeque<(i64, Act)>,
     /// Posts and changes whose request is over and that arrive all the same.
     late: BTreeMap<(i64, usize), Arriving>,
@@ -190,6 +201,7 @@ impl World {
             arrivals: Vec::new(),
             fresh_starts: Vec::new(),
             wire: Wire::new(script.mode != Mode::Slack),
+            plans: Plans::new(None),
             acts: script.acts.iter().copied().collect(),
             script,
             late: BTreeMap::new(),
@@ -259,6 +271,8 @@ impl World {
                 }
             } else if self.wire.due_ms() == Some(due_ms) {
                 self.tell_next();
+            } else if self.plans.due_ms() == Some(due_ms) {
+                self.press_next();
             } else if let Some((_, late)) = self.late.pop_first() {
                 match late {
                     Arriving::Post(post) => drop(self.arrive(&post)),
@@ -273,7 +287,9 @@ impl World {
     pub(super) fn due_ms(&self) -> Option<i64> {
         let act = self.acts.front().map(|(at_ms, _)| *at_ms);
         let late = self.late.keys().next().map(|(at_ms, _)| *at_ms);
-        act.into_iter().chain(late).chain(self.wire.due_ms()).min()
+        let press = self.plans.due_ms();
+        let own = act.into_iter().chain(late).chain(press);
+        own.chain(self.wire.due_ms()).min()
     }
 
     /// Whether nothing is left that happens by itself, nobody sleeps who goes on later, and Slack is listened
@@ -283,6 +299,7 @@ impl World {
         self.stalls_ms.iter().all(is_awake)
             && self.acts.is_empty()
             && self.late.is_empty()
+            && self.plans.due_ms().is_none()
             && self.wire.is_quiet()
             && (!self.is_slack() || self.wire.is_listened_to())
     }
@@ -329,6 +346,7 @@ impl World {
             edits: 0,
             afresh_since: self.heard_fresh_start(room),
             is_long,
+            is_plan: self.plans.draw(word, person),
         };
         let text = question.text(mentions);
         let message = self.write(room, person, text, word, thread);
@@ -419,11 +437,14 @@ impl World {
     }
 
     fn tell(&mut self, room: usize, message: usize, what: What) {
-        let event = Event {
+        self.tell_event(Event {
             room,
             message,
             what,
-        };
+        });
+    }
+
+    pub(super) fn tell_event(&mut self, event: Event) {
         let has_faults = self.has_faults();
         self.wire
             .tell(event, self.now_ms, has_faults, &mut self.dice);
@@ -459,6 +480,7 @@ impl World {
             marker: None,
             visible_at_ms: self.now_ms,
             is_streamed: false,
+            buttons: Vec::new(),
         }
     }
 
@@ -480,7 +502,10 @@ impl World {
 
     /// One of the last questions in a room is edited.
     fn edit_question(&mut self, room: usize) {
-        let is_asked = |message: &Message| message.word.is_some_and(|word| word.is_question);
+        let is_asked = |message: &Message| {
+            let word = message.word.filter(|word| word.is_question);
+            word.is_some_and(|word| !self.plans.is_one(word))
+        };
         let asked = self.rooms[room].iter().enumerate().rev();
         let last: Vec<usize> = asked
             .filter(|(_, message)| is_asked(message))
@@ -598,6 +623,7 @@ impl World {
             What::Edited { .. } => "edit",
             What::Deleted => "delete",
             What::Own => "own post",
+            What::Pressed { .. } => "press",
         };
         let word = self.rooms[*room][*message].word;
         format!("event {event}, {kind} {}", shown(word))
@@ -622,6 +648,7 @@ impl World {
             thread: post.target.thread.clone(),
             visible_at_ms: self.now_ms + late_in_history_ms,
             is_streamed: stream.is_some(),
+            buttons: post.part.buttons.clone(),
             ..self.blank(room, text.clone())
         };
         let delivered = Delivered {
@@ -644,6 +671,9 @@ impl World {
             marker: post.marker.clone(),
             told_at_ms: None,
         });
+        if !post.part.buttons.is_empty() {
+            self.card_arrived(room, message);
+        }
         Some((delivered, self.arrivals.len() - 1))
     }
 
@@ -659,8 +689,9 @@ impl World {
             return false;
         };
         match &change.to {
-            ChangeTo::Text(text) => {
+            ChangeTo::Text(text, buttons) => {
                 post.text.clone_from(text);
+                post.buttons.clone_from(buttons);
                 post.is_streamed = false;
             }
             ChangeTo::More(_) if !post.is_streamed => return false,
@@ -672,8 +703,8 @@ impl World {
         self.note(format_args!(
             "post {first} in room {room} {}",
             match &change.to {
-                ChangeTo::Text(_) if is_unfinished(&said) => "is edited, more comes",
-                ChangeTo::Text(_) => "is edited",
+                ChangeTo::Text(..) if is_unfinished(&said) => "is edited, more comes",
+                ChangeTo::Text(..) => "is edited",
                 ChangeTo::More(_) => "grows",
                 ChangeTo::Nothing => "is deleted",
             }
