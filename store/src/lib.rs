@@ -46,6 +46,7 @@ pub use engine::watch::{OpenPhase, OpenWatch};
 pub use engine::writer::inline::{Gate, Moment};
 pub use new_id::NewId;
 pub use rows::accounts::ChannelBinding;
+pub use rows::audit;
 pub use rows::contents::ContentWriter;
 pub use rows::costs;
 pub use rows::origins;

@@ -15,11 +15,19 @@ pub enum Via {
     Cli,
     /// By the API.
     Api,
+    /// In the console, by who is named in the settings of the tool, or to forbid it.
+    Console,
 }
 
 impl Via {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Card, Self::Command, Self::Cli, Self::Api];
+    pub const ALL: [Self; 5] = [
+        Self::Card,
+        Self::Command,
+        Self::Cli,
+        Self::Api,
+        Self::Console,
+    ];
 
     /// The stored and shown name.
     #[must_use]
@@ -29,6 +37,7 @@ impl Via {
             Self::Command => "command",
             Self::Cli => "cli",
             Self::Api => "api",
+            Self::Console => "console",
         }
     }
 
@@ -63,7 +72,7 @@ pub fn utc(at_ms: i64) -> String {
 #[must_use]
 pub fn decided_line(state: ApprovalState, via: Option<Via>, by: &DecidedBy) -> String {
     match (&by.name, via) {
-        (Some(name), Some(Via::Cli | Via::Api)) => {
+        (Some(name), Some(Via::Cli | Via::Api | Via::Console)) => {
             format!("by {name}, who runs me, {}", utc(by.at_ms))
         }
         (Some(name), _) => format!("by {name}, {}", utc(by.at_ms)),

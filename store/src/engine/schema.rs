@@ -128,6 +128,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "learning",
         sql: include_str!("../migrations/0026_learning.sql"),
     },
+    Migration {
+        name: "audit",
+        sql: include_str!("../migrations/0027_audit.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

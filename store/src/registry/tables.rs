@@ -100,6 +100,18 @@ pub(crate) const TABLES: &[Table] = &[
             ..OF_RUN
         },
     ),
+    nobody(
+        "audit",
+        "what those who run the daemon looked at and did in the console",
+        text(&[], &[], &["who", "via", "act", "target", "outcome"]),
+        Fate {
+            merge: Merge::Nothing("it says what somebody did, of the room as it was then"),
+            expiry: Expiry::Nothing(
+                "an audit that gets shorter by itself is none, and its rows are small",
+            ),
+            ..STATE
+        },
+    ),
     account("channels", text(&[], &[], &["name"]), STATE),
     account(
         "chat_ids",

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::contract::MemoryQuery;
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row_id, limit_of};
 use crate::rows::memory_marks::forget_rereads_txn;
-use crate::{Reader, StoreError};
+use crate::{Reader, Store, StoreError};
 use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
 use vocative_core::remembering::{
@@ -51,7 +51,33 @@ pub(crate) const IN_ROOM_SQL: &str = select_memories!(
      ORDER BY m.id DESC LIMIT ?6"
 );
 
+/// All entries that hold, the newest first.
+const NEWEST_SQL: &str =
+    select_memories!("WHERE m.id < ?1 AND m.until_ms IS NULL ORDER BY m.id DESC LIMIT ?2");
+
 impl Reader {
+    /// Entries of all agents and rooms that hold, the newest first; for those who run the daemon.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn newest_memories(
+        &self,
+        before: Option<MemoryId>,
+        limit: usize,
+    ) -> Result<Vec<StoredMemory>, StoreError> {
+        self.read(move |connection| {
+            let before = before.map_or(i64::MAX, |id| id.0);
+            let mut statement = connection.prepare_cached(NEWEST_SQL)?;
+            let found = statement.query_map(params![before, limit_of(limit)], |row| {
+                Ok(memory_row(row).ok())
+            })?;
+            let found: Vec<_> = found.collect::<crate::engine::sql::Result<_>>()?;
+            // One that can't be decoded is not shown.
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
     /// Entries that may appear in a conversation, the newest first.
     ///
     /// # Errors
@@ -71,6 +97,23 @@ impl Reader {
                 })?;
             let wanted = query.only.as_deref();
             memories_in(connection, room, &query.agent, query.with_replaced, wanted)
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Takes an entry away. Returns whether it was there.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn forget_memory(&self, id: MemoryId) -> Result<bool, StoreError> {
+        self.write(move |connection| {
+            let is_there: bool = connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM memories WHERE id = ?1) AS is_there")?
+                .query_row([id], |row| row.get("is_there"))?;
+            delete_memories_txn(connection, &[id])?;
+            Ok(is_there)
         })
         .await
     }

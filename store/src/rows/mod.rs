@@ -3,6 +3,7 @@
 pub(crate) mod accounts;
 pub(crate) mod album;
 pub(crate) mod approvals;
+pub mod audit;
 pub(crate) mod columns;
 pub(crate) mod contents;
 pub(crate) mod context_limits;

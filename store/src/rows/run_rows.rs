@@ -56,18 +56,31 @@ impl Reader {
     ) -> Result<Vec<Run>, StoreError> {
         self.read(move |connection| {
             let conversation_row = conversation_row_id(connection, conversation)?;
-            let before = match before {
-                Some(run) => connection
-                    .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
-                    .query_row([run], |row| row.get("id"))
-                    .map_err(|error| missing(error, || format!("run {run}")))?,
-                None => i64::MAX,
-            };
+            let before = row_before(connection, before)?;
             let mut statement = connection.prepare_cached(select_runs!(
                 "WHERE r.conversation_id = ?1 AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3"
             ))?;
             let page = (conversation_row, before, limit_of(limit));
             let rows = statement.query_map(page, run_from_row)?;
+            with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Runs of all conversations that are older than one of them, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such run.
+    pub async fn all_runs_before(
+        &self,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.read(move |connection| {
+            let before = row_before(connection, before)?;
+            let mut statement = connection
+                .prepare_cached(select_runs!("WHERE r.id < ?1 ORDER BY r.id DESC LIMIT ?2"))?;
+            let rows = statement.query_map((before, limit_of(limit)), run_from_row)?;
             with_triggers(connection, rows.collect::<crate::engine::sql::Result<_>>()?)
         })
         .await
@@ -84,6 +97,17 @@ impl Reader {
     ) -> Result<Vec<Run>, StoreError> {
         self.read(move |connection| runs(connection, conversation, limit))
             .await
+    }
+}
+
+/// The row before which a page of runs begins.
+fn row_before(connection: &Connection, before: Option<RunId>) -> Result<i64, StoreError> {
+    match before {
+        Some(run) => connection
+            .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+            .query_row([run], |row| row.get("id"))
+            .map_err(|error| missing(error, || format!("run {run}"))),
+        None => Ok(i64::MAX),
     }
 }
 

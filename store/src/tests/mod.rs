@@ -6,6 +6,7 @@ mod addressing;
 mod albums;
 mod answering;
 mod approving;
+mod audit;
 mod backups;
 mod bounded;
 mod capturing;
