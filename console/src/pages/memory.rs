@@ -1,0 +1,69 @@
+//! What agents remember, of whose words and where it may appear.
+
+use axum::extract::{Path, Query, State};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Shown, button, nothing, older};
+use crate::desk::{Ask, Deed};
+use crate::page::{Page, part};
+use crate::show;
+use crate::state::{Console, Who};
+use crate::views::Memory;
+
+/// So many are on a page.
+const LISTED: usize = 50;
+
+#[derive(Deserialize)]
+pub(crate) struct MemoryQuery {
+    before: Option<i64>,
+}
+
+/// Everything that is remembered, the newest first. What was learnt in a direct chat is named, and not shown.
+pub(crate) async fn list(
+    State(console): State<Console>,
+    who: Who,
+    Query(query): Query<MemoryQuery>,
+) -> Shown {
+    let found: Vec<Memory> = console
+        .ask(Ask::Memories {
+            before: query.before,
+        })
+        .await?;
+    let next = found.last().filter(|_| found.len() == LISTED);
+    let next = next.map(|last| format!("/memory?before={}", last.id));
+    let rows = html! {
+        @if found.is_empty() { (nothing("Nothing is remembered. An agent remembers with memory = \"tools\".")) }
+        @for it in &found { (card(it)) }
+    };
+    let body = html! {
+        (part("memories", &rows))
+        (older(next))
+    };
+    let page = Page {
+        title: "Memory",
+        at: "/memory",
+        body,
+    };
+    page.shown(&console, &who).await
+}
+
+fn card(it: &Memory) -> Markup {
+    html! {
+        article.card {
+            p.by {
+                span.chip.plain { (it.kind) } " " b { (it.agent) } " remembers"
+                @if let Some(subject) = &it.subject { " of " (show::word(subject)) }
+                " · said by " (show::word(&it.teller)) " in " (show::word(&it.room)) " · " (show::time(it.written_at_ms))
+                " · of " (it.sources) " messages"
+            }
+            @if it.is_direct { p.quiet { "Said in a direct chat." } } @else { (show::said(&it.text)) }
+            (button(&format!("/memory/{}/forget", it.id), "Forget it", "danger", Some("Forget it? Nobody can bring it back.")))
+        }
+    }
+}
+
+/// Takes one away.
+pub(crate) async fn forget(State(console): State<Console>, who: Who, Path(id): Path<i64>) -> Shown {
+    console.act(&who, Deed::ForgetMemory(id), "/memory").await
+}
