@@ -2,6 +2,7 @@
 //!
 //! Reading order: this page, then a file per subject; `examples` is what helps end with.
 
+mod console;
 mod conversations;
 mod examples;
 mod keeping;
@@ -23,6 +24,7 @@ use self::examples::{
 };
 use crate::config::LogFormat;
 
+pub use self::console::ConsoleCommand;
 pub use self::conversations::{
     ArchiveArgs, ConversationsCommand, ExportArgs, ExportFormat, ListArgs, SearchArgs, ShowArgs,
     SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
@@ -170,6 +172,12 @@ pub enum Command {
     /// Ids of runs are in `conversations show`, `queue`, `dead` and the log. Works with and without a running daemon.
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// Print a link into the web console, or list who looked and acted there
+    ///
+    /// The console is served by a running daemon with [console] enabled = true. Who may use the daemon's socket may
+    /// let people in; what they may do says the configuration.
+    #[command(subcommand)]
+    Console(ConsoleCommand),
     /// List what is to start at a time: reminders and schedules; show, add, pause, resume, run or cancel one
     ///
     /// Works with and without a running daemon; what is due starts while one runs.

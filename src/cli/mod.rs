@@ -12,6 +12,7 @@ mod backup;
 mod capacity;
 mod check;
 mod config;
+mod console;
 mod context;
 mod conversations;
 mod costs;
@@ -220,6 +221,7 @@ async fn dispatch(
         Command::Backup(args) => backup::make(args, context).await,
         Command::Restore(args) => backup::restore(args, context).await,
         Command::Prompt(args) => prompt::run(args, context).await,
+        Command::Console(command) => console::run(command, context).await,
         Command::Config(command) => config::run(command, context),
     }
 }

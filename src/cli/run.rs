@@ -188,6 +188,7 @@ impl From<StartError> for CliError {
                 &cause,
                 "choose another api.listen, or set api.enabled = false",
             ),
+            StartError::Console { .. } => taken(&cause, "choose another console.listen"),
             StartError::Webhooks { .. } => taken(&cause, "choose another webhooks.listen"),
             StartError::Wiring(cause) => cause.into(),
             StartError::Confinement(_) => Self::Failed {

@@ -51,6 +51,12 @@ const START: &str = r##"# Vocative: example configuration.
 #scopes = ["act"]
 #people = ["acme/U012AB3CD"]
 
+# Who may use the web console, and what they may do: "viewer", "operator" (looks into direct chats, decides about what
+# waits), "admin" (erases, too). See docs/CONSOLE.md.
+#[console.people.ann]
+#role = "admin"
+#people = ["acme/U012AB3CD"]
+
 # Who is asked at points of a run: name it in an agent's `hooks`. See docs/HOOKS.md.
 #[hooks.secrets]
 #kind = "redact"

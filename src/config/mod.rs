@@ -10,6 +10,7 @@ mod api;
 mod approvals;
 mod channels;
 mod check;
+mod console;
 mod control_socket;
 mod environment;
 mod example;
@@ -52,6 +53,7 @@ use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
 pub use self::api::{ApiScope, ApiToken};
+pub use self::console::{Console, ConsolePerson, ConsoleRole};
 pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
@@ -69,6 +71,7 @@ pub use self::settings::{
     OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader, SecretVariable,
     Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
+pub use self::show::ShownSetting;
 pub use self::template::{Template, TemplateValue};
 
 /// Every setting with its default; `config/default.toml`.
@@ -182,6 +185,7 @@ impl Config {
             embeddings: resolved.embeddings,
             http: resolved.http,
             api: resolved.api,
+            console: resolved.console,
             webhooks: resolved.webhooks,
             models: resolved.models,
             agents: resolved.agents,

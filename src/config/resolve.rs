@@ -9,6 +9,7 @@ use super::agents::{Names, check_experts, resolve_agents};
 use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
+use super::console::{Console, resolve_console};
 use super::environment::Environment;
 use super::hooks::{check_hooks, resolve_hooks};
 use super::knowledge::resolve_knowledge;
@@ -134,6 +135,7 @@ pub(super) struct Resolved {
     pub embeddings: Option<EmbeddingServer>,
     pub http: Http,
     pub api: Api,
+    pub console: Console,
     pub webhooks: Webhooks,
     pub models: BTreeMap<String, Model>,
     pub agents: BTreeMap<AgentName, Agent>,
@@ -185,6 +187,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let daemon = resolve_daemon(shape.daemon, review);
     let api = resolve_api(shape.api, &daemon, &channel_names, review);
+    let console = resolve_console(shape.console, &channel_names, review);
     let channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
     check_hooks(&hooks, &agents, review);
     check_experts(&agents, &channels, review);
@@ -199,6 +202,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     }
     Resolved {
         api,
+        console,
         daemon,
         store: shape.store,
         capture: shape.capture,

@@ -9,7 +9,7 @@ use super::platforms::PLATFORMS;
 use super::shape::{CHAT_PATTERN, Shape};
 
 /// Which part of `config/default.toml` holds the defaults of which definition of the schema.
-const DEFAULTS: [(&str, &str); 13] = [
+const DEFAULTS: [(&str, &str); 14] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
     ("Capture", "/capture"),
@@ -20,6 +20,7 @@ const DEFAULTS: [(&str, &str); 13] = [
     ("EmbeddingsShape", "/embeddings"),
     ("HttpShape", "/http"),
     ("ApiShape", "/api"),
+    ("ConsoleShape", "/console"),
     ("ModelShape", "/defaults/model"),
     ("AgentShape", "/defaults/agent"),
     ("PromptShape", "/defaults/agent/prompt"),

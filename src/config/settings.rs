@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::api::ApiToken;
+use super::console::Console;
 use super::origin::Origins;
 use super::secret::SecretRef;
 use crate::knowledge::CollectionSettings;
@@ -61,6 +62,8 @@ pub struct Config {
     pub http: Http,
     /// The API for programs.
     pub api: Api,
+    /// The web console.
+    pub console: Console,
     /// What platforms call.
     pub webhooks: Webhooks,
     /// Language models by name.

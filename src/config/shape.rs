@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::ApiShape;
+use super::console::ConsoleShape;
 use super::hooks::HookShape;
 use super::knowledge::KnowledgeShape;
 use super::mcp::McpShape;
@@ -55,6 +56,8 @@ pub(super) struct Shape {
     pub http: HttpShape,
     /// The API for programs.
     pub api: ApiShape,
+    /// The web console.
+    pub console: ConsoleShape,
     /// What platforms call.
     pub webhooks: WebhooksShape,
     /// Values for all models, agents and channels that don't set their own.

@@ -2,10 +2,22 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::join;
 use super::settings::Config;
+
+/// A setting in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShownSetting {
+    /// Its key, with dots.
+    pub key: String,
+    /// Its value, as TOML has it.
+    pub value: String,
+    /// Where it came from.
+    pub origin: String,
+}
 
 impl Config {
     /// The effective values as TOML, each with where it came from. Secrets are only referred to in a
@@ -22,6 +34,37 @@ impl Config {
         out
     }
 
+    /// The effective values by their keys, each with where it came from: `default`, a line of a file, a variable.
+    #[must_use]
+    pub fn shown_settings(&self) -> Vec<ShownSetting> {
+        let mut shown = Vec::new();
+        for (name, section) in sorted(&self.effective) {
+            if name != "defaults" {
+                self.collect(name, section, &mut shown);
+            }
+        }
+        shown
+    }
+
+    fn collect(&self, path: &str, value: &Value, shown: &mut Vec<ShownSetting>) {
+        if value.is_object() {
+            for (key, inner) in sorted(value) {
+                self.collect(&join(path, key), inner, shown);
+            }
+        } else if !value.is_null() {
+            shown.push(ShownSetting {
+                key: path.to_owned(),
+                value: toml_text(value),
+                origin: self.place_of(path),
+            });
+        }
+    }
+
+    fn place_of(&self, key: &str) -> String {
+        let place = self.origins.of(key);
+        place.map_or_else(|| "default".to_owned(), ToString::to_string)
+    }
+
     fn show_table(&self, path: &str, table: &Value, out: &mut String) {
         let (tables, settings): (Vec<_>, Vec<_>) = sorted(table)
             .into_iter()
@@ -32,10 +75,7 @@ impl Config {
             let _ = writeln!(out, "{gap}[{path}]");
         }
         for (key, value) in settings {
-            let place = self
-                .origins
-                .of(&join(path, key))
-                .map_or_else(|| "default".to_owned(), ToString::to_string);
+            let place = self.place_of(&join(path, key));
             let line = format!("{key} = {}", toml_text(value));
             let _ = writeln!(out, "{line:<40} # {place}");
         }

@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use vocative_contract::webhook::Receiver;
 
-use crate::admin::operations::Operations;
+use crate::admin::operations::{ConsoleDoor, Operations};
 use crate::admin::socket;
 use crate::config::{Api, ApiAddress, ApiScope, Config, Secrets};
 use crate::daemon::core::NamedChannel;
 use crate::daemon::start::StartError;
 use crate::http;
 use crate::http::api::{self, ApiKey, ApiListener};
+use crate::http::console;
 
 /// Sockets that systemd opened for the daemon (socket units) and goes on holding when it ends.
 pub(super) struct HeldSockets(Vec<(PathBuf, UnixListener)>);
@@ -151,6 +152,21 @@ fn api_keys(settings: &Api, secrets: &Secrets) -> Vec<ApiKey> {
         people: token.people.clone(),
     });
     reader.chain(named).collect()
+}
+
+/// The console, if it is enabled, and the way into it.
+pub(super) async fn open_console(
+    config: &Config,
+) -> Result<Option<(TcpListener, ConsoleDoor)>, StartError> {
+    let settings = &config.console;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let address = settings.listen;
+    let failed = |cause| StartError::Console { address, cause };
+    let listener = http::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok(Some((listener, console::door(settings, bound))))
 }
 
 pub(super) type Webhooks = (TcpListener, Vec<Arc<dyn Receiver>>);

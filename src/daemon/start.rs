@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::admin::health::Health;
-use crate::admin::operations::{Operations, Reload, Running};
+use crate::admin::operations::{InForce, Operations, Reload, Running};
 use crate::agent::limits::recall_context_limits;
 use crate::capture::clock::Clock;
 use crate::config::{self, ApiAddress, Config, Secrets};
@@ -18,13 +18,13 @@ use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
 use crate::daemon::housekeeping::{beat, keep_house};
 use crate::daemon::listeners::{
-    HeldSockets, make_directory, open_api, open_listener, open_socket, open_webhooks,
+    HeldSockets, make_directory, open_api, open_console, open_listener, open_socket, open_webhooks,
 };
 use crate::daemon::shared::Shared;
 use crate::daemon::system::{self, Pulse};
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
-use crate::http::{self, webhooks};
+use crate::http::{self, console as console_pages, webhooks};
 use crate::tools::mcp::McpServers;
 use crate::tools::program::sweep;
 use vocative_store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
@@ -60,6 +60,15 @@ pub enum StartError {
     ListenApi {
         /// The configured address.
         address: ApiAddress,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The console.
+    #[error("the console can't be served at {address} ([console] listen)")]
+    Console {
+        /// The configured address.
+        address: SocketAddr,
         /// Why.
         #[source]
         cause: std::io::Error,
@@ -128,6 +137,7 @@ impl Daemon {
         let store = open_store(&config, &clock, watch).await?;
         sweep(&wiring::program_folders(&config));
         let listener = open_listener(&config).await?;
+        let console = open_console(&config).await?;
         let channels = channels(&config, secrets)?;
         let webhooks = open_webhooks(&config, &channels).await?;
         let servers = McpServers::default();
@@ -163,6 +173,8 @@ impl Daemon {
             servers,
             wake: shared.wake.clone(),
             reload: reload_with(Arc::clone(shared), read_config),
+            in_force: in_force_of(Arc::clone(shared)),
+            console: console.as_ref().map(|(_, door)| door.clone()),
         };
         let operations = Operations {
             store,
@@ -175,6 +187,12 @@ impl Daemon {
         let control = open_socket(&config, &operations, &rest, &mut held).await?;
         if let Some(listener) = listener {
             tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
+        }
+        if let Some((listener, door)) = console {
+            let settings = config.console.clone();
+            let served =
+                console_pages::serve(listener, settings, door, operations.clone(), rest.clone());
+            tokio::spawn(served);
         }
         let api = open_api(&config, secrets, &operations, &rest, &mut held).await?;
         held.warn_of_rest();
@@ -321,6 +339,10 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
     let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));
+}
+
+fn in_force_of(shared: Arc<Shared>) -> InForce {
+    Arc::new(move || shared.config())
 }
 
 fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {

@@ -5,6 +5,7 @@
 //! what it is sent it must take in time. Knows nothing of requests.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -54,34 +55,35 @@ impl Door {
         }
     }
 
-    async fn take_one(&self) -> io::Result<Box<dyn Wire>> {
+    /// A connection, and the address that it comes from, if it has one.
+    async fn take_one(&self) -> io::Result<(Box<dyn Wire>, Option<SocketAddr>)> {
         Ok(match &self.outside {
             Outside::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // An event is one small write.
                 stream.set_nodelay(true)?;
-                Box::new(stream)
+                (Box::new(stream), Some(peer))
             }
-            Outside::Unix(listener) => Box::new(listener.accept().await?.0),
+            Outside::Unix(listener) => (Box::new(listener.accept().await?.0), None),
         })
     }
 }
 
 impl axum::serve::Listener for Door {
     type Io = Guarded;
-    type Addr = String;
+    type Addr = Option<SocketAddr>;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let seat = Arc::clone(&self.seats).acquire_owned().await.ok();
         loop {
             match self.take_one().await {
-                Ok(wire) => {
+                Ok((wire, peer)) => {
                     let mut guarded = Guarded::new(wire, seat);
                     guarded.counted = Some(self.health.connected());
-                    return (guarded, String::new());
+                    return (guarded, peer);
                 }
                 Err(cause) => {
-                    warn!(error = %cause, "a connection to the API could not be accepted; trying again");
+                    warn!(error = %cause, "a connection could not be accepted; trying again");
                     tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             }
@@ -90,8 +92,8 @@ impl axum::serve::Listener for Door {
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
         match &self.outside {
-            Outside::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
-            Outside::Unix(_) => Ok("a Unix socket".to_owned()),
+            Outside::Tcp(listener) => Ok(Some(listener.local_addr()?)),
+            Outside::Unix(_) => Ok(None),
         }
     }
 }

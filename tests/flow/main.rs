@@ -16,6 +16,8 @@ mod catchup;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confined;
+mod console;
+mod console_browser;
 mod conversations;
 mod corners;
 mod damage;

@@ -6,7 +6,7 @@ use super::{LISTED_MAX, OperationError, Operations};
 use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use crate::capture::presses::outcome_part;
 use crate::tools::PersonName;
-use vocative_core::approving::{StoredApproval, Via};
+use vocative_core::approving::{Decider, StoredApproval, Via, may_decide};
 use vocative_core::ids::{AccountId, ApprovalId, GrantId};
 use vocative_store::StoreError;
 use vocative_store::contract::{ApprovalFilter, OperatorDecided, OperatorDecision};
@@ -64,6 +64,17 @@ impl Operator {
         Self {
             name: name.to_owned(),
             via: Via::Api,
+            people: people.to_vec(),
+        }
+    }
+
+    /// Who is in the console, whose name is one of the configuration's. They allow a call only where the settings of its
+    /// tool name them.
+    #[must_use]
+    pub fn by_console(name: &str, people: &[PersonName]) -> Self {
+        Self {
+            name: name.to_owned(),
+            via: Via::Console,
             people: people.to_vec(),
         }
     }
@@ -142,6 +153,12 @@ impl Operations {
         }
         let approval = self.stored_approval(&decided.id).await?;
         let channel = self.channel_of(approval.account).await?;
+        if decided.approve && !self.may_allow(&approval, channel.as_deref(), by) {
+            return Err(OperationError::NotTheirs(format!(
+                "{} may forbid {}, and not allow it: the settings of {} name others",
+                by.name, approval.id, approval.tool
+            )));
+        }
         let renderer = self
             .rooms
             .get(approval.account)
@@ -180,6 +197,46 @@ impl Operations {
                 approval.asked_by()
             ))),
         }
+    }
+
+    /// One of them, and whether somebody may allow it.
+    ///
+    /// # Errors
+    /// If it is not there, or the store fails.
+    pub async fn approval_for(
+        &self,
+        id: &str,
+        by: &Operator,
+    ) -> Result<(ApprovalView, bool), OperationError> {
+        let approval = self.stored_approval(id).await?;
+        let channel = self.channel_of(approval.account).await?;
+        let may_allow = self.may_allow(&approval, channel.as_deref(), by);
+        Ok((ApprovalView::of(&approval, channel), may_allow))
+    }
+
+    /// Whether somebody may allow a call. Operators at the command line and holders of tokens may allow every call; who is
+    /// in the console only those for which a tool's settings name one of the people that they are. Being in the chat
+    /// counts for nothing there: nobody is seen in a chat through a browser.
+    fn may_allow(&self, approval: &StoredApproval, channel: Option<&str>, by: &Operator) -> bool {
+        if by.via != Via::Console {
+            return true;
+        }
+        let Some(channel) = channel else { return false };
+        let admins = self.running.as_ref().map(|running| (running.in_force)());
+        let admins = admins
+            .as_ref()
+            .and_then(|config| config.channels.get(channel));
+        by.ids_in(Some(channel)).iter().any(|id| {
+            let decider = Decider {
+                channel,
+                id,
+                is_requester: approval.requesters.iter().any(|person| person.id == *id),
+                is_admin: admins.is_some_and(|of| of.access.admins.contains(id)),
+                is_served: true,
+                is_member: false,
+            };
+            may_decide(&approval.approvers, &decider)
+        })
     }
 
     /// Standing consents that hold, newest first.

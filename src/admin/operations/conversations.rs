@@ -152,6 +152,15 @@ impl Operations {
         Ok(json(&SearchView::of(&found, name)))
     }
 
+    /// A conversation without what was said in it.
+    ///
+    /// # Errors
+    /// If there is none, or the store fails.
+    pub async fn room_head(&self, name: &str) -> Result<ConversationView, OperationError> {
+        let conversation = self.store.find_conversation(name).await?;
+        Ok(self.conversation_view(&conversation).await?)
+    }
+
     pub(super) async fn conversation_view(
         &self,
         conversation: &Conversation,

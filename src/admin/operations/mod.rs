@@ -2,6 +2,7 @@
 
 mod agents;
 mod approvals;
+mod console;
 mod conversations;
 mod costs;
 mod erasure;
@@ -10,6 +11,7 @@ mod imports;
 mod jobs;
 mod knowledge;
 mod mcp;
+mod memories;
 mod prompts;
 mod questions;
 mod runs;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use vocative_contract::channel::BoxFuture;
 
 pub use self::approvals::{DecidedApproval, Operator};
+pub use self::console::ConsoleDoor;
 pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
@@ -35,6 +38,7 @@ use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::wake::Wake;
+use crate::config::Config;
 use crate::delivery::rooms::Rooms;
 use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
@@ -363,6 +367,19 @@ pub enum AdminOperation {
     },
     /// Reads agents and aliases again.
     Reload,
+    /// A link that lets somebody into the console once.
+    ConsoleLink {
+        /// Their name in `console.people`.
+        name: String,
+    },
+    /// What people looked at and did in the console.
+    ConsoleAudit {
+        /// Only rows older than the one with this number.
+        #[serde(default)]
+        before: Option<i64>,
+        /// The most rows.
+        limit: usize,
+    },
     /// Into which account of a channel an import goes, and how far it is.
     ImportBegin {
         /// The configured channel.
@@ -401,6 +418,7 @@ impl AdminOperation {
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
                 | Self::Reload
+                | Self::ConsoleLink { .. }
                 | Self::RebuildSummaries { .. }
                 | Self::Import { .. }
                 | Self::TitleConversation { .. }
@@ -456,6 +474,9 @@ pub enum OperationError {
 /// Reads the configuration again; `Ok` says what changed.
 pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
+/// Says which configuration is in force.
+pub type InForce = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
+
 /// What only a running daemon has.
 #[derive(Clone)]
 pub struct Running {
@@ -485,6 +506,10 @@ pub struct Running {
     pub wake: Wake,
     /// Reads the configuration again.
     pub reload: Reload,
+    /// The configuration in force.
+    pub in_force: InForce,
+    /// The way into the console, where it is enabled.
+    pub console: Option<ConsoleDoor>,
 }
 
 /// Executes operations.
@@ -649,6 +674,10 @@ impl Operations {
             AdminOperation::Release { id, send } => self.release(&id, send).await,
             AdminOperation::CancelRun { id } => self.cancel_run(&id).await,
             AdminOperation::Reload => self.reload().await,
+            AdminOperation::ConsoleLink { name } => self.console_link(&name),
+            AdminOperation::ConsoleAudit { before, limit } => {
+                self.console_audit(before, limit).await
+            }
             AdminOperation::ImportBegin {
                 channel,
                 fingerprint,

@@ -51,6 +51,13 @@ impl ConversationView {
     pub fn place(&self) -> String {
         format!("{}.{}", self.last_activity_ms, self.id)
     }
+
+    /// Whether what is said in it is said to few, and to nobody else in the workspace.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        let kind = self.source.kind.as_deref();
+        self.scope == "dm" || matches!(kind, Some("direct" | "group_direct"))
+    }
 }
 
 /// Where a conversation comes from.

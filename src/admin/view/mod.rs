@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod capacity;
+mod console;
 mod conversations;
 mod costs;
 mod erasure;
@@ -10,6 +11,7 @@ mod exports;
 mod jobs;
 mod knowledge;
 mod mcp;
+mod memories;
 mod prompt;
 mod questions;
 mod run_story;
@@ -23,6 +25,7 @@ mod tools;
 pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
 pub use approvals::{ApprovalCountView, ApprovalView, GrantView};
 pub use capacity::{CapacityView, TableSpaceView};
+pub use console::{AuditView, ConsoleLinkView};
 pub use conversations::{
     ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
     ParticipantsView, SourceView, TurnView, timeline,
@@ -33,6 +36,7 @@ pub use exports::{ExportMessageView, ExportPageView, ReplyView};
 pub use jobs::{JobCountView, JobView};
 pub use knowledge::{CollectionView, DocumentView, KnowledgeHitView, KnowledgeView};
 pub use mcp::{McpHealthView, McpToolView};
+pub use memories::RememberedView;
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use questions::QuestionView;
 pub use run_story::{RunStoryView, StoryCallView, StoryLineView, StoryStepView};

@@ -55,6 +55,7 @@ fn the_help_of_the_program() {
       questions      List the questions that agents ask people; show one, or take it back
       runs           Show all of one run: what was asked, what its model called, who decided, what it
                      said and cost
+      console        Print a link into the web console, or list who looked and acted there
       schedules      List what is to start at a time: reminders and schedules; show, add, pause, resume,
                      run or cancel one
       knowledge      List collections of documents and their files, search in them, or have them read
