@@ -247,6 +247,7 @@ fn key(name: &str, secret: &str, scopes: &[ApiScope]) -> ApiKey {
         secret: SecretString::from(secret),
         scopes: scopes.iter().copied().collect(),
         people: Vec::new(),
+        asking: None,
     }
 }
 

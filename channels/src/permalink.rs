@@ -38,6 +38,7 @@ pub fn permalink(
             let topic = thread.map_or_else(String::new, |topic| format!("{topic}/"));
             Some(format!("https://t.me/c/{group}/{topic}{message}"))
         }
+        Platform::Api => None,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod counted;
 pub mod decode;
 pub mod file;
 pub mod folding;
+pub mod given;
 pub mod history;
 pub mod hooking;
 pub mod ids;

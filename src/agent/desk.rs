@@ -15,6 +15,7 @@ use crate::capture::clock::Clock;
 use crate::delivery::rooms::{Room, Rooms};
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
 use vocative_core::counted::counted;
+use vocative_core::given::Given;
 use vocative_core::ids::InquiryId;
 use vocative_core::job::ClaimedJob;
 use vocative_core::prompting::{PromptPart, RunView};
@@ -101,6 +102,7 @@ impl Desk {
         room: &Room,
     ) -> Result<BuiltPrompt, PromptError> {
         let request = PromptRequest {
+            given: Given::default(),
             conversation: inquiry.conversation,
             run: RunView::default(),
             as_of_ms: (self.clock)(),

@@ -10,6 +10,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
 use crate::config::{Template, TemplateValue};
 use vocative_core::approving::OutsideSource;
+use vocative_core::given::Given;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -19,7 +20,7 @@ use vocative_core::prompting::files::{
 };
 use vocative_core::prompting::{
     AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
-    clean_name, count_turns, fit_context, history_query,
+    clean_name, count_turns, fit_context, history_query, without_earlier,
 };
 use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
@@ -52,6 +53,8 @@ pub struct PromptRequest {
     pub recall: RecallFrom,
     /// Whence comes what the agent remembers, where it does; `None` = nothing is shown.
     pub memory: Option<MemoryFrom>,
+    /// What a program gave with its question.
+    pub given: Given,
 }
 
 /// A prompt and what it was made from.
@@ -83,6 +86,8 @@ pub struct BuiltPrompt {
     pub of_others: Vec<OutsideSource>,
     /// The entries of memory in it; `None` = the agent remembers nothing.
     pub memories: Option<ShownMemories>,
+    /// Whether a program gave something for it.
+    pub has_given: bool,
 }
 
 /// What a prompt depends on besides its history and its options.
@@ -129,21 +134,19 @@ pub async fn build_prompt(
     let (conversation, as_of_ms) = (request.conversation, request.as_of_ms);
     let run = request.run.clone();
     let query = history_query(conversation, run, &spec.name, &options, as_of_ms);
-    let mut history = store.history(query.clone()).await?;
+    let given = &request.given;
+    let mut history = history_for(store, &query, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
-    let instructions = filled(&spec.instructions, &view, &history, as_of_ms);
-    let situation = match options.profile {
-        Profile::Vocative => filled(&spec.situation, &view, &history, as_of_ms),
-        Profile::Toolpack => String::new(),
-    };
+    let (instructions, situation) = texts(spec, &options, (&view, &history, as_of_ms), given);
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
         Profile::Vocative => load_files(store, &spec.files, &history, as_of_ms, in_prompt).await?,
         Profile::Toolpack => LoadedFiles::default(),
     };
     let asked = options.clone();
-    let own_tokens = (counter.count(&instructions) + counter.count(&situation)) as usize;
+    let own_tokens = (counter.count(&instructions) + counter.count(&situation)) as usize
+        + given.preface().map_or(0, |text| counter.cost(&text));
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -172,7 +175,13 @@ pub async fn build_prompt(
     let mut prompt = assemble(&history, &view, &options, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
-        .with_memory(memory_text, &counter);
+        .with_memory(memory_text, &counter)
+        .with_given(
+            given,
+            &asker_name(&history, &spec.name),
+            options.token_budget,
+            &counter,
+        );
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -195,7 +204,49 @@ pub async fn build_prompt(
         awaited: loaded.awaited,
         of_others,
         memories: memory.map(|memory| memory.shown),
+        has_given: !given.is_empty(),
     })
+}
+
+/// What is stored of the conversation, where the program that asks did not give it.
+async fn history_for(
+    store: &Reader,
+    query: &HistoryQuery,
+    given: &Given,
+) -> Result<History, StoreError> {
+    let mut history = store.history(query.clone()).await?;
+    if !given.earlier.is_empty() {
+        without_earlier(&mut history);
+    }
+    Ok(history)
+}
+
+/// The instructions, and what stands behind the history.
+fn texts(
+    spec: &AgentSpec,
+    options: &AssemblerOptions,
+    (view, history, as_of_ms): (&AgentView, &History, i64),
+    given: &Given,
+) -> (String, String) {
+    let instructions = filled(&spec.instructions, view, history, as_of_ms);
+    let situation = match options.profile {
+        Profile::Vocative => filled(&spec.situation, view, history, as_of_ms),
+        Profile::Toolpack => String::new(),
+    };
+    (instructed(instructions, given), situation)
+}
+
+/// The agent's instructions, with those of a token that may give some behind them.
+pub(super) fn instructed(instructions: String, given: &Given) -> String {
+    match given.instructions.as_deref().map(str::trim) {
+        Some(further) if !further.is_empty() => format!("{instructions}\n\n{further}"),
+        _ => instructions,
+    }
+}
+
+/// As whom a prompt names who asks.
+pub(super) fn asker_name(history: &History, agent: &AgentName) -> String {
+    asker(history, agent).map_or_else(String::new, |person| clean_name(person.shown_name()))
 }
 
 /// What counts a prompt, and what had to be counted.

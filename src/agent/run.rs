@@ -36,6 +36,7 @@ use crate::tools::{
     ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH, MemoryDesk, PersonName,
     Planner, ToolUse, Toolbox, names,
 };
+use vocative_core::given::Given;
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -98,6 +99,8 @@ pub(super) struct Working<'a> {
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
     clock: WorkClock,
+    /// What a program gave with its question.
+    given: &'a Given,
     /// Whether another model was asked before in this attempt.
     is_fallback: bool,
 }
@@ -218,6 +221,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     let (Some(spec), Some(place)) = (spec, &claim.place) else {
         return end_without_agent(worker, claimed, &room, &route).await;
     };
+    let (given, undecodable) = given_of(worker, claimed.run.id).await?;
     let working = Working {
         worker,
         claimed,
@@ -225,8 +229,12 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         room: &room,
         route: &route,
         clock: WorkClock::after(used.worked_ms),
+        given: &given,
         is_fallback: false,
     };
+    if let Some(what) = undecodable {
+        return working.give_up(&spec, GiveUpNotice::Failed, what).await;
+    }
     // Messages that came together were admitted together; not all of them are answered once the day's tokens
     // are spent.
     let asker = claimed.asker;
@@ -266,6 +274,15 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
                 .await
         }
         Work::Failed(failure) => working.fail(&spec, claim.age, failure).await,
+    }
+}
+
+/// What a program gave with its question; where it can't be read, why.
+async fn given_of(worker: &AgentWorker, run: RunId) -> Result<(Given, Option<String>), StoreError> {
+    match worker.store.given(run).await {
+        Ok(given) => Ok((given, None)),
+        Err(StoreError::Undecodable { what }) => Ok((Given::default(), Some(what))),
+        Err(cause) => Err(cause),
     }
 }
 
@@ -533,7 +550,8 @@ impl Working<'_> {
             spec,
             &options,
             people,
-        ))
+        )
+        .only(self.given.tools.as_deref()))
     }
 
     /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
@@ -628,6 +646,7 @@ impl Working<'_> {
             },
             as_of_ms: claimed.as_of_ms,
             ratio,
+            given: self.given.clone(),
             recall: match found {
                 Some(found) => RecallFrom::Found(found),
                 None => RecallFrom::Search(Searching {

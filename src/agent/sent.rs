@@ -12,11 +12,14 @@ use sha2::{Digest as _, Sha256};
 use vocative_contract::envelope::ChatKind;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
-use crate::agent::prompting::{BuiltPrompt, FilesShown, PromptError, Voice, filled, shown};
+use crate::agent::prompting::{
+    BuiltPrompt, FilesShown, PromptError, Voice, asker_name, filled, instructed, shown,
+};
 use crate::agent::recall::remove_recalled;
 use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
 use crate::config::Template;
 use crate::llm::ToolSpec;
+use vocative_core::given::Given;
 use vocative_core::history::{History, HistoryTurn, Role};
 use vocative_core::ids::{AgentName, RunId};
 use vocative_core::options::{AssemblerOptions, Profile};
@@ -68,6 +71,9 @@ struct Recipe {
     /// The entries of memory in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<RecipeMemory>,
+    /// Whether a program gave something for it, which is kept while the run works.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    given: bool,
     hashes: Hashes,
 }
 
@@ -174,6 +180,7 @@ pub(super) fn recipe_of(
             core: shown.core.iter().map(ToString::to_string).collect(),
             found: shown.found.iter().map(ToString::to_string).collect(),
         }),
+        given: built.has_given,
         hashes: hashes(&built.prompt, &tools),
     };
     let turn = |read: &HistoryTurn| SentTurn {
@@ -265,7 +272,16 @@ pub async fn make_again(
         let gone = "what it remembers: a note was replaced, changed or forgotten since";
         changes.push(gone.to_owned());
     }
-    let built = build_again(store, &recipe, voice, (&template, &memory), history).await?;
+    let given = match recipe.given {
+        true => store.given(run).await?,
+        false => Given::default(),
+    };
+    if recipe.given && given.is_empty() {
+        let gone = "what the program gave with its question: that is kept only while the run works";
+        changes.push(gone.to_owned());
+    }
+    let made_of = (&template, &memory, &given);
+    let built = build_again(store, &recipe, voice, made_of, history).await?;
     let again = hashes(&built.prompt, &sent.tools);
     if again != recipe.hashes {
         name_differences(&recipe, &again, &built, &title_now, &mut changes);
@@ -284,7 +300,7 @@ async fn build_again(
     store: &Store<Replying>,
     recipe: &Recipe,
     voice: Voice,
-    (template, memory): (&Template, &Remembered),
+    (template, memory, given): (&Template, &Remembered, &Given),
     mut history: History,
 ) -> Result<BuiltPrompt, PromptError> {
     let options = options_of(&recipe.options);
@@ -301,6 +317,7 @@ async fn build_again(
         Scaled::new(&Utf16Div4, TokenRatio::ONE)
     };
     let instructions = filled(template, &voice.view, &history, voice.as_of_ms);
+    let instructions = instructed(instructions, given);
     let situation = Template::parse(&recipe.situation).unwrap_or_default();
     let situation = match is_ours {
         true => filled(&situation, &voice.view, &history, voice.as_of_ms),
@@ -324,7 +341,13 @@ async fn build_again(
     let mut prompt = assemble(&history, &voice.view, &options, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
-        .with_memory(memory.text.as_deref(), &counter);
+        .with_memory(memory.text.as_deref(), &counter)
+        .with_given(
+            given,
+            &asker_name(&history, &voice.view.name),
+            options.token_budget,
+            &counter,
+        );
     if let Some(files) = shown(files_shown, &loaded.files, voice.files.limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -340,6 +363,7 @@ async fn build_again(
         awaited: Vec::new(),
         of_others: Vec::new(),
         memories: recipe.memory.as_ref().map(|_| memory.shown.clone()),
+        has_given: recipe.given,
         voice,
         files_shown,
     })

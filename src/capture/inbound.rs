@@ -108,6 +108,10 @@ impl ChannelIntake {
         &self.store
     }
 
+    pub(super) fn count(&self, text: &str) -> TokenCount {
+        (self.counter)(text)
+    }
+
     /// Puts another policy in force for messages from now on.
     pub fn set_policy(&self, policy: ChannelPolicy) {
         self.gate.set_policy(policy);

@@ -5,7 +5,7 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
-//! `counters`, `inbound`, `presses` (buttons), `noting`, `reply`, `import`.
+//! `counters`, `inbound`, `presses` (buttons), `requests` (the API), `noting`, `reply`, `import`.
 
 pub mod cancels;
 pub mod clock;
@@ -17,4 +17,5 @@ pub mod name_hints;
 mod noting;
 pub mod presses;
 pub mod reply;
+pub mod requests;
 pub mod wake;

@@ -100,6 +100,7 @@ fn people(channel: &Channel, person: Spend) -> (&'static str, Option<Spend>) {
         PlatformSettings::Slack(_) => ("a member", Some(Spend::Nothing)),
         PlatformSettings::Telegram(_) if is_anybody(channel) => ("anybody on Telegram", None),
         PlatformSettings::Telegram(_) => ("whoever is served", None),
+        PlatformSettings::Api(_) => ("whoever has a token that may ask", None),
     }
 }
 

@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use super::resolve::{Review, check_group};
 use super::secret::SecretRef;
-use super::settings::{Api, ApiAddress, Daemon};
+use super::settings::{Agent, Api, ApiAddress, Daemon, RetentionDays};
 use super::tools::people;
 use crate::tools::PersonName;
+use vocative_core::ids::AgentName;
 
 /// The API's socket in the runtime directory.
 const API_SOCKET_NAME: &str = "vocative-api.sock";
@@ -30,6 +31,8 @@ pub(super) struct ApiShape {
     /// Tokens by the names under which what they do is recorded.
     #[serde(default)]
     pub tokens: BTreeMap<String, ApiTokenShape>,
+    /// How long what is asked over the API is kept.
+    pub retention_days: RetentionDays,
 }
 
 /// A token of the API.
@@ -46,6 +49,24 @@ pub(super) struct ApiTokenShape {
     /// asked for themselves.
     #[serde(default)]
     pub people: Vec<String>,
+    /// Whom it may ask, with the scope ask: agents by name. With some, it sees its person's own conversations and
+    /// questions with them; without read and admin nothing else.
+    #[serde(default)]
+    pub agents: Vec<String>,
+    /// As whom it asks: 1 to 64 of a-z, 0-9, _ and -. Tokens of one person share their conversations. Not set: the token's
+    /// own name.
+    pub person: Option<String>,
+    /// What it may give with a question besides: instructions (words behind those of the agent).
+    #[serde(default)]
+    pub overrides: Vec<ApiOverride>,
+}
+
+/// What a token may give with a question besides what everybody may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApiOverride {
+    /// Words behind the agent's instructions, for one run.
+    Instructions,
 }
 
 /// What a token may be used for.
@@ -86,13 +107,30 @@ pub struct ApiToken {
     pub scopes: BTreeSet<ApiScope>,
     /// Whose it is.
     pub people: Vec<PersonName>,
+    /// As whom and whom it may ask, if it may ask agents.
+    pub asking: Option<ApiAsking>,
 }
+
+/// As whom, whom and with what a token may ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiAsking {
+    /// The person.
+    pub person: String,
+    /// The agents; never empty.
+    pub agents: Vec<AgentName>,
+    /// What it may give besides.
+    pub overrides: BTreeSet<ApiOverride>,
+}
+
+/// The longest name of a person of the API, in characters.
+const PERSON_MAX_CHARS: usize = 64;
 
 /// Checks all of it. The result is to be used only if no problem was found.
 pub(super) fn resolve_api(
     shape: ApiShape,
     daemon: &Daemon,
     channels: &[&str],
+    agents: &BTreeMap<AgentName, Agent>,
     review: &mut Review<'_>,
 ) -> Api {
     let listen = match shape.listen.as_deref() {
@@ -137,7 +175,17 @@ pub(super) fn resolve_api(
                 "is another token's, too; each needs a secret of its own",
             );
         }
+        let asking = Asked {
+            table: &table,
+            name: &name,
+            scopes: &token.scopes,
+        };
         tokens.push(ApiToken {
+            asking: asking.resolve(
+                (token.agents, token.person, token.overrides),
+                agents,
+                review,
+            ),
             people: people(&format!("{table}.people"), &token.people, channels, review),
             name,
             token: secret,
@@ -150,7 +198,58 @@ pub(super) fn resolve_api(
         socket_group: shape.socket_group,
         token: shape.token,
         tokens,
+        retention_days: shape.retention_days,
     }
+}
+
+/// What a token says of asking.
+struct Asked<'a> {
+    table: &'a str,
+    name: &'a str,
+    scopes: &'a [ApiScope],
+}
+
+impl Asked<'_> {
+    fn resolve(
+        &self,
+        (named, person, overrides): (Vec<String>, Option<String>, Vec<ApiOverride>),
+        agents: &BTreeMap<AgentName, Agent>,
+        review: &mut Review<'_>,
+    ) -> Option<ApiAsking> {
+        let key = |setting: &str| format!("{}.{setting}", self.table);
+        if named.is_empty() {
+            if person.is_some() || !overrides.is_empty() {
+                let what = "is missing: person and overrides are of a token that may ask agents";
+                review.problem(&key("agents"), what);
+            }
+            return None;
+        }
+        let may_ask = |scope: &ApiScope| matches!(scope, ApiScope::Ask | ApiScope::Admin);
+        if !self.scopes.iter().any(may_ask) {
+            review.problem(&key("scopes"), "must have ask: the token is to ask agents");
+        }
+        let known: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+        for agent in &named {
+            if !known.contains(&agent.as_str()) {
+                review.dangling(&key("agents"), "agents", agent, &known);
+            }
+        }
+        let person = person.unwrap_or_else(|| self.name.to_owned());
+        if !is_person(&person) {
+            let what = format!("\"{person}\" is not 1 to {PERSON_MAX_CHARS} of a-z, 0-9, _ and -");
+            review.problem(&key("person"), what);
+        }
+        Some(ApiAsking {
+            person,
+            agents: named.into_iter().map(AgentName::trusted).collect(),
+            overrides: overrides.into_iter().collect(),
+        })
+    }
+}
+
+fn is_person(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    (1..=PERSON_MAX_CHARS).contains(&name.len()) && name.chars().all(is_part)
 }
 
 fn api_address(text: &str, review: &mut Review<'_>) -> ApiAddress {

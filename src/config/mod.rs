@@ -52,13 +52,14 @@ use self::platforms::{PLATFORMS, PlatformFacts};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
-pub use self::api::{ApiScope, ApiToken};
+pub use self::api::{ApiAsking, ApiOverride, ApiScope, ApiToken};
 pub use self::console::{Console, ConsolePerson, ConsoleRole};
 pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
 pub use self::platforms::{
-    PlatformSettings, SlackSettings, SlackTransport, TelegramSettings, TelegramTransport,
+    API_CHANNEL, ApiChannelSettings, PlatformSettings, SlackSettings, SlackTransport,
+    TelegramSettings, TelegramTransport,
 };
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::resolve::CONTROL_SOCKET_NAME;

@@ -12,6 +12,9 @@ use super::settings::Config;
 /// Settings that a reload takes; `*` stands for a name.
 #[cfg(test)]
 const TAKEN: &[&str] = &[
+    "api.retention_days.raw",
+    "api.retention_days.runs",
+    "api.retention_days.text",
     "agents.*.aliases",
     "agents.*.channels",
     "agents.*.display_name",
@@ -209,7 +212,10 @@ const FROM_START: &[&str] = &[
     "api.listen",
     "api.socket_group",
     "api.token",
+    "api.tokens.*.agents",
+    "api.tokens.*.overrides",
     "api.tokens.*.people",
+    "api.tokens.*.person",
     "api.tokens.*.scopes",
     "api.tokens.*.token",
     "capture.backfill_days",

@@ -315,6 +315,8 @@ pub struct Api {
     pub token: Option<SecretRef>,
     /// Tokens with names.
     pub tokens: Vec<ApiToken>,
+    /// How long what is asked over it is kept.
+    pub retention_days: RetentionDays,
 }
 
 /// Where the API listens.
@@ -372,7 +374,10 @@ impl Config {
         let mut agents: Vec<&Agent> = self
             .agents
             .values()
-            .filter(|agent| agent.channels.has(&channel.name))
+            .filter(|agent| match channel.platform.asked_agents() {
+                Some(asked) => asked.contains(&agent.name),
+                None => agent.channels.has(&channel.name),
+            })
             .collect();
         agents.sort_by_key(|agent| Some(&agent.name) != channel.default_agent.as_ref());
         agents

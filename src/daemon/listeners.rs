@@ -144,12 +144,14 @@ fn api_keys(settings: &Api, secrets: &Secrets) -> Vec<ApiKey> {
         secret: secrets.get(token).clone(),
         scopes: BTreeSet::from([ApiScope::Read]),
         people: Vec::new(),
+        asking: None,
     });
     let named = settings.tokens.iter().map(|token| ApiKey {
         name: token.name.clone(),
         secret: secrets.get(&token.token).clone(),
         scopes: token.scopes.clone(),
         people: token.people.clone(),
+        asking: token.asking.clone(),
     });
     reader.chain(named).collect()
 }

@@ -7,6 +7,7 @@
 //! (what the daemon gives up of the file system).
 
 mod aging;
+mod api_channel;
 mod binding;
 pub mod confinement;
 pub mod core;

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::admin::health::Health;
-use crate::admin::operations::{InForce, Operations, Reload, Running};
+use crate::admin::operations::{InForce, Operations, QuestionIntake, Reload, Running};
 use crate::agent::limits::recall_context_limits;
 use crate::capture::clock::Clock;
-use crate::config::{self, ApiAddress, Config, Secrets};
+use crate::config::{self, API_CHANNEL, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
 use crate::daemon::core::{Core, Ground, NamedChannel};
 use crate::daemon::housekeeping::{beat, keep_house};
@@ -175,6 +175,7 @@ impl Daemon {
             reload: reload_with(Arc::clone(shared), read_config),
             in_force: in_force_of(Arc::clone(shared)),
             console: console.as_ref().map(|(_, door)| door.clone()),
+            questions: questions_of(Arc::clone(shared)),
         };
         let operations = Operations {
             store,
@@ -343,6 +344,16 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
 
 fn in_force_of(shared: Arc<Shared>) -> InForce {
     Arc::new(move || shared.config())
+}
+
+/// The intake of what programs ask.
+fn questions_of(shared: Arc<Shared>) -> QuestionIntake {
+    Arc::new(move || {
+        let intakes = shared.intakes();
+        intakes
+            .get(API_CHANNEL)
+            .map(|(intake, _)| Arc::clone(intake))
+    })
 }
 
 fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {

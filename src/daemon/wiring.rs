@@ -24,6 +24,7 @@ use crate::catchup::bounds::Bounds;
 use crate::config::{
     self, Config, PlatformSettings, SecretHeader, SecretVariable, Secrets, ToolKind,
 };
+use crate::daemon::api_channel::ApiChannel;
 use crate::embeddings::Embeddings;
 use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
@@ -102,6 +103,7 @@ pub fn channel(
     let made = match &settings.platform {
         PlatformSettings::Slack(slack) => slack_channel(&settings.name, slack, secrets),
         PlatformSettings::Telegram(telegram) => telegram_channel(&settings.name, telegram, secrets),
+        PlatformSettings::Api(_) => Ok(Arc::new(ApiChannel) as Arc<dyn Channel>),
     };
     made.map_err(|cause| WiringError::Channel {
         channel: settings.name.clone(),

@@ -8,9 +8,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -71,7 +74,7 @@ impl Door {
 
 impl axum::serve::Listener for Door {
     type Io = Guarded;
-    type Addr = Option<SocketAddr>;
+    type Addr = Seat;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let seat = Arc::clone(&self.seats).acquire_owned().await.ok();
@@ -80,7 +83,11 @@ impl axum::serve::Listener for Door {
                 Ok((wire, peer)) => {
                     let mut guarded = Guarded::new(wire, seat);
                     guarded.counted = Some(self.health.connected());
-                    return (guarded, peer);
+                    let seat = Seat {
+                        peer,
+                        patience: Arc::clone(&guarded.patience),
+                    };
+                    return (guarded, seat);
                 }
                 Err(cause) => {
                     warn!(error = %cause, "a connection could not be accepted; trying again");
@@ -91,10 +98,47 @@ impl axum::serve::Listener for Door {
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
-        match &self.outside {
-            Outside::Tcp(listener) => Ok(Some(listener.local_addr()?)),
-            Outside::Unix(_) => Ok(None),
-        }
+        let peer = match &self.outside {
+            Outside::Tcp(listener) => Some(listener.local_addr()?),
+            Outside::Unix(_) => None,
+        };
+        Ok(Seat {
+            peer,
+            ..Seat::default()
+        })
+    }
+}
+
+/// The seat of a connection, for those who work on its requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seat {
+    /// From where it comes; nothing for a Unix socket.
+    pub(super) peer: Option<SocketAddr>,
+    patience: Arc<AtomicUsize>,
+}
+
+impl Seat {
+    /// Keeps the connection open without an answer, for as long as the result lives: its request takes long, and who
+    /// makes it may wait.
+    pub(super) fn wait(&self) -> Waiting {
+        self.patience.fetch_add(1, Ordering::Relaxed);
+        Waiting(Arc::clone(&self.patience))
+    }
+}
+
+impl Connected<IncomingStream<'_, Door>> for Seat {
+    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+        stream.remote_addr().clone()
+    }
+}
+
+/// A request that takes long is being worked on.
+#[derive(Debug)]
+pub(super) struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -112,6 +156,8 @@ pub(super) struct Guarded {
     whole_by: Option<Instant>,
     /// When it is closed because its peer takes nothing; `None` while it does.
     taken_by: Option<Pin<Box<Sleep>>>,
+    /// How many requests on it are being worked on that take long.
+    patience: Arc<AtomicUsize>,
     _seat: Option<OwnedSemaphorePermit>,
     counted: Option<Counted>,
 }
@@ -124,6 +170,7 @@ impl Guarded {
             closes: Box::pin(sleep_until(whole_by)),
             whole_by: Some(whole_by),
             taken_by: None,
+            patience: Arc::default(),
             _seat: seat,
             counted: None,
         }
@@ -164,8 +211,13 @@ impl AsyncRead for Guarded {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.wire).poll_read(cx, buffer);
         match &read {
-            Poll::Pending if self.closes.as_mut().poll(cx).is_ready() => {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            Poll::Pending => {
+                while self.closes.as_mut().poll(cx).is_ready() {
+                    if self.patience.load(Ordering::Relaxed) == 0 {
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    }
+                    self.closes.as_mut().reset(Instant::now() + ANSWER);
+                }
             }
             Poll::Ready(Ok(())) if buffer.filled().len() > before => {
                 let now = Instant::now();
@@ -277,6 +329,24 @@ mod tests {
         guarded.read_exact(&mut [0; 5]).await.unwrap();
         let waiting = tokio::time::timeout(ANSWER - REQUEST, guarded.read_u8()).await;
         assert!(waiting.is_err(), "the connection stays");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_request_takes_long_is_kept_until_it_is_answered() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(Box::new(ours), None);
+        let seat = Seat {
+            peer: None,
+            patience: Arc::clone(&guarded.patience),
+        };
+        theirs.write_all(b"whole").await.unwrap();
+        guarded.read_exact(&mut [0; 5]).await.unwrap();
+        let waiting = seat.wait();
+        let silent = tokio::time::timeout(ANSWER * 20, guarded.read_u8()).await;
+        assert!(silent.is_err(), "the connection stays");
+        drop(waiting);
+        let kind = guarded.read_u8().await.unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]

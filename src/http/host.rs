@@ -24,7 +24,8 @@ pub(super) async fn pass(
     next.run(request).await
 }
 
-fn names_local_host(headers: &HeaderMap) -> bool {
+/// Whether a request names this machine, or nothing.
+pub(super) fn names_local_host(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else {
         return true;
     };

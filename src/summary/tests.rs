@@ -24,6 +24,7 @@ use crate::config::Template;
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
+use vocative_core::given::Given;
 use vocative_core::ids::{AccountId, AgentName, ConversationId};
 use vocative_core::judging::testing::policy;
 use vocative_core::options::AssemblerOptions;
@@ -295,6 +296,7 @@ impl Stage {
 
     async fn prompt(&self) -> Prompt {
         let request = PromptRequest {
+            given: Given::default(),
             conversation: self.conversation.unwrap(),
             run: RunView::default(),
             as_of_ms: NOW_MS,

@@ -108,6 +108,16 @@ impl Toolbox {
         self
     }
 
+    /// The same with only the tools that are named, where some are.
+    #[must_use]
+    pub fn only(mut self, names: Option<&[String]>) -> Self {
+        if let Some(names) = names {
+            let is_named = |it: &LimitedTool| names.iter().any(|name| name == it.tool.name());
+            self.tools.retain(is_named);
+        }
+        self
+    }
+
     /// The same with another number of calls in a run, of all tools together.
     #[must_use]
     pub fn with_run_calls_max(self, run_calls_max: u32) -> Self {

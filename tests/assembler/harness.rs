@@ -28,6 +28,7 @@ use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::{mention_token, mentioned_ids};
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::addressing::Overlap;
+use vocative_core::given::Given;
 use vocative_core::ids::{AccountId, AgentName, OwnerId};
 use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
@@ -297,6 +298,7 @@ impl Room {
     pub(crate) async fn built_with(&self, recall: RecallFrom) -> BuiltPrompt {
         let run = self.claim().await;
         let request = PromptRequest {
+            given: Given::default(),
             conversation: run.run.conversation,
             run: RunView {
                 run: Some(run.run.id),

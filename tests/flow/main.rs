@@ -10,6 +10,7 @@ mod addressing;
 mod answers;
 mod approvals;
 mod approvals_listed;
+mod asking;
 mod backups;
 mod bad_input;
 mod catchup;

@@ -9,6 +9,8 @@ pub enum Platform {
     Slack,
     /// Telegram.
     Telegram,
+    /// The daemon's own API: what programs ask is captured like what people say, and nothing is posted anywhere.
+    Api,
 }
 
 impl Platform {
@@ -18,13 +20,14 @@ impl Platform {
         match self {
             Self::Slack => "slack",
             Self::Telegram => "telegram",
+            Self::Api => "api",
         }
     }
 
     /// The platform of a stored name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Slack, Self::Telegram]
+        [Self::Slack, Self::Telegram, Self::Api]
             .into_iter()
             .find(|platform| platform.name() == name)
     }

@@ -259,8 +259,8 @@ fn refusal(
 
 /// A limit that is met, in words.
 #[derive(Clone, Copy)]
-struct LimitMet {
-    text: &'static str,
+pub(super) struct LimitMet {
+    pub(super) text: &'static str,
     whose: Whose,
     /// The number at which a row of bots is told.
     at: u32,
@@ -268,7 +268,7 @@ struct LimitMet {
 
 /// Whom a limit concerns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+pub(super) enum Whose {
     /// One person.
     Person,
     /// Everybody in the room.
@@ -278,7 +278,7 @@ enum Whose {
 }
 
 /// Which limit is met.
-fn limit_met(
+pub(super) fn limit_met(
     message: &InboundMessage,
     facts: &MessageFacts,
     policy: &ChannelPolicy,

@@ -1,6 +1,6 @@
 //! Whether a message is stored, whom it addresses, and what else follows from it. Pure: facts in, a verdict out.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `origin`.
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `request`, `origin`.
 
 pub mod access;
 pub mod addressing;
@@ -8,6 +8,7 @@ pub mod commands;
 pub mod judge;
 pub mod origin;
 pub mod policy;
+pub mod request;
 pub mod speech;
 pub mod stop;
 #[cfg(any(test, feature = "testing"))]

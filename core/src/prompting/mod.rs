@@ -4,13 +4,14 @@
 //! network.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `record` (turns for a summary); then
+//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `given` (what a program sends along), `record` (turns for a summary); then
 //! `toolpack` (another system's rules, exactly) and `view` (the JSON at the rim).
 
 mod count;
 mod counter;
 mod cut;
 pub mod files;
+mod given;
 mod project;
 mod query;
 mod record;
@@ -24,6 +25,7 @@ pub use count::{content_count, count_turns};
 pub use counter::O200k;
 pub use counter::{ClassEstimate, Scaled, TokenCounter, Utf16Div4, counter_named};
 pub use cut::CUT_MIN_TOKENS;
+pub use given::without_earlier;
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;
@@ -116,6 +118,8 @@ pub enum PromptPart {
     Parent,
     /// The answer to a question of the room, from the thread that the question opened.
     ThreadAnswer,
+    /// What a program gave with its question.
+    Given,
     /// What the agent remembers.
     Memory,
     /// What is so at the time of this run.
@@ -130,7 +134,7 @@ pub enum PromptPart {
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Instructions,
         Self::Summary,
         Self::Parent,
@@ -138,6 +142,7 @@ impl PromptPart {
         Self::Root,
         Self::RepliedTo,
         Self::History,
+        Self::Given,
         Self::Memory,
         Self::Situation,
         Self::Recalled,
@@ -156,6 +161,7 @@ impl PromptPart {
             Self::Root => "root",
             Self::Parent => "parent",
             Self::ThreadAnswer => "thread_answer",
+            Self::Given => "given",
             Self::Memory => "memory",
             Self::Situation => "situation",
             Self::Recalled => "recalled",

@@ -23,7 +23,14 @@ const SPEAKERS_SHOWN: usize = 10;
 const SEARCH_TEXT_MAX_CHARS: usize = 300;
 
 impl Operations {
-    pub(super) async fn conversations(&self, filter: ConversationFilter) -> Answer {
+    /// Conversations, newest activity first, as JSON.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn conversations(
+        &self,
+        filter: ConversationFilter,
+    ) -> Result<serde_json::Value, OperationError> {
         let found = self.store.conversations(filter).await?;
         let mut views = Vec::with_capacity(found.len());
         for conversation in &found {

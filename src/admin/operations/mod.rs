@@ -37,6 +37,7 @@ use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::capture::counters::CaptureCounters;
+use crate::capture::inbound::ChannelIntake;
 use crate::capture::wake::Wake;
 use crate::config::Config;
 use crate::delivery::rooms::Rooms;
@@ -477,6 +478,9 @@ pub type Reload = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + S
 /// Says which configuration is in force.
 pub type InForce = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
 
+/// The intake of the API's own channel, once it is there.
+pub type QuestionIntake = Arc<dyn Fn() -> Option<Arc<ChannelIntake>> + Send + Sync>;
+
 /// What only a running daemon has.
 #[derive(Clone)]
 pub struct Running {
@@ -510,6 +514,8 @@ pub struct Running {
     pub in_force: InForce,
     /// The way into the console, where it is enabled.
     pub console: Option<ConsoleDoor>,
+    /// Takes in what programs ask; nothing where no token may.
+    pub questions: QuestionIntake,
 }
 
 /// Executes operations.
@@ -698,6 +704,7 @@ impl Operations {
             limit,
             with_archived,
             before: before.map(place_in_list).transpose()?,
+            chats_of: None,
         };
         self.conversations(filter).await
     }
@@ -783,7 +790,7 @@ fn held_model(model: &ModelRestView) -> String {
 }
 
 /// A place in the list of conversations, as [`ConversationView::place`] tells it.
-fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
+pub(crate) fn place_in_list(text: &str) -> Result<(i64, ConversationId), OperationError> {
     let place = text.split_once('.').and_then(|(at_ms, id)| {
         let id = id.parse().ok()?;
         Some((at_ms.parse().ok()?, id))

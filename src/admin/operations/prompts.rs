@@ -10,6 +10,7 @@ use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
 use crate::agent::remembered::MemoryFrom;
 use crate::agent::sent::make_again;
+use vocative_core::given::Given;
 use vocative_core::history::{History, Role};
 use vocative_core::ids::{AgentName, RunId, Seq};
 use vocative_core::place::Conversation;
@@ -44,6 +45,7 @@ impl Operations {
             None => None,
         };
         let request = PromptRequest {
+            given: Given::default(),
             conversation: conversation.id,
             run: RunView {
                 as_of_seq: at.map(Seq),

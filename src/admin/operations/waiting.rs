@@ -78,6 +78,25 @@ impl Operations {
         Ok(true)
     }
 
+    /// Stops a run for a program; `false` if it was at its end.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn stop_run(&self, id: RunId, token: &str) -> Result<bool, OperationError> {
+        let stopping = Stopping {
+            cause: StopCause::Stopped,
+            detail: format!("stopped by {token} through the API"),
+        };
+        crash::point("cancel.before-commit");
+        let is_stopped = self.store.cancel_run(id, stopping, (self.clock)());
+        let is_stopped = is_stopped.await?;
+        crash::point("cancel.after-commit");
+        if let Some(running) = &self.running {
+            running.wake.cancels.ask(id);
+        }
+        Ok(is_stopped)
+    }
+
     pub(super) async fn cancel_run(&self, id: &str) -> Answer {
         let id: RunId = id
             .parse()

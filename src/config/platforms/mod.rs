@@ -1,22 +1,27 @@
 //! What the configuration knows of each platform, a file each: the shape of its settings, their checks, its
 //! secrets and samples. Nothing else in the configuration names a platform.
 
+mod api;
 mod slack;
 mod telegram;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::api::API;
 use self::slack::{SLACK, SlackShape};
 use self::telegram::{TELEGRAM, TelegramShape};
 use super::channels::ChannelDraft;
 use super::resolve::Review;
 use super::secret::SecretRef;
 use super::shape::{AgentShape, ModelShape};
+use vocative_core::ids::AgentName;
 use vocative_core::sending::policy::Live;
 
+pub(super) use self::api::add_api_channel;
+pub use self::api::{API_CHANNEL, ApiChannelSettings};
 pub use self::slack::{SlackSettings, SlackTransport};
 pub use self::telegram::{TelegramSettings, TelegramTransport};
 
@@ -152,6 +157,8 @@ pub enum PlatformSettings {
     Slack(SlackSettings),
     /// A Telegram bot.
     Telegram(TelegramSettings),
+    /// The API's own channel.
+    Api(ApiChannelSettings),
 }
 
 impl PlatformSettings {
@@ -159,6 +166,16 @@ impl PlatformSettings {
         match self {
             Self::Slack(_) => &SLACK,
             Self::Telegram(_) => &TELEGRAM,
+            Self::Api(_) => &API,
+        }
+    }
+
+    /// The agents that answer there by what the platform's settings say; `None` = each says it for itself.
+    pub(super) fn asked_agents(&self) -> Option<&BTreeSet<AgentName>> {
+        match self {
+            // Tokens say whom they may ask.
+            Self::Api(api) => Some(&api.agents),
+            Self::Slack(_) | Self::Telegram(_) => None,
         }
     }
 
@@ -173,6 +190,8 @@ impl PlatformSettings {
         let secrets = match self {
             Self::Slack(slack) => slack.secrets(),
             Self::Telegram(telegram) => telegram.secrets(),
+            // Its tokens are those of `api.tokens`.
+            Self::Api(_) => Vec::new(),
         };
         super::under(&self.facts().table(channel), secrets)
     }

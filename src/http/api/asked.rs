@@ -142,16 +142,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for InBody<T> {
             ))));
         };
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        let wrong = |what: String| Refusal::wrong(what, "see docs/API.md for what each path takes");
-        // A list would be read as the fields in their order.
-        if !text.trim_ascii_start().starts_with(b"{") {
-            return Ok(Self(Err(wrong("the body is no JSON object".to_owned()))));
-        }
-        let read = serde_json::from_slice(text);
-        Ok(Self(read.map_err(|cause| {
-            wrong(format!("the body is not what this path takes: {cause}"))
-        })))
+        Ok(Self(read_object(text)))
     }
+}
+
+/// Reads a body that is a JSON object.
+pub(super) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
+    let wrong = |what: String| Refusal::wrong(what, "see docs/API.md for what each path takes");
+    // A list would be read as the fields in their order.
+    if !text.trim_ascii_start().starts_with(b"{") {
+        return Err(wrong("the body is no JSON object".to_owned()));
+    }
+    let read = serde_json::from_slice(text);
+    read.map_err(|cause| wrong(format!("the body is not what this path takes: {cause}")))
 }
 
 /// The run that a path names.

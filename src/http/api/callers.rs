@@ -11,7 +11,7 @@ use secrecy::SecretString;
 
 use super::refusal::Refusal;
 use crate::admin::operations::Operator;
-use crate::config::ApiScope;
+use crate::config::{ApiAsking, ApiScope};
 use crate::tools::PersonName;
 
 /// A token of the API.
@@ -25,6 +25,8 @@ pub struct ApiKey {
     pub scopes: BTreeSet<ApiScope>,
     /// Whose it is.
     pub people: Vec<PersonName>,
+    /// As whom and whom it may ask.
+    pub asking: Option<ApiAsking>,
 }
 
 /// Who asks.
@@ -33,6 +35,33 @@ pub(super) struct ApiCaller {
     pub(super) name: String,
     pub(super) scopes: BTreeSet<ApiScope>,
     pub(super) people: Vec<PersonName>,
+    pub(super) asking: Option<ApiAsking>,
+}
+
+/// What of conversations and runs a caller sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// All of them.
+    Everything,
+    /// Its person's own with agents, on the API's channel.
+    Own(Owner),
+}
+
+/// The person whose conversations of the API's channel are somebody's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner(String);
+
+impl Owner {
+    /// What the chats of its conversations begin with. A name of a person has no slash.
+    pub(super) fn chats(&self) -> String {
+        format!("{}/", self.0)
+    }
+
+    /// Whether a chat of the API's channel is one of its own.
+    pub(super) fn has(&self, chat: &str) -> bool {
+        chat.strip_prefix(self.0.as_str())
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
 }
 
 impl ApiCaller {
@@ -42,6 +71,7 @@ impl ApiCaller {
             name: "anybody".to_owned(),
             scopes: BTreeSet::from([ApiScope::Read]),
             people: Vec::new(),
+            asking: None,
         }
     }
 
@@ -50,7 +80,46 @@ impl ApiCaller {
             name: key.name.clone(),
             scopes: key.scopes.clone(),
             people: key.people.clone(),
+            asking: key.asking.clone(),
         }
+    }
+
+    /// What of conversations and runs it sees.
+    pub(super) fn sight(&self) -> Result<Sight, Refusal> {
+        if self.has_one_of(&[ApiScope::Read]) {
+            return Ok(Sight::Everything);
+        }
+        self.own().map(Sight::Own)
+    }
+
+    /// What of questions it sees.
+    pub(super) fn sight_of_questions(&self) -> Sight {
+        match self.own() {
+            Ok(owner) if !self.has_one_of(&[ApiScope::Read, ApiScope::Act]) => Sight::Own(owner),
+            _ => Sight::Everything,
+        }
+    }
+
+    fn own(&self) -> Result<Owner, Refusal> {
+        self.asking().map(|asking| Owner(asking.person.clone()))
+    }
+
+    /// Whether it acts for everybody.
+    pub(super) fn may_act(&self) -> bool {
+        self.has_one_of(&[ApiScope::Act])
+    }
+
+    /// As whom and whom it may ask.
+    pub(super) fn asking(&self) -> Result<&ApiAsking, Refusal> {
+        let asking = self.asking.as_ref();
+        let asking = asking.filter(|_| self.has_one_of(&[ApiScope::Ask]));
+        asking.ok_or_else(|| {
+            Refusal::new(
+                StatusCode::FORBIDDEN,
+                format!("{} may not do this: it asks no agent", self.name),
+                "use a token of [api.tokens] with the scope ask, and agents that it may ask",
+            )
+        })
     }
 
     /// As whom it decides.

@@ -13,9 +13,11 @@ use super::ApiState;
 use super::asked::{InBody, InPath, RequestQuery, id_in};
 use super::callers::{Caller, Needed, need};
 use super::refusal::Refusal;
+use super::runs::sees_question;
 use crate::admin::operations::{
-    AdminOperation, AnsweredQuestion, ChangedSchedule, DecidedApproval,
+    AdminOperation, AnsweredQuestion, ChangedSchedule, DecidedApproval, OperationError,
 };
+use crate::admin::view::QuestionView;
 use crate::config::ApiScope::{Act, Admin, Ask, Read};
 use vocative_store::contract::ApprovalFilter;
 
@@ -169,18 +171,39 @@ async fn revoke(
     Ok(axum::Json(json!({ "revoked": id })).into_response())
 }
 
-async fn questions(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+async fn questions(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    asked: RequestQuery,
+) -> Result<Response, Refusal> {
     let limit = asked.limit()?;
     let is_open = !asked.is_set("all")?;
     let before = asked.id("before", "a question")?;
-    let found = desk.operations.questions(is_open, before, limit).await?;
+    let mut found = desk.operations.questions(is_open, before, limit).await?;
     let next = found.last().filter(|_| found.len() == limit);
     let next = next.map(|last| last.id.clone());
+    // Who sees only their own gets the rest of a page with the next one.
+    let sight = caller.sight_of_questions();
+    found.retain(|it| sees_question(&sight, it.channel.as_deref(), &it.chat));
     Ok(axum::Json(json!({ "questions": found, "next_before": next })).into_response())
 }
 
-async fn question(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
-    let found = desk.operations.question(&id_in(id)).await?;
+/// A question that the caller sees; one that it does not see is not there for it.
+async fn question_for(desk: &ApiState, caller: &Caller, id: &str) -> Result<QuestionView, Refusal> {
+    let found = desk.operations.question(id).await?;
+    let sight = caller.sight_of_questions();
+    match sees_question(&sight, found.channel.as_deref(), &found.chat) {
+        true => Ok(found),
+        false => Err(OperationError::Missing(format!("there is no question {id}")).into()),
+    }
+}
+
+async fn question(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+) -> Result<Response, Refusal> {
+    let found = question_for(&desk, &caller, &id_in(id)).await?;
     Ok(axum::Json(json!({ "question": found })).into_response())
 }
 
@@ -202,9 +225,11 @@ async fn answer_question(
     id: InPath,
     body: InBody<AnswerBody>,
 ) -> Result<Response, Refusal> {
+    let (id, text) = (id_in(id), body.0?.text);
+    question_for(&desk, &caller, &id).await?;
     let answered = AnsweredQuestion {
-        id: id_in(id),
-        text: body.0?.text,
+        id,
+        text,
         by: caller.name.clone(),
     };
     let found = desk

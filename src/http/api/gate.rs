@@ -1,5 +1,6 @@
 //! Who is let in, before anything else of a request is looked at.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 use super::callers::{ApiCaller, ApiKey};
 use super::refusal::Refusal;
 use crate::admin::health::ListenerHealth;
+use crate::http::host;
 
 /// The largest body that is read, in bytes.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 10;
@@ -97,15 +99,7 @@ pub(super) async fn pass(
     let answer = match gate.check(request.method(), request.headers()) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            match timeout(WORK, next.run(request)).await {
-                Ok(answer) => answer,
-                Err(_) => Refusal::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "the store does not answer in time",
-                    "ask again later; look first whether what was to be changed is",
-                )
-                .into_response(),
-            }
+            next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
     };
@@ -113,6 +107,50 @@ pub(super) async fn pass(
         gate.health.refused();
     }
     answer
+}
+
+/// Answers a request that the store keeps waiting.
+pub(super) async fn in_time(request: Request, next: Next) -> Response {
+    match timeout(WORK, next.run(request)).await {
+        Ok(answer) => answer,
+        Err(_) => Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the store does not answer in time",
+            "ask again later; look first whether what was to be changed is",
+        )
+        .into_response(),
+    }
+}
+
+/// Lets in what a program asks, and no web page: a page in somebody's browser may reach an address that only they
+/// can. `address` = the listener's, where it is one of this machine alone.
+pub(super) async fn from_program(
+    State(address): State<Option<SocketAddr>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let is_local = address.is_some_and(|it| it.ip().is_loopback());
+    let refused = if headers.contains_key(header::ORIGIN) {
+        Some((
+            "it comes from a web page (the header Origin)",
+            "ask from a program of yours",
+        ))
+    } else if is_local && !host::names_local_host(headers) {
+        Some((
+            "it names another machine (the header Host)",
+            "ask for 127.0.0.1 or localhost; a proxy sets the header so",
+        ))
+    } else {
+        None
+    };
+    match refused {
+        Some((what, advice)) => {
+            let what = format!("the request is not taken: {what}");
+            Refusal::new(StatusCode::FORBIDDEN, what, advice).into_response()
+        }
+        None => next.run(request).await,
+    }
 }
 
 /// A token, as its hash.
@@ -153,6 +191,7 @@ mod tests {
             secret: SecretString::from(secret),
             scopes: BTreeSet::new(),
             people: Vec::new(),
+            asking: None,
         }
     }
 

@@ -17,7 +17,7 @@ use tracing::debug;
 use super::epoch::Epoch;
 use super::frame;
 use vocative_core::ids::EventId;
-use vocative_core::run_event::Happening;
+use vocative_core::run_event::{Happening, RunEvent};
 use vocative_store::contract::EventScope;
 use vocative_store::{Reader, StoreError};
 
@@ -35,6 +35,7 @@ pub(super) struct Passed {
     /// Whether its run has ended with it.
     pub(super) is_end: bool,
     pub(super) frame: Bytes,
+    pub(super) event: RunEvent,
 }
 
 /// Passes events on.
@@ -125,6 +126,7 @@ impl Hub {
                     id,
                     is_end: matches!(event.what, Happening::Ended(_)),
                     frame: frame::event(&event, self.epoch),
+                    event,
                 });
                 for sender in followed {
                     // It fails when the last one has just gone.

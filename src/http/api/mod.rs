@@ -1,18 +1,25 @@
 //! The API: conversations, runs, what happens in a run while it happens, and what waits for people, for programs.
 //!
 //! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators
-//! see, direct messages included, and changes only what waits for people, for tokens that may. Reading order: this page,
-//! `gate` (who is let in), `callers` (what they may), `asked` (what for), `refusal`, `deciding` (what waits for people),
-//! `stream` (one reader), `hub` (from the store to all of them), `frame` (what is sent), `epoch` (ids after a restore).
+//! see, direct messages included, and changes what waits for people, for tokens that may; other tokens ask agents, and see
+//! what they asked. Reading order: this page, `gate` (who is let in), `callers` (what they may), `owning` (whose is what),
+//! `asked` (what for), `refusal`, `deciding` (what waits for people), `asking`, `runs`, `following`, `completions` (programs
+//! that ask), `stream` (one reader), `hub` (from the store to all of them), `frame` (what
+//! is sent), `epoch` (ids after a restore).
 
 mod asked;
+mod asking;
 mod callers;
+mod completions;
 mod deciding;
 mod epoch;
+mod following;
 mod frame;
 mod gate;
 mod hub;
+mod owning;
 mod refusal;
+mod runs;
 mod stream;
 
 use std::net::SocketAddr;
@@ -33,17 +40,18 @@ use tracing::{error, info};
 pub use self::callers::ApiKey;
 
 use self::asked::{InPath, RequestQuery, conversation_id, run_id};
-use self::callers::{Needed, need};
+use self::callers::{Caller, Needed, Sight, need};
 use self::epoch::Epoch;
 use self::gate::ApiGate;
 use self::hub::Hub;
 use self::refusal::Refusal;
 use self::stream::Source;
-use super::door::{Door, Outside};
-use crate::admin::operations::{AdminOperation, Operations};
+use super::door::{Door, Outside, Seat};
+use crate::admin::operations::{Operations, place_in_list};
 use crate::admin::socket;
 use crate::admin::view::{ConversationView, RunView};
-use crate::config::{ApiAddress, ApiScope};
+use crate::config::{API_CHANNEL, ApiAddress, ApiScope};
+use vocative_store::contract::ConversationFilter;
 
 /// Connections at once, where the process may have so many files open.
 const CONNECTIONS_MAX: usize = 2_048;
@@ -126,8 +134,13 @@ pub async fn serve(
     };
     let gate = ApiGate::new(&keys, Arc::clone(&health));
     info!(address = %listener.shown, connections = seats, "the API is served");
-    let router = router(ApiState { operations, source }, gate);
-    let served = axum::serve(Door::new(listener.outside, seats, health), router)
+    let router = router(
+        ApiState { operations, source },
+        gate,
+        listener.tcp_address(),
+    );
+    let service = router.into_make_service_with_connect_info::<Seat>();
+    let served = axum::serve(Door::new(listener.outside, seats, health), service)
         .with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {
         error!(error = %cause, "the API listener ended");
@@ -144,8 +157,8 @@ fn seats() -> usize {
     files.map_or(CONNECTIONS_MIN, |files| (files / 2).min(CONNECTIONS_MAX))
 }
 
-fn router(desk: ApiState, gate: ApiGate) -> Router {
-    let needed: Needed = &[ApiScope::Read];
+fn router(desk: ApiState, gate: ApiGate, address: Option<SocketAddr>) -> Router {
+    let needed: Needed = &[ApiScope::Read, ApiScope::Ask];
     let read = Router::new()
         .route("/v1/conversations", get(conversations))
         .route("/v1/conversations/{id}/runs", get(runs))
@@ -154,6 +167,10 @@ fn router(desk: ApiState, gate: ApiGate) -> Router {
         .route("/v1/runs/{id}/events", get(run_events))
         .route_layer(middleware::from_fn_with_state(needed, need));
     read.merge(deciding::routes())
+        .layer(DefaultBodyLimit::max(gate::BODY_MAX_BYTES))
+        .merge(runs::routes(address))
+        .layer(middleware::from_fn(gate::in_time))
+        .merge(completions::routes(address))
         .method_not_allowed_fallback(|| async {
             Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -162,23 +179,31 @@ fn router(desk: ApiState, gate: ApiGate) -> Router {
             )
         })
         .fallback(|| async { Refusal::no_path() })
-        .layer(DefaultBodyLimit::max(gate::BODY_MAX_BYTES))
         .layer(middleware::from_fn_with_state(gate, gate::pass))
+        .layer(middleware::from_fn(completions::in_form))
         .with_state(desk)
 }
 
 async fn conversations(
     State(desk): State<ApiState>,
+    caller: Caller,
     asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let limit = asked.limit()?;
-    let operation = AdminOperation::Conversations {
-        channel: asked.text("channel")?.map(str::to_owned),
-        limit,
-        all: asked.is_set("archived")?,
-        before: asked.text("before")?.map(str::to_owned),
+    let before = asked.text("before")?.map(place_in_list).transpose()?;
+    let channel = asked.text("channel")?.map(str::to_owned);
+    let (channel, chats_of) = match caller.sight()? {
+        Sight::Everything => (channel, None),
+        Sight::Own(owner) => (Some(API_CHANNEL.to_owned()), Some(owner.chats())),
     };
-    let listed = desk.operations.execute(operation).await?;
+    let filter = ConversationFilter {
+        channel,
+        chats_of,
+        limit,
+        with_archived: asked.is_set("archived")?,
+        before,
+    };
+    let listed = desk.operations.conversations(filter).await?;
     let views = Vec::<ConversationView>::deserialize(&listed).unwrap_or_default();
     let next = views.last().filter(|_| views.len() == limit);
     let next = next.map(ConversationView::place);
@@ -188,14 +213,17 @@ async fn conversations(
 
 async fn runs(
     State(desk): State<ApiState>,
+    caller: Caller,
     id: InPath,
     asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let (limit, before) = (asked.limit()?, asked.run_before()?);
+    let id = conversation_id(id)?;
+    if let Sight::Own(_) = caller.sight()? {
+        desk.conversation_for(&caller, id).await?;
+    }
     let store = &desk.operations.store;
-    let found = store
-        .runs_before(conversation_id(id)?, before, limit)
-        .await?;
+    let found = store.runs_before(id, before, limit).await?;
     let next = found.last().filter(|_| found.len() == limit);
     let body = json!({
         "runs": found.iter().map(RunView::of).collect::<Vec<_>>(),
@@ -204,8 +232,12 @@ async fn runs(
     Ok(axum::Json(body).into_response())
 }
 
-async fn run(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
-    let run = desk.operations.store.run(run_id(id)?).await?;
+async fn run(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+) -> Result<Response, Refusal> {
+    let run = desk.run_for(&caller, run_id(id)?).await?;
     let conversation = run.conversation.to_string();
     let body = json!({ "run": RunView::of(&run), "conversation": conversation });
     Ok(axum::Json(body).into_response())
@@ -213,20 +245,30 @@ async fn run(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refus
 
 async fn run_events(
     State(desk): State<ApiState>,
+    caller: Caller,
     id: InPath,
     headers: HeaderMap,
     asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
-    Ok(stream::of_run(desk.source, run_id(id)?, after).await?)
+    let id = run_id(id)?;
+    if let Sight::Own(_) = caller.sight()? {
+        desk.run_for(&caller, id).await?;
+    }
+    Ok(stream::of_run(desk.source, id, after).await?)
 }
 
 async fn conversation_events(
     State(desk): State<ApiState>,
+    caller: Caller,
     id: InPath,
     headers: HeaderMap,
     asked: RequestQuery,
 ) -> Result<Response, Refusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
-    Ok(stream::of_conversation(desk.source, conversation_id(id)?, after).await?)
+    let id = conversation_id(id)?;
+    if let Sight::Own(_) = caller.sight()? {
+        desk.conversation_for(&caller, id).await?;
+    }
+    Ok(stream::of_conversation(desk.source, id, after).await?)
 }

@@ -8,11 +8,11 @@ use crate::admin::operations::OperationError;
 use vocative_store::StoreError;
 
 /// A request that is not served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
-    what: String,
-    advice: &'static str,
+    pub(super) what: String,
+    pub(super) advice: &'static str,
 }
 
 impl Refusal {
@@ -91,6 +91,8 @@ impl IntoResponse for Refusal {
             let how = header::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
         }
+        // For those who tell it in another form.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -102,7 +102,7 @@ struct From(Peer);
 
 impl Connected<IncomingStream<'_, Door>> for From {
     fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        Self(Peer(stream.remote_addr().map(|address| address.ip())))
+        Self(Peer(stream.remote_addr().peer.map(|address| address.ip())))
     }
 }
 

@@ -218,7 +218,8 @@ pub(crate) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
     }
 }
 
-fn capture_txn(
+/// Captures a message: finds it if it is known, judges it, and writes what follows.
+pub(crate) fn capture_txn(
     connection: &Connection,
     mut message: NewMessage,
     ledger: Option<PathBuf>,

@@ -18,6 +18,7 @@ use crate::rows::reactions::take_reactions_back_txn;
 use crate::rows::run_events::{
     forget_live_text_txn, move_events_txn, tell_end_txn, untell_end_txn,
 };
+use crate::rows::run_requests::forget_given_txn;
 use vocative_core::ids::RunId;
 use vocative_core::run::{StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
@@ -61,6 +62,7 @@ pub(crate) fn end_run_txn(
     end_calls_txn(connection, row, now_ms)?;
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;
+    forget_given_txn(connection, row)?;
     connection
         .prepare_cached(
             "UPDATE runs SET state = ?2, reason = coalesce(?3, iif(stop_cause IS NULL, NULL, reason)),

@@ -14,6 +14,7 @@ mod questions;
 mod reach;
 mod reading;
 mod replies;
+mod requests;
 mod run_story;
 mod runs;
 mod schedules;
@@ -55,6 +56,7 @@ pub use reading::{
     TurnDetail, TurnFilter,
 };
 pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute};
+pub use requests::{AskedRun, CapturedRequest, NewRequest, Sha256Digest};
 pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{
     CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,

@@ -18,6 +18,8 @@ use vocative_core::vector::Vector;
 pub struct ConversationFilter {
     /// Only those of this channel.
     pub channel: Option<String>,
+    /// Only those in chats whose platform id begins with this.
+    pub chats_of: Option<String>,
     /// The most conversations that are listed, newest activity first; 0 = the default of 50.
     pub limit: usize,
     /// Whether archived conversations are listed, too.

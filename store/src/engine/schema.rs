@@ -132,6 +132,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "audit",
         sql: include_str!("../migrations/0027_audit.sql"),
     },
+    Migration {
+        name: "run_requests",
+        sql: include_str!("../migrations/0028_run_requests.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -549,6 +549,7 @@ pub(crate) const TABLES: &[Table] = &[
             ..OF_RUN
         },
     ),
+    account("run_requests", text(&["given"], &[], &[]), OF_RUN),
     account(
         "run_sources",
         text(&[], &[], &[]),

@@ -186,6 +186,7 @@ fn conversations(
     let mut statement = connection.prepare_cached(select_conversations!(
         "WHERE (?1 IS NULL OR h.account_id = (SELECT account_id FROM channels WHERE name = ?1))
            AND (?3 OR c.archived_at_ms IS NULL)
+           AND (?6 IS NULL OR substr(h.platform_id, 1, length(?6)) = ?6)
            AND (c.last_activity_ms, c.id)
              < (?4, coalesce((SELECT b.id FROM conversations b WHERE b.uuid = ?5), 9223372036854775807))
          ORDER BY c.last_activity_ms DESC, c.id DESC LIMIT ?2"
@@ -197,6 +198,7 @@ fn conversations(
             filter.with_archived,
             filter.before.map_or(i64::MAX, |(at_ms, _)| at_ms),
             filter.before.map(|(_, id)| id),
+            &filter.chats_of,
         ),
         conversation_from_row,
     )?;

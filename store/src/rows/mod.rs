@@ -31,6 +31,7 @@ pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod reactions;
 pub(crate) mod run_events;
+pub(crate) mod run_requests;
 pub(crate) mod run_rows;
 pub(crate) mod run_taints;
 pub(crate) mod schedules;

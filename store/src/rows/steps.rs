@@ -142,6 +142,9 @@ pub(crate) fn delete_steps_txn(
     connection
         .prepare_cached(&format!("DELETE FROM hook_verdicts WHERE run_id {of}"))?
         .execute([value])?;
+    connection
+        .prepare_cached(&format!("DELETE FROM run_requests WHERE run_id {of}"))?
+        .execute([value])?;
     let deleted = runs.len();
     runs.dedup();
     for run in runs {

@@ -45,6 +45,7 @@ mod quarantine;
 mod reach;
 mod reanswer;
 mod registry;
+mod requests;
 mod run_events;
 mod runs;
 mod schedules;

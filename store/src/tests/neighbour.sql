@@ -36,6 +36,8 @@ INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest,
         created_at_ms)
 VALUES (randomblob(16), 900, 0, 0, 'c1', 'search', '{"q":"zebra-7f3a9c"}', x'00', 'repeatable', 'done', 1, 'zebra-7f3a9c', 0),
        (randomblob(16), 901, 0, 0, 'c1', 'refund', '{"q":"zebra-7f3a9c"}', x'00', 'once', 'running', 1, NULL, 0);
+INSERT INTO run_requests VALUES (900, 900, x'00', x'00', NULL),
+       (901, 900, x'01', x'00', '{"version":1,"context":"zebra-7f3a9c"}');
 INSERT INTO run_taints VALUES (900, 0, 'tool', 'search', 0);
 INSERT INTO hook_verdicts VALUES (900, 'before_tool', 0, 0, 'guard', 'narrow', 'zebra-7f3a9c', '{"q":"zebra-7f3a9c"}', 0, 0);
 INSERT INTO tool_days (account_id, day_start_ms, tool, participant_id, begun) VALUES (2, 0, 'search', 900, 1);

@@ -1,0 +1,142 @@
+//! The decision on a question that a program asks through the API. Pure.
+//!
+//! The program says whom it asks, and its text is only that: no word in it is a command, a stop, or a name of
+//! another agent. What bounds people bounds programs, too.
+
+use std::collections::BTreeMap;
+
+use vocative_contract::envelope::InboundMessage;
+
+use crate::addressing::{MessageFacts, Overlap, RunVerdict, Verdict};
+use crate::ids::AgentName;
+use crate::judging::access::Access;
+use crate::judging::judge::limit_met;
+use crate::judging::policy::ChannelPolicy;
+
+/// What is decided about a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestVerdict {
+    /// The agent is to answer it, in a run of its own.
+    Ask(Box<Verdict>),
+    /// Nothing of it is stored: the token may not ask this agent any more.
+    NotServed,
+    /// Nothing of it is stored: a limit is met. What to tell who asks.
+    LimitMet(&'static str),
+}
+
+impl RequestVerdict {
+    /// As the store takes it.
+    #[must_use]
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Ask(verdict) => *verdict,
+            Self::NotServed => Verdict {
+                access: Access::PersonNotAllowed,
+                ..Verdict::default()
+            },
+            Self::LimitMet(_) => Verdict::default(),
+        }
+    }
+}
+
+/// Decides about a question to one agent.
+#[must_use]
+pub fn judge_request(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+    agent: &AgentName,
+) -> RequestVerdict {
+    if policy.agent(agent).is_none() || !policy.allow_people.allows(&message.sender.id) {
+        return RequestVerdict::NotServed;
+    }
+    if let Some(limit) = limit_met(message, facts, policy) {
+        return RequestVerdict::LimitMet(limit.text);
+    }
+    RequestVerdict::Ask(Box::new(Verdict {
+        is_admitted: true,
+        access: Access::Served,
+        addressed_to: vec![agent.clone()],
+        runs: RunVerdict::Run,
+        // Who asked waits for the answer to exactly this question.
+        overlaps: BTreeMap::from([(agent.clone(), Overlap::Queue)]),
+        ..Verdict::default()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judging::policy::{AllowList, Limits};
+    use crate::judging::testing::{message, policy};
+
+    fn serving() -> (ChannelPolicy, AgentName) {
+        let policy = ChannelPolicy {
+            allow_people: AllowList::new(vec!["U1".to_owned()]),
+            ..policy()
+        };
+        let agent = policy.default_agent.clone();
+        (policy, agent)
+    }
+
+    #[test]
+    fn whatever_the_text_says_it_is_a_question_to_the_agent_that_was_named() {
+        let (policy, agent) = serving();
+        for text in [
+            "stop",
+            "/forget everything",
+            "@other, hi",
+            "/new",
+            "",
+            "hey other: hi",
+        ] {
+            let mut asked = message(text);
+            asked.sender.id = "U1".to_owned();
+            let decided = judge_request(&asked, &MessageFacts::default(), &policy, &agent);
+            let verdict = decided.verdict();
+            assert!(verdict.is_admitted, "{text}");
+            assert_eq!(verdict.addressed_to, std::slice::from_ref(&agent), "{text}");
+            assert_eq!(verdict.runs, RunVerdict::Run, "{text}");
+            assert_eq!(verdict.command, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_is_not_listed_and_whom_nobody_configured_is_not_served() {
+        let (policy, agent) = serving();
+        let mut asked = message("hi");
+        asked.sender.id = "U2".to_owned();
+        let facts = MessageFacts::default();
+        let refused = judge_request(&asked, &facts, &policy, &agent);
+        assert_eq!(refused, RequestVerdict::NotServed);
+        assert!(!refused.verdict().is_admitted);
+        asked.sender.id = "U1".to_owned();
+        let nobody = AgentName::trusted("nobody");
+        let refused = judge_request(&asked, &facts, &policy, &nobody);
+        assert_eq!(refused, RequestVerdict::NotServed);
+    }
+
+    #[test]
+    fn the_limits_of_people_hold_for_programs() {
+        let (policy, agent) = serving();
+        let policy = ChannelPolicy {
+            limits: Limits {
+                runs_per_hour_person: 2,
+                ..policy.limits
+            },
+            ..policy
+        };
+        let mut asked = message("hi");
+        asked.sender.id = "U1".to_owned();
+        let with = |runs_by_person_last_hour| {
+            let facts = MessageFacts {
+                runs_by_person_last_hour,
+                ..MessageFacts::default()
+            };
+            judge_request(&asked, &facts, &policy, &agent)
+        };
+        assert!(matches!(with(1), RequestVerdict::Ask(_)));
+        assert!(matches!(with(2), RequestVerdict::LimitMet(_)));
+        assert!(!with(2).verdict().is_admitted);
+    }
+}

@@ -1,0 +1,97 @@
+//! The API's own channel: it has no table. It is there where a token may ask agents, and what tokens say makes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{PlatformFacts, PlatformSettings};
+use crate::config::resolve::{Inherited, Review};
+use crate::config::settings::{Access, Api, Channel, ReplyPrefix};
+use vocative_core::ids::AgentName;
+use vocative_core::judging::policy::ThreadPolicy;
+use vocative_core::manners::Manners;
+use vocative_core::sending::policy::Live;
+
+/// The name of the API's own channel.
+pub const API_CHANNEL: &str = "api";
+
+/// What the configuration needs to know of it.
+pub(in crate::config) const API: PlatformFacts = PlatformFacts {
+    name: "api",
+    title: "API",
+    is_built: true,
+    shape: "ApiShape",
+    sample: "",
+    sample_chat: "",
+    has_streams: false,
+    reaction: "none on the API",
+    strange_secret: |_, _| None,
+    refused_secret: |_, _| None,
+    #[cfg(test)]
+    taken: &[],
+    from_start: &[],
+};
+
+/// Whom tokens of the API may ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiChannelSettings {
+    /// The agents that some token may ask.
+    pub agents: BTreeSet<AgentName>,
+}
+
+/// Adds the API's channel, where a token may ask agents.
+pub(in crate::config) fn add_api_channel(
+    channels: &mut BTreeMap<String, Channel>,
+    api: &Api,
+    inherited: Inherited,
+    review: &mut Review<'_>,
+) {
+    let asking: Vec<_> = api
+        .tokens
+        .iter()
+        .filter_map(|it| it.asking.as_ref())
+        .collect();
+    let Some(first) = asking.first().filter(|_| api.enabled) else {
+        return;
+    };
+    if let Some(other) = channels.get(API_CHANNEL) {
+        review.problem(
+            &other.platform.facts().table(API_CHANNEL),
+            "the API's own channel has this name, where tokens may ask agents; call this one something else",
+        );
+        return;
+    }
+    let people: BTreeSet<&String> = asking.iter().map(|it| &it.person).collect();
+    let agents = asking
+        .iter()
+        .flat_map(|it| it.agents.iter().cloned())
+        .collect();
+    let channel = Channel {
+        name: API_CHANNEL.to_owned(),
+        default_agent: first.agents.first().cloned(),
+        access: Access {
+            allow_chats: vec!["*".to_owned()],
+            allow_people: people.into_iter().cloned().collect(),
+            admins: Vec::new(),
+            allow_bots: Vec::new(),
+            serves_strangers: true,
+            serves_guests: true,
+        },
+        thread_policy: ThreadPolicy::Mention,
+        answers_in_threads: false,
+        commands: Vec::new(),
+        reply_prefix: ReplyPrefix::Never,
+        mention_people: false,
+        max_trigger_age_ms: inherited.max_trigger_age_minutes.saturating_mul(60_000),
+        on_unknown: inherited.on_unknown,
+        on_undecided: inherited.on_undecided,
+        live: Live::Off,
+        limits: inherited.limits,
+        chats: BTreeMap::new(),
+        retention_days: api.retention_days,
+        manners: Manners::default(),
+        agent_view: None,
+        chat_overlaps: BTreeMap::new(),
+        chat_tools: BTreeMap::new(),
+        platform: PlatformSettings::Api(ApiChannelSettings { agents }),
+    };
+    channels.insert(API_CHANNEL.to_owned(), channel);
+}

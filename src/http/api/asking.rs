@@ -1,0 +1,300 @@
+//! A question of a program, from a request that was read to a run: its conversation, its name, its limits.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use sha2::{Digest as _, Sha256};
+
+use super::ApiState;
+use super::callers::ApiCaller;
+use super::refusal::Refusal;
+use crate::capture::inbound::ChannelIntake;
+use crate::capture::requests::{Question, Taken};
+use crate::config::{ApiAsking, ApiOverride};
+use vocative_contract::markup::neutral_text;
+use vocative_core::given::Given;
+use vocative_core::ids::{AgentName, ConversationId};
+use vocative_store::NewId as _;
+use vocative_store::contract::{AskedRun, NewRequest, Sha256Digest};
+
+/// The largest body of a question, in bytes.
+pub(super) const QUESTION_MAX_BYTES: usize = 512 << 10;
+/// The most lines that were said before.
+pub(super) const LINES_MAX: usize = 256;
+/// The longest text about the conversation, and the longest further instructions, in bytes.
+const CONTEXT_MAX_BYTES: usize = 16 << 10;
+/// The longest name of a program's user, in characters.
+const USER_MAX_CHARS: usize = 256;
+/// The most tools that are named.
+const TOOLS_MAX: usize = 64;
+/// The longest name of a conversation, in characters.
+const NAME_MAX_CHARS: usize = 64;
+/// The longest name of a request, in characters.
+const KEY_MAX_CHARS: usize = 255;
+
+/// The header with a request's name.
+const KEY_HEADER: &str = "idempotency-key";
+
+/// What is asked.
+#[derive(Debug, Default)]
+pub(super) struct Wish {
+    /// Whom; the first that the token may ask if nobody is named.
+    pub(super) agent: Option<String>,
+    /// Where: the id or the name of a conversation; a new one if none is named.
+    pub(super) conversation: Option<String>,
+    /// What.
+    pub(super) text: String,
+    /// What is given besides.
+    pub(super) given: Given,
+}
+
+/// A question that is captured.
+#[derive(Clone, Debug)]
+pub(super) struct AskedQuestion {
+    pub(super) run: AskedRun,
+    pub(super) agent: AgentName,
+    /// Whether it was asked before, under the same name.
+    pub(super) is_known: bool,
+}
+
+/// How a question is refused. What it is said to depends on who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotAsked {
+    /// The agent is none that the token may ask.
+    NoAgent,
+    /// Something else was asked under the request's name.
+    OtherBody,
+    /// It was erased since.
+    Gone,
+    /// A limit is met.
+    Limit,
+    /// Anything else.
+    Other,
+}
+
+impl ApiState {
+    /// The intake of the API's channel.
+    pub(super) fn questions(&self) -> Result<Arc<ChannelIntake>, Refusal> {
+        let running = self.operations.running.as_ref();
+        running.and_then(|it| (it.questions)()).ok_or_else(|| {
+            Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "questions can't be taken yet",
+                "ask again in a moment",
+            )
+        })
+    }
+
+    /// Captures a question. `body` is the request as it came.
+    pub(super) async fn ask(
+        &self,
+        caller: &ApiCaller,
+        headers: &HeaderMap,
+        body: &[u8],
+        wish: Wish,
+    ) -> Result<AskedQuestion, (NotAsked, Refusal)> {
+        let other = |refusal| (NotAsked::Other, refusal);
+        let asking = caller.asking().map_err(other)?;
+        let agent = chosen(asking, wish.agent.as_deref())
+            .map_err(|refusal| (NotAsked::NoAgent, refusal))?;
+        let key = key_of(headers).map_err(other)?;
+        let intake = self.questions().map_err(other)?;
+        let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
+        let (text, given) =
+            checked(&wish.text, wish.given, asking, text_max_bytes).map_err(other)?;
+        let chat = self.chat(caller, asking, wish.conversation.as_deref());
+        let question = Question {
+            person: asking.person.clone(),
+            chat: chat.await.map_err(other)?,
+            message_id: ConversationId::generate().to_string(),
+            text,
+            request: NewRequest {
+                key,
+                body: Sha256::digest(body).into(),
+                agent: agent.clone(),
+                given,
+            },
+        };
+        let now_ms = (self.operations.clock)();
+        let taken = intake.take_question(question, now_ms).await;
+        let asked = |run, is_known| AskedQuestion {
+            run,
+            agent,
+            is_known,
+        };
+        match taken.map_err(|cause| other(cause.into()))? {
+            Taken::Asked(run) => Ok(asked(run, false)),
+            Taken::Known(run) => Ok(asked(run, true)),
+            refused => Err(refusal_of(&refused)),
+        }
+    }
+
+    /// The chat of a conversation that is named, or of a new one.
+    async fn chat(
+        &self,
+        caller: &ApiCaller,
+        asking: &ApiAsking,
+        named: Option<&str>,
+    ) -> Result<String, Refusal> {
+        let person = &asking.person;
+        let Some(name) = named else {
+            return Ok(format!("{person}/{}", ConversationId::generate()));
+        };
+        if let Ok(id) = name.parse::<ConversationId>() {
+            let found = self.conversation_for(caller, id).await?;
+            // Who sees everything can't speak everywhere.
+            return match found.platform_chat.split_once('/') {
+                Some((of, _)) if of == person && self.is_of_api(&found) => Ok(found.platform_chat),
+                _ => Err(Refusal::new(
+                    StatusCode::FORBIDDEN,
+                    "this conversation is not one of the token's person",
+                    "ask in a conversation of your own, or name none to begin one",
+                )),
+            };
+        }
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let is_name = (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(is_part);
+        match is_name {
+            true => Ok(format!("{person}/{name}")),
+            false => Err(Refusal::wrong(
+                format!(
+                    "a conversation's name is 1 to {NAME_MAX_CHARS} of letters, digits, - _ and ."
+                ),
+                "name it so, send the id of one, or leave it out to begin a new one",
+            )),
+        }
+    }
+}
+
+/// The agent that is asked.
+pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentName, Refusal> {
+    let mut agents = asking.agents.iter();
+    let found = match named {
+        None => agents.next(),
+        Some(name) => agents.find(|agent| agent.as_str() == name),
+    };
+    found.cloned().ok_or_else(|| {
+        let known: Vec<&str> = asking.agents.iter().map(AgentName::as_str).collect();
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            format!(
+                "the token may not ask this agent; it may ask {}",
+                known.join(", ")
+            ),
+            "name one of these, or add the agent to the token's agents",
+        )
+    })
+}
+
+fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, Refusal> {
+    let Some(key) = headers.get(KEY_HEADER) else {
+        return Ok(None);
+    };
+    let is_name = |key: &&str| (1..=KEY_MAX_CHARS).contains(&key.chars().count());
+    match key.to_str().ok().map(str::trim).filter(is_name) {
+        Some(key) => Ok(Some(Sha256::digest(key.as_bytes()).into())),
+        None => Err(Refusal::wrong(
+            format!("the header Idempotency-Key is 1 to {KEY_MAX_CHARS} printable characters"),
+            "send a name that is this request's alone, like a UUID",
+        )),
+    }
+}
+
+/// Holds what is asked to the limits, and to what the token may give.
+fn checked(
+    text: &str,
+    given: Given,
+    asking: &ApiAsking,
+    text_max_bytes: usize,
+) -> Result<(String, Given), Refusal> {
+    let text = neutral_text(text);
+    let too_long = |what: &str, max: usize| {
+        let what = format!("{what} has more than {max} bytes");
+        Err(Refusal::wrong(what, "send less at once"))
+    };
+    if text.trim().is_empty() {
+        let advice = "send what is asked as text";
+        return Err(Refusal::wrong("the question is empty", advice));
+    }
+    if text.len() > text_max_bytes {
+        return too_long("the question", text_max_bytes);
+    }
+    if given.earlier.len() > LINES_MAX {
+        let what = format!("more than {LINES_MAX} messages came before the question");
+        let advice = "send the newest, or name a conversation, whose history is kept here";
+        return Err(Refusal::wrong(what, advice));
+    }
+    let is_long = |it: &Option<String>| it.as_ref().is_some_and(|it| it.len() > CONTEXT_MAX_BYTES);
+    if is_long(&given.context) {
+        return too_long("what is said about the conversation", CONTEXT_MAX_BYTES);
+    }
+    if is_long(&given.instructions) {
+        return too_long("instructions", CONTEXT_MAX_BYTES);
+    }
+    let may_instruct = asking.overrides.contains(&ApiOverride::Instructions);
+    if given.instructions.is_some() && !may_instruct {
+        return Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "the token may not give instructions",
+            "send them as context, or add \"instructions\" to the token's overrides",
+        ));
+    }
+    let has_long_user = given
+        .user
+        .as_ref()
+        .is_some_and(|it| it.chars().count() > USER_MAX_CHARS);
+    if has_long_user {
+        let what = format!("user has more than {USER_MAX_CHARS} characters");
+        return Err(Refusal::wrong(what, "send a shorter name"));
+    }
+    if given
+        .tools
+        .as_ref()
+        .is_some_and(|tools| tools.len() > TOOLS_MAX)
+    {
+        let what = format!("more than {TOOLS_MAX} tools are named");
+        return Err(Refusal::wrong(what, "name those that may be used"));
+    }
+    let mut given = given;
+    for line in &mut given.earlier {
+        line.text = neutral_text(&line.text);
+    }
+    let texts = [&mut given.context, &mut given.user, &mut given.instructions];
+    for text in texts.into_iter().flatten() {
+        *text = neutral_text(text);
+    }
+    Ok((text, given))
+}
+
+fn refusal_of(taken: &Taken) -> (NotAsked, Refusal) {
+    match taken {
+        Taken::OtherBody => (
+            NotAsked::OtherBody,
+            Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "another request came under this Idempotency-Key",
+                "send each request under a key of its own, and the same request again byte for byte",
+            ),
+        ),
+        Taken::Gone => (
+            NotAsked::Gone,
+            Refusal::new(
+                StatusCode::GONE,
+                "what was asked under this Idempotency-Key was erased",
+                "ask again under another key",
+            ),
+        ),
+        Taken::LimitMet(text) => (
+            NotAsked::Limit,
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, *text, "ask again later"),
+        ),
+        Taken::NotServed | Taken::Asked(_) | Taken::Known(_) => (
+            NotAsked::NoAgent,
+            Refusal::new(
+                StatusCode::FORBIDDEN,
+                "the token's person is no longer served",
+                "look at api.tokens in the configuration",
+            ),
+        ),
+    }
+}

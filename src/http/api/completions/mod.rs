@@ -1,0 +1,221 @@
+//! `POST /v1/chat/completions` and `GET /v1/models`: the API in the form that clients of OpenAI's speak, on top of runs.
+//!
+//! The last message is a question, captured and answered like any other. What a client says besides is data for that
+//! question's prompt. Reading order: `wire` (what a request may say), this page, `told` (answers), `failure`.
+
+mod failure;
+mod told;
+mod wire;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use self::failure::Failure;
+pub(super) use self::failure::in_form;
+use self::told::Telling;
+use self::wire::ChatRequest;
+use super::asked::{InPath, id_in};
+use super::asking::{AskedQuestion, NotAsked, QUESTION_MAX_BYTES, chosen};
+use super::callers::Caller;
+use super::following::{Following, Seen};
+use super::{ApiState, gate};
+use crate::http::door::{Seat, Waiting};
+use vocative_core::run_event::{Ending, EndingKind};
+
+/// How long an answer is waited for before its request is told to come back. A run is not bound by it.
+const ANSWER_WAIT: Duration = Duration::from_secs(600);
+/// How long a stream is silent before it sends a sign of life.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// The paths. They are worked on for as long as an answer takes.
+pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
+    Router::new()
+        .route("/v1/chat/completions", post(complete))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{id}", get(model))
+        .layer(DefaultBodyLimit::max(QUESTION_MAX_BYTES))
+        .route_layer(from_fn_with_state(address, gate::from_program))
+}
+
+async fn models(caller: Caller) -> Result<Response, Failure> {
+    let asking = caller.asking().map_err(Failure::refused)?;
+    Ok(axum::Json(told::models(&asking.agents)).into_response())
+}
+
+async fn model(caller: Caller, id: InPath) -> Result<Response, Failure> {
+    let asking = caller.asking().map_err(Failure::refused)?;
+    let agent = chosen(asking, Some(&id_in(id))).map_err(Failure::no_model)?;
+    Ok(axum::Json(told::model(&agent)).into_response())
+}
+
+async fn complete(
+    State(desk): State<ApiState>,
+    ConnectInfo(seat): ConnectInfo<Seat>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Result<Response, Failure> {
+    let waiting = seat.wait();
+    let body = body.map_err(|_| Failure::too_large(QUESTION_MAX_BYTES))?;
+    let request = wire::read(&body)?;
+    let ChatRequest {
+        wish,
+        is_streamed,
+        has_usage,
+    } = request;
+    let asked = desk.ask(&caller, &headers, &body, wish).await;
+    let AskedQuestion {
+        run,
+        agent,
+        is_known,
+    } = asked.map_err(|(why, refusal)| match why {
+        NotAsked::NoAgent => Failure::no_model(refusal),
+        NotAsked::Limit => Failure::limit(refusal),
+        NotAsked::OtherBody | NotAsked::Gone => Failure::key(refusal),
+        NotAsked::Other => Failure::refused(refusal),
+    })?;
+    info!(token = %caller.name, run.id = %run.run, is_known, is_streamed, "asked through the API");
+    let following = Following::of(desk.source.clone(), run.run).await;
+    let following = following.map_err(|cause| Failure::refused(cause.into()))?;
+    let telling = Telling {
+        run,
+        agent,
+        created_s: (desk.operations.clock)() / 1_000,
+    };
+    if is_streamed {
+        return Ok(streamed(desk, following, telling, has_usage, waiting));
+    }
+    whole(&desk, following, &telling).await
+}
+
+/// The answer as one object.
+async fn whole(
+    desk: &ApiState,
+    mut following: Following,
+    telling: &Telling,
+) -> Result<Response, Failure> {
+    let until = Instant::now() + ANSWER_WAIT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Failure::still_working(telling.run.run));
+        }
+        let seen = following.next(left).await;
+        match seen.map_err(|cause| Failure::refused(cause.into()))? {
+            Seen::Text(_) | Seen::Gap | Seen::Silence => {}
+            Seen::Stopping => return Err(Failure::stopping(telling.run.run)),
+            Seen::Ended(ending) => {
+                answered(&ending, telling)?;
+                let run = desk.operations.store.run(telling.run.run).await;
+                let usage = run.map_err(|cause| Failure::refused(cause.into()))?.usage;
+                return Ok(axum::Json(telling.whole(&ending.text, usage)).into_response());
+            }
+        }
+    }
+}
+
+/// Whether a run has answered; else what became of it.
+fn answered(ending: &Ending, telling: &Telling) -> Result<(), Failure> {
+    match ending.kind {
+        EndingKind::Finished => Ok(()),
+        EndingKind::Failed => Err(Failure::failed(telling.run.run)),
+        EndingKind::Cancelled | EndingKind::Interrupted => Err(Failure::stopped(telling.run.run)),
+    }
+}
+
+/// A stream that is being told.
+struct ToldStream {
+    desk: ApiState,
+    following: Following,
+    telling: Telling,
+    has_usage: bool,
+    has_begun: bool,
+    is_over: bool,
+    /// The connection waits for the first word, however long that takes.
+    _waiting: Waiting,
+}
+
+fn streamed(
+    desk: ApiState,
+    following: Following,
+    telling: Telling,
+    has_usage: bool,
+    waiting: Waiting,
+) -> Response {
+    let stream = ToldStream {
+        desk,
+        following,
+        telling,
+        has_usage,
+        has_begun: false,
+        is_over: false,
+        _waiting: waiting,
+    };
+    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
+        let frame = stream.next().await?;
+        Some((Ok::<_, Infallible>(frame), stream))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // A reverse proxy (nginx) must not gather what is to be seen at once.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+impl ToldStream {
+    /// What is sent next; `None` closes the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            return Some(self.telling.begin());
+        }
+        Some(match self.following.next(SILENCE).await {
+            Ok(Seen::Text(text)) => self.telling.piece(&text),
+            Ok(Seen::Gap) => self.telling.piece("\n\n"),
+            Ok(Seen::Silence) => told::STILL_HERE,
+            Ok(Seen::Stopping) => {
+                self.is_over = true;
+                told::error(&Failure::stopping(self.telling.run.run))
+            }
+            Ok(Seen::Ended(ending)) => {
+                self.is_over = true;
+                self.end(&ending).await
+            }
+            Err(cause) => {
+                warn!(error = %cause, run.id = %self.telling.run.run, "a run could not be followed to its end");
+                self.is_over = true;
+                told::error(&Failure::refused(cause.into()))
+            }
+        })
+    }
+
+    async fn end(&self, ending: &Ending) -> Bytes {
+        if let Err(failure) = answered(ending, &self.telling) {
+            return told::error(&failure);
+        }
+        let usage = match self.has_usage {
+            true => {
+                let run = self.desk.operations.store.run(self.telling.run.run).await;
+                Some(run.map(|run| run.usage).unwrap_or_default())
+            }
+            false => None,
+        };
+        self.telling.end(usage)
+    }
+}

@@ -1,0 +1,46 @@
+//! What programs ask through the API.
+
+use vocative_core::given::Given;
+use vocative_core::ids::{AgentName, ConversationId, RunId, TurnId};
+
+/// SHA-256 of something.
+pub type Sha256Digest = [u8; 32];
+
+/// What a program's question is besides its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Of the name that the program gave its request; asked again under it, it is the same one.
+    pub key: Option<Sha256Digest>,
+    /// Of what it asks: under the same name nothing else can be asked.
+    pub body: Sha256Digest,
+    /// Whom it asks.
+    pub agent: AgentName,
+    /// What it gave for the prompt of this question.
+    pub given: Given,
+}
+
+/// A question of a program that was captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedRun {
+    /// The run that answers it.
+    pub run: RunId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The turn that asks.
+    pub turn: TurnId,
+}
+
+/// What became of a program's question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapturedRequest {
+    /// It is captured, and its run is queued.
+    Asked(AskedRun),
+    /// It was asked before, under the same name.
+    Known(AskedRun),
+    /// Something else was asked under its name.
+    OtherBody,
+    /// It was erased, or deleted.
+    Gone,
+    /// It is not let in: nothing was stored.
+    NotAdmitted,
+}
