@@ -15,6 +15,7 @@ use super::context::{Context, harmless};
 use super::error::{CliError, Exit};
 use super::export_files::FileCopies;
 use super::markdown::{Messages, header};
+use super::messages::{Provider, ProviderMessages};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::ExportPageView;
 
@@ -29,12 +30,23 @@ pub(super) async fn run(args: &ExportArgs, context: &Context) -> Result<ExitCode
 
 async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliError> {
     let is_markdown = args.format == ExportFormat::Markdown;
+    let provider = match args.format {
+        ExportFormat::Openai => Some(Provider::OpenAi),
+        ExportFormat::Anthropic => Some(Provider::Anthropic),
+        ExportFormat::Jsonl | ExportFormat::Markdown => None,
+    };
+    if args.agent.is_some() && provider.is_none() {
+        let told = "--agent says whose answers are the assistant's: give it with --format openai or anthropic";
+        return Err(CliError::Usage(told.to_owned()));
+    }
+    let is_shown = is_markdown || provider.is_some();
+    let mut of_provider = provider.map(|it| ProviderMessages::new(it, args.agent.clone()));
     let mut page: ExportPageView = answerer
         .ask(AdminOperation::Export {
             name: args.conversation.clone(),
             after: None,
             as_of: None,
-            shown: is_markdown,
+            shown: is_shown,
         })
         .await?;
     let mut copies = match &args.files {
@@ -52,13 +64,18 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
     {
         return Ok(());
     }
+    if of_provider.is_some() && !out.write(ProviderMessages::begin())? {
+        return Ok(());
+    }
     loop {
         let mut text = String::new();
         if let Some(copies) = &mut copies {
             copies.take(&mut page.messages)?;
         }
         for message in &page.messages {
-            if is_markdown {
+            if let Some(of_provider) = &mut of_provider {
+                text.push_str(&of_provider.message(message));
+            } else if is_markdown {
                 text.push_str(&messages.message(message));
             } else {
                 let line = serde_json::to_string(&message.line);
@@ -72,6 +89,11 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
             return Ok(());
         }
         let Some(next) = page.next else {
+            if let Some(of_provider) = &mut of_provider
+                && !out.write(&of_provider.end())?
+            {
+                return Ok(());
+            }
             out.finish()?;
             return copies.map_or(Ok(()), FileCopies::finish);
         };
@@ -81,7 +103,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
                 name: page.conversation.id.clone(),
                 after: Some(next),
                 as_of: Some(page.as_of),
-                shown: is_markdown,
+                shown: is_shown,
             })
             .await?;
     }

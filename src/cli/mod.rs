@@ -36,6 +36,7 @@ mod logging;
 mod manifest;
 mod markdown;
 mod mcp;
+mod messages;
 mod programs;
 mod prompt;
 mod quarantine;

@@ -49,9 +49,12 @@ pub enum ConversationsCommand {
 pub struct ExportArgs {
     /// Which one: the start of its id, or CHANNEL/CHAT
     pub conversation: String,
-    /// For programs (one message a line) or for people
+    /// For programs (one message a line), for people, or as the messages of a provider's API
     #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
     pub format: ExportFormat,
+    /// With openai and anthropic: whose answers are the assistant's; every agent's if not given
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
     /// Write to this file, which must not be there yet; it has its name once it is whole (mode 0600)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -76,6 +79,10 @@ pub enum ExportFormat {
     Jsonl,
     /// To read
     Markdown,
+    /// The messages of OpenAI's Chat Completions
+    Openai,
+    /// The messages of Anthropic's API, where user and assistant take turns
+    Anthropic,
 }
 
 /// What `vocative conversations title` takes.

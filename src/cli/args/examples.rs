@@ -84,6 +84,7 @@ Examples:
   vocative conversations export acme/#general --output general.jsonl
   vocative conversations export acme/#general --output general.jsonl --files general-files
   vocative conversations export acme/#general --format markdown --timezone +02:00 | less
+  vocative conversations export acme/#general --format anthropic --agent vocative
 
 A conversation is named by the start of its id (see `vocative conversations list`), or by channel
 and chat: acme/#general, acme/C0123ABCD, home/-1001234567890.";
