@@ -6,6 +6,7 @@ use vocative_contract::outbound::Target;
 use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 use crate::manners::Zone;
+use crate::remembering::MemoryCommand;
 
 /// What is known where a command is given that is no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +109,8 @@ pub enum Effect {
     Schedule(ScheduleCommand),
     /// Calls that wait for a person are listed, or forbidden.
     Approvals(ApprovalsCommand),
+    /// What is remembered is listed, taken away or corrected.
+    Memory(MemoryCommand),
     /// One message goes.
     ForgetMessage {
         /// The platform's id of it, in the same chat.

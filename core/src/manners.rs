@@ -30,13 +30,15 @@ pub enum CommandName {
     Schedule,
     /// What waits here for a person's decision.
     Approvals,
+    /// What is remembered of them here.
+    Memory,
     /// Something goes for good.
     Forget,
 }
 
 impl CommandName {
     /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Help,
         Self::New,
         Self::Stop,
@@ -46,6 +48,7 @@ impl CommandName {
         Self::Remind,
         Self::Schedule,
         Self::Approvals,
+        Self::Memory,
         Self::Forget,
     ];
 
@@ -62,6 +65,7 @@ impl CommandName {
             Self::Remind => "remind",
             Self::Schedule => "schedule",
             Self::Approvals => "approvals",
+            Self::Memory => "memory",
             Self::Forget => "forget",
         }
     }
@@ -84,6 +88,7 @@ impl CommandName {
             Self::Summary => "What I keep of the older part of the conversation",
             Self::Remind => "Have something said here at a time: remind in 20m tea",
             Self::Schedule => "Have me do something here at a time: schedule weekdays 9:00 …",
+            Self::Memory => "What I remember here of you: forget 12, change 12 …",
             Self::Approvals => "What waits here for your decision, or that you asked for",
             Self::Forget => "Have messages forgotten for good",
         }

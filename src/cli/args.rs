@@ -7,6 +7,7 @@ mod conversations;
 mod examples;
 mod keeping;
 mod knowledge;
+mod memory;
 mod schedules;
 mod setup;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use self::conversations::{
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
+pub use self::memory::{ListMemoryArgs, MemoryCommand};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs};
@@ -183,6 +185,11 @@ pub enum Command {
     /// Works with and without a running daemon; what is due starts while one runs.
     #[command(subcommand)]
     Schedules(SchedulesCommand),
+    /// List what agents remember of what people told them; show an entry, edit, forget or share it
+    ///
+    /// People see and correct what is remembered of them by the command memory in their rooms. Works with and without a running daemon.
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// List collections of documents and their files, search in them, or have them read again
     ///
     /// Works with and without a running daemon; what is to be read again is read while one runs.

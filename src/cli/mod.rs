@@ -36,6 +36,7 @@ mod logging;
 mod manifest;
 mod markdown;
 mod mcp;
+mod memory;
 mod messages;
 mod programs;
 mod prompt;
@@ -214,6 +215,7 @@ async fn dispatch(
         Command::Jobs(args) => jobs::run(args, context).await,
         Command::Tools(command) => tools::run(command, context).await,
         Command::Knowledge(command) => knowledge::run(command, context).await,
+        Command::Memory(command) => memory::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,

@@ -147,6 +147,16 @@ fn scopes_of_paths() -> Vec<(&'static str, String, [bool; 4])> {
         ("GET", "/v1/grants", SEEN),
         ("GET", "/v1/questions", [true; 4]),
         ("POST", "/v1/schedules/7/run", ACT),
+        ("GET", "/v1/memories", READ),
+        ("GET", "/v1/memories/7", READ),
+        ("POST", "/v1/memories/7/forget", [false, false, false, true]),
+        ("POST", "/v1/memories/7/edit", [false, false, false, true]),
+        ("POST", "/v1/memories/7/share", [false, false, false, true]),
+        (
+            "POST",
+            "/v1/memories/7/unshare",
+            [false, false, false, true],
+        ),
     ];
     let of_ids = [
         ("GET", "conversations", "/runs", READ),

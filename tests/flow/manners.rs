@@ -51,6 +51,7 @@ async fn slash_commands_are_answered_to_whoever_gave_them() {
         "remind",
         "schedule",
         "approvals",
+        "memory",
         "forget",
     ] {
         assert!(help.contains(word), "{word} is in {help}");
@@ -220,6 +221,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "remind",
         "schedule",
         "approvals",
+        "memory",
         "forget",
     ];
     flow.wait_until("the commands are known", || {
@@ -235,6 +237,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "remind",
         "schedule",
         "approvals",
+        "memory",
         "forget",
     ];
     assert_eq!(names(&flow, json!({"type": "default"})), in_groups);
@@ -251,6 +254,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "remind",
         "schedule",
         "approvals",
+        "memory",
         "forget",
     ];
     assert_eq!(

@@ -202,3 +202,107 @@ async fn a_run_keeps_its_notes_over_a_kill_and_an_erased_person_leaves_none() {
         .await;
     assert_eq!(told, Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_see_and_correct_what_is_remembered_of_them_and_operators_all_of_it() {
+    let settings = "memory = \"tools\"\nrecall = \"off\"\ntools = []";
+    let flow = FlowBuilder::default()
+        .agent("vocative", settings)
+        .slack("admins = [\"U0BOB\"]\n")
+        .start()
+        .await;
+    flow.noted(DIRECT, "remember: I am away in June", "Ann is away in June")
+        .await;
+    let said = "@vocative remember: I am away in July";
+    flow.noted(GENERAL, said, "Ann is away in July").await;
+    let number = |text: &str| {
+        let sql = format!("SELECT id FROM memories WHERE text LIKE '%{text}%'");
+        flow.rows(&sql)
+    };
+    let (june, july) = (number("June"), number("July"));
+    let order = |room: &str, who: &str, text: &str| {
+        flow.slack.slash_command(room, who, "/vocative", text);
+    };
+    order(GENERAL, "U0ANN", "memory");
+    let told = flow.told_privately("U0ANN", "away in July").await;
+    assert!(!told.contains("June"), "{told}");
+    order(GENERAL, "U0BOB", "memory");
+    flow.told_privately("U0BOB", "I remember nothing here")
+        .await;
+    order(
+        GENERAL,
+        "U0BOB",
+        &format!("memory change {july} Ann is a thief"),
+    );
+    flow.told_privately("U0BOB", "only they correct it").await;
+    order(GENERAL, "U0ANN", &format!("memory forget {june}"));
+    flow.told_privately("U0ANN", "There is no entry").await;
+    order(GENERAL, "U0ANN", &format!("memory share {july}"));
+    flow.told_privately("U0ANN", "Only those who administer me")
+        .await;
+    order(DIRECT, "U0ANN", "memory");
+    let told = flow
+        .told_privately("U0ANN", "What you said elsewhere")
+        .await;
+    assert!(told.contains("June") && told.contains("July"), "{told}");
+    order(
+        GENERAL,
+        "U0ANN",
+        &format!("memory change {july} Ann is away in August"),
+    );
+    flow.told_privately("U0ANN", "Changed:").await;
+    let told = flow
+        .told(GENERAL, "bob", "@vocative when is Ann away?")
+        .await;
+    assert!(told[0].ends_with(": Ann is away in August"), "{told:?}");
+
+    operators_correct(&flow, june, july).await;
+}
+
+/// Operators see all of it, and correct it; what was said in private stays there.
+async fn operators_correct(flow: &Flow, june: i64, july: i64) {
+    let order = |room: &str, who: &str, text: &str| {
+        flow.slack.slash_command(room, who, "/vocative", text);
+    };
+    let listed = flow
+        .cli_json(&["memory", "list", "--person", "U0ANN"])
+        .await;
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert_eq!(listed[0]["teller"]["name"], "Ann");
+    // What was said in private stays there, also for an operator.
+    let refused = flow.cli(&["memory", "share", &june.to_string()]).await;
+    assert_ne!(refused.status, Some(0));
+    assert!(refused.stderr.contains("public room"), "{refused:?}");
+    let july = july.to_string();
+    let edited = flow
+        .cli(&["memory", "edit", &july, "Ann is away in May"])
+        .await;
+    assert!(edited.stdout.contains("an operator's words"), "{edited:?}");
+    let told = flow
+        .told(GENERAL, "bob", "@vocative when is Ann away?")
+        .await;
+    assert!(
+        told[0].contains("as an operator worded it: Ann is away in May"),
+        "{told:?}"
+    );
+    // An admin lets it appear in other rooms.
+    order(GENERAL, "U0BOB", &format!("memory share {july}"));
+    flow.told_privately("U0BOB", "may appear").await;
+    let number = flow.model.requests().len();
+    flow.slack.say("#ops", "bob", "@vocative when is Ann away?");
+    flow.wait_for_model(number + 1).await;
+    let told = flow.memory_at(number);
+    assert!(
+        told.len() == 1 && told[0].contains("in #general"),
+        "{told:?}"
+    );
+    order(GENERAL, "U0ANN", &format!("memory forget {july}"));
+    flow.told_privately("U0ANN", "Forgotten").await;
+    assert_eq!(flow.rows("SELECT count(*) FROM memories"), 1);
+    let forgotten = flow.cli(&["memory", "forget", &june.to_string()]).await;
+    assert_eq!(forgotten.status, Some(0));
+    let missing = flow.cli(&["memory", "show", &july]).await;
+    assert!(missing.stderr.contains("nothing of number"), "{missing:?}");
+    assert_eq!(flow.rows("SELECT count(*) FROM memory_sources"), 0);
+}

@@ -18,6 +18,7 @@ use crate::judging::addressing::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
 use crate::manners::CommandName;
+use crate::remembering::{MemoryCommand, MemoryOrder};
 use crate::scheduling::{WordingProblem, read_order};
 
 /// A command as it was said.
@@ -114,6 +115,7 @@ fn mentioned_command<'a>(
             read_order(rest, 0, policy.manners.zone) != Err(WordingProblem::When)
         }
         CommandName::Approvals => ApprovalsOrder::read(rest) != ApprovalsOrder::Other,
+        CommandName::Memory => MemoryOrder::read(rest) != MemoryOrder::Other,
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, CommandForm::Mention))
@@ -293,6 +295,17 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             answer: None,
             is_private,
         },
+        CommandName::Memory => CommandVerdict {
+            is_admitted: true,
+            effect: Effect::Memory(MemoryCommand {
+                order: MemoryOrder::read(said.rest),
+                agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
+                is_admin,
+                is_direct,
+            }),
+            answer: None,
+            is_private,
+        },
         CommandName::Forget => forget(said, is_admin, is_direct, &told),
     }
 }
@@ -331,6 +344,7 @@ fn named_agent(
             | CommandName::Remind
             | CommandName::Schedule
             | CommandName::Approvals
+            | CommandName::Memory
     );
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);

@@ -77,6 +77,19 @@ pub fn may_appear(learnt: &LearntIn, asking: Asking) -> bool {
     learnt.share == Share::Team && learnt.is_own_words && was_public && is_public
 }
 
+/// Why an entry can't be shared with other rooms; `None` = it can.
+#[must_use]
+pub fn share_refusal(learnt: &LearntIn) -> Option<&'static str> {
+    if !learnt.is_own_words {
+        return Some("what somebody says about somebody else stays where they said it");
+    }
+    let is_public = |kind| kind == Some(ChatKind::Public);
+    match is_public(learnt.kind_then) && is_public(learnt.kind_now) {
+        true => None,
+        false => Some("what was not said in a public room stays where it was said"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +146,10 @@ mod tests {
                 expected,
                 "{learnt:?} {asking:?}"
             );
+            // What can't be shared appears nowhere else, also where a row says so.
+            if share_refusal(&learnt).is_some() {
+                assert_eq!(expected, is_there, "{learnt:?}");
+            }
         }
     }
 }

@@ -57,44 +57,77 @@ pub fn found(entries: &[StoredMemory], places: &[usize], queries: &[String]) -> 
     scored.into_iter().map(|(_, place)| place).collect()
 }
 
-/// The same with how well each answers.
+/// The same for each query by itself.
+#[must_use]
+pub fn found_each(
+    entries: &[StoredMemory],
+    places: &[usize],
+    queries: &[String],
+) -> Vec<Vec<usize>> {
+    let entries = Stemmed::of(entries, places);
+    let each = queries.iter().map(|query| entries.scored(&stems_of(query)));
+    each.map(|scored| scored.into_iter().map(|(_, place)| place).collect())
+        .collect()
+}
+
+/// Entries with how well each answers.
 fn scored(entries: &[StoredMemory], places: &[usize], queries: &[String]) -> Vec<(f64, usize)> {
     let wanted: BTreeSet<String> = queries.iter().flat_map(|query| stems_of(query)).collect();
-    if wanted.is_empty() {
-        return Vec::new();
+    match wanted.is_empty() {
+        true => Vec::new(),
+        false => Stemmed::of(entries, places).scored(&wanted),
     }
-    let stems_at = |place: &usize| {
-        let entry = &entries[*place];
-        // The name of who speaks of themselves is in all that they said.
-        let subject = entry.subject.as_ref().filter(|_| !entry.is_own_words());
-        let text = [
-            entry.text.as_str(),
-            subject.map_or("", |it| it.name.as_str()),
-        ]
-        .join("\n");
-        let stems = stems_of(&text);
-        wanted
-            .intersection(&stems)
-            .cloned()
-            .collect::<Vec<String>>()
-    };
-    let common: Vec<(usize, Vec<String>)> = places.iter().map(|it| (*it, stems_at(it))).collect();
-    let mut with: BTreeMap<&str, usize> = BTreeMap::new();
-    for stem in common.iter().flat_map(|(_, stems)| stems) {
-        *with.entry(stem).or_default() += 1;
+}
+
+/// Entries with the stems of their words.
+struct Stemmed<'a> {
+    entries: &'a [StoredMemory],
+    stems: Vec<(usize, BTreeSet<String>)>,
+}
+
+impl<'a> Stemmed<'a> {
+    fn of(entries: &'a [StoredMemory], places: &[usize]) -> Self {
+        let stems_at = |place: &usize| {
+            let entry = &entries[*place];
+            // The name of who speaks of themselves is in all that they said.
+            let subject = entry.subject.as_ref().filter(|_| !entry.is_own_words());
+            let text = [
+                entry.text.as_str(),
+                subject.map_or("", |it| it.name.as_str()),
+            ]
+            .join("\n");
+            (*place, stems_of(&text))
+        };
+        Self {
+            entries,
+            stems: places.iter().map(stems_at).collect(),
+        }
     }
-    let all = common.len() as f64;
-    let weight = |stem: &String| (1.0 + all / with[stem.as_str()] as f64).ln();
-    let mut scored: Vec<(f64, usize)> = common
-        .iter()
-        .filter(|(_, stems)| !stems.is_empty())
-        .map(|(place, stems)| (stems.iter().map(weight).sum(), *place))
-        .collect();
-    scored.sort_by(|(one, a), (other, b)| {
-        let newest = entries[*b].at.id.cmp(&entries[*a].at.id);
-        other.total_cmp(one).then(newest)
-    });
-    scored
+
+    /// Those that have a wanted stem, the best first.
+    fn scored(&self, wanted: &BTreeSet<String>) -> Vec<(f64, usize)> {
+        let common = |(place, stems): &(usize, BTreeSet<String>)| {
+            let common: Vec<String> = wanted.intersection(stems).cloned().collect();
+            (*place, common)
+        };
+        let common: Vec<(usize, Vec<String>)> = self.stems.iter().map(common).collect();
+        let mut with: BTreeMap<&str, usize> = BTreeMap::new();
+        for stem in common.iter().flat_map(|(_, stems)| stems) {
+            *with.entry(stem).or_default() += 1;
+        }
+        let all = common.len() as f64;
+        let weight = |stem: &String| (1.0 + all / with[stem.as_str()] as f64).ln();
+        let mut scored: Vec<(f64, usize)> = common
+            .iter()
+            .filter(|(_, stems)| !stems.is_empty())
+            .map(|(place, stems)| (stems.iter().map(weight).sum(), *place))
+            .collect();
+        scored.sort_by(|(one, a), (other, b)| {
+            let newest = self.entries[*b].at.id.cmp(&self.entries[*a].at.id);
+            other.total_cmp(one).then(newest)
+        });
+        scored
+    }
 }
 
 #[cfg(test)]

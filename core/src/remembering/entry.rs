@@ -96,11 +96,13 @@ pub enum MemoryOrigin {
     Call,
     /// It was learnt once a conversation had settled.
     Conversation,
+    /// Its text is an operator's.
+    Operator,
 }
 
 impl MemoryOrigin {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Call, Self::Conversation];
+    pub const ALL: [Self; 3] = [Self::Call, Self::Conversation, Self::Operator];
 
     /// The stored and shown name.
     #[must_use]
@@ -108,6 +110,7 @@ impl MemoryOrigin {
         match self {
             Self::Call => "call",
             Self::Conversation => "conversation",
+            Self::Operator => "operator",
         }
     }
 

@@ -4,22 +4,24 @@
 //! An entry grants nothing: it is a note of what somebody said, with who said it, where and when.
 //!
 //! Reading order: `entry` (an entry as it stands), `audience` (where it may appear), `writing` (what may be written, and
-//! by whom), `sources` (which words count), `choosing` (what stands in a prompt), `telling` (how it reads), `extracting`
-//! (what is learnt once a conversation has settled).
+//! by whom), `sources` (which words count), `choosing` (what stands in a prompt), `telling` (how it reads), `ordering`
+//! (what people ask for by a command), `extracting` (what is learnt once a conversation has settled).
 
 mod audience;
 mod choosing;
 mod entry;
 pub mod extracting;
+mod ordering;
 mod sources;
 mod telling;
 mod writing;
 
-pub use audience::{Asking, LearntIn, Share, may_appear};
-pub use choosing::{Chosen, choose, found};
+pub use audience::{Asking, LearntIn, Share, may_appear, share_refusal};
+pub use choosing::{Chosen, choose, found, found_each};
 pub use entry::{
     MemoryId, MemoryKind, MemoryMode, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory,
 };
+pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen, help as memory_help};
 pub use sources::{has_words, own_words};
 pub use telling::{entry_line, prompt_text, refusal_text};
 pub use writing::{

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::prompting::clean_name;
-use crate::remembering::{FOUND_MAX_CHARS, MemoryKind, MemoryRefusal, StoredMemory};
+use crate::remembering::{FOUND_MAX_CHARS, MemoryKind, MemoryOrigin, MemoryRefusal, StoredMemory};
 
 /// What stands before the notes of a prompt.
 const PREFACE: &str = "(memory) Notes of what people told you earlier, with who said it, where and when (UTC). They are \
@@ -47,6 +47,10 @@ pub fn entry_line(entry: &StoredMemory, room: &str, max_chars: usize) -> String 
         Some(until_ms) => format!(", until {}: replaced since", day(until_ms)),
         None => String::new(),
     };
+    let wording = match entry.origin {
+        MemoryOrigin::Operator => ", as an operator worded it",
+        MemoryOrigin::Call | MemoryOrigin::Conversation => "",
+    };
     let kind = match entry.kind {
         MemoryKind::Preference => "preference, ",
         MemoryKind::Core | MemoryKind::Fact => "",
@@ -59,7 +63,7 @@ pub fn entry_line(entry: &StoredMemory, room: &str, max_chars: usize) -> String 
     }
     let since = day(entry.since_ms);
     format!(
-        "[{}] {kind}{about} {place} on {since}{until}: {shown}",
+        "[{}] {kind}{about} {place} on {since}{until}{wording}: {shown}",
         entry.at
     )
 }
@@ -101,7 +105,7 @@ pub fn refusal_text(refusal: &MemoryRefusal) -> String {
 pub(crate) mod testing {
     use super::*;
     use crate::ids::{AccountId, AgentName, ChatId, ParticipantId};
-    use crate::remembering::{LearntIn, MemoryId, MemoryOrigin, MemoryPerson, MemoryRef, Share};
+    use crate::remembering::{LearntIn, MemoryId, MemoryPerson, MemoryRef, Share};
 
     /// An entry that Ann said about herself in `C1`.
     pub(crate) fn entry(n: i64, kind: MemoryKind, text: &str) -> StoredMemory {

@@ -111,6 +111,7 @@ fn check(verdict: &CommandVerdict, is_admin: bool, kind: Option<ChatKind>, lengt
             let _ = read_order(&command.text, NOW_MS, command.zone);
         }
         Effect::Approvals(command) => assert!(is_admin || !command.is_admin),
+        Effect::Memory(command) => assert!(is_admin || !command.is_admin),
         Effect::Inquire { .. } | Effect::ForgetMessage { .. } | Effect::ForgetPerson => {}
     }
     let does_something = verdict.effect != Effect::Nothing;

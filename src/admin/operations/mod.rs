@@ -26,6 +26,7 @@ use vocative_contract::channel::BoxFuture;
 
 pub use self::approvals::{DecidedApproval, Operator};
 pub use self::console::ConsoleDoor;
+pub use self::memories::{ChangedMemory, MemoriesAsked};
 pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
@@ -231,6 +232,20 @@ pub enum AdminOperation {
         /// Only this one.
         #[serde(default)]
         collection: Option<String>,
+    },
+    /// What agents remember.
+    Memories(MemoriesAsked),
+    /// One entry of it.
+    Memory {
+        /// Its number.
+        id: i64,
+    },
+    /// An entry of it goes or is changed.
+    ChangeMemory {
+        /// Its number.
+        id: i64,
+        /// What becomes of it.
+        change: ChangedMemory,
     },
     /// What is to start at a time.
     Schedules {
@@ -623,6 +638,11 @@ impl Operations {
             } => self.search_knowledge(queries, collection, limit).await,
             AdminOperation::RefreshKnowledge { collection } => {
                 self.refresh_knowledge(collection).await
+            }
+            AdminOperation::Memories(asked) => self.listed_memories(asked).await,
+            AdminOperation::Memory { id } => Ok(json(&self.memory(id).await?)),
+            AdminOperation::ChangeMemory { id, change } => {
+                Ok(json(&self.change_memory(id, change).await?))
             }
             AdminOperation::Schedules { all } => self.schedules(all).await,
             AdminOperation::Schedule { id } => self.schedule(id).await,

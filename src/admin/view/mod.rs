@@ -37,6 +37,7 @@ pub use jobs::{JobCountView, JobView};
 pub use knowledge::{CollectionView, DocumentView, KnowledgeHitView, KnowledgeView};
 pub use mcp::{McpHealthView, McpToolView};
 pub use memories::RememberedView;
+pub use memories::{MemoryPersonView, MemoryView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use questions::QuestionView;
 pub use run_story::{RunStoryView, StoryCallView, StoryLineView, StoryStepView};

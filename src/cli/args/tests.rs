@@ -58,6 +58,8 @@ fn the_help_of_the_program() {
       console        Print a link into the web console, or list who looked and acted there
       schedules      List what is to start at a time: reminders and schedules; show, add, pause, resume,
                      run or cancel one
+      memory         List what agents remember of what people told them; show an entry, edit, forget or
+                     share it
       knowledge      List collections of documents and their files, search in them, or have them read
                      again
       jobs           List background work and what was given up of it; have a job done now or cancel it

@@ -17,6 +17,7 @@ mod following;
 mod frame;
 mod gate;
 mod hub;
+mod memories;
 mod owning;
 mod refusal;
 mod runs;
@@ -167,6 +168,7 @@ fn router(desk: ApiState, gate: ApiGate, address: Option<SocketAddr>) -> Router 
         .route("/v1/runs/{id}/events", get(run_events))
         .route_layer(middleware::from_fn_with_state(needed, need));
     read.merge(deciding::routes())
+        .merge(memories::routes())
         .layer(DefaultBodyLimit::max(gate::BODY_MAX_BYTES))
         .merge(runs::routes(address))
         .layer(middleware::from_fn(gate::in_time))

@@ -14,6 +14,7 @@ use vocative_contract::outbound::{Part, Target};
 use crate::acts::approvals_said::order_approvals_txn;
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
+use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
 use crate::acts::schedules::order_schedule_txn;
 use crate::acts::triggers::Addressed;
@@ -215,6 +216,9 @@ pub(crate) fn carry_out_txn(
         }
         Effect::Approvals(command) => {
             answer = Some(order_approvals_txn(connection, asker, command)?);
+        }
+        Effect::Memory(command) => {
+            answer = Some(order_memory_txn(connection, asker, command)?);
         }
         Effect::ForgetMessage { message_id } => {
             let chat = asker.platform_chat;

@@ -9,17 +9,22 @@ use vocative_contract::crash;
 use crate::acts::reply::{ReplyRoom, room_of};
 use crate::acts::runs::leased_run;
 use crate::capability::MayRemember;
-use crate::contract::{IsServed, MemoryAbout, MemoryDone, MemoryWrite, MemoryWritten, NewMemory};
+use crate::contract::{
+    IsServed, MemoryAbout, MemoryDone, MemoryFilter, MemoryWrite, MemoryWritten, NewMemory,
+    OperatorChange, OperatorChanged,
+};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::columns::limit_of;
 use crate::rows::memories::{
-    NewEntry, delete_memories_txn, insert_memory_txn, memories_in, replace_memory_txn,
+    NewEntry, change_text_txn, delete_memories_txn, insert_memory_txn, listed, memories_in,
+    replace_memory_txn, share_txn,
 };
 use crate::{Store, StoreError};
 use vocative_core::ids::{AgentName, ParticipantId, ToolCallId};
 use vocative_core::remembering::{
     Asking, MemoryChange, MemoryId, MemoryKind, MemoryOrigin, MemoryRef, MemoryRefusal, RoomUse,
-    SOURCE_TURNS_MAX, StoredMemory, has_words, judge_change, judge_room, own_words, room_use,
+    SOURCE_TURNS_MAX, Share, StoredMemory, has_words, judge_change, judge_room, own_words,
+    room_use, share_refusal,
 };
 
 impl<C: MayRemember> Store<C> {
@@ -35,6 +40,60 @@ impl<C: MayRemember> Store<C> {
         crash::point("memory.after-commit");
         Ok(written)
     }
+}
+
+impl Store {
+    /// An operator changes an entry.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is changed.
+    pub async fn change_memory(
+        &self,
+        id: MemoryId,
+        change: OperatorChange,
+        now_ms: i64,
+    ) -> Result<OperatorChanged, StoreError> {
+        self.write(move |connection| operator_txn(connection, id, &change, now_ms))
+            .await
+    }
+}
+
+fn operator_txn(
+    connection: &Connection,
+    id: MemoryId,
+    change: &OperatorChange,
+    now_ms: i64,
+) -> Result<OperatorChanged, StoreError> {
+    let one = MemoryFilter {
+        only: Some(id),
+        with_replaced: true,
+        limit: 1,
+        ..MemoryFilter::default()
+    };
+    let Some(entry) = listed(connection, &one)?.pop() else {
+        return Ok(OperatorChanged::Missing);
+    };
+    match change {
+        OperatorChange::Forget => {
+            delete_memories_txn(connection, &[id])?;
+            return Ok(OperatorChanged::Done(Box::new(entry)));
+        }
+        OperatorChange::Edit { version, .. }
+            if version.is_some_and(|it| it != entry.at.version) =>
+        {
+            return Ok(OperatorChanged::Changed);
+        }
+        OperatorChange::Edit { text, .. } => {
+            change_text_txn(connection, id, text, MemoryOrigin::Operator, now_ms)?;
+        }
+        OperatorChange::Share(Share::Team) if share_refusal(&entry.learnt).is_some() => {
+            let why = share_refusal(&entry.learnt).unwrap_or_default();
+            return Ok(OperatorChanged::Refused(why.to_owned()));
+        }
+        OperatorChange::Share(share) => share_txn(connection, id, *share, now_ms)?,
+    }
+    let entry = listed(connection, &one)?.pop().unwrap_or(entry);
+    Ok(OperatorChanged::Done(Box::new(entry)))
 }
 
 /// A turn that may be a source.

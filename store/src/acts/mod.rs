@@ -26,6 +26,7 @@ pub(crate) mod jobs;
 pub(crate) mod learn;
 pub(crate) mod made_from;
 pub(crate) mod memories;
+mod memories_said;
 pub(crate) mod merge;
 pub(crate) mod notices;
 pub(crate) mod outbox;

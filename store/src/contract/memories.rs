@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use vocative_core::ids::{AgentName, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId};
-use vocative_core::remembering::{MemoryId, MemoryKind, MemoryRef, MemoryRefusal};
+use vocative_core::ids::{
+    AccountId, AgentName, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId,
+};
+use vocative_core::remembering::{
+    MemoryId, MemoryKind, MemoryRef, MemoryRefusal, Share, StoredMemory,
+};
 
 /// Whether a person, by the platform's id, is served in the room of a run.
 pub type IsServed = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -19,6 +23,54 @@ pub struct MemoryQuery {
     pub with_replaced: bool,
     /// Only these, as far as they are the same still; `None` = all.
     pub only: Option<Vec<MemoryRef>>,
+}
+
+/// Which entries operators see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryFilter {
+    /// Of this account.
+    pub account: Option<AccountId>,
+    /// Of this agent.
+    pub agent: Option<AgentName>,
+    /// Said by this person or about them, by the platform's id.
+    pub person: Option<String>,
+    /// Also those that something newer replaced.
+    pub with_replaced: bool,
+    /// Only those with a lower number.
+    pub before: Option<MemoryId>,
+    /// Only this one.
+    pub only: Option<MemoryId>,
+    /// The most of them.
+    pub limit: usize,
+}
+
+/// What an operator does to an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorChange {
+    /// It goes.
+    Forget,
+    /// It says something else, if it is in this version still.
+    Edit {
+        /// What, within its limits.
+        text: String,
+        /// The version that was looked at; `None` = whichever.
+        version: Option<u32>,
+    },
+    /// It may appear in other rooms of the account, or no longer.
+    Share(Share),
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorChanged {
+    /// It is done; the entry as it is, or as it was.
+    Done(Box<StoredMemory>),
+    /// There is no such entry.
+    Missing,
+    /// Another version is there.
+    Changed,
+    /// It can't be, and why.
+    Refused(String),
 }
 
 /// Whom an entry is about.

@@ -43,7 +43,8 @@ pub use knowledge::{
 };
 pub use mcp_tools::PinnedTool;
 pub use memories::{
-    IsServed, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
+    IsServed, MemoryAbout, MemoryDone, MemoryFilter, MemoryQuery, MemoryWrite, MemoryWritten,
+    NewMemory, OperatorChange, OperatorChanged,
 };
 pub use questions::{
     Askable, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge, PressedOption,

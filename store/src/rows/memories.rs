@@ -4,7 +4,7 @@
 use crate::engine::sql::{Connection, Row, params};
 use uuid::Uuid;
 
-use crate::contract::MemoryQuery;
+use crate::contract::{MemoryFilter, MemoryQuery};
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row_id, limit_of};
 use crate::rows::memory_marks::forget_rereads_txn;
 use crate::{Reader, Store, StoreError};
@@ -51,6 +51,18 @@ pub(crate) const IN_ROOM_SQL: &str = select_memories!(
      ORDER BY m.id DESC LIMIT ?6"
 );
 
+const SAID_ELSEWHERE_SQL: &str = select_memories!(
+    "WHERE m.teller_id = ?1 AND m.account_id = ?2 AND m.chat_id <> ?3 AND m.until_ms IS NULL
+     ORDER BY m.id DESC LIMIT ?4"
+);
+
+const LISTED_SQL: &str = select_memories!(
+    "WHERE (?1 IS NULL OR m.account_id = ?1) AND (?2 IS NULL OR m.agent = ?2)
+       AND (?3 IS NULL OR w.platform_id = ?3 OR s.platform_id = ?3) AND (?4 OR m.until_ms IS NULL)
+       AND (?5 IS NULL OR m.id < ?5) AND (?6 IS NULL OR m.id = ?6)
+     ORDER BY m.id DESC LIMIT ?7"
+);
+
 /// All entries that hold, the newest first.
 const NEWEST_SQL: &str =
     select_memories!("WHERE m.id < ?1 AND m.until_ms IS NULL ORDER BY m.id DESC LIMIT ?2");
@@ -76,6 +88,15 @@ impl Reader {
             Ok(found.into_iter().flatten().collect())
         })
         .await
+    }
+
+    /// Entries as operators see them: of all rooms, the newest first.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn memories(&self, filter: MemoryFilter) -> Result<Vec<StoredMemory>, StoreError> {
+        self.read(move |connection| listed(connection, &filter))
+            .await
     }
 
     /// Entries that may appear in a conversation, the newest first.
@@ -153,6 +174,26 @@ pub(crate) fn memories_in(
         }
     }
     Ok(entries)
+}
+
+/// Entries of a filter. A row that can't be decoded is left out.
+pub(crate) fn listed(
+    connection: &Connection,
+    filter: &MemoryFilter,
+) -> Result<Vec<StoredMemory>, StoreError> {
+    let mut statement = connection.prepare_cached(LISTED_SQL)?;
+    let values = params![
+        filter.account,
+        filter.agent,
+        filter.person,
+        filter.with_replaced,
+        filter.before,
+        filter.only,
+        limit_of(filter.limit)
+    ];
+    let found = statement.query_map(values, |row| Ok(memory_row(row).ok()))?;
+    let found: Vec<Option<StoredMemory>> = found.collect::<crate::engine::sql::Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// An entry from a row of `select_memories`.
@@ -274,6 +315,63 @@ pub(crate) fn replace_memory_txn(
         )?
         .execute(params![old, by, until_ms, now_ms])?;
     Ok(())
+}
+
+/// An entry says something else.
+pub(crate) fn change_text_txn(
+    connection: &Connection,
+    id: MemoryId,
+    text: &str,
+    origin: MemoryOrigin,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE memories SET text = ?2, origin = ?3, version = version + 1, written_at_ms = ?4 WHERE id = ?1",
+        )?
+        .execute(params![id, text, origin, now_ms])?;
+    Ok(changed > 0)
+}
+
+/// An entry may appear in other rooms, or no longer.
+pub(crate) fn share_txn(
+    connection: &Connection,
+    id: MemoryId,
+    share: Share,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE memories SET share = ?2, written_at_ms = ?3 WHERE id = ?1")?
+        .execute(params![id, share, now_ms])?;
+    Ok(())
+}
+
+/// What a person said in other rooms of the account: theirs to see where nobody else is. The newest first.
+pub(crate) fn said_elsewhere(
+    connection: &Connection,
+    room: Asking,
+    person: ParticipantId,
+) -> Result<Vec<StoredMemory>, StoreError> {
+    let mut statement = connection.prepare_cached(SAID_ELSEWHERE_SQL)?;
+    let values = params![person, room.account, room.chat, limit_of(READ_MAX)];
+    let found = statement.query_map(values, |row| Ok(memory_row(row).ok()))?;
+    let found: Vec<Option<StoredMemory>> = found.collect::<crate::engine::sql::Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// How many entries of other rooms are about a person and said by others.
+pub(crate) fn count_about_elsewhere(
+    connection: &Connection,
+    room: Asking,
+    person: ParticipantId,
+) -> Result<usize, StoreError> {
+    let count: i64 = connection
+        .prepare_cached(
+            "SELECT count(*) AS n FROM memories
+             WHERE subject_id = ?1 AND teller_id <> ?1 AND account_id = ?2 AND chat_id <> ?3 AND until_ms IS NULL",
+        )?
+        .query_row(params![person, room.account, room.chat], |row| row.get("n"))?;
+    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Takes entries away.

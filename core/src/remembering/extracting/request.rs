@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{EXTRACTED_MAX, KNOWN_MAX, KNOWN_MAX_CHARS, LINE_MAX_CHARS, SpokenLine};
 use crate::prompting::{PromptMessage, PromptRole, clean_name};
-use crate::remembering::{MemoryKind, StoredMemory, found};
+use crate::remembering::{MemoryKind, StoredMemory, found_each};
 
 /// What is asked for about these lines, with the notes that hold there. Both are numbered from 1.
 #[must_use]
@@ -32,19 +32,21 @@ pub fn extraction_request(
     ]
 }
 
-/// Of the notes of a room those that the model is shown beside these lines: those with words of theirs, and the newest of
-/// who speaks.
+/// Of the notes of a room those that the model is shown beside these lines: for each line those that share most of its
+/// words, and then the newest of who speaks.
 #[must_use]
 pub fn known_for(entries: &[StoredMemory], lines: &[SpokenLine]) -> Vec<StoredMemory> {
     let queries: Vec<String> = lines.iter().map(|line| line.text.clone()).collect();
     let all: Vec<usize> = (0..entries.len()).collect();
-    let mut places = found(entries, &all, &queries);
-    places.truncate(KNOWN_MAX);
+    let found = found_each(entries, &all, &queries);
     let speaks = |place: &usize| {
         let teller = entries[*place].teller.row;
         lines.iter().any(|line| line.said_by == teller)
     };
-    for place in all.into_iter().filter(speaks) {
+    // The best of each line, then the second ones: a line with many words leaves room for the others.
+    let ranks = (0..KNOWN_MAX).flat_map(|rank| found.iter().filter_map(move |list| list.get(rank)));
+    let mut places: Vec<usize> = Vec::new();
+    for place in ranks.copied().chain(all.iter().copied().filter(speaks)) {
         if places.len() < KNOWN_MAX && !places.contains(&place) {
             places.push(place);
         }

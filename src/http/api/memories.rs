@@ -1,0 +1,128 @@
+//! What agents remember: seen by tokens that read, corrected by those that administer.
+
+use axum::Router;
+use axum::extract::State;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::json;
+use tracing::info;
+
+use super::ApiState;
+use super::asked::{InBody, InPath, RequestQuery, id_in};
+use super::callers::{Caller, Needed, need};
+use super::refusal::Refusal;
+use crate::admin::operations::{ChangedMemory, MemoriesAsked};
+use crate::config::ApiScope::{Admin, Read};
+
+/// The paths, each with the scopes of which one is needed.
+pub(super) fn routes() -> Router<ApiState> {
+    let guarded = |needed: Needed, paths: Router<ApiState>| {
+        paths.route_layer(from_fn_with_state(needed, need))
+    };
+    let seen = Router::new()
+        .route("/v1/memories", get(memories))
+        .route("/v1/memories/{id}", get(memory));
+    let corrected = Router::new()
+        .route("/v1/memories/{id}/edit", post(edit))
+        .route("/v1/memories/{id}/forget", post(forget))
+        .route("/v1/memories/{id}/share", post(share))
+        .route("/v1/memories/{id}/unshare", post(unshare));
+    guarded(&[Read], seen).merge(guarded(&[Admin], corrected))
+}
+
+async fn memories(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+    let text = |name| Ok::<_, Refusal>(asked.text(name)?.map(str::to_owned));
+    let limit = asked.limit()?;
+    let found = desk.operations.memories(MemoriesAsked {
+        channel: text("channel")?,
+        agent: text("agent")?,
+        person: text("person")?,
+        all: asked.is_set("all")?,
+        before: asked.text("before")?.map(number).transpose()?,
+        limit,
+    });
+    let found = found.await?;
+    let next = found.last().filter(|_| found.len() == limit);
+    let next = next.map(|last| last.id);
+    Ok(axum::Json(json!({ "memories": found, "next_before": next })).into_response())
+}
+
+async fn memory(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+    let found = desk.operations.memory(number(&id_in(id))?).await?;
+    Ok(axum::Json(json!({ "memory": found })).into_response())
+}
+
+/// What an entry is to say.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditBody {
+    text: String,
+    /// The version that was looked at.
+    version: u32,
+}
+
+/// A body without anything in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn edit(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<EditBody>,
+) -> Result<Response, Refusal> {
+    let EditBody { text, version } = body.0?;
+    let version = Some(version);
+    change(&desk, &caller, id, ChangedMemory::Edit { text, version }).await
+}
+
+async fn forget(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    change(&desk, &caller, id, ChangedMemory::Forget).await
+}
+
+async fn share(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    change(&desk, &caller, id, ChangedMemory::Share).await
+}
+
+async fn unshare(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: InBody<Nothing>,
+) -> Result<Response, Refusal> {
+    body.0?;
+    change(&desk, &caller, id, ChangedMemory::Unshare).await
+}
+
+async fn change(
+    desk: &ApiState,
+    caller: &Caller,
+    id: InPath,
+    change: ChangedMemory,
+) -> Result<Response, Refusal> {
+    let id = number(&id_in(id))?;
+    let found = desk.operations.change_memory(id, change).await?;
+    info!(token = %caller.name, memory = id, "an entry of memory was changed through the API");
+    Ok(axum::Json(json!({ "memory": found })).into_response())
+}
+
+fn number(text: &str) -> Result<i64, Refusal> {
+    let advice = "find it with GET /v1/memories";
+    text.parse()
+        .map_err(|_| Refusal::wrong("the id of an entry is a whole number", advice))
+}

@@ -1,0 +1,168 @@
+//! What a person says in a chat about what is remembered there: listed, taken away or corrected, in the transaction that
+//! captures the command. `core/remembering` decides who sees and changes what.
+
+use crate::StoreError;
+use crate::acts::commands::CommandGiver;
+use crate::engine::sql::Connection;
+use crate::rows::memories::{
+    change_text_txn, count_about_elsewhere, delete_memories_txn, memories_in, said_elsewhere,
+    share_txn,
+};
+use vocative_core::remembering::{
+    Asking, MemoryChange, MemoryCommand, MemoryId, MemoryKind, MemoryOrder, MemorySeen, Share,
+    StoredMemory, checked_text, judge_change, judge_room, memory_help, refusal_text, room_use,
+    share_refusal,
+};
+
+/// Carries out what a person asks for in a chat about what is remembered. Returns what they are told.
+pub(crate) fn order_memory_txn(
+    connection: &Connection,
+    asker: &CommandGiver<'_>,
+    command: &MemoryCommand,
+) -> Result<String, StoreError> {
+    let asking = Asking {
+        account: asker.account,
+        chat: asker.chat,
+    };
+    let mut here = Vec::new();
+    for agent in &command.agents {
+        here.extend(memories_in(connection, asking, agent, false, None)?);
+    }
+    here.sort_by_key(|entry| std::cmp::Reverse(entry.at.id));
+    let (mut elsewhere, mut about) = (Vec::new(), 0);
+    if command.is_direct {
+        elsewhere = said_elsewhere(connection, asking, asker.person)?;
+        about = count_about_elsewhere(connection, asking, asker.person)?;
+    }
+    let all = here.clone();
+    let seen = MemorySeen::of(here, elsewhere, about, asker.person);
+    let order = Order {
+        asker,
+        command,
+        seen: &seen,
+        all: &all,
+    };
+    match &command.order {
+        MemoryOrder::List => Ok(seen.text(asker.platform_chat)),
+        MemoryOrder::Other => Ok(memory_help().to_owned()),
+        MemoryOrder::Forget { entries } => order.forget_txn(connection, entries),
+        MemoryOrder::Change { entry, text } => order.change_txn(connection, *entry, text),
+        MemoryOrder::Share { entry, is_shared } => order.share_txn(connection, *entry, *is_shared),
+    }
+}
+
+struct Order<'a> {
+    asker: &'a CommandGiver<'a>,
+    command: &'a MemoryCommand,
+    /// What the person is shown.
+    seen: &'a MemorySeen,
+    /// All that may appear there: what an admin may take away.
+    all: &'a [StoredMemory],
+}
+
+impl Order<'_> {
+    fn found(&self, id: MemoryId) -> Result<&StoredMemory, String> {
+        let of_admin = || {
+            let mut all = self.all.iter();
+            all.find(|it| self.command.is_admin && it.at.id == id)
+        };
+        let found = self.seen.entry(id).or_else(of_admin);
+        found.ok_or_else(|| format!("There is no entry {id} of yours here."))
+    }
+
+    /// All of these go, or none.
+    fn forget_txn(
+        &self,
+        connection: &Connection,
+        entries: &[MemoryId],
+    ) -> Result<String, StoreError> {
+        for id in entries {
+            let entry = match self.found(*id) {
+                Ok(entry) => entry,
+                Err(refused) => return Ok(refused),
+            };
+            let askers = [self.asker.person];
+            let facts = entry.change_facts(entry.at, self.asker.chat, &askers);
+            match judge_change(MemoryChange::Forget, &facts) {
+                Ok(()) => {}
+                Err(_) if self.command.is_admin => {}
+                Err(refusal) => return Ok(sentence(&refusal_text(&refusal))),
+            }
+        }
+        delete_memories_txn(connection, entries)?;
+        Ok(match entries {
+            [entry] => format!("Forgotten: {entry}."),
+            _ => format!("Forgotten: {} entries.", entries.len()),
+        })
+    }
+
+    /// Words are corrected by who said them.
+    fn change_txn(
+        &self,
+        connection: &Connection,
+        id: MemoryId,
+        text: &str,
+    ) -> Result<String, StoreError> {
+        let entry = match self.found(id) {
+            Ok(entry) => entry,
+            Err(refused) => return Ok(refused),
+        };
+        if entry.teller.row != self.asker.person {
+            return Ok(format!(
+                "{} said {id}: only they correct it.",
+                entry.teller.name
+            ));
+        }
+        let text = match checked_text(text) {
+            Ok(text) => text,
+            Err(what) => return Ok(sentence(&what)),
+        };
+        let others: Vec<StoredMemory> = self
+            .all
+            .iter()
+            .filter(|it| it.at.id != id && it.agent == entry.agent)
+            .cloned()
+            .collect();
+        let used = room_use(&others, entry.chat(), 0);
+        if entry.kind == MemoryKind::Core
+            && let Err(refusal) = judge_room(used, entry.kind, text.chars().count())
+        {
+            return Ok(sentence(&refusal_text(&refusal)));
+        }
+        change_text_txn(connection, id, &text, entry.origin, self.asker.now_ms)?;
+        Ok(format!("Changed: {id} says now: {text}"))
+    }
+
+    fn share_txn(
+        &self,
+        connection: &Connection,
+        id: MemoryId,
+        is_shared: bool,
+    ) -> Result<String, StoreError> {
+        if !self.command.is_admin {
+            return Ok(
+                "Only those who administer me decide what appears in other rooms.".to_owned(),
+            );
+        }
+        let entry = match self.found(id) {
+            Ok(entry) => entry,
+            Err(refused) => return Ok(refused),
+        };
+        if is_shared && let Some(why) = share_refusal(&entry.learnt) {
+            return Ok(sentence(why));
+        }
+        let share = if is_shared { Share::Team } else { Share::Room };
+        share_txn(connection, id, share, self.asker.now_ms)?;
+        Ok(match is_shared {
+            true => format!("Shared: {id} may appear in the account's other rooms."),
+            false => format!("{id} appears in its room only."),
+        })
+    }
+}
+
+/// A refusal as a sentence.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
