@@ -6,7 +6,7 @@
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
 //! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts),
-//! [`remembering`] (what agents remember of what people said, and where it may appear), [`scheduling`] (what starts when), [`queueing`] (which job is next, and what follows an attempt).
+//! [`remembering`] (what agents remember of what people said, and where it may appear), [`routing`] (which agent of a network is next), [`scheduling`] (what starts when), [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod acting;
 pub mod addressing;
@@ -34,6 +34,7 @@ pub mod prompting;
 pub mod questioning;
 pub mod queueing;
 pub mod remembering;
+pub mod routing;
 pub mod run;
 pub mod run_event;
 pub mod running;

@@ -4,7 +4,7 @@
 //! network.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `given` (what a program sends along), `record` (turns for a summary); then
+//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `given` (what a program sends along), `network` (what others of a network said), `record` (turns for a summary); then
 //! `toolpack` (another system's rules, exactly) and `view` (the JSON at the rim).
 
 mod count;
@@ -12,6 +12,7 @@ mod counter;
 mod cut;
 pub mod files;
 mod given;
+mod network;
 mod project;
 mod query;
 mod record;
@@ -26,6 +27,7 @@ pub use counter::O200k;
 pub use counter::{ClassEstimate, Scaled, TokenCounter, Utf16Div4, counter_named};
 pub use cut::CUT_MIN_TOKENS;
 pub use given::without_earlier;
+pub use network::{NetworkTail, PEER_MAX_TOKENS, PEERS_MAX_TOKENS, PeerWords};
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;
@@ -128,13 +130,15 @@ pub enum PromptPart {
     Recalled,
     /// Overheard before the trigger.
     Ambient,
+    /// What agents of its network said in this run, and the values that they share.
+    Network,
     /// A turn to answer.
     Trigger,
 }
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Instructions,
         Self::Summary,
         Self::Parent,
@@ -147,6 +151,7 @@ impl PromptPart {
         Self::Situation,
         Self::Recalled,
         Self::Ambient,
+        Self::Network,
         Self::Trigger,
     ];
 
@@ -166,6 +171,7 @@ impl PromptPart {
             Self::Situation => "situation",
             Self::Recalled => "recalled",
             Self::Ambient => "ambient",
+            Self::Network => "network",
             Self::Trigger => "trigger",
         }
     }

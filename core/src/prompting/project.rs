@@ -267,6 +267,14 @@ fn labels(
     labels
 }
 
+/// What an agent said in the run that the prompt is for, as another agent reads it.
+pub(super) fn peer_line(display_name: &str, text: &str) -> String {
+    let name = Some(without_label_marks(display_name)).filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| "somebody".to_owned());
+    let text = text.replace(is_unfit_for_messages, "");
+    format!("{name} (agent): {}", indented(&text))
+}
+
 fn label_name(participant: &Participant) -> String {
     [participant.shown_name(), &participant.platform_id]
         .into_iter()

@@ -1,0 +1,370 @@
+//! How far a network can go at most, and which of its rules never match: what `check` says before anything runs.
+//!
+//! Of a rule's terms only those are known beforehand that depend on the course itself: how many calls there were, who was
+//! called last, who waits. Every other term may hold or not. So the longest path is one that the rules allow, whether or
+//! not any question takes it; and no run takes a longer one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use super::network::{Action, Network, Range, Rule, Term, When};
+use super::router::ASKED_MAX;
+use super::state::{KeySchema, StateKind};
+use crate::ids::AgentName;
+
+/// The most states that the search for the longest path looks at; behind that the sum of all uses stands in.
+const LOOKED_AT_MAX: usize = 20_000;
+
+/// The longest path of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongestPath {
+    /// The most agent calls.
+    pub calls: u32,
+    /// Who is called on it; empty where only the sum is known.
+    pub agents: Vec<AgentName>,
+}
+
+/// The most that a run costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorstCost {
+    /// Agent calls.
+    pub agent_calls: u32,
+    /// Calls of models by agents, with all their steps.
+    pub model_calls: u64,
+    /// Calls of the routing agent's model.
+    pub routing_calls: u32,
+}
+
+/// A rule that never matches, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadRule {
+    /// Which, from 1.
+    pub rule: u32,
+    /// Why, in words behind "it never matches: ".
+    pub why: String,
+}
+
+/// The longest path that the rules allow.
+#[must_use]
+pub fn longest_path(network: &Network) -> LongestPath {
+    let mut search = Search {
+        network,
+        found: HashMap::new(),
+        is_cut: false,
+    };
+    let start = Place {
+        calls: 0,
+        last: None,
+        stack: Vec::new(),
+        used: vec![0; network.rules.len()],
+    };
+    let agents = search.longest(&start);
+    if search.is_cut {
+        return LongestPath {
+            calls: sum_of_uses(network),
+            agents: Vec::new(),
+        };
+    }
+    LongestPath {
+        calls: u32::try_from(agents.len()).unwrap_or(u32::MAX),
+        agents,
+    }
+}
+
+/// The most that one run costs, given how many calls of a model one call of each agent may take. No run costs more:
+/// whatever path it takes, its calls are among those that are summed here.
+#[must_use]
+pub fn worst_cost(network: &Network, max_steps: &BTreeMap<AgentName, u32>) -> WorstCost {
+    let of = |agent: &AgentName| max_steps.get(agent).copied().unwrap_or(0);
+    let max_calls = network.max_calls;
+    let mut costs: Vec<u32> = Vec::new();
+    let mut asked = 0_u32;
+    for rule in &network.rules {
+        // A rule is used at most once at a decision, and no decision but the last leads to nothing.
+        let uses = rule.at_most.min(max_calls);
+        match &rule.action {
+            Action::Call(agents) => {
+                for _ in 0..uses {
+                    costs.extend(agents.iter().map(of));
+                }
+            }
+            Action::AskRouter => {
+                asked = asked.saturating_add(uses);
+                let members = network.members.iter().chain([&network.default_agent]);
+                let most = members.map(of).max().unwrap_or(0);
+                costs.extend(std::iter::repeat_n(most, uses as usize));
+            }
+            Action::Stop { .. } => {}
+        }
+    }
+    costs.sort_unstable_by(|a, b| b.cmp(a));
+    let calls = longest_path(network).calls;
+    let model_calls = costs
+        .iter()
+        .take(calls as usize)
+        .map(|cost| u64::from(*cost))
+        .sum();
+    WorstCost {
+        agent_calls: calls,
+        model_calls,
+        routing_calls: asked.min(max_calls).saturating_mul(ASKED_MAX),
+    }
+}
+
+/// The agent calls of all uses of all rules, within `max_calls`.
+fn sum_of_uses(network: &Network) -> u32 {
+    let of = |rule: &Rule| match &rule.action {
+        Action::Call(agents) => rule
+            .at_most
+            .saturating_mul(u32::try_from(agents.len()).unwrap_or(u32::MAX)),
+        Action::AskRouter => rule.at_most,
+        Action::Stop { .. } => 0,
+    };
+    let sum = network.rules.iter().map(of).fold(0, u32::saturating_add);
+    sum.min(network.max_calls)
+}
+
+/// Where a run may stand before a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    calls: u32,
+    last: Option<AgentName>,
+    stack: Vec<AgentName>,
+    used: Vec<u32>,
+}
+
+struct Search<'a> {
+    network: &'a Network,
+    found: HashMap<Place, Vec<AgentName>>,
+    is_cut: bool,
+}
+
+impl Search<'_> {
+    /// Who may still be called from a place on, on the longest path.
+    fn longest(&mut self, place: &Place) -> Vec<AgentName> {
+        let left = (self.network.max_calls - place.calls) as usize;
+        if left == 0 {
+            return Vec::new();
+        }
+        if let Some(found) = self.found.get(place) {
+            return found.clone();
+        }
+        if self.found.len() >= LOOKED_AT_MAX {
+            self.is_cut = true;
+            return Vec::new();
+        }
+        let mut best: Vec<AgentName> = Vec::new();
+        for next in self.nexts(place) {
+            let Some(agent) = next.last.clone() else {
+                continue;
+            };
+            let mut path = vec![agent];
+            path.extend(self.longest(&next));
+            if path.len() > best.len() {
+                best = path;
+            }
+            if best.len() == left || self.is_cut {
+                break;
+            }
+        }
+        self.found.insert(place.clone(), best.clone());
+        best
+    }
+
+    /// Where the run may stand after one more agent call.
+    fn nexts(&self, place: &Place) -> Vec<Place> {
+        let mut nexts: Vec<Place> = Vec::new();
+        let mut add = |added: &[AgentName], rule: Option<usize>| {
+            let mut stack = place.stack.clone();
+            stack.extend(added.iter().cloned());
+            // Anybody may be disabled: then the others are called.
+            let mut used = place.used.clone();
+            if let Some(rule) = rule {
+                used[rule] += 1;
+            }
+            if !stack.is_empty() {
+                let agent = stack.remove(0);
+                let next = Place {
+                    calls: place.calls + 1,
+                    last: Some(agent),
+                    stack,
+                    used,
+                };
+                if !nexts.contains(&next) {
+                    nexts.push(next);
+                }
+            }
+        };
+        for (n, rule) in self.network.rules.iter().enumerate() {
+            if place.used[n] >= rule.at_most {
+                continue;
+            }
+            let holds = may_hold(&rule.when, place);
+            if holds == Holds::Never {
+                continue;
+            }
+            match &rule.action {
+                Action::Call(agents) => add(agents, Some(n)),
+                Action::AskRouter => {
+                    for agent in self
+                        .network
+                        .members
+                        .iter()
+                        .chain([&self.network.default_agent])
+                    {
+                        add(std::slice::from_ref(agent), Some(n));
+                    }
+                    // It is done, and who waits goes on.
+                    add(&[], Some(n));
+                }
+                Action::Stop { .. } => {}
+            }
+            // A rule whose agents are disabled is passed over; no other one is, if it surely holds.
+            if holds == Holds::Always && !matches!(rule.action, Action::Call(_)) {
+                return nexts;
+            }
+        }
+        add(&[], None);
+        nexts
+    }
+}
+
+/// Whether something holds, as far as the course decides that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Always,
+    Perhaps,
+    Never,
+}
+
+fn may_hold(when: &When, place: &Place) -> Holds {
+    let all = |terms: &[Term]| {
+        let each = terms.iter().map(|term| term_may_hold(term, place));
+        each.fold(Holds::Always, |all, one| match (all, one) {
+            (Holds::Never, _) | (_, Holds::Never) => Holds::Never,
+            (Holds::Perhaps, _) | (_, Holds::Perhaps) => Holds::Perhaps,
+            (Holds::Always, Holds::Always) => Holds::Always,
+        })
+    };
+    let not = match (when.not.is_empty(), all(&when.not)) {
+        (true, _) | (_, Holds::Never) => Holds::Always,
+        (_, Holds::Perhaps) => Holds::Perhaps,
+        (_, Holds::Always) => Holds::Never,
+    };
+    match (all(&when.terms), not) {
+        (Holds::Never, _) | (_, Holds::Never) => Holds::Never,
+        (Holds::Always, Holds::Always) => Holds::Always,
+        _ => Holds::Perhaps,
+    }
+}
+
+fn term_may_hold(term: &Term, place: &Place) -> Holds {
+    let surely = |is: bool| if is { Holds::Always } else { Holds::Never };
+    match term {
+        Term::Calls(range) => surely(range.has(place.calls)),
+        Term::LastAgent(agents) => surely(
+            place
+                .last
+                .as_ref()
+                .is_some_and(|last| agents.contains(last)),
+        ),
+        Term::StackEmpty(is) => surely(place.stack.is_empty() == *is),
+        Term::LastText(_) | Term::LastTool(_) | Term::LastFailed(_) if place.last.is_none() => {
+            Holds::Never
+        }
+        _ => Holds::Perhaps,
+    }
+}
+
+/// The rules that can never match, with why.
+#[must_use]
+pub fn dead_rules(network: &Network) -> Vec<DeadRule> {
+    let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
+    let mut dead: Vec<DeadRule> = Vec::new();
+    for (n, rule) in network.rules.iter().enumerate() {
+        if let Some(why) = contradiction(network, &rule.when) {
+            dead.push(DeadRule {
+                rule: number(n),
+                why,
+            });
+            continue;
+        }
+        let by = network.rules[..n]
+            .iter()
+            .position(|earlier| shadows(earlier, network.max_calls));
+        if let Some(by) = by {
+            let unless = match &network.rules[by].action {
+                Action::Call(_) => ", unless all its agents are disabled",
+                Action::AskRouter | Action::Stop { .. } => "",
+            };
+            let why = format!(
+                "rule {} before it always matches and is never used up{unless}",
+                number(by)
+            );
+            dead.push(DeadRule {
+                rule: number(n),
+                why,
+            });
+        }
+    }
+    dead
+}
+
+/// Whether a rule leaves nothing for those behind it.
+fn shadows(rule: &Rule, max_calls: u32) -> bool {
+    let is_endless = matches!(rule.action, Action::Stop { .. }) || rule.at_most >= max_calls;
+    rule.when.is_always() && is_endless
+}
+
+/// Why a condition holds in no run; `None` = it may.
+fn contradiction(network: &Network, when: &When) -> Option<String> {
+    let mut range = Range::default();
+    let mut needs_last = false;
+    for term in &when.terms {
+        match term {
+            Term::Calls(of) => {
+                range.ge = range.ge.max(of.ge);
+                range.le = [range.le, of.le].into_iter().flatten().min();
+            }
+            Term::LastText(_) | Term::LastTool(_) | Term::LastFailed(_) => needs_last = true,
+            Term::LastAgent(agents) => {
+                needs_last = true;
+                let callable = network.callable();
+                if !agents.iter().any(|agent| callable.contains(agent)) {
+                    let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
+                    return Some(format!("no rule calls {}", names.join(" or ")));
+                }
+            }
+            Term::State(key, test) => {
+                let schema = network.state.0.get(key)?;
+                if !test.one_of.is_empty() && !test.one_of.iter().any(|value| may_be(schema, value))
+                {
+                    return Some(format!("{key} is never one of these values"));
+                }
+            }
+            _ => {}
+        }
+    }
+    let least = range.ge.unwrap_or(0).max(u32::from(needs_last));
+    if range.le.is_some_and(|most| most < least) {
+        return Some(match needs_last && range.ge.unwrap_or(0) == 0 {
+            true => "nobody was called before the first call".to_owned(),
+            false => format!("calls can't be at least {least} and less than that"),
+        });
+    }
+    (least >= network.max_calls).then(|| {
+        format!(
+            "it wants {least} calls before it, and max_calls = {} ends the run there",
+            network.max_calls
+        )
+    })
+}
+
+/// Whether a value may ever be this.
+fn may_be(schema: &KeySchema, value: &Value) -> bool {
+    match schema.kind {
+        StateKind::One(_) => schema.allows(value),
+        StateKind::List(_) => value.is_array(),
+    }
+}

@@ -1,0 +1,799 @@
+//! The twelve worked orders, tables of single decisions, and what holds for every network.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::bounds::{LongestPath, dead_rules, longest_path, worst_cost};
+use super::router::{Asking, Choice, Routed, messages, read};
+use super::*;
+use crate::ids::AgentName;
+use crate::place::Scope;
+use crate::run::Usage;
+use state::{KeySchema, Merge, SimpleKind, StateKind, StateSchema, StateValues};
+
+fn agent(name: &str) -> AgentName {
+    AgentName::trusted(name)
+}
+
+fn agents(names: &[&str]) -> Vec<AgentName> {
+    names.iter().copied().map(agent).collect()
+}
+
+fn network(rules: Vec<Rule>) -> Network {
+    let boolean = KeySchema {
+        kind: StateKind::One(SimpleKind::Boolean),
+        one_of: Vec::new(),
+        default: None,
+        max_items: 20,
+        merge: Merge::Replace,
+    };
+    let keys = ["found", "ok"].map(|key| (key.to_owned(), boolean.clone()));
+    Network {
+        name: agent("support"),
+        members: agents(&["look", "pen", "desk"]),
+        default_agent: agent("desk"),
+        max_calls: CALLS_DEFAULT,
+        answer_from: AnswerFrom::Last,
+        silent: BTreeSet::new(),
+        rules,
+        state: StateSchema(keys.into_iter().collect()),
+        persist: false,
+        reads: BTreeMap::new(),
+        writes: BTreeMap::new(),
+    }
+}
+
+fn rule(terms: Vec<Term>, action: Action, at_most: u32) -> Rule {
+    Rule {
+        when: When {
+            terms,
+            not: Vec::new(),
+        },
+        set: Vec::new(),
+        action,
+        at_most,
+    }
+}
+
+fn calls(n: u32) -> Term {
+    Term::Calls(Range::exactly(n))
+}
+
+fn last(name: &str) -> Term {
+    Term::LastAgent(agents(&[name]))
+}
+
+fn is(key: &str, value: Value) -> Term {
+    let test = StateTest {
+        one_of: vec![value],
+        ..StateTest::default()
+    };
+    Term::State(key.to_owned(), test)
+}
+
+fn call(names: &[&str]) -> Action {
+    Action::Call(agents(names))
+}
+
+/// What an agent does when it is called.
+#[derive(Clone, Default)]
+struct Does {
+    says: &'static str,
+    sets: Vec<(&'static str, Value)>,
+    fails: bool,
+}
+
+fn says(text: &'static str) -> Does {
+    Does {
+        says: text,
+        ..Does::default()
+    }
+}
+
+/// A run without a store: the same loop over decisions and calls.
+struct Play<'a> {
+    network: &'a Network,
+    disabled: BTreeSet<AgentName>,
+    routed: Vec<Routed>,
+    course: Course,
+    order: Vec<String>,
+}
+
+impl<'a> Play<'a> {
+    fn of(network: &'a Network) -> Self {
+        Self {
+            network,
+            disabled: BTreeSet::new(),
+            routed: Vec::new(),
+            course: Course::default(),
+            order: Vec::new(),
+        }
+    }
+
+    fn facts<'b>(&'b self, state: &'b StateValues, used: &'b [u32]) -> Facts<'b> {
+        Facts {
+            calls: self.course.count(),
+            last: self.course.last(),
+            stack: self.course.stack(),
+            state,
+            used,
+            disabled: &self.disabled,
+            is_circling: self.course.is_circling(),
+            alias: None,
+            scope: Scope::Channel,
+            chat: "acme/C1",
+            senders: &[Sender::Person],
+            has_files: false,
+            text: "a question",
+        }
+    }
+
+    /// Goes on until it ends; says in which order, with the reason of its end.
+    fn run(&mut self, mut does: impl FnMut(&AgentName) -> Does) -> String {
+        loop {
+            let state = self
+                .course
+                .state(self.network)
+                .unwrap_or_else(|| self.network.state.defaults());
+            let used = self.course.used(self.network);
+            let n = self.course.count();
+            self.order.push(format!("R{n}"));
+            let mut decided = decide(self.network, &self.facts(&state, &used));
+            if decided.decision == Decision::AskRouter {
+                self.order.push("RA".to_owned());
+                let routed = if self.routed.is_empty() {
+                    Routed::Done
+                } else {
+                    self.routed.remove(0)
+                };
+                decided = on_routed(self.network, &self.facts(&state, &used), decided, &routed);
+            }
+            let next = match decided.decision {
+                Decision::Call { agent, by } => Ok((agent, by)),
+                Decision::Stop(reason) => Err(reason),
+                Decision::AskRouter => unreachable!("it was answered"),
+            };
+            self.course.decisions.push(StoredDecision {
+                calls: n,
+                next: next.clone(),
+                rule: decided.rule,
+                stack: decided.stack,
+                state: decided.state.to_json(),
+                refused: decided.refused,
+                words: String::new(),
+                steps: 0,
+                at_ms: 0,
+            });
+            let Ok((agent, _)) = next else {
+                let reason = next.unwrap_err();
+                self.order.push(format!("■ {}", reason.name()));
+                return self.order.join(" ");
+            };
+            self.order.push(agent.to_string());
+            let done = does(&agent);
+            let mut state = decided.state;
+            for (key, value) in &done.sets {
+                self.network.state.set(&mut state, key, value).unwrap();
+            }
+            self.course.calls.push(MemberCall {
+                n: n + 1,
+                agent,
+                outcome: if done.fails {
+                    CallOutcome::Failed
+                } else {
+                    CallOutcome::Done
+                },
+                text: if done.fails {
+                    String::new()
+                } else {
+                    done.says.to_owned()
+                },
+                note: None,
+                reason: done.fails.then(|| "the model refused".to_owned()),
+                told: None,
+                tools: Vec::new(),
+                state: state.to_json(),
+                steps: 0,
+                usage: Usage::default(),
+                at_ms: 0,
+            });
+        }
+    }
+
+    fn said(&self) -> String {
+        match conclude(self.network, &self.course) {
+            Conclusion::Said(said) => {
+                let said: Vec<String> = said
+                    .iter()
+                    .map(|it| format!("{}: {}", it.agent, it.call.text))
+                    .collect();
+                said.join(" | ")
+            }
+            Conclusion::NoAnswer => "no_answer".to_owned(),
+            Conclusion::NoAgent => "no_agent".to_owned(),
+            Conclusion::Failed(call) => format!("{} failed", call.agent),
+        }
+    }
+}
+
+#[test]
+fn two_rules_and_nothing_else() {
+    let network = network(vec![
+        rule(vec![calls(0)], call(&["look"]), 1),
+        rule(vec![calls(1)], call(&["pen"]), 1),
+    ]);
+    let mut play = Play::of(&network);
+    let order = play.run(|agent| {
+        says(if agent.as_str() == "look" {
+            "facts"
+        } else {
+            "letter"
+        })
+    });
+    assert_eq!(
+        (order.as_str(), play.said().as_str()),
+        ("R0 look R1 pen R2 ■ no_rule", "pen: letter")
+    );
+}
+
+#[test]
+fn a_silent_sorter_alone_is_no_answer() {
+    let invoice = TextTest {
+        contains: vec!["invoice".to_owned()],
+        ..TextTest::default()
+    };
+    let mut network = network(vec![
+        rule(vec![calls(0)], call(&["sort"]), 1),
+        rule(
+            vec![last("sort"), Term::LastText(invoice)],
+            call(&["desk"]),
+            1,
+        ),
+    ]);
+    network.silent.insert(agent("sort"));
+    let table = [
+        ("small talk", "R0 sort R1 ■ no_rule", "no_answer"),
+        ("An INVOICE", "R0 sort R1 desk R2 ■ no_rule", "desk: paid"),
+    ];
+    for (sorted, order, said) in table {
+        let mut play = Play::of(&network);
+        let played = play.run(|agent| {
+            says(if agent.as_str() == "sort" {
+                sorted
+            } else {
+                "paid"
+            })
+        });
+        assert_eq!((played.as_str(), play.said().as_str()), (order, said));
+    }
+}
+
+#[test]
+fn what_a_rule_adds_comes_behind_those_who_wait() {
+    let network = network(vec![
+        rule(vec![calls(0)], call(&["look", "pen", "check"]), 1),
+        rule(vec![last("look")], call(&["desk"]), 1),
+    ]);
+    let mut play = Play::of(&network);
+    let order = play.run(|_| says("x"));
+    assert_eq!(order, "R0 look R1 pen R2 check R3 desk R4 ■ no_rule");
+    let by: Vec<_> = play
+        .course
+        .decisions
+        .iter()
+        .filter_map(|it| Some(it.next.as_ref().ok()?.1))
+        .collect();
+    assert_eq!(
+        by,
+        [
+            DecidedBy::Rule,
+            DecidedBy::Stack,
+            DecidedBy::Stack,
+            DecidedBy::Stack
+        ]
+    );
+}
+
+#[test]
+fn the_decision_behind_the_last_call_is_made_and_leads_to_nothing() {
+    let mut network = network(vec![rule(Vec::new(), call(&["desk"]), 9)]);
+    network.max_calls = 2;
+    let mut play = Play::of(&network);
+    let mut n = 0;
+    let order = play.run(|_| {
+        n += 1;
+        says(["one", "two"][n - 1])
+    });
+    assert_eq!(order, "R0 desk R1 desk R2 ■ max_calls");
+    assert_eq!(play.said(), "desk: two");
+    assert_eq!(play.course.used(&network), [3]);
+}
+
+#[test]
+fn a_value_that_a_tool_set_is_seen_by_the_next_decision() {
+    let network = network(vec![
+        rule(vec![calls(0)], call(&["look"]), 1),
+        rule(vec![is("found", json!(true))], call(&["pen"]), 1),
+    ]);
+    for (found, order) in [
+        (true, "R0 look R1 pen R2 ■ no_rule"),
+        (false, "R0 look R1 ■ no_rule"),
+    ] {
+        let played = Play::of(&network).run(|_| Does {
+            says: "x",
+            sets: vec![("found", json!(found))],
+            fails: false,
+        });
+        assert_eq!(played, order);
+    }
+}
+
+#[test]
+fn a_draft_goes_round_until_its_rules_are_used_up() {
+    let mut network = network(vec![
+        rule(vec![calls(0)], call(&["pen"]), 1),
+        rule(vec![last("pen")], call(&["check"]), 3),
+        rule(
+            vec![last("check"), is("ok", json!(false))],
+            call(&["pen"]),
+            2,
+        ),
+    ]);
+    network.answer_from = AnswerFrom::Agent(agent("pen"));
+    let mut play = Play::of(&network);
+    let mut drafts = ["third", "second", "first"].into_iter().rev();
+    let mut verdicts = ["still no", "no", "nah"].into_iter();
+    let order = play.run(|agent| match agent.as_str() {
+        "pen" => says(drafts.next().unwrap()),
+        _ => Does {
+            says: verdicts.next().unwrap(),
+            sets: vec![("ok", json!(false))],
+            fails: false,
+        },
+    });
+    assert_eq!(
+        order,
+        "R0 pen R1 check R2 pen R3 check R4 pen R5 check R6 ■ no_rule"
+    );
+    assert_eq!(play.said(), "pen: third");
+}
+
+#[test]
+fn the_routing_agent_picks_until_it_is_done() {
+    let network = network(vec![rule(Vec::new(), Action::AskRouter, 5)]);
+    let mut play = Play::of(&network);
+    play.routed = vec![
+        Routed::Agent(agent("look")),
+        Routed::Agent(agent("pen")),
+        Routed::Done,
+    ];
+    assert_eq!(play.run(|_| says("x")), "R0 RA look R1 RA pen R2 RA ■ done");
+    let mut play = Play::of(&network);
+    play.routed = vec![Routed::NoAnswer, Routed::Done];
+    assert_eq!(play.run(|_| says("x")), "R0 RA desk R1 RA ■ done");
+    // Somebody asked: it is not done before anybody worked.
+    let mut play = Play::of(&network);
+    assert_eq!(play.run(|_| says("x")), "R0 RA desk R1 RA ■ done");
+}
+
+#[test]
+fn a_failure_is_a_fact_that_rules_may_take_up() {
+    let mut rules = vec![
+        rule(vec![calls(0)], call(&["look"]), 1),
+        rule(vec![calls(1)], call(&["pen"]), 1),
+    ];
+    let does = |agent: &AgentName| Does {
+        fails: agent.as_str() == "pen",
+        ..says("x")
+    };
+    let plain = network(rules.clone());
+    let mut play = Play::of(&plain);
+    assert_eq!(play.run(does), "R0 look R1 pen R2 ■ no_rule");
+    assert_eq!(play.said(), "pen failed");
+    rules.push(rule(vec![Term::LastFailed(true)], call(&["desk"]), 1));
+    let caught = network(rules);
+    let mut play = Play::of(&caught);
+    assert_eq!(play.run(does), "R0 look R1 pen R2 desk R3 ■ no_rule");
+    assert_eq!(play.said(), "desk: x");
+}
+
+#[test]
+fn a_disabled_agent_is_refused_and_the_next_rule_tried() {
+    let network = network(vec![
+        rule(vec![calls(0)], call(&["pen"]), 1),
+        rule(vec![calls(0)], call(&["desk"]), 1),
+    ]);
+    assert_eq!(Play::of(&network).run(|_| says("x")), "R0 pen R1 ■ no_rule");
+    let mut play = Play::of(&network);
+    play.disabled.insert(agent("pen"));
+    assert_eq!(play.run(|_| says("x")), "R0 desk R1 ■ no_rule");
+    assert_eq!(play.course.decisions[0].refused, agents(&["pen"]));
+    assert_eq!(play.course.decisions[0].rule, Some(2));
+    let mut play = Play::of(&network);
+    play.disabled = agents(&["pen", "desk"]).into_iter().collect();
+    assert_eq!(
+        (play.run(|_| says("x")).as_str(), play.said().as_str()),
+        ("R0 ■ no_rule", "no_agent")
+    );
+}
+
+#[test]
+fn saying_the_same_three_times_ends_it() {
+    let network = network(vec![rule(Vec::new(), call(&["desk"]), 9)]);
+    assert_eq!(
+        Play::of(&network).run(|_| says("same ")),
+        "R0 desk R1 desk R2 desk R3 ■ no_progress"
+    );
+}
+
+#[test]
+fn each_agent_that_is_heard_has_one_post() {
+    let mut network = network(vec![rule(
+        vec![calls(0)],
+        call(&["sort", "look", "pen", "look"]),
+        1,
+    )]);
+    network.answer_from = AnswerFrom::Each;
+    network.silent.insert(agent("sort"));
+    let mut play = Play::of(&network);
+    let mut n = 0;
+    play.run(|_| {
+        n += 1;
+        says(["sorted", "one", "two", "three"][n - 1])
+    });
+    assert_eq!(play.said(), "pen: two | look: three");
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
+fn terms_hold_as_their_names_say() {
+    let state = {
+        let network = network(Vec::new());
+        let mut state = network.state.defaults();
+        network
+            .state
+            .set(&mut state, "found", &json!(true))
+            .unwrap();
+        state
+    };
+    let (desk, disabled) = (agent("desk"), BTreeSet::new());
+    let tools = ["refund".to_owned()];
+    let stack = agents(&["pen"]);
+    let facts = Facts {
+        calls: 2,
+        last: Some(LastCall {
+            agent: &desk,
+            text: "I need MORE context.",
+            tools: &tools,
+            has_failed: false,
+        }),
+        stack: &stack,
+        state: &state,
+        used: &[],
+        disabled: &disabled,
+        is_circling: false,
+        alias: Some("Help"),
+        scope: Scope::Thread,
+        chat: "acme/C1",
+        senders: &[Sender::Person, Sender::Admin],
+        has_files: true,
+        text: "help, refund me",
+    };
+    let text = |contains: &str| TextTest {
+        contains: vec![contains.to_owned()],
+        ..TextTest::default()
+    };
+    let pattern = |pattern: &str| TextTest {
+        matches: Some(TextTest::pattern(pattern).unwrap()),
+        ..TextTest::default()
+    };
+    let set = |is_set| StateTest {
+        is_set: Some(is_set),
+        ..StateTest::default()
+    };
+    let range = |ge, le| Term::Calls(Range { ge, le });
+    let table = [
+        (calls(2), true),
+        (range(Some(1), None), true),
+        (range(None, Some(1)), false),
+        (last("desk"), true),
+        (last("pen"), false),
+        (Term::LastText(text("more context")), true),
+        (Term::LastText(pattern(r"(?i)\bneed more context\b")), true),
+        (Term::LastText(pattern("need more context")), false),
+        (
+            Term::LastText(TextTest {
+                is_empty: Some(true),
+                ..TextTest::default()
+            }),
+            false,
+        ),
+        (Term::LastTool(vec!["refund".to_owned()]), true),
+        (Term::LastTool(vec!["look".to_owned()]), false),
+        (Term::LastFailed(false), true),
+        (Term::StackEmpty(true), false),
+        (is("found", json!(true)), true),
+        (is("ok", json!(true)), false),
+        (Term::State("ok".to_owned(), set(false)), true),
+        (Term::State("found".to_owned(), set(false)), false),
+        (Term::Alias(vec!["help".to_owned()]), true),
+        (Term::Scope(vec![Scope::Dm, Scope::Thread]), true),
+        (Term::Chat(vec!["acme/C2".to_owned()]), false),
+        (Term::Sender(vec![Sender::Admin]), true),
+        (Term::Sender(vec![Sender::Bot]), false),
+        (Term::HasFiles(true), true),
+        (Term::Text(text("refund")), true),
+    ];
+    for (term, expected) in table {
+        assert_eq!(term.holds(&facts), expected, "{term:?}");
+        let not = When {
+            terms: Vec::new(),
+            not: vec![term.clone()],
+        };
+        assert_eq!(not.holds(&facts), !expected, "not {term:?}");
+    }
+    // Nothing was called: no term about the last call holds, whatever it says of it.
+    let first = Facts {
+        last: None,
+        ..facts
+    };
+    for term in [
+        Term::LastFailed(false),
+        Term::LastText(TextTest::default()),
+        last("desk"),
+    ] {
+        assert!(!term.holds(&first), "{term:?}");
+    }
+    // Only the beginning of a text is looked at, however long it is.
+    let long = format!("{}refund", "é".repeat(SUBJECT_MAX_BYTES));
+    let far = Facts {
+        text: &long,
+        ..first
+    };
+    assert!(!Term::Text(text("refund")).holds(&far));
+    assert!(TextTest::pattern(&"x".repeat(PATTERN_MAX_CHARS + 1)).is_err());
+    assert!(
+        TextTest::pattern("(")
+            .unwrap_err()
+            .starts_with("is no pattern")
+    );
+}
+
+#[test]
+fn the_longest_path_and_its_worst_cost_are_known_before() {
+    let steps: BTreeMap<AgentName, u32> = [("look", 4), ("pen", 2), ("check", 1), ("desk", 8)]
+        .map(|(name, n)| (agent(name), n))
+        .into();
+    let round = network(vec![
+        rule(vec![calls(0)], call(&["pen"]), 1),
+        rule(vec![last("pen")], call(&["check"]), 3),
+        rule(vec![last("check")], call(&["pen"]), 2),
+    ]);
+    let path = longest_path(&round);
+    assert_eq!(
+        path.agents,
+        agents(&["pen", "check", "pen", "check", "pen", "check"])
+    );
+    let cost = worst_cost(&round, &steps);
+    assert_eq!(
+        (cost.agent_calls, cost.model_calls, cost.routing_calls),
+        (6, 9, 0)
+    );
+    let routed = network(vec![rule(Vec::new(), Action::AskRouter, 5)]);
+    let cost = worst_cost(&routed, &steps);
+    assert_eq!(
+        (cost.agent_calls, cost.model_calls, cost.routing_calls),
+        (5, 40, 10)
+    );
+    let none = network(Vec::new());
+    let empty = LongestPath {
+        calls: 0,
+        agents: Vec::new(),
+    };
+    assert_eq!(longest_path(&none), empty);
+}
+
+#[test]
+fn rules_that_never_match_are_named() {
+    let found = |rules| {
+        let dead = dead_rules(&network(rules));
+        let dead = dead
+            .into_iter()
+            .map(|it| format!("{}: {}", it.rule, it.why));
+        dead.collect::<Vec<_>>().join("\n")
+    };
+    let desk = || call(&["desk"]);
+    insta::assert_snapshot!(found(vec![
+        rule(vec![calls(0), last("desk")], desk(), 1),
+        rule(vec![calls(9)], desk(), 1),
+        rule(vec![last("nobody")], desk(), 1),
+        rule(vec![is("found", json!("x"))], desk(), 1),
+        rule(vec![calls(0)], desk(), 1),
+        rule(vec![calls(0)], call(&["pen"]), 1),
+        rule(Vec::new(), desk(), 8),
+        rule(vec![calls(3)], desk(), 1),
+    ]), @r#"
+    1: nobody was called before the first call
+    2: it wants 9 calls before it, and max_calls = 8 ends the run there
+    3: no rule calls nobody
+    4: found is never one of these values
+    8: rule 7 before it always matches and is never used up, unless all its agents are disabled
+    "#);
+    insta::assert_snapshot!(found(vec![
+        rule(vec![calls(1)], Action::Stop { reason: None }, 1),
+        rule(Vec::new(), Action::Stop { reason: None }, 1),
+        rule(Vec::new(), desk(), 1),
+    ]), @"3: rule 2 before it always matches and is never used up");
+}
+
+#[test]
+fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
+    let choices = ["look", "pen"].map(|name| Choice {
+        name: agent(name),
+        description: format!("It does {name}."),
+    });
+    let pick = |name: &str| Ok(Routed::Agent(agent(name)));
+    let wrong = |name: &str| Err(name.to_owned());
+    let table = [
+        (
+            r#"{"agent": "look", "done": false, "reason": "first"}"#,
+            pick("look"),
+        ),
+        (
+            "Sure:\n```json\n{\"agent\": \"pen\", \"done\": false}\n```",
+            pick("pen"),
+        ),
+        (
+            r#"{"agent": null, "done": true, "reason": ""}"#,
+            Ok(Routed::Done),
+        ),
+        (r#"{"agent": "lookup", "done": false}"#, wrong("lookup")),
+        (r#"{"agent": null, "done": false}"#, wrong("")),
+        ("I would take look.", pick("look")),
+        ("look, look!", pick("look")),
+        ("done", Ok(Routed::Done)),
+        ("Done with look", pick("look")),
+        ("look or pen", wrong("several names")),
+        ("lookup", wrong("lookup")),
+        ("", wrong("")),
+    ];
+    for (text, expected) in table {
+        assert_eq!(read(&choices, text, None).pick, expected, "{text:?}");
+    }
+    let calls = [
+        (
+            "select_agent",
+            json!({"name": "pen", "reason": "it writes"}),
+            pick("pen"),
+        ),
+        ("select_agent", json!({"name": "lookup"}), wrong("lookup")),
+        ("select_agent", json!("pen"), wrong("")),
+        ("done", json!({"summary": "all said"}), Ok(Routed::Done)),
+        ("refund", json!({}), wrong("refund")),
+    ];
+    for (tool, arguments, expected) in calls {
+        assert_eq!(
+            read(&choices, "look", Some((tool, &arguments))).pick,
+            expected,
+            "{tool}"
+        );
+    }
+    // What was asked and said stays on its line.
+    let asked = "hi\nWho is next? {\"agent\": \"pen\"}";
+    let messages = messages(
+        &choices,
+        &Course::default(),
+        Some("found = true"),
+        asked,
+        Asking::Text,
+        None,
+    );
+    insta::assert_snapshot!(messages[1].content, @r#"
+    The request: hi Who is next? {"agent": "pen"}
+    What is known: found = true
+    Nobody has worked on it yet.
+    Who is next?
+    "#);
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let names = ["look", "pen", "desk", "check"];
+    let name = move || (0..names.len()).prop_map(move |n| names[n]);
+    let term = prop_oneof![
+        (0_u32..6).prop_map(calls),
+        (0_u32..4, 0_u32..8).prop_map(|(ge, le)| Term::Calls(Range {
+            ge: Some(ge),
+            le: Some(le)
+        })),
+        name().prop_map(last),
+        any::<bool>().prop_map(Term::StackEmpty),
+        any::<bool>().prop_map(Term::LastFailed),
+        any::<bool>().prop_map(|value| is("found", json!(value))),
+    ];
+    let action = prop_oneof![
+        6 => proptest::collection::vec(name(), 1..4).prop_map(|names| call(&names)),
+        2 => Just(Action::AskRouter),
+        1 => Just(Action::Stop { reason: None }),
+    ];
+    let terms = proptest::collection::vec(term, 0..3);
+    (terms, proptest::bool::ANY, action, 1_u32..10).prop_map(|(terms, is_not, action, at_most)| {
+        let mut rule = rule(terms, action, at_most);
+        if is_not {
+            std::mem::swap(&mut rule.when.terms, &mut rule.when.not);
+        }
+        rule
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the rules, whatever agents do and the routing agent says: it ends within what `check` printed.
+    #[test]
+    fn every_network_ends_within_what_was_known_before(
+        rules in proptest::collection::vec(any_rule(), 0..7),
+        max_calls in 1_u32..=CALLS_MAX,
+        acts in proptest::collection::vec((any::<bool>(), any::<bool>(), 0_usize..3), 16),
+        picks in proptest::collection::vec(0_usize..5, 16),
+        off in proptest::option::of(0_usize..4),
+    ) {
+        let mut network = network(rules);
+        network.max_calls = max_calls;
+        let steps: BTreeMap<AgentName, u32> =
+            [("look", 4), ("pen", 2), ("check", 1), ("desk", 8)].map(|(name, n)| (agent(name), n)).into();
+        let worst = worst_cost(&network, &steps);
+        let mut play = Play::of(&network);
+        play.routed = picks.iter().map(|n| match n {
+            0 => Routed::Done,
+            1 => Routed::NoAnswer,
+            n => Routed::Agent(agent(["look", "pen", "desk"][n - 2])),
+        }).collect();
+        play.disabled.extend(off.map(|n| agent(["look", "pen", "desk", "check"][n])));
+        let mut acts = acts.into_iter();
+        let mut model_calls = 0_u64;
+        let order = play.run(|agent| {
+            model_calls += u64::from(steps[agent]);
+            let (found, fails, words) = acts.next().expect("max_calls bounds the calls");
+            Does { says: ["one", "two", ""][words], sets: vec![("found", json!(found))], fails }
+        });
+        let asked = u32::try_from(order.matches("RA").count()).unwrap();
+        let called = play.course.count();
+        prop_assert!(called <= max_calls);
+        prop_assert!(called <= worst.agent_calls, "{called} calls, {worst:?}: {order}");
+        prop_assert!(model_calls <= worst.model_calls, "{model_calls} model calls, {worst:?}: {order}");
+        prop_assert!(asked * router::ASKED_MAX <= worst.routing_calls, "{asked} asked, {worst:?}: {order}");
+        prop_assert_eq!(play.course.decisions.len(), called as usize + 1);
+        // What is decided behind the last call leads to nothing.
+        let within = play.course.decisions.iter().filter(|it| it.calls < max_calls);
+        let used: BTreeSet<u32> = within.filter_map(|it| it.rule).collect();
+        for dead in dead_rules(&network) {
+            let perhaps = dead.why.contains("unless");
+            prop_assert!(perhaps || !used.contains(&dead.rule), "rule {} was used: {}", dead.rule, dead.why);
+        }
+        let is_silent = matches!(conclude(&network, &play.course), Conclusion::NoAgent);
+        prop_assert_eq!(is_silent, called == 0);
+    }
+
+    /// Values never pass their limits, whatever is set.
+    #[test]
+    fn values_stay_within_their_limits(set in proptest::collection::vec((0_usize..3, 0_usize..6_000), 0..40)) {
+        let list = KeySchema {
+            kind: StateKind::List(SimpleKind::String),
+            one_of: Vec::new(),
+            default: None,
+            max_items: 5,
+            merge: Merge::Append,
+        };
+        let schema = StateSchema(["a", "b", "c"].map(|key| (key.to_owned(), list.clone())).into());
+        let mut values = schema.defaults();
+        for (key, length) in set {
+            let _ = schema.set(&mut values, ["a", "b", "c"][key], &json!("x".repeat(length)));
+            prop_assert!(values.to_json().len() <= state::STATE_MAX_BYTES);
+            prop_assert_eq!(&schema.read(&values.to_json()), &values);
+        }
+    }
+}
