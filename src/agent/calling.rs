@@ -144,6 +144,7 @@ impl Stepping<'_> {
             refusal: call.refusal,
             result: call.result.clone().unwrap_or_default(),
             asker: self.claimed.asker,
+            agent: self.agent.clone(),
             agent_display_name: self.display_name.to_owned(),
             turn,
             is_outside,

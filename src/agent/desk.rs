@@ -103,6 +103,7 @@ impl Desk {
     ) -> Result<BuiltPrompt, PromptError> {
         let request = PromptRequest {
             given: Given::default(),
+            network: None,
             conversation: inquiry.conversation,
             run: RunView::default(),
             as_of_ms: (self.clock)(),

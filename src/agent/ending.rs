@@ -41,19 +41,21 @@ impl Working<'_> {
         live_settle_ms: i64,
     ) -> Result<(), StoreError> {
         let hooking = self.hooking(spec).await?;
-        let judging = hooking.before_post(answer.text);
+        let judging = hooking.before_post(answer.text, 0);
         let (judged, verdicts) = self.keeping_lease(judging).await;
         let reply = match judged {
             AnswerJudged::Said(text) => Reply {
                 tokens: Some(content_count(&text, &ClassEstimate)),
                 text,
                 prefix: self.prefix(spec),
-                note: note(answer.finish),
+                note: note(answer.finish).map(str::to_owned),
                 kind: TurnKind::Message,
                 ending: RunEnding::Done,
                 usage: answer.usage,
                 live_settle_ms,
                 verdicts,
+                before: Vec::new(),
+                values: None,
             },
             AnswerJudged::Withheld(why) => {
                 warn!(run.id = %self.claimed.run.id, "an answer is not posted: a hook withholds it");
@@ -64,7 +66,7 @@ impl Working<'_> {
                 }
             }
         };
-        self.end(&spec.display_name, reply).await
+        self.end(spec, reply).await
     }
 
     /// Says that the steps are used up.
@@ -83,7 +85,7 @@ impl Working<'_> {
             usage,
             ..notice(text, RunEnding::Done)
         };
-        self.end(&spec.display_name, reply).await
+        self.end(spec, reply).await
     }
 
     /// Says that the day's tokens are used up; no model is asked, or not asked again.
@@ -97,7 +99,7 @@ impl Working<'_> {
             usage: self.recorded_usage().await?,
             ..notice(spent_up.text().to_owned(), RunEnding::Done)
         };
-        self.end(&spec.display_name, said).await
+        self.end(spec, said).await
     }
 
     /// Says what the next request may cost, and that it is not made.
@@ -111,7 +113,7 @@ impl Working<'_> {
             usage: self.recorded_usage().await?,
             ..notice(too_costly.text(&spec.model_use.currency), RunEnding::Done)
         };
-        self.end(&spec.display_name, said).await
+        self.end(spec, said).await
     }
 
     /// Says what of its budget the run has used up, and that it stopped for it.
@@ -125,7 +127,7 @@ impl Working<'_> {
             usage: self.recorded_usage().await?,
             ..notice(used_up.text(&spec.model_use.currency), RunEnding::Done)
         };
-        self.end(&spec.display_name, said).await
+        self.end(spec, said).await
     }
 
     /// Gives a run up: the room is told, the reason stays with the operators.
@@ -140,7 +142,7 @@ impl Working<'_> {
             usage: self.recorded_usage().await?,
             ..notice(told.text(), RunEnding::Dead { reason })
         };
-        self.end(&spec.display_name, reply).await
+        self.end(spec, reply).await
     }
 
     /// Ends a run whose trigger is gone or that a person stopped: nothing is said.
@@ -150,11 +152,11 @@ impl Working<'_> {
             ..notice(String::new(), RunEnding::Done)
         };
         self.room.signs.show_idle(&self.route.target).await;
-        self.end(&spec.display_name, silent).await
+        self.end(spec, silent).await
     }
 
     /// Does something for a run whose model has answered, and keeps its lease meanwhile.
-    async fn keeping_lease<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(super) async fn keeping_lease<T>(&self, work: impl Future<Output = T>) -> T {
         let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         let mut work = pin!(work);
         loop {
@@ -173,12 +175,14 @@ impl Working<'_> {
         }
     }
 
-    async fn end(&self, agent_display_name: &str, reply: Reply) -> Result<(), StoreError> {
+    /// Ends the run with what an agent says, or with a notice about it.
+    pub(super) async fn end(&self, spec: &AgentSpec, reply: Reply) -> Result<(), StoreError> {
         let people = self.people().await?;
         let answering = Answering {
             claimed: self.claimed,
             route: self.route,
-            agent_display_name,
+            speaker: &spec.name,
+            speaker_display_name: &spec.display_name,
         };
         commit(self.worker, self.room, &answering, reply, &people).await
     }
@@ -196,6 +200,9 @@ impl Working<'_> {
     async fn recorded_usage(&self) -> Result<Usage, StoreError> {
         let run = self.claimed.run.id;
         let stored = self.worker.store.steps(run).await?;
+        if self.is_of_network() {
+            return Ok(step::usage_since(&stored, 0));
+        }
         let calls = self.worker.store.tool_calls(run).await?;
         Ok(step::usage_of(&step::replay(&stored, &calls)))
     }
@@ -223,7 +230,8 @@ pub(super) async fn end_without_agent(
     let answering = Answering {
         claimed,
         route,
-        agent_display_name: agent.as_str(),
+        speaker: agent,
+        speaker_display_name: agent.as_str(),
     };
     let reply = notice(text, RunEnding::Cancelled);
     commit(worker, room, &answering, reply, &People::nobody()).await
@@ -249,7 +257,8 @@ pub(super) async fn end_unserved(
     let answering = Answering {
         claimed,
         route,
-        agent_display_name: agent,
+        speaker: &claimed.run.agent,
+        speaker_display_name: agent,
     };
     let silent = notice(String::new(), RunEnding::Cancelled);
     commit(worker, room, &answering, silent, &People::nobody()).await
@@ -260,12 +269,14 @@ async fn commit(
     worker: &AgentWorker,
     room: &Room,
     answering: &Answering<'_>,
-    reply: Reply,
+    mut reply: Reply,
     people: &People,
 ) -> Result<(), StoreError> {
-    let parts = render_reply(room.form(), &reply, people);
+    let before = std::mem::take(&mut reply.before).into_iter();
+    let before = before.map(|words| words.rendered(room.form(), people));
+    let rendered = (render_reply(room.form(), &reply, people), before.collect());
     let now_ms = (worker.clock)();
-    let committed = commit_reply(&worker.store, answering, reply, parts, now_ms).await?;
+    let committed = commit_reply(&worker.store, answering, reply, rendered, now_ms).await?;
     if committed == CommittedReply::SourceGone {
         let again = Again::counted(answering.claimed.attempts_used());
         let reason = "something that it read was deleted meanwhile";
@@ -277,7 +288,7 @@ async fn commit(
     Ok(())
 }
 
-fn notice(text: String, ending: RunEnding) -> Reply {
+pub(super) fn notice(text: String, ending: RunEnding) -> Reply {
     Reply {
         tokens: Some(content_count(&text, &ClassEstimate)),
         text,
@@ -288,11 +299,13 @@ fn notice(text: String, ending: RunEnding) -> Reply {
         usage: Usage::default(),
         live_settle_ms: SETTLE_MS,
         verdicts: Vec::new(),
+        before: Vec::new(),
+        values: None,
     }
 }
 
 /// What the room is told of an answer that is not all that the model meant to say.
-fn note(finish: Finish) -> Option<&'static str> {
+pub(super) fn note(finish: Finish) -> Option<&'static str> {
     match finish {
         Finish::Length => {
             Some("(This answer ends here because it reached the length that I am allowed.)")

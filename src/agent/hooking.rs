@@ -240,13 +240,17 @@ impl Hooking {
         (outcome, verdicts)
     }
 
-    /// Asks, in their order, how an answer is said, and whether.
-    pub(super) async fn before_post(&self, text: String) -> (AnswerJudged, Vec<HookVerdict>) {
+    /// Asks, in their order, how an answer is said, and whether. `n`: which of several, from 1; 0: the only one.
+    pub(super) async fn before_post(
+        &self,
+        text: String,
+        n: u32,
+    ) -> (AnswerJudged, Vec<HookVerdict>) {
         let (mut text, mut verdicts) = (text, Vec::new());
         let at = At {
             point: HookPoint::BeforePost,
             step: 0,
-            n: 0,
+            n,
         };
         for hook in self.hooks.at(HookPoint::BeforePost) {
             let subject = Subject::Text { text: &text };

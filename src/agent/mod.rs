@@ -3,7 +3,7 @@
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
 //! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `recall`, `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`, `approving` (a call that needs a person),
-//! `telling`, `events`, `worker`, `desk`, `scheduler`.
+//! `telling`, `events`, `network` (a run of several agents) with `routing` (who says who is next), `worker`, `desk`, `scheduler`.
 
 mod approving;
 pub mod attached;
@@ -18,12 +18,14 @@ mod failing;
 mod hooking;
 pub mod limits;
 pub mod models;
+mod network;
 mod picture;
 pub mod prompting;
 mod questioning;
 pub mod recall;
 pub mod registry;
 pub mod remembered;
+mod routing;
 mod run;
 pub mod scheduler;
 pub mod sent;

@@ -107,6 +107,18 @@ impl Models {
         })
     }
 
+    /// Whether as many runs ask a model as may at once. One that rests is not busy.
+    #[must_use]
+    pub fn is_busy(&self, model: &ModelUse) -> bool {
+        let steady_ms = self.now().steady_ms;
+        let models = self.models();
+        models.get(&model.name).is_some_and(|used| {
+            let standing = &used.standing;
+            !standing.is_refused(steady_ms)
+                && !standing.is_open(used.at_work, model.max_parallel, steady_ms)
+        })
+    }
+
     /// Whether one more run may begin to ask one of these models: the first that does not rest. A model that is only
     /// busy is waited for.
     #[must_use]

@@ -19,8 +19,8 @@ use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
 };
 use vocative_core::prompting::{
-    AgentView, ContextTooSmall, Prompt, RunView, Scaled, TokenCounter, Utf16Div4, assemble,
-    clean_name, count_turns, fit_context, history_query, without_earlier,
+    AgentView, ContextTooSmall, NetworkTail, Prompt, RunView, Scaled, TokenCounter, Utf16Div4,
+    assemble, clean_name, count_turns, fit_context, history_query, without_earlier,
 };
 use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
@@ -55,6 +55,31 @@ pub struct PromptRequest {
     pub memory: Option<MemoryFrom>,
     /// What a program gave with its question.
     pub given: Given,
+    /// The network that the agent works for; `None` = it was asked itself.
+    pub network: Option<InNetwork>,
+}
+
+impl PromptRequest {
+    /// Whose history it is: the network's that the agent works for, or its own.
+    fn addressed<'a>(&'a self, agent: &'a AgentName) -> &'a AgentName {
+        let network = self.network.as_ref();
+        network.map_or(agent, |network| &network.name)
+    }
+}
+
+/// What an agent of a network is sent beside what one that was asked itself is.
+#[derive(Clone, Debug)]
+pub struct InNetwork {
+    /// The network: the history is its.
+    pub name: AgentName,
+    /// The agent calls before it.
+    pub calls: u32,
+    /// Those of them whose words it is sent, in the order of the tail.
+    pub said: Vec<u32>,
+    /// The values that the agent is shown.
+    pub reads: Vec<String>,
+    /// What was said in the run so far, and those values.
+    pub tail: NetworkTail,
 }
 
 /// A prompt and what it was made from.
@@ -88,6 +113,8 @@ pub struct BuiltPrompt {
     pub memories: Option<ShownMemories>,
     /// Whether a program gave something for it.
     pub has_given: bool,
+    /// What it shows of a network's run.
+    pub network: Option<InNetwork>,
 }
 
 /// What a prompt depends on besides its history and its options.
@@ -133,7 +160,8 @@ pub async fn build_prompt(
     let options = chat_options.unwrap_or(&spec.options).clone();
     let (conversation, as_of_ms) = (request.conversation, request.as_of_ms);
     let run = request.run.clone();
-    let query = history_query(conversation, run, &spec.name, &options, as_of_ms);
+    let addressed = request.addressed(&spec.name);
+    let query = history_query(conversation, run, addressed, &options, as_of_ms);
     let given = &request.given;
     let mut history = history_for(store, &query, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
@@ -145,7 +173,9 @@ pub async fn build_prompt(
         Profile::Toolpack => LoadedFiles::default(),
     };
     let asked = options.clone();
-    let own_tokens = (counter.count(&instructions) + counter.count(&situation)) as usize
+    let tail = request.network.as_ref().map(|network| &network.tail);
+    let mut own_tokens = tail.map_or(0, |tail| tail.tokens(&counter));
+    own_tokens += (counter.count(&instructions) + counter.count(&situation)) as usize
         + given.preface().map_or(0, |text| counter.cost(&text));
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
@@ -181,7 +211,8 @@ pub async fn build_prompt(
             &asker_name(&history, &spec.name),
             options.token_budget,
             &counter,
-        );
+        )
+        .with_network(tail, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -205,6 +236,7 @@ pub async fn build_prompt(
         of_others,
         memories: memory.map(|memory| memory.shown),
         has_given: !given.is_empty(),
+        network: request.network.clone(),
     })
 }
 

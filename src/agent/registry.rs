@@ -1,7 +1,7 @@
 //! The configured agents, swapped as a whole on reload.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
 use crate::config::Template;
@@ -13,6 +13,8 @@ use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::price::Prices;
 use vocative_core::prompting::TokenCounter;
+use vocative_core::routing::Network;
+use vocative_core::routing::router::Asking;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
@@ -84,6 +86,35 @@ pub struct AgentSpec {
     pub files: FilesInPrompts,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
+    /// The network that it is the name of: its runs are worked on by the agents of that. What else is set here is what
+    /// holds for the run: of its default agent.
+    pub network: Option<Arc<NetworkSpec>>,
+}
+
+/// A configured network, ready to work.
+pub struct NetworkSpec {
+    /// Its agents and rules.
+    pub network: Network,
+    /// The model of its routing agent.
+    pub router: BackgroundModel,
+    /// What its agents are for.
+    pub descriptions: BTreeMap<AgentName, String>,
+    /// The names by which it is addressed.
+    pub names: Vec<String>,
+    /// In which form its routing agent is asked: the first that its model did not refuse.
+    pub asking: Mutex<Asking>,
+}
+
+impl NetworkSpec {
+    /// In which form its routing agent is asked.
+    pub(super) fn asking(&self) -> Asking {
+        *self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its routing agent's model refuses all forms before that one.
+    pub(super) fn learn_asking(&self, asking: Asking) {
+        *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = asking;
+    }
 }
 
 impl AgentSpec {
@@ -177,12 +208,19 @@ impl Registry {
             .cloned()
     }
 
-    /// The agents that a model answers for.
+    /// The agents that a model answers for, networks of such agents included.
     #[must_use]
     pub fn of_model(&self, model: &str) -> Vec<AgentName> {
         let agents = self.agents.read().expect("no holder of this lock panics");
-        let asks = |spec: &&Arc<AgentSpec>| spec.chain().any(|it| it.name == model);
-        let of_model = agents.values().filter(asks);
+        let asks = |spec: &Arc<AgentSpec>| spec.chain().any(|it| it.name == model);
+        let has_asker = |of: &Arc<NetworkSpec>| {
+            let mut members = of.network.callable().into_iter();
+            of.router.model_use.name == model
+                || members.any(|member| agents.get(member).is_some_and(asks))
+        };
+        let of_model = agents
+            .values()
+            .filter(|spec| asks(spec) || spec.network.as_ref().is_some_and(has_asker));
         of_model.map(|spec| spec.name.clone()).collect()
     }
 

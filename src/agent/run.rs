@@ -18,6 +18,7 @@ use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
 use crate::agent::hooking::Hooking;
 use crate::agent::models::ModelSlot;
+use crate::agent::network::Seat;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
 use crate::agent::recall::{RecallFrom, Searching};
 use crate::agent::registry::AgentSpec;
@@ -33,8 +34,8 @@ use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
 use crate::llm::{Answer, Listener, ModelError};
 use crate::tools::{
-    ASK_HUMAN, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH, MemoryDesk, PersonName,
-    Planner, ToolUse, Toolbox, names,
+    ASK_HUMAN, ApprovalSettings, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH,
+    MemoryDesk, PersonName, Planner, SetState, Tool as _, ToolLimits, ToolUse, Toolbox, names,
 };
 use vocative_core::given::Given;
 use vocative_core::ids::{RunId, TurnId};
@@ -83,7 +84,7 @@ impl Age {
         }
     }
 
-    fn now_ms(self) -> i64 {
+    pub(super) fn now_ms(self) -> i64 {
         let elapsed_ms = self.claimed.elapsed().as_millis();
         self.at_claim_ms
             .saturating_add(i64::try_from(elapsed_ms).unwrap_or(i64::MAX))
@@ -95,14 +96,16 @@ impl Age {
 pub(super) struct Working<'a> {
     pub(super) worker: &'a AgentWorker,
     pub(super) claimed: &'a ClaimedRun,
-    place: &'a ModelSlot,
+    pub(super) place: &'a ModelSlot,
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
-    clock: WorkClock,
+    pub(super) clock: WorkClock,
     /// What a program gave with its question.
-    given: &'a Given,
+    pub(super) given: &'a Given,
     /// Whether another model was asked before in this attempt.
-    is_fallback: bool,
+    pub(super) is_fallback: bool,
+    /// The agent call that is worked on, of a run of a network.
+    pub(super) seat: Option<&'a Seat>,
 }
 
 /// How long a run was worked on, all attempts together.
@@ -128,7 +131,7 @@ impl WorkClock {
 }
 
 /// How a run's work ended.
-enum Work {
+pub(super) enum Work {
     /// An answer to commit.
     Answered(Answer),
     /// Its steps are used up without an answer.
@@ -152,14 +155,14 @@ enum Work {
 }
 
 /// How a run's work ended, and what of it may still show up in the room.
-struct Worked {
-    work: Work,
+pub(super) struct Worked {
+    pub(super) work: Work,
     /// How long an edit of its placeholder may still be on its way.
     live_settle_ms: i64,
 }
 
 /// What came of something done under the run's lease.
-enum UnderLease<T> {
+pub(super) enum UnderLease<T> {
     /// It was done.
     Done(T),
     /// It was broken off, and so is the run's work.
@@ -231,6 +234,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         clock: WorkClock::after(used.worked_ms),
         given: &given,
         is_fallback: false,
+        seat: None,
     };
     if let Some(what) = undecodable {
         return working.give_up(&spec, GiveUpNotice::Failed, what).await;
@@ -251,6 +255,9 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         let reason = format!("given up after {} attempts", spec.max_attempts);
         return working.give_up(&spec, GiveUpNotice::Failed, reason).await;
     }
+    if let Some(network) = &spec.network {
+        return Box::pin(working.work_as_network(&spec, network, claim.age)).await;
+    }
     let recorded = step::replay(&steps, &calls);
     let (spec, worked) = working.work_with_any(&spec, recorded).await?;
     let Worked {
@@ -261,19 +268,8 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
-        Work::SpentUp(spent_up) => working.end_spent_up(&spec, spent_up).await,
-        Work::TooCostly(too_costly) => working.end_too_costly(&spec, too_costly).await,
-        Work::RunUsedUp(used_up) => working.end_run_used_up(&spec, used_up).await,
-        Work::Cancelled => working.cancel(&spec).await,
-        Work::Waits => working.wait_for_people().await,
-        Work::LeaseLost => Ok(()),
-        Work::TooLong { deadline_ms } => {
-            let reason = format!("it took longer than {deadline_ms} ms");
-            working
-                .fail(&spec, claim.age, Failure::Passing(reason))
-                .await
-        }
         Work::Failed(failure) => working.fail(&spec, claim.age, failure).await,
+        other => working.end_otherwise(&spec, other, claim.age).await,
     }
 }
 
@@ -287,9 +283,52 @@ async fn given_of(worker: &AgentWorker, run: RunId) -> Result<(Given, Option<Str
 }
 
 impl Working<'_> {
+    /// Ends a run whose work was broken off by something else than its model, or lets go of it.
+    pub(super) async fn end_otherwise(
+        &self,
+        spec: &AgentSpec,
+        work: Work,
+        age: Age,
+    ) -> Result<(), StoreError> {
+        match work {
+            Work::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
+            Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
+            Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
+            Work::Cancelled => self.cancel(spec).await,
+            Work::Waits => self.wait_for_people().await,
+            Work::LeaseLost => Ok(()),
+            Work::TooLong { deadline_ms } => {
+                let reason = format!("it took longer than {deadline_ms} ms");
+                self.fail(spec, age, Failure::Passing(reason)).await
+            }
+            Work::Failed(failure) => self.fail(spec, age, failure).await,
+            Work::UsedUp(usage) => self.end_used_up(spec, usage).await,
+            Work::Answered(answer) => self.answer(spec, answer, SETTLE_MS).await,
+        }
+    }
+
+    /// What is recorded of the work: of the run, or of its agent call.
+    pub(super) async fn recorded(&self) -> Result<Vec<ModelStep>, StoreError> {
+        let (store, run) = (&self.worker.store, self.claimed.run.id);
+        let (steps, calls) = tokio::try_join!(store.steps(run), store.tool_calls(run))?;
+        Ok(step::replay_behind(self.steps_before(), &steps, &calls))
+    }
+
+    /// The steps of the run before its agent call; of a run of one agent, none.
+    fn steps_before(&self) -> u32 {
+        self.seat.map_or(0, |seat| seat.steps_before)
+    }
+
+    /// What the work tells while it is done.
+    fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<Events> {
+        let is_discreet = spec.hooks.hold_answers_back();
+        let recorded_steps = self.steps_before() as usize + recorded_steps;
+        Arc::new(Events::new(recorded_steps).discreet(is_discreet))
+    }
+
     /// Works with the model that the run has a place at, and while that can't answer with those that are asked in its
     /// place. Returns the agent as it asked the one that counts.
-    async fn work_with_any(
+    pub(super) async fn work_with_any(
         &self,
         spec: &Arc<AgentSpec>,
         recorded: Vec<ModelStep>,
@@ -317,13 +356,8 @@ impl Working<'_> {
                 is_fallback: true,
                 ..*self
             };
-            let (steps, calls) = tokio::try_join!(
-                self.worker.store.steps(run),
-                self.worker.store.tool_calls(run),
-            )?;
-            let again = working
-                .work(&fallback, step::replay(&steps, &calls))
-                .await?;
+            let recorded = working.recorded().await?;
+            let again = working.work(&fallback, recorded).await?;
             worked.live_settle_ms = worked.live_settle_ms.max(again.live_settle_ms);
             worked.work = match again.work {
                 Work::Failed(of_fallback) => Work::Failed(failure.sooner(of_fallback)),
@@ -402,8 +436,7 @@ impl Working<'_> {
         }
         let experts = self.room_of_experts(spec);
         let hooking = self.hooking(spec).await?;
-        let is_discreet = spec.hooks.hold_answers_back();
-        let events = Arc::new(Events::new(recorded.len()).discreet(is_discreet));
+        let events = self.events(spec, recorded.len());
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
         let stepping = Stepping {
@@ -411,7 +444,9 @@ impl Working<'_> {
             rooms: &worker.rooms,
             clock: &worker.clock,
             claimed,
+            agent: &spec.name,
             display_name: &spec.display_name,
+            steps_before: self.steps_before(),
             model: &*spec.model,
             model_use: &spec.model_use,
             place: self.place,
@@ -444,10 +479,7 @@ impl Working<'_> {
         let holding = self.hold(spec, begun, signs, working);
         let telling = events.during(holding, &worker.store, claimed, &worker.clock);
         let held = telling.await;
-        let live_settle_ms = match live {
-            Some(live) => live.end().await,
-            None => SETTLE_MS,
-        };
+        let live_settle_ms = end_of(live).await;
         let work = match held? {
             UnderLease::Done(ended) => judge(ended, claimed.attempts_used()),
             UnderLease::BrokenOff(Work::TooLong { deadline_ms })
@@ -523,7 +555,7 @@ impl Working<'_> {
     }
 
     /// Keeps how long the run was worked on, where that is bounded. A kill loses what came after the last beat.
-    async fn keep_worked_time(&self, spec: &AgentSpec) {
+    pub(super) async fn keep_worked_time(&self, spec: &AgentSpec) {
         if spec.budget.worked_ms == 0 {
             return;
         }
@@ -543,7 +575,7 @@ impl Working<'_> {
         let conversation = self.claimed.run.conversation;
         let options = options_in(&self.worker.store.reader(), spec, conversation).await?;
         join_all(spec.tools.iter().map(ToolUse::known)).await;
-        Ok(toolbox(
+        let toolbox = toolbox(
             self.worker,
             self.claimed,
             self.route,
@@ -551,7 +583,17 @@ impl Working<'_> {
             &options,
             people,
         )
-        .only(self.given.tools.as_deref()))
+        .only(self.given.tools.as_deref());
+        let desk = self.seat.map(|seat| &seat.desk);
+        let desk = desk.filter(|desk| desk.may_write() && spec.max_steps > 1);
+        Ok(match desk {
+            Some(desk) => {
+                let tool = SetState(Arc::clone(desk));
+                let approval = ApprovalSettings::default().with(&spec.approval, tool.rule());
+                toolbox.with(Arc::new(tool), ToolLimits::default(), approval)
+            }
+            None => toolbox,
+        })
     }
 
     /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
@@ -626,6 +668,8 @@ impl Working<'_> {
         };
         let (found, shown) = match found {
             Some((found, shown)) => (Some(found), shown),
+            // What is recorded was sent to the agent before.
+            None if self.seat.is_some_and(|seat| seat.is_fresh) => (None, None),
             None => (
                 None,
                 sent::memories_sent(&worker.store, claimed.run.id).await?,
@@ -636,6 +680,7 @@ impl Working<'_> {
             these,
         };
         let request = PromptRequest {
+            network: self.seat.map(|seat| seat.network.clone()),
             memory: Some(memory(shown)),
             conversation: claimed.run.conversation,
             run: RunView {
@@ -692,6 +737,10 @@ impl Working<'_> {
         if route.replaces_answer || spec.hooks.hold_answers_back() {
             return None;
         }
+        // Whose words are the answer is known in the end.
+        if self.seat.is_some() {
+            return None;
+        }
         let policy = &room.delivery;
         let plan = live::plan(
             policy.live,
@@ -720,7 +769,7 @@ impl Working<'_> {
 
     /// Lets something be done for a run while keeping its lease, showing people that it works, listening for a
     /// "stop" and watching the deadline.
-    async fn hold<T>(
+    pub(super) async fn hold<T>(
         &self,
         spec: &AgentSpec,
         begun: Instant,
@@ -774,7 +823,7 @@ impl Working<'_> {
     }
 
     /// Shows "typing" again and again, until the answer itself can be seen; never ends.
-    async fn show_working(&self, live: Option<&LiveReply>) {
+    pub(super) async fn show_working(&self, live: Option<&LiveReply>) {
         let lasts_ms = self.room.capabilities.working_sign_ms;
         if lasts_ms == 0 {
             return std::future::pending().await;
@@ -787,6 +836,14 @@ impl Working<'_> {
             }
             tokio::time::sleep(again).await;
         }
+    }
+}
+
+/// Ends what shows an answer; returns how long an edit of it may still be on its way, in milliseconds.
+async fn end_of(live: Option<LiveReply>) -> i64 {
+    match live {
+        Some(live) => live.end().await,
+        None => SETTLE_MS,
     }
 }
 

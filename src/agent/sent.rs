@@ -13,7 +13,7 @@ use vocative_contract::envelope::ChatKind;
 
 use crate::agent::attached::{FilesInPrompts, LoadedFiles, load_files};
 use crate::agent::prompting::{
-    BuiltPrompt, FilesShown, PromptError, Voice, asker_name, filled, instructed, shown,
+    BuiltPrompt, FilesShown, InNetwork, PromptError, Voice, asker_name, filled, instructed, shown,
 };
 use crate::agent::recall::remove_recalled;
 use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
@@ -26,10 +26,12 @@ use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::Scope;
 use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{
-    AgentView, ClassEstimate, Prompt, PromptPart, Scaled, Utf16Div4, assemble, count_turns,
-    counter_named,
+    AgentView, ClassEstimate, NetworkTail, PeerWords, Prompt, PromptPart, Scaled, Utf16Div4,
+    assemble, count_turns, counter_named,
 };
 use vocative_core::remembering::MemoryRef;
+use vocative_core::routing::Course;
+use vocative_core::routing::state::StateValues;
 use vocative_core::sent::{SentChange, SentPrompt, SentTurn};
 use vocative_core::tokens::TokenRatio;
 use vocative_store::{Reader, Replying, Store, StoreError};
@@ -74,7 +76,61 @@ struct Recipe {
     /// Whether a program gave something for it, which is kept while the run works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     given: bool,
+    /// Of an agent call of a network: what it showed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<RecipeNetwork>,
     hashes: Hashes,
+}
+
+/// What a prompt showed of a network's run: whose words, and which values; the words themselves are the run's.
+#[derive(Serialize, Deserialize)]
+struct RecipeNetwork {
+    name: String,
+    /// Who was asked.
+    agent: String,
+    /// The agent calls before it.
+    calls: u32,
+    /// Those of them whose words it was sent, each with the speaker's name for people.
+    said: Vec<(u32, String)>,
+    /// The values that it was shown.
+    reads: Vec<String>,
+}
+
+impl RecipeNetwork {
+    fn of(network: &InNetwork, agent: &AgentName) -> Self {
+        let names = network.tail.words.iter().map(|said| said.name.clone());
+        Self {
+            name: network.name.to_string(),
+            agent: agent.to_string(),
+            calls: network.calls,
+            said: network.said.iter().copied().zip(names).collect(),
+            reads: network.reads.clone(),
+        }
+    }
+
+    /// The same from the rows of the run, with what is gone of them among the changes.
+    fn again(&self, course: &Course, changes: &mut Vec<String>) -> InNetwork {
+        let mut words = Vec::new();
+        for (n, name) in &self.said {
+            match course.calls.iter().find(|call| call.n == *n) {
+                Some(call) => words.push(PeerWords {
+                    name: name.clone(),
+                    is_own: call.agent.as_str() == self.agent,
+                    text: call.text.clone(),
+                }),
+                None => changes.push(format!("the words of {name}: they are gone")),
+            }
+        }
+        let decision = course.decisions.iter().find(|it| it.calls == self.calls);
+        let state = decision.and_then(|it| StateValues::as_stored(&it.state).line(&self.reads));
+        InNetwork {
+            name: AgentName::trusted(self.name.as_str()),
+            calls: self.calls,
+            said: self.said.iter().map(|(n, _)| *n).collect(),
+            reads: self.reads.clone(),
+            tail: NetworkTail { words, state },
+        }
+    }
 }
 
 /// Entries of memory, each with its version: `12.1`.
@@ -181,6 +237,10 @@ pub(super) fn recipe_of(
             found: shown.found.iter().map(ToString::to_string).collect(),
         }),
         given: built.has_given,
+        network: built
+            .network
+            .as_ref()
+            .map(|network| RecipeNetwork::of(network, &voice.view.name)),
         hashes: hashes(&built.prompt, &tools),
     };
     let turn = |read: &HistoryTurn| SentTurn {
@@ -248,9 +308,17 @@ pub async fn make_again(
     if recipe.version != VERSION {
         return Ok(None);
     }
-    let (agent, sent) = (recorded.agent.clone(), recorded.sent.clone());
+    let sent = recorded.sent.clone();
+    let agent = match &recipe.network {
+        Some(network) => AgentName::trusted(network.agent.as_str()),
+        None => recorded.agent.clone(),
+    };
     let found = store.sent_history(recorded).await?;
     let mut changes: Vec<String> = found.changes.iter().map(in_words).collect();
+    let network = match &recipe.network {
+        Some(network) => Some(network.again(&store.network_course(run).await?, &mut changes)),
+        None => None,
+    };
     let mut history = found.history;
     let title_now = history.conversation.title.clone();
     if let Some(chat) = &recipe.chat {
@@ -280,7 +348,12 @@ pub async fn make_again(
         let gone = "what the program gave with its question: that is kept only while the run works";
         changes.push(gone.to_owned());
     }
-    let made_of = (&template, &memory, &given);
+    let made_of = MadeOf {
+        template: &template,
+        memory: &memory,
+        given: &given,
+        network,
+    };
     let built = build_again(store, &recipe, voice, made_of, history).await?;
     let again = hashes(&built.prompt, &sent.tools);
     if again != recipe.hashes {
@@ -296,13 +369,27 @@ pub async fn make_again(
     }))
 }
 
+/// What a prompt is made of beside history and recipe.
+struct MadeOf<'a> {
+    template: &'a Template,
+    memory: &'a Remembered,
+    given: &'a Given,
+    network: Option<InNetwork>,
+}
+
 async fn build_again(
     store: &Store<Replying>,
     recipe: &Recipe,
     voice: Voice,
-    (template, memory, given): (&Template, &Remembered, &Given),
+    made_of: MadeOf<'_>,
     mut history: History,
 ) -> Result<BuiltPrompt, PromptError> {
+    let MadeOf {
+        template,
+        memory,
+        given,
+        network,
+    } = made_of;
     let options = options_of(&recipe.options);
     let asked = AssemblerOptions {
         token_budget: recipe.token_budget,
@@ -347,7 +434,8 @@ async fn build_again(
             &asker_name(&history, &voice.view.name),
             options.token_budget,
             &counter,
-        );
+        )
+        .with_network(network.as_ref().map(|network| &network.tail), &counter);
     if let Some(files) = shown(files_shown, &loaded.files, voice.files.limits, &counter) {
         prompt = prompt.with_files(files);
     }
@@ -364,6 +452,7 @@ async fn build_again(
         of_others: Vec::new(),
         memories: recipe.memory.as_ref().map(|_| memory.shown.clone()),
         has_given: recipe.given,
+        network,
         voice,
         files_shown,
     })

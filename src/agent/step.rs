@@ -111,8 +111,18 @@ pub(super) fn record(step: &ModelStep) -> String {
 /// missing, that another version wrote, or whose calls were cut off.
 #[must_use]
 pub(super) fn replay(stored: &[String], calls: &[StoredCall]) -> Vec<ModelStep> {
-    let mut steps: Vec<ModelStep> = Vec::with_capacity(stored.len());
-    for (number, stored) in (1..).zip(stored) {
+    replay_behind(0, stored, calls)
+}
+
+/// The same of the steps behind that number: those of one agent call of a network.
+#[must_use]
+pub(super) fn replay_behind(
+    behind: u32,
+    stored: &[String],
+    calls: &[StoredCall],
+) -> Vec<ModelStep> {
+    let mut steps: Vec<ModelStep> = Vec::new();
+    for (number, stored) in (1..).zip(stored).skip(behind as usize) {
         let is_complete = steps.last().is_none_or(|step| step.results.is_some());
         let of_step: Vec<StoredCall> = calls
             .iter()
@@ -176,6 +186,25 @@ pub(super) fn usage_of(steps: &[ModelStep]) -> Usage {
     steps
         .iter()
         .fold(Usage::default(), |sum, step| sum.plus(step.answer.usage))
+}
+
+/// What the steps behind that number answered, whatever they asked for: those of a routing agent.
+#[must_use]
+pub(super) fn answers_behind(behind: u32, stored: &[String]) -> Vec<Answer> {
+    let steps = stored.iter().skip(behind as usize);
+    steps
+        .map_while(|stored| Some(read(stored)?.answer))
+        .collect()
+}
+
+/// Tokens of the stored steps behind that number, as far as they can be read.
+#[must_use]
+pub(super) fn usage_since(stored: &[String], behind: u32) -> Usage {
+    let steps = stored
+        .iter()
+        .skip(behind as usize)
+        .filter_map(|stored| read(stored));
+    steps.fold(Usage::default(), |sum, step| sum.plus(step.answer.usage))
 }
 
 /// The answer that steps end with, with the tokens of all of them; `None` while they do not.

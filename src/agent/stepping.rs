@@ -22,7 +22,7 @@ use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Exchange, Model, ModelError, Request, ToolChoice, ToolSpec};
 use crate::tools::Toolbox;
 use vocative_core::hooking::HookVerdict;
-use vocative_core::ids::{RunId, TurnId};
+use vocative_core::ids::{AgentName, RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::files::{IMAGE_TOKENS, PromptImage};
 use vocative_core::prompting::{PromptMessage, Scaled, TokenCounter as _};
@@ -44,7 +44,11 @@ pub(super) struct Stepping<'a> {
     pub(super) rooms: &'a Rooms,
     pub(super) clock: &'a Clock,
     pub(super) claimed: &'a ClaimedRun,
+    /// The agent that works: the run's, or one of its network.
+    pub(super) agent: &'a AgentName,
     pub(super) display_name: &'a str,
+    /// Steps of the run that were made before: by others of its network.
+    pub(super) steps_before: u32,
     pub(super) model: &'a dyn Model,
     /// Which model that is.
     pub(super) model_use: &'a ModelUse,
@@ -262,9 +266,15 @@ impl Stepping<'_> {
         }
     }
 
+    /// The number in the run of the step behind these.
+    fn number_behind(&self, steps: &[ModelStep]) -> u32 {
+        let made = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+        self.steps_before.saturating_add(made).saturating_add(1)
+    }
+
     /// The last step is for the answer.
-    fn tool_choice(&self, number: u32, steps: &[ModelStep]) -> ToolChoice {
-        if number < self.max_steps && !steps.iter().any(|step| step.ends_calls) {
+    fn tool_choice(&self, steps: &[ModelStep]) -> ToolChoice {
+        if steps.len() + 1 < self.max_steps as usize && !steps.iter().any(|step| step.ends_calls) {
             ToolChoice::Auto
         } else {
             ToolChoice::None
@@ -273,11 +283,10 @@ impl Stepping<'_> {
 
     /// Asks the model once and records what it says.
     async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
-        let number = u32::try_from(steps.len() + 1).unwrap_or(u32::MAX);
+        let number = self.number_behind(steps);
         let tools: Vec<ToolSpec> = self.toolbox.specs();
         let asked = &self.model_use.name;
-        let exchanges = steps.iter().map(|step| exchange(step, asked));
-        let exchanges: Vec<Exchange> = exchanges.collect();
+        let exchanges: Vec<Exchange> = steps.iter().map(|step| exchange(step, asked)).collect();
         let without = self.hooking.before_model(self.messages, &exchanges);
         let (messages, exchanges) = match &without {
             Some(SentWithout {
@@ -291,7 +300,8 @@ impl Stepping<'_> {
             images: self.images,
             exchanges,
             tools: &tools,
-            tool_choice: self.tool_choice(number, steps),
+            tool_choice: self.tool_choice(steps),
+            answer_schema: None,
             max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),
             caching: self.stable.caching(),

@@ -481,5 +481,6 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         knowledge: BTreeMap::new(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
+        network: None,
     }
 }

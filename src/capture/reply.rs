@@ -9,11 +9,13 @@ use vocative_contract::outbound::{FileRest, Part, PartFile};
 use vocative_contract::people::People;
 
 use vocative_core::hooking::HookVerdict;
+use vocative_core::ids::AgentName;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::sending::limit_parts;
 use vocative_core::turn::{TokenCount, TurnKind};
 use vocative_store::contract::{
-    CallToFinish, CommittedReply, ReplyCommit, ReplyRoute, RunEnding, StepOutcome,
+    CallToFinish, CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore, StepOutcome,
+    ValuesToKeep,
 };
 use vocative_store::{Replying, Store, StoreError};
 
@@ -25,7 +27,7 @@ pub struct Reply {
     /// Said before it in the room but not captured (the agent's name, where several answer).
     pub prefix: String,
     /// Said behind it in the room but not captured (that it is cut off), where something is to be.
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
     /// Whether it is an answer or a notice.
     pub kind: TurnKind,
     /// How the run ends.
@@ -38,6 +40,42 @@ pub struct Reply {
     pub live_settle_ms: i64,
     /// What hooks said of it.
     pub verdicts: Vec<HookVerdict>,
+    /// What others of its network say before it.
+    pub before: Vec<OtherWords>,
+    /// Values that are to outlive the run.
+    pub values: Option<ValuesToKeep>,
+}
+
+/// What another agent of a network says in the same answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherWords {
+    /// Who.
+    pub speaker: AgentName,
+    /// Their name for people.
+    pub display_name: String,
+    /// What, platform-neutral.
+    pub text: String,
+    /// Said before it in the room but not captured: who says it.
+    pub prefix: String,
+    /// Said behind it in the room but not captured.
+    pub note: Option<String>,
+    /// The tokens of the text.
+    pub tokens: Option<TokenCount>,
+}
+
+impl OtherWords {
+    /// As they are committed, with their posts.
+    #[must_use]
+    pub fn rendered(self, form: ReplyForm<'_>, people: &People) -> SaidBefore {
+        let note = self.note.as_deref();
+        SaidBefore {
+            parts: render(form, (&self.prefix, &self.text, note), people),
+            speaker: self.speaker,
+            speaker_display_name: self.display_name,
+            text: self.text,
+            tokens: self.tokens,
+        }
+    }
 }
 
 /// In what form a room takes replies.
@@ -54,8 +92,20 @@ pub struct ReplyForm<'a> {
 /// A reply as the room sees it, in which `@Name` mentions one of `people`.
 #[must_use]
 pub fn render_reply(form: ReplyForm<'_>, reply: &Reply, people: &People) -> Vec<Part> {
-    let mut text = prefixed(&reply.prefix, &reply.text);
-    if let Some(note) = reply.note {
+    render(
+        form,
+        (&reply.prefix, &reply.text, reply.note.as_deref()),
+        people,
+    )
+}
+
+fn render(
+    form: ReplyForm<'_>,
+    (prefix, text, note): (&str, &str, Option<&str>),
+    people: &People,
+) -> Vec<Part> {
+    let mut text = prefixed(prefix, text);
+    if let Some(note) = note {
         text = noted(&text, note);
     }
     let mut parts = form.renderer.render(&text, people);
@@ -123,11 +173,13 @@ pub struct Answering<'a> {
     pub claimed: &'a ClaimedRun,
     /// Where the answer goes.
     pub route: &'a ReplyRoute,
-    /// The agent's name for people.
-    pub agent_display_name: &'a str,
+    /// Who says it: the agent, or one of its network.
+    pub speaker: &'a AgentName,
+    /// Their name for people.
+    pub speaker_display_name: &'a str,
 }
 
-/// Commits a reply, rendered as `parts`. Turns of ours are made here and in [`commit_call`] only.
+/// Commits a reply, rendered as `parts`, with what others say before it. Turns of ours are made here and in [`commit_call`] only.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
@@ -135,7 +187,7 @@ pub async fn commit_reply(
     store: &Store<Replying>,
     answering: &Answering<'_>,
     reply: Reply,
-    parts: Vec<Part>,
+    (parts, before): (Vec<Part>, Vec<SaidBefore>),
     now_ms: i64,
 ) -> Result<CommittedReply, StoreError> {
     let ClaimedRun { run, token, .. } = answering.claimed;
@@ -145,7 +197,10 @@ pub async fn commit_reply(
             run: run.id,
             token: *token,
             agent: run.agent.clone(),
-            agent_display_name: answering.agent_display_name.to_owned(),
+            speaker: answering.speaker.clone(),
+            speaker_display_name: answering.speaker_display_name.to_owned(),
+            before,
+            values: reply.values,
             text: reply.text,
             kind: reply.kind,
             ending: reply.ending,

@@ -14,6 +14,7 @@ use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
 use vocative_core::options::RecallMode;
+use vocative_core::routing::bounds::{longest_path, worst_cost};
 use vocative_store::{CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
@@ -112,6 +113,11 @@ fn report(
         let _ = writeln!(out, "agent          {}", agent_line(config, agent));
     }
     for agent in config.agents.values() {
+        if let Some(told) = network_line(config, agent) {
+            let _ = writeln!(out, "network        {told}");
+        }
+    }
+    for agent in config.agents.values() {
         if let Some(told) = recall_line(config, agent) {
             let _ = writeln!(out, "recall         {told}");
         }
@@ -146,6 +152,26 @@ fn report(
     };
     let _ = writeln!(out, "\n{verdict}");
     out
+}
+
+/// How far a network can go with one question, and what that costs at most.
+fn network_line(config: &Config, agent: &Agent) -> Option<String> {
+    let network = &agent.network.as_ref()?.network;
+    let steps = config.agents.values();
+    let steps = steps.map(|it| (it.name.clone(), it.max_steps)).collect();
+    let (path, worst) = (longest_path(network), worst_cost(network, &steps));
+    let names: Vec<&str> = path.agents.iter().map(|it| it.as_str()).collect();
+    let names = match names.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", names.join(", ")),
+    };
+    let agent_calls = counted(worst.agent_calls, "agent call", "agent calls");
+    Some(format!(
+        "{}: a question takes at most {agent_calls}{names}, with {} of models, and {} of the routing agent's",
+        network.name,
+        counted(worst.model_calls, "call", "calls"),
+        counted(worst.routing_calls, "call", "calls"),
+    ))
 }
 
 /// What of a room reaches a model though it was not said to its agent.

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line, span, table};
 use crate::admin::operations::AdminOperation;
-use crate::admin::view::{RunStoryView, StoryCallView, StoryLineView};
+use crate::admin::view::{AgentCallView, DecisionView, RunStoryView, StoryCallView, StoryLineView};
 use vocative_core::approving::visible_line;
 use vocative_core::price::shown_amount;
 
@@ -27,7 +27,8 @@ pub(super) async fn run(command: &RunsCommand, context: &Context) -> Result<Exit
     Ok(Exit::Ok.into())
 }
 
-fn shown(story: &RunStoryView) -> String {
+/// All of a run, as people read it.
+pub(super) fn shown(story: &RunStoryView) -> String {
     let place = [story.channel.as_deref().unwrap_or("?"), &story.chat].join("/");
     let run = &story.run;
     let head = format!("{} ({}), {} in {place}\n\n", run.id, run.state, run.agent);
@@ -46,6 +47,8 @@ fn shown(story: &RunStoryView) -> String {
     for call in &story.calls {
         events.extend(called(call, story));
     }
+    events.extend(story.decisions.iter().map(decided));
+    events.extend(story.agent_calls.iter().map(agent_call));
     events.extend(said("said", &story.said));
     if let Some(finished_at_ms) = story.finished_at_ms {
         events.push((finished_at_ms, "end", run.state.clone()));
@@ -81,6 +84,47 @@ type Event = (i64, &'static str, String);
 fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<Event> {
     let event = |line: &StoryLineView| (line.at_ms, what, format!("{}: {}", line.by, line.text));
     lines.iter().map(event).collect()
+}
+
+/// Who is next in a network, and by whose word.
+fn decided(decision: &DecisionView) -> Event {
+    let by = match (decision.by.as_str(), decision.rule) {
+        ("rule", Some(rule)) => format!("rule {rule}"),
+        (by, Some(rule)) => format!("{by}, rule {rule}"),
+        (by, None) => by.to_owned(),
+    };
+    let mut what = match &decision.agent {
+        Some(agent) => format!("{agent} is next ({by})"),
+        None => format!("the end ({by})"),
+    };
+    for (words, names) in [
+        ("waiting", &decision.waiting),
+        ("not to be had", &decision.refused),
+    ] {
+        if !names.is_empty() {
+            what += &format!("; {words}: {}", names.join(", "));
+        }
+    }
+    if !decision.words.is_empty() {
+        what += &format!("; {}", decision.words);
+    }
+    (decision.at_ms, "decision", what)
+}
+
+/// An agent call of a network.
+fn agent_call(call: &AgentCallView) -> Event {
+    let said = call.reason.as_deref().unwrap_or(&call.text);
+    let has_state = call
+        .state
+        .as_object()
+        .is_some_and(|values| !values.is_empty());
+    let state = if has_state {
+        format!("; state {}", call.state)
+    } else {
+        String::new()
+    };
+    let what = format!("{} {}: {said}{state}", call.agent, call.outcome);
+    (call.at_ms, "agent", what)
 }
 
 /// What became of a call, with whom it was put before.

@@ -1,6 +1,6 @@
 //! Checks of `[agents]`: names that don't clash, models and channels that exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::approvals::{Shapes, resolve_approval};
 use super::platforms::PLATFORMS;
@@ -26,6 +26,8 @@ pub(super) struct Names<'a> {
     pub tools: &'a [&'a str],
     /// Collections of documents.
     pub collections: &'a [&'a str],
+    /// Agents of networks: they need no channel of their own.
+    pub members: &'a BTreeSet<String>,
 }
 
 /// Checks all agents. The result is to be used only if no problem was found.
@@ -39,21 +41,20 @@ pub(super) fn resolve_agents(
         channels,
         tools,
         collections,
+        members,
     } = names;
-    let agents: BTreeMap<AgentName, Agent> = shapes
+    shapes
         .into_iter()
         .map(|(name, shape)| {
             let agent = resolve_agent(&name, shape, channels, review);
             check_model(&agent, models, review);
-            check_channels(&agent, channels, review);
-            check_own_names(&agent, review);
+            check_channels(&agent, channels, members, review);
+            check_own_names(&agent, "agents", review);
             check_tools(&agent, tools, review);
             check_knowledge(&agent, collections, review);
             (agent.name.clone(), agent)
         })
-        .collect();
-    check_clashes(&agents, review);
-    agents
+        .collect()
 }
 
 fn resolve_agent(
@@ -122,6 +123,7 @@ fn resolve_agent(
             memory,
             ..prompt_options(name, &shape.prompt, review)
         },
+        network: None,
     }
 }
 
@@ -254,7 +256,7 @@ fn each_once(tools: Vec<String>) -> Vec<String> {
 }
 
 /// A name as people say it: `support_bot` is "Support bot".
-fn spoken(name: &str) -> String {
+pub(super) fn spoken(name: &str) -> String {
     let mut letters = name.chars().map(|c| if c == '_' { ' ' } else { c });
     letters
         .next()
@@ -395,12 +397,17 @@ fn check_memory_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &
     }
 }
 
-fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
+fn check_channels(
+    agent: &Agent,
+    channels: &[&str],
+    members: &BTreeSet<String>,
+    review: &mut Review<'_>,
+) {
     let key = format!("agents.{}.channels", agent.name);
     let ChannelChoice::Named(names) = &agent.channels else {
         return;
     };
-    if names.is_empty() {
+    if names.is_empty() && !members.contains(agent.name.as_str()) {
         review.warn(&key, "is empty, so the agent serves no channel");
     }
     for name in names
@@ -415,12 +422,13 @@ fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
     }
 }
 
-fn check_own_names(agent: &Agent, review: &mut Review<'_>) {
+/// The names of an agent or network can be said. `table`: where it is written.
+pub(super) fn check_own_names(agent: &Agent, table: &str, review: &mut Review<'_>) {
     if agent.display_name.trim().is_empty() {
-        review.problem(&format!("agents.{}.display_name", agent.name), "is empty");
+        review.problem(&format!("{table}.{}.display_name", agent.name), "is empty");
     }
-    let key = format!("agents.{}.aliases", agent.name);
-    let mut seen = std::collections::BTreeSet::new();
+    let key = format!("{table}.{}.aliases", agent.name);
+    let mut seen = BTreeSet::new();
     for alias in &agent.aliases {
         if alias.trim().is_empty() {
             review.problem(
@@ -437,7 +445,7 @@ fn check_own_names(agent: &Agent, review: &mut Review<'_>) {
 }
 
 /// Two agents that serve the same channel can't go by the same name.
-fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Review<'_>) {
+pub(super) fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Review<'_>) {
     let all: Vec<&Agent> = agents.values().collect();
     for (n, later) in all.iter().enumerate() {
         for earlier in all.iter().take(n).filter(|e| share_a_channel(e, later)) {
@@ -468,9 +476,14 @@ fn report_clash(later: (&Agent, &str), earlier: (&Agent, &str), review: &mut Rev
         None => (earlier, later),
     };
     let (agent, name) = here;
+    let table = if agent.network.is_some() {
+        "networks"
+    } else {
+        "agents"
+    };
     review.advise(
         &format!(
-            "agents.{}.{}",
+            "{table}.{}.{}",
             agent.name,
             setting(here).unwrap_or("display_name")
         ),

@@ -57,6 +57,8 @@ const START: &str = r##"# Vocative: example configuration.
 #role = "admin"
 #people = ["acme/U012AB3CD"]
 
+# Several agents behind one name are a network, [networks.NAME]. See docs/NETWORKS.md and config/examples/help-desk.toml.
+
 # Who is asked at points of a run: name it in an agent's `hooks`. See docs/HOOKS.md.
 #[hooks.secrets]
 #kind = "redact"

@@ -20,6 +20,7 @@ mod layer;
 mod locate;
 mod manners;
 mod mcp;
+mod networks;
 mod origin;
 mod platforms;
 mod problem;
@@ -68,9 +69,9 @@ pub use self::secret::{CREDENTIALS_FOLDER, SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
     ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Hook,
-    HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, OnUndecided,
-    OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader, SecretVariable,
-    Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
+    HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, Network,
+    OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader,
+    SecretVariable, Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
 pub use self::show::ShownSetting;
 pub use self::template::{Template, TemplateValue};

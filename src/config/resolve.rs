@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::agents::{Names, check_experts, resolve_agents};
+use super::agents::{Names, check_clashes, check_experts, resolve_agents};
 use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
@@ -14,6 +14,7 @@ use super::environment::Environment;
 use super::hooks::{check_hooks, resolve_hooks};
 use super::knowledge::resolve_knowledge;
 use super::mcp::resolve_servers;
+use super::networks::{Known, members_of, resolve_networks};
 use super::origin::Origins;
 use super::platforms::add_api_channel;
 use super::platforms::with_streams;
@@ -183,8 +184,18 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         channels: &channel_names,
         tools: &known,
         collections: &collections,
+        members: &members_of(&shape.networks),
     };
-    let agents = resolve_agents(shape.agents, &models, names, review);
+    let mut agents = resolve_agents(shape.agents, &models, names, review);
+    let known_by_networks = Known {
+        agents: &agents,
+        models: &models,
+        tools: &known,
+        channels: &channel_names,
+    };
+    let networks = resolve_networks(shape.networks, known_by_networks, review);
+    agents.extend(networks.into_iter().map(|face| (face.name.clone(), face)));
+    check_clashes(&agents, review);
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let daemon = resolve_daemon(shape.daemon, review);
     let api = resolve_api(shape.api, &daemon, &channel_names, &agents, review);

@@ -24,7 +24,7 @@ use super::secret::SecretRef;
 use crate::knowledge::CollectionSettings;
 use vocative_core::ids::AgentName;
 
-pub use self::agents::{Agent, ChannelChoice};
+pub use self::agents::{Agent, ChannelChoice, Network};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::hooks::{Hook, HookKind};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
@@ -68,7 +68,7 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// Language models by name.
     pub models: BTreeMap<String, Model>,
-    /// Agents by name; never empty.
+    /// Agents by name, networks among them as what is addressed; never empty.
     pub agents: BTreeMap<AgentName, Agent>,
     /// Tools by name; built-in ones only where they have limits.
     pub tools: BTreeMap<String, Tool>,

@@ -16,6 +16,7 @@ use super::console::ConsoleShape;
 use super::hooks::HookShape;
 use super::knowledge::KnowledgeShape;
 use super::mcp::McpShape;
+use super::networks::NetworkShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
 use super::schedules::ScheduleShape;
 use super::schema::FORMS_FORMAT;
@@ -69,6 +70,9 @@ pub(super) struct Shape {
     /// Agents by name.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentShape>,
+    /// Networks by name: several agents behind one name.
+    #[serde(default)]
+    pub networks: BTreeMap<String, NetworkShape>,
     /// Tools by name.
     #[serde(default)]
     pub tools: BTreeMap<String, ToolShape>,

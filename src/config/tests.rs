@@ -7,6 +7,7 @@ mod chats;
 mod hooks;
 mod knowledge;
 mod layers;
+mod networks;
 mod refusals;
 mod secrets;
 mod tools;

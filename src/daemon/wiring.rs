@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,7 +18,7 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse};
+use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
 use crate::config::{
@@ -44,6 +44,7 @@ use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
+use vocative_core::routing::router::Asking;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::sending::policy::LivePolicy;
 use vocative_store::{ExpiryBounds, Store, StoreError};
@@ -256,11 +257,8 @@ pub fn agents(
             .collect(),
         hooks: {
             let named = agent.hooks.iter();
-            Hooks::new(
-                named
-                    .filter_map(|name| hooks.get(name.as_str()).cloned())
-                    .collect(),
-            )
+            let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
+            Hooks::new(named.collect())
         },
         calls_per_run: agent.calls_per_run,
         budget: agent.budget,
@@ -271,6 +269,10 @@ pub fn agents(
         question_expires_ms: agent.question_expires_ms,
         experts: agent.experts.clone(),
         knowledge: knowledge_of(config, agent),
+        network: agent
+            .network
+            .as_ref()
+            .map(|of| network_spec(agent, of, background(router_model(config, of, settings)))),
     };
     let spec = |agent: &config::Agent| {
         let settings = config.model_of(agent);
@@ -305,6 +307,32 @@ fn background_model(
         context_limit: settings.context_limit.map(|limit| limit as usize),
         answer_reserve: settings.max_output_tokens as usize,
     }
+}
+
+/// The model of a network's routing agent: its own, or the default agent's.
+fn router_model<'a>(
+    config: &'a Config,
+    of: &config::Network,
+    own: &'a config::Model,
+) -> &'a config::Model {
+    let named = of.router_model.as_ref();
+    named
+        .and_then(|name| config.models.get(name))
+        .unwrap_or(own)
+}
+
+fn network_spec(
+    face: &config::Agent,
+    of: &config::Network,
+    router: BackgroundModel,
+) -> Arc<NetworkSpec> {
+    Arc::new(NetworkSpec {
+        network: of.network.clone(),
+        router,
+        descriptions: of.descriptions.clone(),
+        names: face.names().into_iter().map(str::to_owned).collect(),
+        asking: Mutex::new(Asking::Schema),
+    })
 }
 
 /// Every tool that agents may have, by name.
@@ -472,7 +500,9 @@ pub fn collections(config: &Config) -> Vec<Collection> {
 fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, AssemblerOptions> {
     let channels = config.channels.values();
     channels
-        .filter(|channel| agent.channels.has(&channel.name))
+        .filter(|channel| {
+            agent.channels.has(&channel.name) || works_in(config, agent, &channel.name)
+        })
         .flat_map(|channel| {
             channel.chats.iter().map(|(chat, overrides)| {
                 let name = ChatName {
@@ -483,6 +513,16 @@ fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, As
             })
         })
         .collect()
+}
+
+/// Whether a network that an agent works for serves a channel.
+fn works_in(config: &Config, agent: &config::Agent, channel: &str) -> bool {
+    let mut networks = config
+        .agents
+        .values()
+        .filter_map(|face| Some((face, face.network.as_ref()?)));
+    networks
+        .any(|(face, of)| face.channels.has(channel) && of.network.callable().contains(&agent.name))
 }
 
 /// The tools of the chats that don't allow all.

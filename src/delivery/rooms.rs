@@ -131,6 +131,14 @@ impl Rooms {
         gate.map_or_else(Zone::default, |gate| gate.policy().manners.zone)
     }
 
+    /// Whether somebody is in the `admins` of an account's channel.
+    #[must_use]
+    pub fn is_admin(&self, account: AccountId, person: &str) -> bool {
+        let gates = self.gates.read().expect("no holder of this lock panics");
+        let gate = gates.get(&account);
+        gate.is_some_and(|gate| gate.policy().admins.iter().any(|admin| admin == person))
+    }
+
     /// Whether a place, and the person who said something there, are still served: the lists may have changed
     /// since it was stored.
     #[must_use]

@@ -23,6 +23,7 @@ mod tool;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 
 pub use arguments::read_arguments;
 pub use failure::account_refusal;
@@ -73,6 +74,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
+    /// The JSON schema that the text of its answer is to fit; `None` = it answers as it likes.
+    pub answer_schema: Option<&'a Value>,
     /// Tokens that the answer may have; `None` = what the model's settings allow.
     pub max_output_tokens: Option<u32>,
     /// Who hears the answer while it is written; `None` = it is not streamed.

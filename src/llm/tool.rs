@@ -23,6 +23,8 @@ pub enum ToolChoice {
     Auto,
     /// It must answer now.
     None,
+    /// It must call one.
+    Required,
 }
 
 /// A call that a model asks for.

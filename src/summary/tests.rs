@@ -154,6 +154,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         answer_within_ms: 3_600_000,
         files: Default::default(),
         prefixed_channels: BTreeSet::new(),
+        network: None,
         tools: Vec::new(),
         search_reach: SearchReach::default(),
         max_steps: 1,
@@ -297,6 +298,7 @@ impl Stage {
     async fn prompt(&self) -> Prompt {
         let request = PromptRequest {
             given: Given::default(),
+            network: None,
             conversation: self.conversation.unwrap(),
             run: RunView::default(),
             as_of_ms: NOW_MS,

@@ -8,7 +8,7 @@
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
 //! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`),
 //! `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
-//! `memory` (what it is told to keep in mind), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
+//! `memory` (what it is told to keep in mind), `set_state` (values of a network), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
 //! `outside` (what comes from outside is data).
 
 mod approval;
@@ -25,6 +25,7 @@ mod outside;
 pub mod program;
 mod schedule;
 pub(crate) mod search;
+mod set_state;
 mod toolbox;
 
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
 };
+pub use set_state::{SET_STATE, SetState, StateDesk};
 pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 
 use self::mcp::McpServer;

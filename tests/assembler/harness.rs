@@ -263,7 +263,10 @@ impl Room {
             run: run.run.id,
             token: run.token,
             agent: run.run.agent.clone(),
-            agent_display_name: run.run.agent.as_str().to_uppercase(),
+            speaker: run.run.agent.clone(),
+            speaker_display_name: run.run.agent.as_str().to_uppercase(),
+            before: Vec::new(),
+            values: None,
             text: text.to_owned(),
             kind: TurnKind::Message,
             ending: RunEnding::Done,
@@ -299,6 +302,7 @@ impl Room {
         let run = self.claim().await;
         let request = PromptRequest {
             given: Given::default(),
+            network: None,
             conversation: run.run.conversation,
             run: RunView {
                 run: Some(run.run.id),
@@ -339,6 +343,7 @@ impl Room {
 
     pub(crate) fn spec(&self, summary_model: Option<Arc<dyn Model>>) -> AgentSpec {
         AgentSpec {
+            network: None,
             name: AgentName::trusted("kael"),
             display_name: "Kael".to_owned(),
             instructions: Template::default(),

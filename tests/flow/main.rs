@@ -36,6 +36,7 @@ mod first_start;
 #[cfg(target_os = "linux")]
 mod flood;
 mod harness;
+mod help_desk;
 mod hooks;
 mod imports;
 mod knowledge;
@@ -46,6 +47,7 @@ mod manners;
 mod mcp;
 mod mentions;
 mod names;
+mod networks;
 mod order;
 mod outage;
 mod overlap;

@@ -364,6 +364,7 @@ impl Daemon {
     fn agents(&self, owner: OwnerId) -> AgentWorker {
         let registry = Registry::default();
         registry.replace(vec![AgentSpec {
+            network: None,
             name: agent(),
             display_name: "Vocative".to_owned(),
             instructions: Template::parse("Be brief.").unwrap(),

@@ -46,6 +46,7 @@ impl Operations {
         };
         let request = PromptRequest {
             given: Given::default(),
+            network: None,
             conversation: conversation.id,
             run: RunView {
                 as_of_seq: at.map(Seq),

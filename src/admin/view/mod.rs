@@ -40,7 +40,9 @@ pub use memories::RememberedView;
 pub use memories::{MemoryPersonView, MemoryView};
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use questions::QuestionView;
-pub use run_story::{RunStoryView, StoryCallView, StoryLineView, StoryStepView};
+pub use run_story::{
+    AgentCallView, DecisionView, RunStoryView, StoryCallView, StoryLineView, StoryStepView,
+};
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,
 };

@@ -1,8 +1,11 @@
 //! All of one run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{ApprovalView, QuestionView, RunView};
+use vocative_core::ids::AgentName;
+use vocative_core::routing::{MemberCall, StoredDecision};
 use vocative_store::contract::{RunStory, StoryCall, StoryLine};
 
 /// A run with what was asked, done and said.
@@ -31,6 +34,107 @@ pub struct RunStoryView {
     pub calls: Vec<StoryCallView>,
     /// What it said in its room, oldest first.
     pub said: Vec<StoryLineView>,
+    /// Of a run of a network: what decided who is next, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionView>,
+    /// The agent calls of it that ended, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_calls: Vec<AgentCallView>,
+}
+
+/// A decision of a network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DecisionView {
+    /// The agent calls before it.
+    pub calls: u32,
+    /// Who is called; none: the run ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Whose word that was: `rule`, `list`, `router`, `default`; of an end why: `no_rule`, `rule`, `done`, `max_calls`,
+    /// `no_progress`.
+    pub by: String,
+    /// The rule that matched, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<u32>,
+    /// Who waits to be called behind that.
+    pub waiting: Vec<String>,
+    /// Agents that were not to be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// The routing agent's reason, or an operator's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// The values behind it.
+    pub state: Value,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// An agent call of a network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AgentCallView {
+    /// From 1.
+    pub n: u32,
+    /// Who was called.
+    pub agent: String,
+    /// `done` or `failed`.
+    pub outcome: String,
+    /// What was said.
+    pub text: String,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The tools that were called, each once.
+    pub tools: Vec<String>,
+    /// The last step of the run that belongs to it.
+    pub steps: u32,
+    /// Tokens of its prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of its answers.
+    pub completion_tokens: u64,
+    /// The values behind it.
+    pub state: Value,
+    /// When it ended, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+impl DecisionView {
+    fn of(decision: StoredDecision) -> Self {
+        let names = |names: &[AgentName]| names.iter().map(ToString::to_string).collect();
+        let (agent, by) = match &decision.next {
+            Ok((agent, by)) => (Some(agent.to_string()), by.name()),
+            Err(reason) => (None, reason.name()),
+        };
+        Self {
+            calls: decision.calls,
+            agent,
+            by: by.to_owned(),
+            rule: decision.rule,
+            waiting: names(&decision.stack),
+            refused: names(&decision.refused),
+            words: decision.words,
+            state: serde_json::from_str(&decision.state).unwrap_or_default(),
+            at_ms: decision.at_ms,
+        }
+    }
+}
+
+impl AgentCallView {
+    fn of(call: MemberCall) -> Self {
+        Self {
+            n: call.n,
+            agent: call.agent.to_string(),
+            outcome: call.outcome.name().to_owned(),
+            text: call.text,
+            reason: call.reason,
+            tools: call.tools,
+            steps: call.steps,
+            prompt_tokens: call.usage.prompt_tokens,
+            completion_tokens: call.usage.completion_tokens,
+            state: serde_json::from_str(&call.state).unwrap_or_default(),
+            at_ms: call.at_ms,
+        }
+    }
 }
 
 /// Something that was said.
@@ -134,6 +238,18 @@ impl RunStoryView {
             steps: steps.collect(),
             calls,
             said: lines(story.said),
+            decisions: story
+                .course
+                .decisions
+                .into_iter()
+                .map(DecisionView::of)
+                .collect(),
+            agent_calls: story
+                .course
+                .calls
+                .into_iter()
+                .map(AgentCallView::of)
+                .collect(),
         }
     }
 }

@@ -213,6 +213,8 @@ impl House {
             rooms: &Rooms::default(),
             clock: &self.clock,
             claimed: run,
+            agent: &run.run.agent,
+            steps_before: 0,
             display_name: "Helper",
             model,
             model_use: &model_use,

@@ -7,6 +7,7 @@ use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
+use vocative_core::routing;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
 
@@ -67,6 +68,19 @@ pub struct Agent {
     pub approval: ApprovalSettings,
     /// How its prompts are assembled.
     pub prompt: AssemblerOptions,
+    /// The network that it is the name of; `None`: it is an agent.
+    pub network: Option<Network>,
+}
+
+/// A network, which is addressed as an agent is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Its agents and rules.
+    pub network: routing::Network,
+    /// The model of the routing agent; not set: the default agent's.
+    pub router_model: Option<String>,
+    /// What its agents are for.
+    pub descriptions: BTreeMap<AgentName, String>,
 }
 
 impl Agent {

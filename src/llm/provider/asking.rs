@@ -43,6 +43,11 @@ impl Asking<'_> {
         self.has_tools() && self.request.tool_choice == ToolChoice::None
     }
 
+    /// Whether one of the tools must be called.
+    pub(super) fn forces_tools(&self) -> bool {
+        self.has_tools() && self.request.tool_choice == ToolChoice::Required
+    }
+
     pub(super) fn temperature(&self) -> Option<f64> {
         self.temperature.filter(|_| !self.habits.no_temperature)
     }

@@ -88,6 +88,12 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.forbids_tools() {
         body["tool_choice"] = json!({"type": "none"});
     }
+    if asking.forces_tools() {
+        body["tool_choice"] = json!({"type": "any"});
+    }
+    if let Some(schema) = asking.request.answer_schema {
+        body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
+    }
     body
 }
 

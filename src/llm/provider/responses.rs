@@ -76,6 +76,14 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.forbids_tools() {
         body["tool_choice"] = json!("none");
     }
+    if asking.forces_tools() {
+        body["tool_choice"] = json!("required");
+    }
+    if let Some(schema) = asking.request.answer_schema {
+        body["text"] = json!({
+            "format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": true},
+        });
+    }
     body
 }
 

@@ -296,7 +296,10 @@ fn finish_call_txn(
     if call.turn.is_known {
         count_over_txn(connection, call.asker, &row.tool, call.state, call.now_ms)?;
     }
-    let timeline = Timeline::of(connection, &leased, call.now_ms)?;
+    let timeline = Timeline {
+        agent: call.agent.to_string(),
+        ..Timeline::of(connection, &leased, call.now_ms)?
+    };
     let pair = TurnPair {
         id: call.call,
         step: row.step,

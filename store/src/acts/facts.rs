@@ -101,7 +101,8 @@ fn agents(connection: &Connection, sql: &str, key: i64) -> Result<Vec<AgentName>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Who wrote the message that a message replies to: an agent by its name, others by platform id.
+/// Who wrote the message that a message replies to: an agent by its name, or by that of the network that it spoke for;
+/// others by platform id.
 fn replied_author(
     connection: &Connection,
     message: &NewMessage,
@@ -120,10 +121,13 @@ fn replied_author(
     };
     let author = connection
         .prepare_cached(
-            "SELECT p.kind, p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
-             WHERE t.seq = ?1",
+            "SELECT p.kind, coalesce(iif(p.kind = ?2, (SELECT i.agent FROM involvements i
+                        WHERE i.seq = ?1 AND i.how = 'authored' LIMIT 1), NULL), p.platform_id) AS platform_id
+             FROM turns t JOIN participants p ON p.id = t.participant_id WHERE t.seq = ?1",
         )?
-        .query_row(params![seq], |row| Ok((row.get("kind")?, row.get("platform_id")?)))
+        .query_row(params![seq, ParticipantKind::Agent], |row| {
+            Ok((row.get("kind")?, row.get("platform_id")?))
+        })
         .optional()?;
     Ok(author)
 }
@@ -159,21 +163,24 @@ fn thread_facts(
     })
 }
 
-/// The agents that wrote in a conversation: one probe each, however long it is.
+/// The agents that wrote in a conversation, or the networks that they spoke for: one probe each, however long it is.
 fn agents_in(
     connection: &Connection,
     account: AccountId,
     conversation_row: i64,
 ) -> Result<Vec<AgentName>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT p.platform_id FROM participants p
+        "SELECT DISTINCT coalesce((SELECT r.agent FROM
+                        (SELECT run_id FROM turns WHERE participant_id = p.id AND conversation_id = ?3 LIMIT 1) t
+                        JOIN runs r ON r.id = t.run_id), p.platform_id) AS agent
+         FROM participants p
          WHERE p.account_id = ?1 AND p.kind = ?2
            AND EXISTS (SELECT 1 FROM turns t
                        WHERE t.participant_id = p.id AND t.conversation_id = ?3)
-         ORDER BY p.platform_id",
+         ORDER BY agent",
     )?;
     let key = params![account, ParticipantKind::Agent, conversation_row];
-    let rows = statement.query_map(key, |row| row.get("platform_id"))?;
+    let rows = statement.query_map(key, |row| row.get("agent"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

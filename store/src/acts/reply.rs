@@ -12,17 +12,18 @@ use crate::acts::made_from::{begin_again_txn, has_lost_source};
 use crate::acts::placeholder::insert_answer_txn;
 use crate::acts::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
 use crate::acts::runs::{LeasedRun, leased_run};
-use crate::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding};
+use crate::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore};
 use crate::rows::columns::{chat_kind_from_name, missing, stored_count};
 use crate::rows::hook_verdicts::keep_verdicts_txn;
-use crate::rows::outbox_rows::NewPosts;
+use crate::rows::networks::keep_values_txn;
+use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, conversation_at};
 use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Reader, Store, StoreError};
-use vocative_core::ids::{AccountId, ChatId, ParticipantId, RunId, Seq, TurnId};
+use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, RunId, Seq, TurnId};
 use vocative_core::place::Scope;
-use vocative_core::turn::{ParticipantKind, TurnKind};
+use vocative_core::turn::{ParticipantKind, TokenCount, TurnKind};
 
 impl Reader {
     /// Where the answer of a run goes.
@@ -85,28 +86,70 @@ pub(crate) fn commit_reply_txn(
     let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;
     let mut replaced = replaced_answer(connection, leased.row, reply)?;
-    let (turn, seq) = match &replaced {
-        Some(answer) => (answer.id, Seq(answer.seq)),
-        None => insert_reply_txn(connection, reply, &leased, &room, &triggers)?,
-    };
-    involve_txn(connection, reply, &room, seq, &triggers)?;
-    let posts = NewPosts {
+    let posts_of = |seq, parts| NewPosts {
         account: room.account,
         chat: room.conversation.chat,
         turn: Some(seq),
         run_row: Some(leased.row),
         target: &reply.target,
         operation: &Operation::Post,
-        parts: &reply.parts,
+        parts,
         now_ms: reply.now_ms,
     };
+    for said in &reply.before {
+        let words = Words::of_other(said);
+        let (_, seq) = insert_reply_txn(connection, (reply, &words), &leased, &room, &triggers)?;
+        involve_txn(connection, reply, &room, seq, &triggers)?;
+        insert_posts_txn(connection, &posts_of(seq, &said.parts))?;
+    }
+    let (turn, seq) = match &replaced {
+        Some(answer) => (answer.id, Seq(answer.seq)),
+        None => {
+            let words = Words::of_answer(reply);
+            insert_reply_txn(connection, (reply, &words), &leased, &room, &triggers)?
+        }
+    };
+    involve_txn(connection, reply, &room, seq, &triggers)?;
+    let posts = posts_of(seq, &reply.parts);
     let posts = match &mut replaced {
         Some(answer) => replace_answer_txn(connection, reply, &posts, answer)?,
         None => insert_answer_txn(connection, &posts, reply.live_settle_ms)?,
     };
     keep_verdicts_txn(connection, leased.row, &reply.verdicts, reply.now_ms)?;
+    if let Some(values) = &reply.values {
+        // Values that somebody else changed meanwhile stay as they are: the caller was told when it read them.
+        keep_values_txn(connection, leased.conversation_row, values, reply.now_ms)?;
+    }
     finish_txn(connection, leased.row, reply)?;
     Ok(CommittedReply::Written { turn, posts })
+}
+
+/// What one speaker says.
+struct Words<'a> {
+    speaker: &'a AgentName,
+    display_name: &'a str,
+    text: &'a str,
+    tokens: Option<&'a TokenCount>,
+}
+
+impl<'a> Words<'a> {
+    fn of_answer(reply: &'a ReplyCommit) -> Self {
+        Self {
+            speaker: &reply.speaker,
+            display_name: &reply.speaker_display_name,
+            text: &reply.text,
+            tokens: reply.tokens.as_ref(),
+        }
+    }
+
+    fn of_other(said: &'a SaidBefore) -> Self {
+        Self {
+            speaker: &said.speaker,
+            display_name: &said.speaker_display_name,
+            text: &said.text,
+            tokens: said.tokens.as_ref(),
+        }
+    }
 }
 
 pub(crate) fn room_of(
@@ -184,12 +227,12 @@ pub(crate) fn position(
 
 fn insert_reply_txn(
     connection: &Connection,
-    reply: &ReplyCommit,
+    (reply, words): (&ReplyCommit, &Words<'_>),
     leased: &LeasedRun,
     room: &ReplyRoom,
     triggers: &[Trigger],
 ) -> Result<(TurnId, Seq), StoreError> {
-    let participant = speaker_txn(connection, reply, room.account)?;
+    let participant = speaker_txn(connection, (reply, words), room.account)?;
     let (sent_at_ms, ordinal) = position(connection, room, triggers, reply.now_ms)?;
     let turn = insert_turn_txn(
         connection,
@@ -200,13 +243,13 @@ fn insert_reply_txn(
             kind: reply.kind,
             scope: room.conversation.scope(room.kind),
             participant,
-            content: &reply.text,
+            content: words.text,
             attachments: None,
             reply_to_seq: triggers.last().map(|trigger| trigger.seq.0),
             reply_to_message: None,
             quote: None,
             album: None,
-            tokens: reply.tokens.as_ref(),
+            tokens: words.tokens,
             is_inbound: false,
             captured_at_ms: reply.now_ms,
         },
@@ -220,7 +263,7 @@ fn insert_reply_txn(
 /// The agent speaks for itself; a notice is the daemon's word about it.
 fn speaker_txn(
     connection: &Connection,
-    reply: &ReplyCommit,
+    (reply, words): (&ReplyCommit, &Words<'_>),
     account: AccountId,
 ) -> Result<ParticipantId, StoreError> {
     let speaker = HeardSender {
@@ -229,8 +272,8 @@ fn speaker_txn(
         } else {
             ParticipantKind::Agent
         },
-        platform_id: reply.agent.as_str(),
-        display_name: Some(&reply.agent_display_name),
+        platform_id: words.speaker.as_str(),
+        display_name: Some(words.display_name),
         username: None,
         is_bot: None,
     };

@@ -10,6 +10,7 @@ mod jobs;
 mod knowledge;
 mod mcp_tools;
 mod memories;
+mod networks;
 mod questions;
 mod reach;
 mod reading;
@@ -46,6 +47,7 @@ pub use memories::{
     IsServed, MemoryAbout, MemoryDone, MemoryFilter, MemoryQuery, MemoryWrite, MemoryWritten,
     NewMemory, OperatorChange, OperatorChanged,
 };
+pub use networks::{AskedInRun, KeptValues, ValuesToKeep};
 pub use questions::{
     Askable, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge, PressedOption,
     QuestionAsked,
@@ -56,7 +58,9 @@ pub use reading::{
     SearchEffort, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery, Speaker, Speakers,
     TurnDetail, TurnFilter,
 };
-pub use replies::{CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute};
+pub use replies::{
+    CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute, SaidBefore,
+};
 pub use requests::{AskedRun, CapturedRequest, NewRequest, Sha256Digest};
 pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{

@@ -4,6 +4,7 @@ use vocative_contract::envelope::ChatKind;
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
+use super::networks::ValuesToKeep;
 use super::runs::RunEnding;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::{AccountId, AgentName, ChatId, LeaseToken, OutboxId, RunId, TurnId};
@@ -18,10 +19,14 @@ pub struct ReplyCommit {
     pub run: RunId,
     /// Its lease.
     pub token: LeaseToken,
-    /// The agent that answers.
+    /// The agent, or the network, whose run it is.
     pub agent: AgentName,
-    /// The agent's name for people.
-    pub agent_display_name: String,
+    /// Who says it: the agent, or one of its network.
+    pub speaker: AgentName,
+    /// Their name for people.
+    pub speaker_display_name: String,
+    /// What others of the network say before it.
+    pub before: Vec<SaidBefore>,
     /// What it says, platform-neutral.
     pub text: String,
     /// `Message` for an answer, `Notice` for a failure told to the room.
@@ -40,8 +45,25 @@ pub struct ReplyCommit {
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,
+    /// Values that are to outlive the run.
+    pub values: Option<ValuesToKeep>,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
+}
+
+/// What another agent of a network says in the same answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SaidBefore {
+    /// Who.
+    pub speaker: AgentName,
+    /// Their name for people.
+    pub speaker_display_name: String,
+    /// What, platform-neutral.
+    pub text: String,
+    /// The rendered posts, in order.
+    pub parts: Vec<Part>,
+    /// What the text costs.
+    pub tokens: Option<TokenCount>,
 }
 
 /// The post that shows the beginning of an answer while it is written.

@@ -3,6 +3,7 @@
 use vocative_core::approving::StoredApproval;
 use vocative_core::ids::{AccountId, TurnId};
 use vocative_core::questioning::StoredQuestion;
+use vocative_core::routing::Course;
 use vocative_core::run::Run;
 use vocative_core::tool_call::StoredCall;
 
@@ -25,6 +26,8 @@ pub struct RunStory {
     pub calls: Vec<StoryCall>,
     /// What it said in its room.
     pub said: Vec<StoryLine>,
+    /// Of a run of a network: who was called, and why. Else empty.
+    pub course: Course,
 }
 
 /// Something that was said.

@@ -265,7 +265,9 @@ pub struct CallToFinish {
     pub result: String,
     /// Who asked.
     pub asker: Asker,
-    /// The agent's name for people.
+    /// The agent that calls: the run's, or one of its network.
+    pub agent: AgentName,
+    /// Its name for people.
     pub agent_display_name: String,
     /// The call and its result for the timeline.
     pub turn: ToolTurn,

@@ -136,6 +136,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "run_requests",
         sql: include_str!("../migrations/0028_run_requests.sql"),
     },
+    Migration {
+        name: "networks",
+        sql: include_str!("../migrations/0029_networks.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

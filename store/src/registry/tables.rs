@@ -397,6 +397,33 @@ pub(crate) const TABLES: &[Table] = &[
         STATE,
     ),
     account(
+        "network_calls",
+        text(
+            &["text", "state"],
+            &[],
+            &["agent", "outcome", "note", "reason", "told", "tools"],
+        ),
+        OF_RUN,
+    ),
+    account(
+        "network_decisions",
+        text(
+            &["state", "words"],
+            &[],
+            &["agent", "decided_by", "stack", "refused"],
+        ),
+        OF_RUN,
+    ),
+    account(
+        "network_states",
+        text(&["state"], &[], &["network"]),
+        Fate {
+            merge: Merge::Joined,
+            export: Export::Nothing("agents made it of what is exported"),
+            ..OF_TURN
+        },
+    ),
+    account(
         "non_messages",
         text(
             &["text"],

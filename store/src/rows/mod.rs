@@ -20,6 +20,7 @@ pub(crate) mod memory_marks;
 pub(crate) mod messages;
 pub(crate) mod model_rests;
 pub(crate) mod names;
+pub(crate) mod networks;
 pub(crate) mod open;
 pub mod origins;
 pub(crate) mod outbox_rows;

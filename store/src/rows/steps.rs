@@ -7,6 +7,7 @@ use crate::acts::runs::leased_run;
 use crate::contract::{LeaseOutcome, RecordedStep};
 use crate::rows::columns::stored_count;
 use crate::rows::hook_verdicts::{forget_verdicts_txn, keep_verdicts_txn};
+use crate::rows::networks::delete_courses_txn;
 use crate::rows::run_events::{forget_live_text_txn, tell_usage_txn};
 use crate::rows::tool_calls::forget_calls_txn;
 use crate::{Reader, Store, StoreError};
@@ -145,6 +146,7 @@ pub(crate) fn delete_steps_txn(
     connection
         .prepare_cached(&format!("DELETE FROM run_requests WHERE run_id {of}"))?
         .execute([value])?;
+    delete_courses_txn(connection, of, value)?;
     let deleted = runs.len();
     runs.dedup();
     for run in runs {

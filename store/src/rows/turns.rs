@@ -10,6 +10,7 @@ use crate::acts::files::forget_files_txn;
 use crate::new_id::NewId as _;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::memory_marks::read_again_txn;
+use crate::rows::networks::forget_states_of_turn_txn;
 use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
@@ -203,6 +204,7 @@ pub(crate) fn revise_turn_txn(
     if turn.content != replacement.content {
         forget_memories_of_turn_txn(connection, turn.seq)?;
         read_again_txn(connection, turn.seq)?;
+        forget_states_of_turn_txn(connection, turn.seq)?;
     }
     forget_files_txn(connection, turn.seq, replacement.attachments.as_deref())?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Stale)?;
@@ -235,6 +237,7 @@ pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     let triggered = "IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)";
     delete_steps_txn(connection, triggered, turn.seq)?;
     forget_memories_of_turn_txn(connection, turn.seq)?;
+    forget_states_of_turn_txn(connection, turn.seq)?;
     forget_files_txn(connection, turn.seq, None)?;
     forget_derived_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)

@@ -6,6 +6,7 @@ use crate::engine::sql::Connection;
 use crate::contract::{RunStory, StoryCall, StoryLine, StoryStep};
 use crate::rows::approvals::approval_of;
 use crate::rows::columns::count_from;
+use crate::rows::networks::course_of;
 use crate::rows::questions::question_of;
 use crate::rows::run_rows::run_by_id;
 use crate::rows::tool_calls::calls_of_run;
@@ -63,6 +64,7 @@ fn run_story(connection: &Connection, id: RunId) -> Result<RunStory, StoreError>
         steps: steps(connection, id)?,
         calls: calls.collect::<Result<_, StoreError>>()?,
         said: lines(connection, SAID_SQL, id)?,
+        course: course_of(connection, id)?,
         run,
     })
 }

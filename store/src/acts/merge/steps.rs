@@ -15,6 +15,7 @@ use crate::rows::costs::move_costs_txn;
 use crate::rows::fresh_starts::merge_fresh_starts_txn;
 use crate::rows::memories::move_memories_txn;
 use crate::rows::memory_marks::{delete_marks_txn, merge_marks_txn};
+use crate::rows::networks::move_states_txn;
 use crate::rows::run_events::move_events_txn;
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::set_aside_txn;
@@ -333,6 +334,7 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     move_costs_txn(connection, pair.source, pair.target)?;
     merge_fresh_starts_txn(connection, pair.source, pair.target)?;
     delete_marks_txn(connection, pair.source)?;
+    move_states_txn(connection, pair.source, pair.target)?;
     connection
         .prepare_cached(JOIN_ATTRIBUTES_SQL)?
         .execute([pair.source, pair.target])?;

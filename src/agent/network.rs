@@ -1,0 +1,652 @@
+//! A run of a network: decisions and agent calls, one after the other, each a row before the next begins.
+//!
+//! What is decided is `core/routing`'s. A resumed run reads its rows and goes on behind the newest: a decision that was
+//! made holds, an agent that answered is not asked again, and of the call that was cut off its steps and tool calls are
+//! replayed as those of any run. What the routing agent is asked: `routing`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tracing::{info, warn};
+
+use crate::agent::ending::{note, notice, requeue};
+use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
+use crate::agent::hooking::AnswerJudged;
+use crate::agent::prompting::InNetwork;
+use crate::agent::registry::{AgentSpec, NetworkSpec};
+use crate::agent::run::{Age, Work, Worked, Working};
+use crate::agent::step;
+use crate::capture::reply::{OtherWords, Reply};
+use crate::delivery::live::SETTLE_MS;
+use crate::llm::{Answer, read_arguments};
+use crate::tools::{SET_STATE, StateDesk};
+use vocative_core::ids::AgentName;
+use vocative_core::judging::speech::{calls_name, opens_with_name, spoken_text};
+use vocative_core::prompting::{ClassEstimate, NetworkTail, PeerWords, content_count};
+use vocative_core::routing::state::StateValues;
+use vocative_core::routing::{
+    AnswerFrom, CallOutcome, Conclusion, Course, Decided, Decision, Facts, MemberCall, Network,
+    SaidBy, Sender, StopReason, StoredDecision, conclude, decide,
+};
+use vocative_core::run::Usage;
+use vocative_core::tool_call::{CallState, StoredCall};
+use vocative_core::turn::TurnKind;
+use vocative_store::StoreError;
+use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep};
+
+/// What the room is told where the agents of a network said nothing that is to be posted.
+const NO_ANSWER: &str =
+    "I passed this on and came to no answer that belongs here. Please ask again in other words.";
+/// What it is told where no agent was called at all.
+const NO_AGENT: &str = "Nobody in my team takes this on, so I left it unanswered.";
+/// How long a run waits for a place at the model of its next agent, in milliseconds.
+const BUSY_WAIT_MS: i64 = 1_000;
+
+/// An agent call of a network, as the work of its agent sees it.
+pub(super) struct Seat {
+    /// The network, and what the agent is sent of the run so far.
+    pub(super) network: InNetwork,
+    /// The steps of the run before it.
+    pub(super) steps_before: u32,
+    /// Whether nothing of the call was done before this attempt.
+    pub(super) is_fresh: bool,
+    /// The values.
+    pub(super) desk: Arc<StateDesk>,
+}
+
+/// What decisions are made of beside the course.
+pub(super) struct Asked {
+    /// The question.
+    pub(super) text: String,
+    alias: Option<String>,
+    chat: String,
+    senders: Vec<Sender>,
+    has_files: bool,
+}
+
+/// A run of a network while it is worked on.
+pub(super) struct Journey<'a> {
+    pub(super) working: &'a Working<'a>,
+    /// The network as it is addressed; what is set of it holds for the run.
+    pub(super) face: &'a Arc<AgentSpec>,
+    pub(super) of: &'a NetworkSpec,
+    pub(super) asked: Asked,
+    pub(super) age: Age,
+}
+
+impl Working<'_> {
+    /// Whether the run is a network's.
+    pub(super) fn is_of_network(&self) -> bool {
+        let spec = self.worker.registry.get(&self.claimed.run.agent);
+        spec.is_some_and(|spec| spec.network.is_some())
+    }
+
+    /// Works on the run of a network until it ends, is given back, or waits.
+    pub(super) async fn work_as_network(
+        &self,
+        face: &Arc<AgentSpec>,
+        of: &NetworkSpec,
+        age: Age,
+    ) -> Result<(), StoreError> {
+        let store = &self.worker.store;
+        let run = self.claimed.run.id;
+        let (course, asked) = tokio::try_join!(store.network_course(run), store.asked_in_run(run))?;
+        let journey = Journey {
+            working: self,
+            face,
+            of,
+            asked: self.asked(of, asked),
+            age,
+        };
+        journey.go_on(course).await
+    }
+
+    fn asked(&self, of: &NetworkSpec, asked: AskedInRun) -> Asked {
+        let speech = spoken_text(&asked.text);
+        let named = of
+            .names
+            .iter()
+            .filter(|name| opens_with_name(&speech, name) || calls_name(&speech, name));
+        let alias = named.max_by_key(|name| name.chars().count());
+        let rooms = &self.worker.rooms;
+        let is_admin = |person: &String| rooms.is_admin(self.route.account, person);
+        let mut senders = vec![if asked.is_bot {
+            Sender::Bot
+        } else {
+            Sender::Person
+        }];
+        senders.extend(asked.people.iter().any(is_admin).then_some(Sender::Admin));
+        Asked {
+            alias: alias.cloned(),
+            chat: format!("{}/{}", self.route.channel, self.route.target.chat),
+            senders,
+            has_files: asked.has_files,
+            text: asked.text,
+        }
+    }
+}
+
+impl Journey<'_> {
+    fn network(&self) -> &Network {
+        &self.of.network
+    }
+
+    /// Decides and calls, in turn, until the run ends or can't go on. Each turn of the loop adds a row, and there are at
+    /// most `max_calls` of each kind.
+    async fn go_on(&self, mut course: Course) -> Result<(), StoreError> {
+        loop {
+            let decision = match course.decision() {
+                Some(decision) => decision.clone(),
+                None => match self.decide_next(&course).await? {
+                    Some(decision) => decision,
+                    None => return Ok(()),
+                },
+            };
+            if course.decision().is_none() {
+                course.decisions.push(decision.clone());
+            }
+            let agent = match decision.next {
+                Ok((agent, _)) => agent,
+                Err(ref reason) => return self.end(&course, reason).await,
+            };
+            let Some(call) = self.call(&agent, &course).await? else {
+                return Ok(());
+            };
+            course.calls.push(call);
+        }
+    }
+
+    /// The next decision, kept; `None` = the run went another way.
+    async fn decide_next(&self, course: &Course) -> Result<Option<StoredDecision>, StoreError> {
+        let network = self.network();
+        let (state, state_version) = match course.state(network) {
+            Some(state) => (state, None),
+            None => self.begin_state().await?,
+        };
+        let disabled = self.disabled();
+        let used = course.used(network);
+        let facts = self.facts(course, &state, &used, &disabled);
+        let decided = decide(network, &facts);
+        let routed = match decided.decision {
+            Decision::AskRouter => self.ask_router(course, &facts, decided).await?,
+            Decision::Call { .. } | Decision::Stop(_) => {
+                Some((decided, String::new(), course.steps()))
+            }
+        };
+        let Some((decided, words, steps)) = routed else {
+            return Ok(None);
+        };
+        let now_ms = (self.working.worker.clock)();
+        let decision = stored((course.count(), now_ms), decided, words, steps);
+        for agent in &decision.refused {
+            info!(run.id = %self.working.claimed.run.id, agent = %agent, "an agent of a network is not to be had here, and is passed over");
+        }
+        let claimed = self.working.claimed;
+        let store = &self.working.worker.store;
+        let kept = store.keep_decision(
+            claimed.run.id,
+            claimed.token,
+            decision.clone(),
+            state_version,
+        );
+        let kept = kept.await?;
+        Ok((kept == LeaseOutcome::Written).then_some(decision))
+    }
+
+    /// The values that the run begins with, and which version of the conversation's they are.
+    async fn begin_state(&self) -> Result<(StateValues, Option<i64>), StoreError> {
+        let network = self.network();
+        if !network.persist {
+            return Ok((network.state.defaults(), None));
+        }
+        let conversation = self.working.claimed.run.conversation;
+        let store = &self.working.worker.store;
+        let kept = store
+            .network_state(conversation, network.name.clone())
+            .await?;
+        Ok(match kept {
+            Some(kept) => (network.state.read(&kept.values), Some(kept.version)),
+            None => (network.state.defaults(), Some(0)),
+        })
+    }
+
+    /// Agents that may not be called here and now: those that are no longer configured.
+    pub(super) fn disabled(&self) -> BTreeSet<AgentName> {
+        let registry = &self.working.worker.registry;
+        let callable = self.network().callable().into_iter();
+        callable
+            .filter(|agent| registry.get(agent).is_none())
+            .cloned()
+            .collect()
+    }
+
+    fn facts<'b>(
+        &'b self,
+        course: &'b Course,
+        state: &'b StateValues,
+        used: &'b [u32],
+        disabled: &'b BTreeSet<AgentName>,
+    ) -> Facts<'b> {
+        Facts {
+            calls: course.count(),
+            last: course.last(),
+            stack: course.stack(),
+            state,
+            used,
+            disabled,
+            is_circling: course.is_circling(),
+            alias: self.asked.alias.as_deref(),
+            scope: self.working.route.scope,
+            chat: &self.asked.chat,
+            senders: &self.asked.senders,
+            has_files: self.asked.has_files,
+            text: &self.asked.text,
+        }
+    }
+
+    /// Calls an agent and commits what came of it; `None` = the run went another way.
+    async fn call(
+        &self,
+        agent: &AgentName,
+        course: &Course,
+    ) -> Result<Option<MemberCall>, StoreError> {
+        let worker = self.working.worker;
+        let Some(member) = worker.registry.get(agent) else {
+            let failed = Failed::of(format!("the agent {agent} is no longer configured"), None);
+            return self.end_call(agent, course, Err(failed), None).await;
+        };
+        let spec = self.as_member(&member);
+        let model = worker
+            .models
+            .first_awake(spec.chain())
+            .unwrap_or(&spec.model_use);
+        let place = match model.name == self.working.place.model() {
+            true => None,
+            false if worker.models.is_busy(model) => {
+                let again = Again {
+                    wait_ms: BUSY_WAIT_MS,
+                    counts: false,
+                };
+                let reason = "the model of its next agent has no place free";
+                requeue(worker, self.working.claimed, again, reason).await?;
+                return Ok(None);
+            }
+            false => Some(worker.models.begin(model, self.working.claimed.run.id)),
+        };
+        let seat = self.seat(&spec, course).await?;
+        let working = Working {
+            place: place.as_ref().unwrap_or(self.working.place),
+            seat: Some(&seat),
+            ..*self.working
+        };
+        info!(run.id = %self.working.claimed.run.id, agent = %agent, call = course.count() + 1, "an agent of a network is called");
+        let recorded = working.recorded().await?;
+        let (asking, Worked { work, .. }) =
+            Box::pin(working.work_with_any(&spec, recorded)).await?;
+        working.keep_worked_time(&spec).await;
+        drop(place);
+        match work {
+            Work::Answered(answer) => self.end_call(agent, course, Ok(answer), Some(&seat)).await,
+            Work::UsedUp(_) => {
+                let reason = format!("it used up its {} steps without an answer", spec.max_steps);
+                let failed = Failed::of(reason, None);
+                self.end_call(agent, course, Err(failed), Some(&seat)).await
+            }
+            Work::Failed(failure) => self.failed(agent, course, failure, &seat).await,
+            other => {
+                self.working.end_otherwise(&asking, other, self.age).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The agent as it works for the network: what holds for the run is the network's.
+    fn as_member(&self, member: &Arc<AgentSpec>) -> Arc<AgentSpec> {
+        let face = self.face;
+        let of_run = |spec: &AgentSpec| AgentSpec {
+            budget: face.budget,
+            max_attempts: face.max_attempts,
+            answer_within_ms: face.answer_within_ms,
+            fallbacks: Vec::new(),
+            ..spec.clone()
+        };
+        let fallbacks = member.fallbacks.iter().map(|spec| Arc::new(of_run(spec)));
+        Arc::new(AgentSpec {
+            fallbacks: fallbacks.collect(),
+            ..of_run(member)
+        })
+    }
+
+    /// What the agent is sent of the run so far, and the values as its calls before this attempt left them.
+    async fn seat(&self, spec: &AgentSpec, course: &Course) -> Result<Seat, StoreError> {
+        let network = self.network();
+        let run = self.working.claimed.run.id;
+        let steps_before = course.steps();
+        let calls = self.working.worker.store.tool_calls(run).await?;
+        let state = course
+            .state(network)
+            .unwrap_or_else(|| network.state.defaults());
+        let of = |by_agent: &std::collections::BTreeMap<AgentName, Vec<String>>| {
+            by_agent.get(&spec.name).cloned().unwrap_or_default()
+        };
+        let reads = of(&network.reads);
+        let line = state.line(&reads);
+        let desk = StateDesk::new(network.state.clone(), of(&network.writes), state);
+        let own: Vec<&StoredCall> = calls
+            .iter()
+            .filter(|call| call.step > steps_before)
+            .collect();
+        for call in own
+            .iter()
+            .filter(|call| call.tool == SET_STATE && call.state == CallState::Done)
+        {
+            let arguments = read_arguments(&call.arguments).unwrap_or(Value::Null);
+            // It was taken when it was made, by the same schema unless the configuration is another now.
+            if let Err(wrong) = desk.apply(&arguments) {
+                warn!(run.id = %run, wrong, "a value that was set before is not taken any more");
+            }
+        }
+        let registry = &self.working.worker.registry;
+        let name = |agent: &AgentName| {
+            registry
+                .get(agent)
+                .map_or_else(|| agent.to_string(), |it| it.display_name.clone())
+        };
+        let said = course
+            .calls
+            .iter()
+            .filter(|call| call.outcome == CallOutcome::Done && !call.text.trim().is_empty());
+        let words = said.clone().map(|call| PeerWords {
+            name: name(&call.agent),
+            is_own: call.agent == spec.name,
+            text: call.text.clone(),
+        });
+        Ok(Seat {
+            network: InNetwork {
+                name: network.name.clone(),
+                calls: course.count(),
+                tail: NetworkTail {
+                    words: words.collect(),
+                    state: line,
+                },
+                said: said.map(|call| call.n).collect(),
+                reads,
+            },
+            steps_before,
+            is_fresh: own.is_empty(),
+            desk: Arc::new(desk),
+        })
+    }
+
+    /// A model gave no answer: the run is tried again, or the call has failed and the rules go on.
+    async fn failed(
+        &self,
+        agent: &AgentName,
+        course: &Course,
+        failure: Failure,
+        seat: &Seat,
+    ) -> Result<Option<MemberCall>, StoreError> {
+        let working = self.working;
+        let tried = Tried {
+            attempts: working.claimed.attempts_used(),
+            max_attempts: self.face.max_attempts,
+            age_ms: self.age.now_ms(),
+            answer_within_ms: self.face.answer_within_ms,
+        };
+        let reason = failure.reason();
+        match (after(&failure, tried), &failure) {
+            (Next::Again(again), _) => {
+                requeue(working.worker, working.claimed, again, &reason).await?;
+                Ok(None)
+            }
+            // What the run read is gone, or it took too long: that is the run's.
+            (Next::GiveUp(told), Failure::Passing(_)) => {
+                working.give_up(self.face, told, reason).await?;
+                Ok(None)
+            }
+            (Next::GiveUp(told), Failure::Model(_) | Failure::Final(_)) => {
+                warn!(run.id = %working.claimed.run.id, agent = %agent, reason, "an agent of a network failed; its rules go on");
+                let failed = Failed::of(reason, Some(told.text()));
+                self.end_call(agent, course, Err(failed), Some(seat)).await
+            }
+        }
+    }
+
+    /// Commits the end of an agent call with the values behind it; `None` = the lease was lost.
+    async fn end_call(
+        &self,
+        agent: &AgentName,
+        course: &Course,
+        came: Result<Answer, Failed>,
+        seat: Option<&Seat>,
+    ) -> Result<Option<MemberCall>, StoreError> {
+        let (store, claimed) = (&self.working.worker.store, self.working.claimed);
+        let run = claimed.run.id;
+        let before = course.steps();
+        let (steps, calls) = tokio::try_join!(store.steps(run), store.tool_calls(run))?;
+        let mut tools: Vec<String> = Vec::new();
+        for call in calls.iter().filter(|call| call.step > before) {
+            if !tools.contains(&call.tool) {
+                tools.push(call.tool.clone());
+            }
+        }
+        let state = match seat {
+            Some(seat) => seat.desk.values().to_json(),
+            None => course.state(self.network()).unwrap_or_default().to_json(),
+        };
+        let failed = came.as_ref().err();
+        let call = MemberCall {
+            n: course.count() + 1,
+            agent: agent.clone(),
+            outcome: if failed.is_some() {
+                CallOutcome::Failed
+            } else {
+                CallOutcome::Done
+            },
+            text: came
+                .as_ref()
+                .map_or_else(|_| String::new(), |answer| answer.text.clone()),
+            note: came
+                .as_ref()
+                .ok()
+                .and_then(|answer| note(answer.finish))
+                .map(str::to_owned),
+            reason: failed.map(|failed| failed.reason.clone()),
+            told: failed.and_then(|failed| failed.told.clone()),
+            tools,
+            state,
+            steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
+            usage: step::usage_since(&steps, before),
+            at_ms: (self.working.worker.clock)(),
+        };
+        let written = store
+            .end_network_call(run, claimed.token, call.clone())
+            .await?;
+        Ok((written == LeaseOutcome::Written).then_some(call))
+    }
+
+    /// Ends the run with what its agents said, or says why there is nothing to say.
+    async fn end(&self, course: &Course, reason: &StopReason) -> Result<(), StoreError> {
+        let working = self.working;
+        let run = working.claimed.run.id;
+        info!(run.id = %run, calls = course.count(), reason = reason.name(), "a network has come to its end");
+        let stored = working.worker.store.steps(run).await?;
+        let usage = step::usage_since(&stored, 0);
+        let values = self.values_to_keep(course).await?;
+        let told = |text: &str| Reply {
+            usage,
+            values: values.clone(),
+            ..notice(text.to_owned(), RunEnding::Done)
+        };
+        match conclude(self.network(), course) {
+            Conclusion::Said(said) => self.say(said, usage, values).await,
+            Conclusion::NoAnswer => {
+                warn!(run.id = %run, "no_answer: the agents of a network said nothing that is to be posted");
+                working.end(self.face, told(NO_ANSWER)).await
+            }
+            Conclusion::NoAgent => {
+                warn!(run.id = %run, "no_agent: no rule of a network called anybody");
+                working.end(self.face, told(NO_AGENT)).await
+            }
+            Conclusion::Failed(call) => {
+                let reason = call.reason.clone().unwrap_or_default();
+                let text = call
+                    .told
+                    .clone()
+                    .unwrap_or_else(|| GiveUpNotice::Failed.text());
+                let reason = format!("{}: {reason}", call.agent);
+                warn!(run.id = %run, reason, "a run of a network was given up");
+                let reply = Reply {
+                    usage,
+                    ..notice(text, RunEnding::Dead { reason })
+                };
+                working.end(self.face, reply).await
+            }
+        }
+    }
+
+    /// Commits the words of one agent or of several. Where they replace an earlier answer they are one.
+    async fn say(
+        &self,
+        said: Vec<SaidBy<'_>>,
+        usage: Usage,
+        values: Option<ValuesToKeep>,
+    ) -> Result<(), StoreError> {
+        let working = self.working;
+        let is_each = self.network().answer_from == AnswerFrom::Each;
+        let mut all = Vec::new();
+        let mut verdicts = Vec::new();
+        for SaidBy { agent, call } in said {
+            let spec = working
+                .worker
+                .registry
+                .get(agent)
+                .unwrap_or_else(|| Arc::clone(self.face));
+            let hooking = working.hooking(&spec).await?;
+            let n = if is_each { call.n } else { 0 };
+            let judging = hooking.before_post(call.text.clone(), n);
+            let (judged, said) = working.keeping_lease(judging).await;
+            verdicts.extend(said);
+            let text = match judged {
+                AnswerJudged::Said(text) => text,
+                AnswerJudged::Withheld(why) => {
+                    warn!(run.id = %working.claimed.run.id, "an answer is not posted: a hook withholds it");
+                    let reply = Reply {
+                        usage,
+                        values,
+                        verdicts,
+                        ..notice(why, RunEnding::Done)
+                    };
+                    return working.end(&spec, reply).await;
+                }
+            };
+            let prefix = match is_each {
+                true => format!("{}: ", spec.display_name),
+                false => working.prefix(&spec),
+            };
+            all.push((spec, text, prefix, call.note.clone()));
+        }
+        if working.route.replaces_answer && all.len() > 1 {
+            let joined: Vec<String> = all
+                .iter()
+                .map(|(_, text, prefix, _)| format!("{prefix}{text}"))
+                .collect();
+            let (spec, _, _, note) = all.remove(all.len() - 1);
+            all = vec![(spec, joined.join("\n\n"), String::new(), note)];
+        }
+        let Some((spec, text, prefix, note)) = all.pop() else {
+            return working
+                .end(self.face, notice(NO_ANSWER.to_owned(), RunEnding::Done))
+                .await;
+        };
+        let before = all
+            .into_iter()
+            .map(|(spec, text, prefix, note)| OtherWords {
+                tokens: Some(content_count(&text, &ClassEstimate)),
+                speaker: spec.name.clone(),
+                display_name: spec.display_name.clone(),
+                text,
+                prefix,
+                note,
+            });
+        let reply = Reply {
+            tokens: Some(content_count(&text, &ClassEstimate)),
+            text,
+            prefix,
+            note,
+            kind: TurnKind::Message,
+            ending: RunEnding::Done,
+            usage,
+            live_settle_ms: SETTLE_MS,
+            verdicts,
+            before: before.collect(),
+            values,
+        };
+        working.end(&spec, reply).await
+    }
+
+    /// The values that are to outlive the run, if it changed them and nobody else did meanwhile.
+    async fn values_to_keep(&self, course: &Course) -> Result<Option<ValuesToKeep>, StoreError> {
+        let network = self.network();
+        let Some(state) = course.state(network).filter(|_| network.persist) else {
+            return Ok(None);
+        };
+        let (store, run) = (&self.working.worker.store, &self.working.claimed.run);
+        let (read_version, kept) = tokio::try_join!(
+            store.run_state_version(run.id),
+            store.network_state(run.conversation, network.name.clone()),
+        )?;
+        let read_version = read_version.unwrap_or(0);
+        let (version, before) = kept.map_or((0, String::new()), |kept| (kept.version, kept.values));
+        let values = state.to_json();
+        if version != read_version {
+            warn!(run.id = %run.id, "the values of a conversation were changed meanwhile; those of this run are not kept");
+            return Ok(None);
+        }
+        Ok((values != before).then_some(ValuesToKeep {
+            network: network.name.clone(),
+            read_version,
+            values,
+        }))
+    }
+}
+
+/// Why an agent call failed.
+struct Failed {
+    /// For operators.
+    reason: String,
+    /// For the room.
+    told: Option<String>,
+}
+
+impl Failed {
+    fn of(reason: String, told: Option<String>) -> Self {
+        Self { reason, told }
+    }
+}
+
+/// A decision as it is kept.
+fn stored(
+    (calls, at_ms): (u32, i64),
+    decided: Decided,
+    words: String,
+    steps: u32,
+) -> StoredDecision {
+    let next = match decided.decision {
+        Decision::Call { agent, by } => Ok((agent, by)),
+        Decision::Stop(reason) => Err(reason),
+        Decision::AskRouter => unreachable!("the routing agent was asked"),
+    };
+    StoredDecision {
+        calls,
+        next,
+        rule: decided.rule,
+        stack: decided.stack,
+        state: decided.state.to_json(),
+        refused: decided.refused,
+        words,
+        steps,
+        at_ms,
+    }
+}

@@ -1,0 +1,299 @@
+//! Networks, and their checks. Reading order: `shape` (what people write), this page, `values`, `rules`.
+
+mod rules;
+mod shape;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::agents::{check_own_names, spoken};
+use super::resolve::Review;
+use super::settings::{Agent, ChannelChoice, Model, Network};
+use super::suggest::nearest;
+pub(super) use shape::NetworkShape;
+use vocative_core::ids::AgentName;
+use vocative_core::routing::bounds::dead_rules;
+use vocative_core::routing::state::{KeySchema, StateSchema};
+use vocative_core::routing::{self, Action, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX};
+
+/// What networks may name.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Agents.
+    pub agents: &'a BTreeMap<AgentName, Agent>,
+    /// Models.
+    pub models: &'a BTreeMap<String, Model>,
+    /// Tools.
+    pub tools: &'a [&'a str],
+    /// Channels.
+    pub channels: &'a [&'a str],
+}
+
+/// The agents that stand in some network: they need no channel of their own.
+pub(super) fn members_of(shapes: &BTreeMap<String, NetworkShape>) -> BTreeSet<String> {
+    let mut members = BTreeSet::new();
+    for shape in shapes.values() {
+        members.extend(shape.agents.iter().cloned());
+        members.extend(shape.default_agent.clone());
+        for rule in &shape.rules {
+            let called = rule.call.iter().flat_map(one_or_more);
+            members.extend(called.filter_map(Value::as_str).map(str::to_owned));
+        }
+    }
+    members
+}
+
+/// Checks all networks; returns each as an agent that is addressed. The result is to be used only if no problem was found.
+pub(super) fn resolve_networks(
+    shapes: BTreeMap<String, NetworkShape>,
+    known: Known<'_>,
+    review: &mut Review<'_>,
+) -> Vec<Agent> {
+    let each = shapes.into_iter();
+    each.filter_map(|(name, shape)| {
+        let mut checking = Checking {
+            table: format!("networks.{name}"),
+            known,
+            review,
+        };
+        checking.network(&name, shape)
+    })
+    .collect()
+}
+
+struct Checking<'a, 'r> {
+    table: String,
+    known: Known<'a>,
+    review: &'a mut Review<'r>,
+}
+
+impl Checking<'_, '_> {
+    fn problem(&mut self, setting: &str, what: impl Into<String>) {
+        let key = format!("{}.{setting}", self.table);
+        self.review.problem(&key, what);
+    }
+
+    /// An agent that is configured, and no network.
+    fn agent(&mut self, setting: &str, name: &str) -> Option<AgentName> {
+        let agent = AgentName::trusted(name);
+        if self.known.agents.contains_key(&agent) {
+            return Some(agent);
+        }
+        let agents: Vec<&str> = self.known.agents.keys().map(AgentName::as_str).collect();
+        let key = format!("{}.{setting}", self.table);
+        self.review.dangling(&key, "agents", name, &agents);
+        None
+    }
+
+    fn agents(&mut self, setting: &str, names: &[String]) -> Vec<AgentName> {
+        let mut agents: Vec<AgentName> = Vec::new();
+        for name in names {
+            match self.agent(setting, name) {
+                Some(agent) if agents.contains(&agent) => {
+                    self.problem(setting, format!("\"{agent}\" is there twice"));
+                }
+                Some(agent) => agents.push(agent),
+                None => {}
+            }
+        }
+        if agents.len() > MEMBERS_MAX {
+            self.problem(setting, format!("has more than {MEMBERS_MAX} agents"));
+        }
+        agents
+    }
+
+    fn network(&mut self, name: &str, shape: NetworkShape) -> Option<Agent> {
+        let members = self.agents("agents", &shape.agents);
+        let default = shape
+            .default_agent
+            .as_deref()
+            .or(shape.agents.first().map(String::as_str));
+        let Some(default) = default else {
+            self.problem("agents", "is empty: list the agents of the network");
+            return None;
+        };
+        let default = self.agent("default_agent", default)?;
+        let state = self.state(shape.state);
+        let rules = self.rules(shape.rules, &state);
+        let answer_from = match shape.answer_from.as_deref() {
+            None | Some("last") => AnswerFrom::Last,
+            Some("each") => AnswerFrom::Each,
+            Some(agent) => AnswerFrom::Agent(self.agent("answer_from", agent)?),
+        };
+        let silent: BTreeSet<AgentName> =
+            self.agents("silent", &shape.silent).into_iter().collect();
+        if let AnswerFrom::Agent(agent) = &answer_from
+            && silent.contains(agent)
+        {
+            self.problem(
+                "answer_from",
+                format!("\"{agent}\" is silent, so nothing would be posted"),
+            );
+        }
+        let reads = self.by_agent("reads", shape.reads, &state);
+        let writes = self.by_agent("writes", shape.writes, &state);
+        let descriptions = shape.descriptions.into_iter();
+        let descriptions: BTreeMap<AgentName, String> = descriptions
+            .filter_map(|(name, text)| Some((self.agent("descriptions", &name)?, text)))
+            .collect();
+        if shape.persist && state.0.is_empty() {
+            self.problem(
+                "persist",
+                "there are no values to keep: [networks.NAME.state] names none",
+            );
+        }
+        let network = routing::Network {
+            name: AgentName::trusted(name),
+            members,
+            default_agent: default.clone(),
+            max_calls: shape.max_calls.unwrap_or(CALLS_DEFAULT),
+            answer_from,
+            silent,
+            rules,
+            state,
+            persist: shape.persist,
+            reads,
+            writes,
+        };
+        self.check_router(&network, &descriptions, shape.router_model.as_deref());
+        self.check_whole(&network);
+        let default = self.known.agents.get(&default)?;
+        if self.known.agents.contains_key(&network.name) {
+            let what = format!("an agent is called {name}, too; both are addressed by their names");
+            self.review.problem(&self.table.clone(), what);
+        }
+        let face = Agent {
+            name: network.name.clone(),
+            display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
+            aliases: shape.aliases,
+            channels: channel_choice(shape.channels),
+            tools: Vec::new(),
+            knowledge: Vec::new(),
+            experts: BTreeMap::new(),
+            network: Some(Network {
+                network,
+                router_model: shape.router_model,
+                descriptions,
+            }),
+            ..default.clone()
+        };
+        check_own_names(&face, "networks", self.review);
+        self.check_channels(&face);
+        Some(face)
+    }
+
+    fn check_channels(&mut self, face: &Agent) {
+        if let ChannelChoice::Named(names) = &face.channels {
+            let known = self.known.channels;
+            for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+                let key = format!("{}.channels", self.table);
+                self.review.dangling(&key, "channels", name, known);
+            }
+        }
+    }
+
+    /// The routing agent's model exists, and it is told what it chooses from.
+    fn check_router(
+        &mut self,
+        network: &routing::Network,
+        descriptions: &BTreeMap<AgentName, String>,
+        model: Option<&str>,
+    ) {
+        let is_asked = network
+            .rules
+            .iter()
+            .any(|rule| rule.action == Action::AskRouter);
+        if let Some(model) = model
+            && !self.known.models.contains_key(model)
+        {
+            let known: Vec<&str> = self.known.models.keys().map(String::as_str).collect();
+            let key = format!("{}.router_model", self.table);
+            self.review.dangling(&key, "models", model, &known);
+        }
+        let undescribed = network
+            .members
+            .iter()
+            .find(|agent| !descriptions.contains_key(*agent));
+        if let Some(agent) = undescribed.filter(|_| is_asked) {
+            let key = format!("{}.descriptions", self.table);
+            let what = format!("{agent} has none, and the routing agent is to choose among them");
+            self.review.warn(&key, what);
+        }
+    }
+
+    /// What is strange about the rules as a whole.
+    fn check_whole(&mut self, network: &routing::Network) {
+        if network.rules.is_empty() {
+            self.problem(
+                "rules",
+                "there is none, so nobody would be called: add [[networks.NAME.rules]]",
+            );
+        }
+        for dead in dead_rules(network) {
+            let key = format!("{}.rules[{}]", self.table, dead.rule - 1);
+            self.review
+                .warn(&key, format!("it never matches: {}", dead.why));
+        }
+        for agent in network
+            .writes
+            .keys()
+            .filter(|agent| !network.callable().contains(agent))
+        {
+            let key = format!("{}.writes", self.table);
+            self.review.warn(&key, format!("no rule calls {agent}"));
+        }
+    }
+
+    fn by_agent(
+        &mut self,
+        setting: &str,
+        shape: BTreeMap<String, Vec<String>>,
+        state: &StateSchema,
+    ) -> BTreeMap<AgentName, Vec<String>> {
+        let mut of_agents = BTreeMap::new();
+        for (name, keys) in shape {
+            let setting = format!("{setting}.{name}");
+            for key in &keys {
+                self.check_key(&setting, key, state);
+            }
+            if let Some(agent) = self.agent(&setting, &name) {
+                of_agents.insert(agent, keys);
+            }
+        }
+        of_agents
+    }
+
+    fn check_key<'s>(
+        &mut self,
+        setting: &str,
+        key: &str,
+        state: &'s StateSchema,
+    ) -> Option<&'s KeySchema> {
+        let found = state.0.get(key);
+        if found.is_none() {
+            let meant = nearest(key, state.0.keys().map(String::as_str));
+            let key_of = format!("{}.{setting}", self.table);
+            let suggestion = meant.map(|meant| format!("did you mean \"{meant}\"?"));
+            let what = format!("there is no value \"{key}\" in [{}.state]", self.table);
+            self.review.advise(&key_of, what, suggestion);
+        }
+        found
+    }
+}
+
+/// The values of a list, or the one that stands in its place.
+fn one_or_more(value: &Value) -> impl Iterator<Item = &Value> {
+    match value {
+        Value::Array(items) => items.iter(),
+        one => std::slice::from_ref(one).iter(),
+    }
+}
+
+fn channel_choice(channels: Option<Vec<String>>) -> ChannelChoice {
+    match channels {
+        Some(names) if !names.iter().any(|name| name == "*") => ChannelChoice::Named(names),
+        _ => ChannelChoice::All,
+    }
+}

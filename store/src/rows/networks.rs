@@ -1,0 +1,432 @@
+//! Runs of networks: decisions, agent calls that ended, and values that outlive a run.
+//!
+//! A decision and the end of a call are written once and never change: a resumed run reads them here. They go with the
+//! steps of their run. Values of a conversation go with what was said in it, as they may repeat it.
+
+use crate::capability::MayReply;
+use crate::engine::sql::{Connection, OptionalExtension, params};
+
+use crate::acts::runs::leased_run;
+use crate::contract::{AskedInRun, KeptValues, LeaseOutcome, ValuesToKeep};
+use crate::rows::columns::{conversation_row_id, count_from, stored_count};
+use crate::{Reader, Store, StoreError};
+use vocative_core::ids::{AgentName, ConversationId, LeaseToken, RunId};
+use vocative_core::routing::{
+    CallOutcome, Course, DecidedBy, MemberCall, StopReason, StoredDecision,
+};
+use vocative_core::run::Usage;
+
+impl Reader {
+    /// What was decided and done in a run of a network so far.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn network_course(&self, run: RunId) -> Result<Course, StoreError> {
+        self.read(move |connection| course_of(connection, run))
+            .await
+    }
+
+    /// What a run is asked, as decisions look at it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn asked_in_run(&self, run: RunId) -> Result<AskedInRun, StoreError> {
+        self.read(move |connection| asked_in_run(connection, run))
+            .await
+    }
+
+    /// The version of a conversation's values that a run began with; `None` = it began with none.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn run_state_version(&self, run: RunId) -> Result<Option<i64>, StoreError> {
+        self.read(move |connection| {
+            let version = connection
+                .prepare_cached(
+                    "SELECT d.state_version FROM runs r JOIN network_decisions d ON d.run_id = r.id
+                     WHERE r.uuid = ?1 AND d.calls = 0",
+                )?
+                .query_row([run], |row| row.get("state_version"))
+                .optional()?;
+            Ok(version.flatten())
+        })
+        .await
+    }
+
+    /// The values that a network keeps in a conversation; `None` = nothing is kept yet.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn network_state(
+        &self,
+        conversation: ConversationId,
+        network: AgentName,
+    ) -> Result<Option<KeptValues>, StoreError> {
+        self.read(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            kept_values(connection, row, &network)
+        })
+        .await
+    }
+}
+
+impl<C: MayReply> Store<C> {
+    /// Keeps a decision of a leased run. The first one at a place holds. `state_version`: of the first one, the version of
+    /// the conversation's values that the run begins with; 0: there are none yet.
+    ///
+    /// # Errors
+    /// Storage refuses; then nobody is to be called.
+    pub async fn keep_decision(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        decision: StoredDecision,
+        state_version: Option<i64>,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write_riding(move |connection| {
+            let Some(leased) = leased_run(connection, run, token)? else {
+                return Ok(LeaseOutcome::Stale);
+            };
+            keep_decision_txn(connection, leased.row, &decision, state_version)?;
+            Ok(LeaseOutcome::Written)
+        })
+        .await
+    }
+
+    /// Commits the end of an agent call, with the values behind it. It is on disk when this returns: the agent is not
+    /// asked again.
+    ///
+    /// # Errors
+    /// Storage refuses; then nothing is written.
+    pub async fn end_network_call(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        call: MemberCall,
+    ) -> Result<LeaseOutcome, StoreError> {
+        self.write(move |connection| {
+            let Some(leased) = leased_run(connection, run, token)? else {
+                return Ok(LeaseOutcome::Stale);
+            };
+            end_call_txn(connection, leased.row, &call)?;
+            Ok(LeaseOutcome::Written)
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// An operator sets the values that a network keeps in a conversation. Returns whether they were of that version.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such conversation.
+    pub async fn set_network_state(
+        &self,
+        conversation: ConversationId,
+        values: ValuesToKeep,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        self.write(move |connection| {
+            let row = conversation_row_id(connection, conversation)?;
+            keep_values_txn(connection, row, &values, now_ms)
+        })
+        .await
+    }
+}
+
+fn asked_in_run(connection: &Connection, run: RunId) -> Result<AskedInRun, StoreError> {
+    let mut asked = AskedInRun::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT t.content, coalesce(t.attachments, '[]') <> '[]' AS has_files, p.platform_id, p.is_bot
+         FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
+         WHERE g.run_id = (SELECT id FROM runs WHERE uuid = ?1) ORDER BY t.sent_at_ms, t.ordinal, t.seq",
+    )?;
+    let mut rows = statement.query([run])?;
+    while let Some(row) = rows.next()? {
+        let text: String = row.get("content")?;
+        if !asked.text.is_empty() {
+            asked.text.push('\n');
+        }
+        asked.text.push_str(&text);
+        asked.has_files |= row.get::<_, bool>("has_files")?;
+        asked.is_bot |= row.get::<_, bool>("is_bot")?;
+        asked.people.push(row.get("platform_id")?);
+    }
+    Ok(asked)
+}
+
+fn keep_decision_txn(
+    connection: &Connection,
+    run_row: i64,
+    decision: &StoredDecision,
+    state_version: Option<i64>,
+) -> Result<(), StoreError> {
+    let (agent, by) = match &decision.next {
+        Ok((agent, by)) => (Some(agent), by.name()),
+        Err(reason) => (None, reason.name()),
+    };
+    let words = match &decision.next {
+        Err(StopReason::Rule(Some(reason))) => reason,
+        _ => &decision.words,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO network_decisions
+                 (run_id, calls, agent, decided_by, rule, stack, state, refused, words, steps, state_version, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            run_row,
+            decision.calls,
+            agent,
+            by,
+            decision.rule,
+            names_text(&decision.stack),
+            decision.state,
+            names_text(&decision.refused),
+            words,
+            decision.steps,
+            state_version,
+            decision.at_ms,
+        ])?;
+    Ok(())
+}
+
+fn end_call_txn(
+    connection: &Connection,
+    run_row: i64,
+    call: &MemberCall,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO network_calls
+                 (run_id, n, agent, outcome, text, note, reason, told, tools, state, steps, prompt_tokens,
+                  cache_read_tokens, cache_write_tokens, completion_tokens, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            run_row,
+            call.n,
+            call.agent,
+            call.outcome.name(),
+            call.text,
+            call.note,
+            call.reason,
+            call.told,
+            serde_json::to_string(&call.tools)?,
+            call.state,
+            call.steps,
+            stored_count(call.usage.prompt_tokens),
+            stored_count(call.usage.cache_read_tokens),
+            stored_count(call.usage.cache_write_tokens),
+            stored_count(call.usage.completion_tokens),
+            call.at_ms,
+        ])?;
+    Ok(())
+}
+
+/// The course of a run; empty where it is not a network's.
+pub(crate) fn course_of(connection: &Connection, run: RunId) -> Result<Course, StoreError> {
+    let row: Option<i64> = connection
+        .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
+        .query_row([run], |row| row.get("id"))
+        .optional()?;
+    match row {
+        Some(row) => course_of_row(connection, row),
+        None => Ok(Course::default()),
+    }
+}
+
+/// The course of the run of a row, up to the first row of it that another version wrote.
+fn course_of_row(connection: &Connection, run_row: i64) -> Result<Course, StoreError> {
+    let decisions: Vec<Option<StoredDecision>> = connection
+        .prepare_cached(
+            "SELECT calls, agent, decided_by, rule, stack, state, refused, words, steps, at_ms
+             FROM network_decisions WHERE run_id = ?1 ORDER BY calls",
+        )?
+        .query_map([run_row], |row| {
+            let (agent, by, words): (Option<AgentName>, String, String) =
+                (row.get("agent")?, row.get("decided_by")?, row.get("words")?);
+            let next = match agent {
+                Some(agent) => DecidedBy::from_name(&by).map(|by| Ok((agent, by))),
+                None => {
+                    let reason = Some(words.clone()).filter(|words| !words.is_empty());
+                    StopReason::from_name(&by, reason).map(Err)
+                }
+            };
+            let Some(next) = next else {
+                return Ok(None);
+            };
+            let (stack, refused): (String, String) = (row.get("stack")?, row.get("refused")?);
+            Ok(Some(StoredDecision {
+                calls: row.get("calls")?,
+                next,
+                rule: row.get("rule")?,
+                stack: names_from(&stack),
+                state: row.get("state")?,
+                refused: names_from(&refused),
+                words,
+                steps: row.get("steps")?,
+                at_ms: row.get("at_ms")?,
+            }))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    let calls: Vec<Option<MemberCall>> = connection
+        .prepare_cached(
+            "SELECT n, agent, outcome, text, note, reason, told, tools, state, steps, prompt_tokens,
+                    cache_read_tokens, cache_write_tokens, completion_tokens, at_ms
+             FROM network_calls WHERE run_id = ?1 ORDER BY n",
+        )?
+        .query_map([run_row], |row| {
+            let (outcome, tools): (String, String) = (row.get("outcome")?, row.get("tools")?);
+            let Some(outcome) = CallOutcome::from_name(&outcome) else {
+                return Ok(None);
+            };
+            Ok(Some(MemberCall {
+                n: row.get("n")?,
+                agent: row.get("agent")?,
+                outcome,
+                text: row.get("text")?,
+                note: row.get("note")?,
+                reason: row.get("reason")?,
+                told: row.get("told")?,
+                tools: serde_json::from_str(&tools).unwrap_or_default(),
+                state: row.get("state")?,
+                steps: row.get("steps")?,
+                usage: Usage {
+                    prompt_tokens: count_from(row.get("prompt_tokens")?),
+                    cache_read_tokens: count_from(row.get("cache_read_tokens")?),
+                    cache_write_tokens: count_from(row.get("cache_write_tokens")?),
+                    completion_tokens: count_from(row.get("completion_tokens")?),
+                },
+                at_ms: row.get("at_ms")?,
+            }))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    Ok(Course {
+        decisions: decisions.into_iter().map_while(|it| it).collect(),
+        calls: calls.into_iter().map_while(|it| it).collect(),
+    })
+}
+
+fn names_text(names: &[AgentName]) -> String {
+    let names: Vec<&str> = names.iter().map(AgentName::as_str).collect();
+    serde_json::to_string(&names).expect("a list of texts")
+}
+
+fn names_from(text: &str) -> Vec<AgentName> {
+    let names: Vec<String> = serde_json::from_str(text).unwrap_or_default();
+    names.into_iter().map(AgentName::trusted).collect()
+}
+
+fn kept_values(
+    connection: &Connection,
+    conversation_row: i64,
+    network: &AgentName,
+) -> Result<Option<KeptValues>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT version, state, at_ms FROM network_states WHERE conversation_id = ?1 AND network = ?2",
+        )?
+        .query_row(params![conversation_row, network], |row| {
+            Ok(KeptValues {
+                version: row.get("version")?,
+                values: row.get("state")?,
+                at_ms: row.get("at_ms")?,
+            })
+        })
+        .optional()?)
+}
+
+/// Keeps values where those of that version are the newest. Returns whether they were.
+pub(crate) fn keep_values_txn(
+    connection: &Connection,
+    conversation_row: i64,
+    new: &ValuesToKeep,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let newest = kept_values(connection, conversation_row, &new.network)?;
+    let version = newest.map_or(0, |kept| kept.version);
+    if version != new.read_version {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO network_states (conversation_id, network, version, state, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET version = excluded.version, state = excluded.state, at_ms = excluded.at_ms",
+        )?
+        .execute(params![
+            conversation_row,
+            new.network,
+            version + 1,
+            new.values,
+            now_ms
+        ])?;
+    Ok(true)
+}
+
+/// Takes the decisions and agent calls of some runs away, with their steps.
+///
+/// `of` says which runs, as a comparison with `?1`.
+pub(crate) fn delete_courses_txn(
+    connection: &Connection,
+    of: &'static str,
+    value: i64,
+) -> Result<(), StoreError> {
+    for table in ["network_decisions", "network_calls"] {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE run_id {of}"))?
+            .execute([value])?;
+    }
+    Ok(())
+}
+
+/// The conversations whose values may repeat a turn: its own, those below it, and those of runs that it asked or that
+/// read it for certain.
+const REPEATING: &str = "SELECT conversation_id FROM turns WHERE seq = ?1
+     UNION SELECT id FROM conversations WHERE root_turn_seq = ?1
+     UNION SELECT r.conversation_id FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE g.turn_seq = ?1
+     UNION SELECT r.conversation_id FROM run_sources s JOIN runs r ON r.id = s.run_id WHERE s.source_seq = ?1";
+
+/// Forgets the values that may repeat a turn which goes, or says something else.
+pub(crate) fn forget_states_of_turn_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(&format!(
+            "DELETE FROM network_states WHERE conversation_id IN ({REPEATING})"
+        ))?
+        .execute([seq])?;
+    Ok(())
+}
+
+/// Forgets the values of a turn's conversation that nothing changed since the turn, which goes by its age.
+pub(crate) fn expire_states_of_turn_txn(
+    connection: &Connection,
+    seq: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM network_states
+             WHERE conversation_id = (SELECT conversation_id FROM turns WHERE seq = ?1)
+               AND at_ms <= (SELECT captured_at_ms FROM turns WHERE seq = ?1)",
+        )?
+        .execute([seq])?;
+    Ok(())
+}
+
+/// What a merge of two conversations does: the values of the one that stays hold, where both have some.
+pub(crate) fn move_states_txn(
+    connection: &Connection,
+    from: i64,
+    target: i64,
+) -> Result<(), StoreError> {
+    for sql in [
+        "UPDATE OR IGNORE network_states SET conversation_id = ?2 WHERE conversation_id = ?1",
+        "DELETE FROM network_states WHERE conversation_id = ?1 AND ?2 > 0",
+    ] {
+        connection.prepare_cached(sql)?.execute([from, target])?;
+    }
+    Ok(())
+}

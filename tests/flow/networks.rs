@@ -1,0 +1,545 @@
+//! Networks: several agents behind one name. The twelve worked orders through the whole daemon, killed on the way, what
+//! people see of it, and what operators are shown.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde_json::{Value, json};
+use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::orders::OrderServer;
+
+use crate::harness::{Flow, FlowBuilder};
+
+const GENERAL: &str = "#general";
+/// The same by its id.
+const GENERAL_ID: &str = "C0GENERAL";
+
+/// A flow whose Slack channel is served by the network `support` of these agents alone.
+fn team(agents: &[(&str, &str)], network: &str, more: &str) -> FlowBuilder {
+    let mut builder = FlowBuilder::default();
+    for (name, settings) in agents {
+        builder = builder.agent(
+            name,
+            &format!("channels = []\nmax_attempts = 30\n{settings}"),
+        );
+    }
+    let names: Vec<String> = agents.iter().map(|(name, _)| format!("{name:?}")).collect();
+    builder.config(&format!(
+        "[networks.support]\nagents = [{}]\n{network}\n{more}",
+        names.join(", ")
+    ))
+}
+
+/// Rules as TOML, one line each.
+fn rules(lines: &[&str]) -> String {
+    let rule = |line: &&str| format!("[[networks.support.rules]]\n{}\n", line.replace("; ", "\n"));
+    lines.iter().map(rule).collect()
+}
+
+const STATE: &str =
+    "[networks.support.state]\nfound = { type = \"boolean\" }\nok = { type = \"boolean\" }\n";
+
+fn sets(id: &str, values: Value) -> ModelReply {
+    ModelReply::tool_call(id, "set_state", values)
+}
+
+impl Flow {
+    /// Asks in Slack.
+    fn ask_team(&self, text: &str) -> String {
+        self.slack.say(GENERAL, "ann", &format!("@vocative {text}"))
+    }
+
+    fn script(&self, replies: &[&str]) {
+        for reply in replies {
+            self.model.enqueue(ModelReply::text(reply));
+        }
+    }
+
+    /// All of the newest run of a thread.
+    async fn story(&self, root_ts: &str) -> Value {
+        let conversation = self.conversation_id(GENERAL_ID, Some(root_ts)).await;
+        let args = ["conversations", "show", &conversation, "--timeline"];
+        let shown = self.cli_json(&args).await;
+        let timeline = shown["timeline"].as_array().unwrap();
+        let run = timeline
+            .iter()
+            .rfind(|entry| entry["entry"] == "run")
+            .unwrap();
+        self.cli_json(&["runs", "show", run["of"]["id"].as_str().unwrap()])
+            .await
+    }
+
+    /// Asks, waits for the answer, and returns it with the order in which it came about.
+    async fn answered(&self, text: &str) -> (String, String) {
+        let asked = self.ask_team(text);
+        let answer = self.slack_reply(GENERAL, &asked).await.text;
+        self.settle().await;
+        let story = self.story(&asked).await;
+        (answer, order(&story))
+    }
+
+    /// Lets the model answer call by call, and kills the daemon while it waits for each of them. The model must be on hold.
+    async fn killed_at_each_of(&mut self, calls: usize) {
+        for done in 0..calls {
+            self.wait_for_model(2 * done + 1).await;
+            self.kill().await;
+            self.start().await;
+            self.wait_for_model(2 * done + 2).await;
+            self.model.release_one();
+        }
+    }
+}
+
+/// Decisions and agent calls as one line.
+fn order(story: &Value) -> String {
+    let none = Vec::new();
+    let decisions = story["decisions"].as_array().unwrap_or(&none);
+    let each = decisions.iter().map(|decision| {
+        let who = match decision["agent"].as_str() {
+            Some(agent) => agent.to_owned(),
+            None => format!("■ {}", decision["by"].as_str().unwrap()),
+        };
+        format!("R{} {who}", decision["calls"])
+    });
+    each.collect::<Vec<_>>().join(" ")
+}
+
+fn plain(names: &[&'static str]) -> Vec<(&'static str, &'static str)> {
+    names.iter().map(|name| (*name, "")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_1_two_agents_work_in_order_and_the_last_one_answers() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"look\"",
+        "when = { calls = 1 }; call = \"pen\"",
+    ]);
+    let flow = team(&plain(&["look", "pen"]), "", &rules).start().await;
+    flow.script(&["The order is 42.", "Dear Ann, it is 42."]);
+    let asked = flow.ask_team("which order?");
+    let answer = flow.slack_reply(GENERAL, &asked).await.text;
+    assert_eq!(answer, "Dear Ann, it is 42.");
+    flow.settle().await;
+    assert_eq!(
+        order(&flow.story(&asked).await),
+        "R0 look R1 pen R2 ■ no_rule"
+    );
+    // The second one is sent the words of the first as another's, and the question once, last.
+    let sent = flow.model_prompt(1);
+    let texts: Vec<&str> = sent.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(
+        texts.contains(&"Look (agent): The order is 42."),
+        "{sent:#?}"
+    );
+    let (role, last) = sent.last().unwrap();
+    assert!(
+        role == "user" && last.ends_with("which order?"),
+        "{sent:#?}"
+    );
+    assert_eq!(
+        texts
+            .iter()
+            .filter(|text| text.contains("which order?"))
+            .count(),
+        1
+    );
+    // Of the next question in the thread both know what was posted: another's words for one, its own for the other.
+    flow.script(&["Nothing new.", "Still 42."]);
+    flow.slack.say_in(GENERAL, "ann", &asked, "@vocative sure?");
+    let again = flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&asked) && post.text == "Still 42."
+    });
+    again.await;
+    let posted = "Dear Ann, it is 42.";
+    let look = flow.model_prompt(2);
+    assert!(
+        look.contains(&("user".to_owned(), format!("Pen (agent): {posted}"))),
+        "{look:#?}"
+    );
+    let pen = flow.model_prompt(3);
+    assert!(
+        pen.contains(&("assistant".to_owned(), posted.to_owned())),
+        "{pen:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_2_nothing_to_post_is_said_in_one_line() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"sort\"",
+        "when = { last_agent = \"sort\", last_text = { contains = \"invoice\" } }; call = \"desk\"",
+    ]);
+    let flow = team(&plain(&["sort", "desk"]), "silent = [\"sort\"]", &rules)
+        .start()
+        .await;
+    flow.script(&["small talk", "an Invoice", "It is paid."]);
+    let (answer, order) = flow.answered("hello").await;
+    assert_eq!(order, "R0 sort R1 ■ no_rule");
+    assert!(
+        answer.contains("came to no answer that belongs here"),
+        "{answer}"
+    );
+    let (answer, order) = flow.answered("where is my money?").await;
+    assert_eq!(
+        (order.as_str(), answer.as_str()),
+        ("R0 sort R1 desk R2 ■ no_rule", "It is paid.")
+    );
+    // What the silent one said was posted nowhere.
+    let posts = flow.slack_posts(GENERAL);
+    assert!(
+        !posts.iter().any(|(_, text)| text.contains("small talk")),
+        "{posts:#?}"
+    );
+    assert_eq!(posts.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_3_what_a_rule_adds_comes_behind_the_list_and_each_has_a_post() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = [\"look\", \"pen\", \"check\"]",
+        "when = { last_agent = \"look\" }; call = \"desk\"",
+    ]);
+    let agents = plain(&["look", "pen", "check", "desk"]);
+    let flow = team(
+        &agents,
+        "answer_from = \"each\"\nsilent = [\"check\"]",
+        &rules,
+    )
+    .start()
+    .await;
+    flow.script(&["a", "b", "c", "d"]);
+    let asked = flow.ask_team("all of you");
+    flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&asked) && post.text == "Desk: d"
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!(
+        order(&flow.story(&asked).await),
+        "R0 look R1 pen R2 check R3 desk R4 ■ no_rule"
+    );
+    let posts: Vec<String> = flow
+        .slack_posts(GENERAL)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(posts, ["Look: a", "Pen: b", "Desk: d"]);
+    // Each is a turn under its own name; a word in the thread is one to the network.
+    let conversation = flow.conversation_id(GENERAL_ID, Some(&asked)).await;
+    let turns = flow.turns(&conversation).await;
+    let by: Vec<&str> = turns
+        .iter()
+        .filter_map(|turn| turn["speaker"].as_str())
+        .collect();
+    assert!(by.ends_with(&["Look", "Pen", "Desk"]), "{turns:#?}");
+    flow.script(&["e", "f", "g", "h"]);
+    flow.slack.reply(GENERAL, "ann", &asked, "and now?");
+    flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&asked) && post.text == "Desk: h"
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_4_calls_are_used_up() {
+    let rules = rules(&["call = \"desk\"; at_most = 9"]);
+    let flow = team(&plain(&["desk"]), "max_calls = 2", &rules)
+        .start()
+        .await;
+    flow.script(&["one", "two"]);
+    let (answer, order) = flow.answered("go on").await;
+    assert_eq!(
+        (order.as_str(), answer.as_str()),
+        ("R0 desk R1 desk R2 ■ max_calls", "two")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_5_a_value_that_an_agent_sets_decides_however_often_it_is_killed() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"look\"",
+        "when = { state = { found = true } }; call = \"pen\"",
+    ]);
+    let of_agents = "[networks.support.writes]\nlook = [\"found\"]\n[networks.support.reads]\npen = [\"found\", \"ok\"]\n";
+    let mut flow = team(
+        &plain(&["look", "pen"]),
+        "",
+        &format!("{of_agents}{STATE}{rules}"),
+    )
+    .start()
+    .await;
+    flow.model.enqueue(sets("c1", json!({"found": "yes"})));
+    flow.model.enqueue(sets("c2", json!({"ok": true})));
+    flow.model.enqueue(sets("c3", json!({"found": true})));
+    flow.script(&["found it", "Here it is."]);
+    flow.model.hold();
+    let asked = flow.ask_team("where is it?");
+    flow.killed_at_each_of(5).await;
+    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "Here it is.");
+    flow.settle().await;
+    // Each of the five was asked once more for the kill, and never again.
+    assert_eq!(flow.model.requests().len(), 10);
+    let story = flow.story(&asked).await;
+    assert_eq!(order(&story), "R0 look R1 pen R2 ■ no_rule");
+    assert_eq!(story["agent_calls"][0]["state"], json!({"found": true}));
+    assert_eq!(story["agent_calls"][0]["tools"], json!(["set_state"]));
+    // What does not fit is refused with what does, and what is another's is.
+    let results: Vec<&str> = story["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["result"].as_str())
+        .collect();
+    assert_eq!(results.len(), 3, "{story:#}");
+    assert_eq!(results[2], "set: found = true");
+    let sent = flow.model_prompt(9);
+    let state = sent
+        .iter()
+        .find(|(_, text)| text.starts_with("(now) state:"));
+    assert_eq!(state.unwrap().1, "(now) state: found = true; ok is not set");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_6_a_draft_goes_round_until_its_rules_are_used_up() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"pen\"",
+        "when = { last_agent = \"pen\" }; call = \"check\"; at_most = 3; set = { ok = false }",
+        "when = { last_agent = \"check\", state = { ok = false } }; call = \"pen\"; at_most = 2",
+    ]);
+    let network = "answer_from = \"pen\"\nsilent = [\"check\"]";
+    let flow = team(
+        &plain(&["pen", "check"]),
+        network,
+        &format!("{STATE}{rules}"),
+    )
+    .start()
+    .await;
+    flow.script(&["first", "no", "second", "nah", "third", "still no"]);
+    let (answer, order) = flow.answered("write it").await;
+    assert_eq!(
+        order,
+        "R0 pen R1 check R2 pen R3 check R4 pen R5 check R6 ■ no_rule"
+    );
+    assert_eq!(answer, "third");
+    // It is sent its own earlier draft as its own.
+    let sent = flow.model_prompt(4);
+    assert!(
+        sent.contains(&("assistant".to_owned(), "second".to_owned())),
+        "{sent:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn examples_7_and_8_a_routing_agent_picks_and_is_told_what_there_is() {
+    let rules = rules(&["ask_router = true; at_most = 5"]);
+    let described = "[networks.support.descriptions]\nlook = \"Looks things up.\"\npen = \"Writes letters.\"\ndesk = \"All else.\"\n";
+    let network = "default_agent = \"desk\"";
+    let flow = team(
+        &plain(&["look", "pen", "desk"]),
+        network,
+        &format!("{described}{rules}"),
+    )
+    .start()
+    .await;
+    let pick =
+        |agent: &str| format!(r#"{{"agent": "{agent}", "done": false, "reason": "it fits"}}"#);
+    let done = r#"{"agent": null, "done": true, "reason": "answered"}"#;
+    flow.script(&[&pick("look"), "42", &pick("pen"), "Dear Ann: 42.", done]);
+    let (answer, played) = flow.answered("which order?").await;
+    assert_eq!(
+        (played.as_str(), answer.as_str()),
+        ("R0 look R1 pen R2 ■ done", "Dear Ann: 42.")
+    );
+    let asked = &flow.model.requests()[0].body;
+    let schema = &asked["response_format"]["json_schema"]["schema"];
+    assert_eq!(
+        schema["properties"]["agent"]["enum"],
+        json!(["look", "pen", "desk", null])
+    );
+    assert!(
+        asked.to_string().contains("- pen: Writes letters."),
+        "{asked:#}"
+    );
+    // A name that does not exist, twice: the default agent works.
+    flow.script(&[&pick("lookup"), &pick("lookup"), "Here I am.", done]);
+    let asked = flow.ask_team("and the other one?");
+    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "Here I am.");
+    flow.settle().await;
+    let story = flow.story(&asked).await;
+    assert_eq!(order(&story), "R0 desk R1 ■ done");
+    assert_eq!(story["decisions"][0]["by"], "default");
+    assert_eq!(story["steps"].as_array().unwrap().len(), 4);
+    let told = flow.model_prompt(6).pop().unwrap().1;
+    assert!(
+        told.contains("there is no agent \"lookup\". There are look, pen, desk."),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_9_an_agent_that_fails_is_tried_again_and_the_one_before_it_is_not() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"look\"",
+        "when = { calls = 1 }; call = \"pen\"",
+    ]);
+    let mut flow = team(&plain(&["look", "pen"]), "", &rules).start().await;
+    flow.script(&["42", "", "Dear Ann: 42."]);
+    flow.model.hold();
+    let asked = flow.ask_team("which order?");
+    flow.killed_at_each_of(3).await;
+    assert_eq!(
+        flow.slack_reply(GENERAL, &asked).await.text,
+        "Dear Ann: 42."
+    );
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 6);
+    let story = flow.story(&asked).await;
+    assert_eq!(order(&story), "R0 look R1 pen R2 ■ no_rule");
+    assert_eq!(story["agent_calls"].as_array().unwrap().len(), 2);
+    assert_eq!(flow.slack_posts(GENERAL).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_10_a_call_waits_for_a_person_and_the_run_goes_on_where_it_was() {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shop = OrderServer::start(anywhere).await.unwrap();
+    let host = shop.addr();
+    let tool = format!(
+        "[tools.refund]\nkind = \"http\"\ndescription = \"Refunds something.\"\nmethod = \"POST\"\n\
+         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\napprovers = [\"anyone_in_chat\"]\n\
+         parameters = '{{\"type\": \"object\", \"properties\": {{\"what\": {{\"type\": \"string\"}}}}}}'\n"
+    );
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"sort\"",
+        "when = { calls = 1 }; call = \"desk\"",
+    ]);
+    let agents = [("sort", ""), ("desk", "tools = [\"refund\"]")];
+    let mut flow = team(&agents, "silent = [\"sort\"]", &format!("{rules}{tool}"))
+        .start()
+        .await;
+    flow.script(&["a refund"]);
+    flow.model.enqueue(ModelReply::tool_call(
+        "c1",
+        "refund",
+        json!({"what": "lamp"}),
+    ));
+    flow.model.hold();
+    let asked = flow.ask_team("refund my lamp");
+    flow.killed_at_each_of(2).await;
+    let card = flow.card(&asked).await;
+    flow.kill().await;
+    flow.start().await;
+    // Another question is answered meanwhile.
+    flow.script(&["small talk", "Hello!", "Refunded."]);
+    flow.model.release();
+    let other = flow.ask_team("hello?");
+    assert_eq!(flow.slack_reply(GENERAL, &other).await.text, "Hello!");
+    assert!(shop.orders().is_empty());
+    flow.press("bob", &card, "Approve");
+    let answer = flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&asked) && post.text == "Refunded."
+    });
+    answer.await;
+    flow.settle().await;
+    assert_eq!(shop.orders().len(), 1);
+    let story = flow.story(&asked).await;
+    assert_eq!(order(&story), "R0 sort R1 desk R2 ■ no_rule");
+    // Two calls were asked once more for their kills; the others once.
+    assert_eq!(flow.model.requests().len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_11_a_rule_may_call_who_is_not_in_the_list() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"pen\"",
+        "when = { calls = 0 }; call = \"desk\"",
+    ]);
+    let flow = team(&plain(&["desk"]), "", &rules)
+        .agent("pen", "channels = []")
+        .start()
+        .await;
+    flow.script(&["Dear Ann."]);
+    let (answer, order) = flow.answered("write").await;
+    assert_eq!(
+        (order.as_str(), answer.as_str()),
+        ("R0 pen R1 ■ no_rule", "Dear Ann.")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fails_for_good_is_a_fact_and_its_failure_is_told_where_nobody_takes_over() {
+    let both = [
+        "when = { calls = 0 }; call = \"look\"",
+        "when = { last_failed = true }; call = \"desk\"",
+    ];
+    let flow = team(&plain(&["look", "desk"]), "", &rules(&both))
+        .start()
+        .await;
+    flow.model.enqueue(ModelReply::status(400));
+    flow.script(&["I take over."]);
+    let (answer, order) = flow.answered("look it up").await;
+    assert_eq!(
+        (order.as_str(), answer.as_str()),
+        ("R0 look R1 desk R2 ■ no_rule", "I take over.")
+    );
+
+    flow.model.enqueue(ModelReply::status(400));
+    flow.model.enqueue(ModelReply::status(400));
+    let asked = flow.ask_team("once more");
+    let answer = flow.slack_reply(GENERAL, &asked).await.text;
+    assert!(
+        answer.starts_with("Sorry, I could not answer this."),
+        "{answer}"
+    );
+    flow.settle().await;
+    let story = flow.story(&asked).await;
+    assert_eq!(story["state"], "dead");
+    assert!(
+        story["reason"].as_str().unwrap().starts_with("desk: "),
+        "{story:#}"
+    );
+    assert_eq!(story["agent_calls"][0]["outcome"], "failed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_calls_nobody_says_so() {
+    let rules = rules(&["when = { text = { contains = \"order\" } }; call = [\"look\", \"pen\"]"]);
+    let flow = team(&plain(&["look", "pen"]), "answer_from = \"each\"", &rules)
+        .start()
+        .await;
+    let (answer, order) = flow.answered("hello").await;
+    assert_eq!(order, "R0 ■ no_rule");
+    assert!(
+        answer.contains("Nobody in my team takes this on"),
+        "{answer}"
+    );
+    assert_eq!(flow.model.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_outlive_the_run_where_that_is_wanted_and_go_with_what_was_said() {
+    let rules = rules(&[
+        "call = \"look\"; when = { state = { found = true } }",
+        "call = \"pen\"",
+    ]);
+    let of_agents = "[networks.support.writes]\npen = [\"found\"]\n";
+    let network = "persist = true\nmax_calls = 1";
+    let flow = team(
+        &plain(&["look", "pen"]),
+        network,
+        &format!("{of_agents}{STATE}{rules}"),
+    )
+    .start()
+    .await;
+    flow.model.enqueue(sets("c1", json!({"found": true})));
+    flow.script(&["noted", "known"]);
+    let asked = flow.ask_team("it is blue");
+    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "noted");
+    flow.slack
+        .say_in(GENERAL, "ann", &asked, "@vocative which?");
+    flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&asked) && post.text == "known"
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!(order(&flow.story(&asked).await), "R0 look R1 ■ max_calls");
+}
