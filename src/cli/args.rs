@@ -35,7 +35,7 @@ pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
 pub use self::memory::{ListMemoryArgs, MemoryCommand};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
-pub use self::trying::{DemoArgs, Fault, SandboxArgs};
+pub use self::trying::{DemoArgs, Fault, SandboxArgs, Scene};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
     JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QuestionsCommand, QueueArgs,

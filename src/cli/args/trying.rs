@@ -7,6 +7,14 @@ use clap::{Args, ValueEnum};
 /// What `vocative demo` takes.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
+    /// Which scene is played
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "rooms",
+        conflicts_with = "fault"
+    )]
+    pub scene: Scene,
     /// End after the scene; exit 0 only if every expected answer was posted where it belongs
     #[arg(long)]
     pub once: bool,
@@ -16,6 +24,15 @@ pub struct DemoArgs {
     /// Write every frame and request on the wire to this file
     #[arg(long, value_name = "FILE")]
     pub wire: Option<PathBuf>,
+}
+
+/// A scene of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scene {
+    /// People in two platforms, one agent, and a call that waits for a person
+    Rooms,
+    /// A help desk of several agents (config/examples/help-desk.toml), through a kill
+    HelpDesk,
 }
 
 /// Something broken on purpose.

@@ -4,9 +4,10 @@
 //! then what was captured and why, then an approval through a kill, then hands the keyboard over.
 //! Reading order: `scene` (what is said and what must come back), `stage` (the loopback platforms and
 //! the daemon), `transcript` (frames to lines), `report` (what the store has), `approval` (a call that
-//! waits for a person), `verdict`.
+//! waits for a person), `verdict`; apart from these `help_desk`, a scene of its own.
 
 mod approval;
+mod help_desk;
 mod report;
 mod scene;
 mod stage;
@@ -20,7 +21,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use crate::cli::args::{DemoArgs, Fault};
+use crate::cli::args::{DemoArgs, Fault, Scene};
 use crate::cli::context::Context;
 use crate::cli::{CliError, Exit};
 use scene::Place;
@@ -32,6 +33,9 @@ use stage::Stage;
 /// If the platforms or the daemon can't be started, or the wire file can't be written.
 pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, CliError> {
     context.start_log_at("error")?;
+    if args.scene == Scene::HelpDesk {
+        return help_desk::run().await;
+    }
     if let Some(path) = &args.wire {
         // Before the scene is played: a path that can't be written is told at once.
         std::fs::File::create(path).map_err(|cause| {
