@@ -149,6 +149,9 @@ pub(crate) fn is_own_path(path: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Headers of a request.
+    type Sent = &'static [(&'static str, &'static str)];
+
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
@@ -185,7 +188,7 @@ mod tests {
     fn what_changes_something_comes_from_a_page_of_the_console() {
         const HOST: (&str, &str) = ("host", "127.0.0.1:8089");
         // What is sent, whether a GET and whether a POST passes.
-        let table: [(&[(&str, &str)], bool, bool); 11] = [
+        let table: [(Sent, bool, bool); 11] = [
             (&[("sec-fetch-site", "same-origin")], true, true),
             (&[("sec-fetch-site", "none")], true, true),
             (&[("sec-fetch-site", "cross-site")], false, false),
@@ -214,15 +217,7 @@ mod tests {
             (&[], true, false),
         ];
         for (sent, get, post) in table {
-            let sent = headers(
-                &sent
-                    .iter()
-                    .map(|(name, value)| {
-                        let name: &'static str = name.to_owned();
-                        (name, *value)
-                    })
-                    .collect::<Vec<_>>(),
-            );
+            let sent = headers(sent);
             let passes = [Method::GET, Method::POST].map(|method| is_own(&method, &sent));
             assert_eq!(passes, [get, post], "{sent:?}");
         }

@@ -43,12 +43,12 @@ fn needs(status: &Status) -> Markup {
         (
             status.runs.approvals_open,
             "/approvals",
-            "calls of tools wait for a person",
+            ["call of a tool waits", "calls of tools wait"],
         ),
         (
             status.runs.questions_open,
             "/questions",
-            "questions of agents wait for an answer",
+            ["question waits", "questions wait"],
         ),
     ];
     let waiting: Vec<_> = waiting
@@ -61,7 +61,7 @@ fn needs(status: &Status) -> Markup {
         } @else {
             section.verdict.warn aria-label="What needs a person" {
                 ul {
-                    @for (count, path, words) in waiting { li { a href=(path) { (show::grouped(count)) " " (words) } } }
+                    @for (count, path, words) in waiting { li { a href=(path) { (show::grouped(count)) " " (words[usize::from(count > 1)]) " for a person" } } }
                     @for line in &status.needs_person { li { (show::word(line)) } }
                 }
             }

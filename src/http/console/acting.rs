@@ -143,23 +143,7 @@ impl DaemonDesk {
                 },
             ),
             Deed::ChangeSchedule { id, change } => {
-                let change = match change.as_str() {
-                    "pause" => ChangedSchedule::Pause,
-                    "resume" => ChangedSchedule::Resume,
-                    "run" => ChangedSchedule::Run,
-                    "cancel" => ChangedSchedule::Cancel,
-                    _ => {
-                        return Err(OperationError::Wrong(
-                            "a schedule is not changed so".to_owned(),
-                        ));
-                    }
-                };
-                let told = match change {
-                    ChangedSchedule::Pause => "The schedule is paused.",
-                    ChangedSchedule::Resume => "The schedule goes on.",
-                    ChangedSchedule::Run => "The schedule is started.",
-                    ChangedSchedule::Cancel => "The schedule has ended.",
-                };
+                let (change, told) = change_of(&change)?;
                 (AdminOperation::ChangeSchedule { id, change }, told)
             }
             Deed::Title { room, title } => (
@@ -210,6 +194,20 @@ impl DaemonDesk {
             _ => told.to_owned(),
         })
     }
+}
+
+/// A change of a schedule, and what is told when it is made.
+fn change_of(change: &str) -> Result<(ChangedSchedule, &'static str), OperationError> {
+    Ok(match change {
+        "pause" => (ChangedSchedule::Pause, "The schedule is paused."),
+        "resume" => (ChangedSchedule::Resume, "The schedule goes on."),
+        "run" => (ChangedSchedule::Run, "The schedule is started."),
+        "cancel" => (ChangedSchedule::Cancel, "The schedule has ended."),
+        _ => {
+            let what = "a schedule is not changed so";
+            return Err(OperationError::Wrong(what.to_owned()));
+        }
+    })
 }
 
 fn decided(id: String, by: &Person, approve: bool, note: Option<String>) -> DecidedApproval {

@@ -124,7 +124,7 @@ struct DaemonDesk {
 
 impl Desk for DaemonDesk {
     fn ask(&self, ask: Ask) -> Answer<'_> {
-        Box::pin(async move { Ok(self.read(ask).await.map_err(refused)?) })
+        Box::pin(async move { self.read(ask).await.map_err(refused) })
     }
 
     fn act<'a>(&'a self, by: &'a Person, deed: Deed) -> Answer<'a, Done> {
