@@ -40,6 +40,13 @@ pub(crate) enum Command {
     /// Draws documents in Markdown, reads them as the daemon does into a store on the disk, then again as they are, then with
     /// one of them changed and one gone, and searches in them. Prints time, size and what a changed file costs.
     Documents(DocumentsArgs),
+    /// Have an agent learn from rooms, ask it 200 questions, and count what it recalls where it must not
+    ///
+    /// Draws people who tell facts in public and private rooms and in direct chats, correct them, take them back, tell
+    /// them about others, and one who wants to poison. The product's own learner reads the rooms with a model that finds every
+    /// fact and believes everything it reads. Then each fact is asked for where it should be known and where it must not.
+    /// Exit code 1 if anything is recalled where it must not be, whatever the rest says.
+    Memory(MemoryArgs),
     /// Fold conversations again and again, and count what their summaries still say
     ///
     /// Draws conversations in which names, numbers, decisions and promises are said once, has the daemon's own
@@ -60,6 +67,17 @@ pub(crate) struct DocumentsArgs {
     /// The seed that they are drawn from, or random
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
     pub(crate) seed: u64,
+}
+
+/// What `vocative-lab memory` takes.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// The seed that people and facts are drawn from, or random
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = seed_of)]
+    pub(crate) seed: u64,
+    /// How many entries the agent has when the time of a prompt is measured
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000))]
+    pub(crate) entries: u32,
 }
 
 /// What `vocative-lab summaries` takes.

@@ -7,13 +7,16 @@
 //! Reading order: `args`, `crash`, then `plan` (which kills), `piece` (how they are dealt out), `scene` (what people
 //! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
 //! kills), `memory` (the rows that import and erase), `tally` (what came of it, and whether that is allowed);
-//! then `sim`; then `recall`, which measures how much of what was said is found again; `documents`, which measures the reading of folders.
+//! then `sim`; then `recall`, which measures how much of what was said is found again; `documents`, which measures the reading of folders;
+//! `learning`, which judges memory.
 
 mod args;
 mod crash;
 mod dice;
 mod documents;
 mod firing;
+mod judged;
+mod learning;
 mod memory;
 mod piece;
 mod plan;
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(args),
         Command::Recall(args) => recall::run(args),
         Command::Documents(args) => documents::run(args),
+        Command::Memory(args) => learning::run(args),
         Command::Summaries(args) => summaries::run(args),
     };
     done.unwrap_or_else(|error| {

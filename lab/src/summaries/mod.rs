@@ -7,7 +7,6 @@ mod perfect;
 mod told;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -16,11 +15,8 @@ use vocative::agent::registry::{AgentSpec, BackgroundModel, Registry};
 use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
-use vocative::config::{Config, Environment};
-use vocative::daemon::wiring;
 use vocative::delivery::rooms::Rooms;
 use vocative::summary::worker::{SummaryCounters, SummaryWorker};
-use vocative::tools::mcp::McpServers;
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -33,6 +29,7 @@ use vocative_store::{Store, StoreError, StoreOptions};
 use self::perfect::Perfect;
 use self::told::{Kind, Told};
 use crate::args::SummariesArgs;
+use crate::judged::{self, failed};
 use crate::print;
 
 /// When the first line is said, in milliseconds since the Unix epoch: 2026-01-05, 08:00 UTC.
@@ -176,27 +173,14 @@ fn agent(
     told: &Told,
     args: &SummariesArgs,
 ) -> Result<AgentSpec, CliError> {
-    let text = match summariser {
+    let model = match summariser {
         Summariser::Real(base_url) => format!(
-            "[models.judged]\nprovider = \"openai\"\nname = \"{}\"\nbase_url = \"{base_url}\"\n",
+            "provider = \"openai\"\nname = \"{}\"\nbase_url = \"{base_url}\"\n",
             args.model
         ),
-        _ => "[models.judged]\nprovider = \"offline\"\n".to_owned(),
+        _ => "provider = \"offline\"\n".to_owned(),
     };
-    let text = format!(
-        "[daemon]\ndata_dir = \"/judged\"\nruntime_dir = \"/judged\"\n{text}\
-         [agents.vocative]\nmodel = \"judged\"\n[channels.slack.acme]\n\
-         app_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n"
-    );
-    let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
-    let path = Path::new("judged.toml");
-    let wrong = |cause: &dyn std::fmt::Display| failed(format!("the configuration: {cause}"));
-    let (config, _) =
-        Config::from_text(Some((path, &text)), &environment).map_err(|cause| wrong(&cause))?;
-    let agents =
-        wiring::agents(&config, None, &McpServers::default()).map_err(|cause| wrong(&cause))?;
-    let mut agents = agents.into_iter();
-    let mut agent = agents.next().ok_or_else(|| failed("no agent".to_owned()))?;
+    let mut agent = judged::agent(&model, "")?;
     if let Summariser::Perfect = summariser {
         agent.summary_model = Some(BackgroundModel {
             model: Arc::new(Perfect::of(told)),
@@ -276,14 +260,6 @@ fn message(account: AccountId, number: usize, (speaker, text): &(String, String)
 
 fn refused(cause: &StoreError) -> CliError {
     failed(format!("the store: {cause}"))
-}
-
-fn failed(what: String) -> CliError {
-    CliError::Failed {
-        what,
-        advice: None,
-        cause: None,
-    }
 }
 
 #[cfg(test)]
