@@ -166,7 +166,7 @@ pub(super) fn note_kill(tally: &mut Tally, is_killed: bool) {
     tally.unreached += usize::from(!is_killed);
 }
 
-fn expect_success(tally: &mut Tally, what: &str, code: Option<i32>) {
+pub(super) fn expect_success(tally: &mut Tally, what: &str, code: Option<i32>) {
     if code != Some(0) {
         tally.lost += 1;
         tally.wrong.push(format!("{what} ended with {code:?}"));
@@ -247,7 +247,7 @@ pub(super) fn ask(stage: &Stage, scene: &mut Scene, word: &str) {
     });
 }
 
-fn erased_person(stage: &Stage) -> String {
+pub(super) fn erased_person(stage: &Stage) -> String {
     match stage.mode {
         Mode::Slack => SLACK_ERASED.to_owned(),
         _ => TelegramWorld::BOB.to_string(),

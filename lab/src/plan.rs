@@ -69,10 +69,11 @@ impl Mode {
             Self::Slack => true,
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
-            // Imports, erasures and firings end nowhere else with it.
+            // Imports, erasures, firings and readings end nowhere else with it.
             Self::TelegramLook => {
                 point.starts_with("look.")
-                    || Self::TelegramResend.has(point) && !is_of(&["import.", "erase.", "firing."])
+                    || Self::TelegramResend.has(point)
+                        && !is_of(&["import.", "erase.", "firing.", "memory."])
             }
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
@@ -81,6 +82,7 @@ impl Mode {
                 let none = [
                     "import.",
                     "erase.",
+                    "memory.",
                     "placeholder.",
                     "final.",
                     "approval.",
@@ -117,6 +119,8 @@ pub(super) enum Play {
     Erasure,
     /// What was planned is due.
     Firing,
+    /// The room is read for memory.
+    Learning,
 }
 
 /// How a daemon and its platform come together.
@@ -184,6 +188,7 @@ impl Row {
             Some(("import", _)) => Play::Import,
             Some(("erase", _)) => Play::Erasure,
             Some(("firing", _)) => Play::Firing,
+            Some(("memory", _)) => Play::Learning,
             _ => Play::Rooms,
         }
     }

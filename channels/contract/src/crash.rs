@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 75] = [
+pub const POINTS: [&str; 78] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -64,6 +64,9 @@ pub const POINTS: [&str; 75] = [
     "delivery.after-commit",
     "look.before",
     "look.after",
+    "memory.extracted",
+    "memory.before-commit",
+    "memory.after-commit",
     "summary.before-commit",
     "summary.after-commit",
     "cancel.before-commit",
