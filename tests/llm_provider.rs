@@ -415,6 +415,7 @@ async fn parallel_calls_come_in_order_and_their_results_go_back_behind_them() {
         assert_eq!(first.tool_calls, expected);
         assert_eq!(first.usage.prompt_tokens, 20);
         let exchange = Exchange {
+            told: String::new(),
             text: first.text,
             calls: first.tool_calls,
             raw_message: String::new(),
@@ -521,6 +522,7 @@ async fn gap_3_arguments_that_are_no_json_get_through() {
 
             // What goes back is an object, whatever it was.
             let exchange = Exchange {
+                told: String::new(),
                 text: String::new(),
                 calls: answer.tool_calls,
                 raw_message: answer.raw_message,

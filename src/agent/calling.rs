@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use vocative_contract::crash;
 
 use crate::agent::questioning::{Questioned, outcome_of};
-use crate::agent::step::ModelStep;
+use crate::agent::step::{ModelStep, is_among};
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
 use crate::llm::{ToolResult, read_arguments};
@@ -126,7 +126,13 @@ impl Stepping<'_> {
         let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
         let (outcome, said) = self.hooking.given(call, called.outcome);
         called.verdicts.extend(said);
-        let outcome = within(outcome, &mut *left_tokens.lock().await, counter);
+        // What is the answer itself is not shown to the model.
+        let is_answer =
+            outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
+        let outcome = match is_answer {
+            true => outcome,
+            false => within(outcome, &mut *left_tokens.lock().await, counter),
+        };
         debug!(run.id = %self.claimed.run.id, step = call.step, state = called.state.name(), "a tool was called");
         call.state = called.state;
         call.refusal = called.refusal;

@@ -115,6 +115,7 @@ mod tests {
     #[test]
     fn results_give_way_oldest_first_and_thoughts_behind_them() {
         let exchange = |content: &str| Exchange {
+            told: String::new(),
             text: String::new(),
             calls: Vec::new(),
             results: vec![ToolResult {

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 use vocative_contract::people::People;
 
+use crate::agent::answering::Misshapen;
 use crate::agent::failing::{Again, GiveUpNotice};
 use crate::agent::hooking::AnswerJudged;
 use crate::agent::registry::AgentSpec;
@@ -47,6 +48,7 @@ impl Working<'_> {
             AnswerJudged::Said(text) => Reply {
                 tokens: Some(content_count(&text, &ClassEstimate)),
                 text,
+                is_json: spec.answer_form.is_some(),
                 prefix: self.prefix(spec),
                 note: note(answer.finish).map(str::to_owned),
                 kind: TurnKind::Message,
@@ -80,6 +82,26 @@ impl Working<'_> {
             "I looked things up {} without coming to an answer, so I stopped. Please ask again, \
              perhaps for less at once.",
             counted(spec.max_steps, "time", "times")
+        );
+        let reply = Reply {
+            usage,
+            ..notice(text, RunEnding::Done)
+        };
+        self.end(spec, reply).await
+    }
+
+    /// Says that no answer came out in the form that answers must have.
+    pub(super) async fn end_misshapen(
+        &self,
+        spec: &AgentSpec,
+        misshapen: Misshapen,
+    ) -> Result<(), StoreError> {
+        let Misshapen { answers, usage } = misshapen;
+        warn!(run.id = %self.claimed.run.id, agent = %spec.name, answers, "a run ended without an answer of the form that is set for it");
+        let text = format!(
+            "I tried {} to put my answer into the form that is set for me (`answer_schema`), and did not manage to, so I \
+             stopped. Please ask again, perhaps otherwise.",
+            counted(answers, "time", "times")
         );
         let reply = Reply {
             usage,
@@ -292,6 +314,7 @@ pub(super) fn notice(text: String, ending: RunEnding) -> Reply {
     Reply {
         tokens: Some(content_count(&text, &ClassEstimate)),
         text,
+        is_json: false,
         prefix: String::new(),
         note: None,
         kind: TurnKind::Notice,

@@ -573,6 +573,7 @@ impl Journey<'_> {
         let reply = Reply {
             tokens: Some(content_count(&text, &ClassEstimate)),
             text,
+            is_json: spec.answer_form.is_some(),
             prefix,
             note,
             kind: TurnKind::Message,

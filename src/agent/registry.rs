@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::config::Template;
+use crate::config::{AnswerForm, Template};
 use crate::hooks::Hooks;
 use crate::llm::Model;
 use crate::tools::{ApprovalSettings, ToolUse};
@@ -60,6 +60,10 @@ pub struct AgentSpec {
     pub answer_within_ms: i64,
     /// What its model may use.
     pub tools: Vec<ToolUse>,
+    /// Those of them whose text is the answer.
+    pub stop_after_tools: Vec<String>,
+    /// The form that its answers must have.
+    pub answer_form: Option<AnswerForm>,
     /// Who is asked at points of its runs.
     pub hooks: Hooks,
     /// Which of these it may use in chats that don't allow all.
@@ -122,6 +126,12 @@ impl AgentSpec {
     pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
         let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
         std::iter::once(&self.model_use).chain(fallbacks)
+    }
+
+    /// Whether an answer may come out otherwise than its model says it, so that it is not shown while it is written.
+    #[must_use]
+    pub fn holds_answers_back(&self) -> bool {
+        self.answer_form.is_some() || self.hooks.hold_answers_back()
     }
 
     /// The collections that it may search in a chat.

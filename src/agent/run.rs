@@ -10,6 +10,7 @@ use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 use vocative_contract::outbound::Target;
 
+use crate::agent::answering::{Misshapen, in_form};
 use crate::agent::approving::AskedIn;
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
@@ -136,6 +137,8 @@ pub(super) enum Work {
     Answered(Answer),
     /// Its steps are used up without an answer.
     UsedUp(Usage),
+    /// None of its answers has the form that it must have.
+    Misshapen(Misshapen),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
@@ -268,6 +271,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     match work {
         Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
         Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
+        Work::Misshapen(misshapen) => working.end_misshapen(&spec, misshapen).await,
         Work::Failed(failure) => working.fail(&spec, claim.age, failure).await,
         other => working.end_otherwise(&spec, other, claim.age).await,
     }
@@ -303,6 +307,7 @@ impl Working<'_> {
             }
             Work::Failed(failure) => self.fail(spec, age, failure).await,
             Work::UsedUp(usage) => self.end_used_up(spec, usage).await,
+            Work::Misshapen(misshapen) => self.end_misshapen(spec, misshapen).await,
             Work::Answered(answer) => self.answer(spec, answer, SETTLE_MS).await,
         }
     }
@@ -321,7 +326,7 @@ impl Working<'_> {
 
     /// What the work tells while it is done.
     fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<Events> {
-        let is_discreet = spec.hooks.hold_answers_back();
+        let is_discreet = spec.holds_answers_back();
         let recorded_steps = self.steps_before() as usize + recorded_steps;
         Arc::new(Events::new(recorded_steps).discreet(is_discreet))
     }
@@ -418,7 +423,9 @@ impl Working<'_> {
     async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         note_replayed(claimed, &recorded);
-        if let Some(answer) = step::answer_of(&recorded) {
+        if let Some(answer) = step::answer_of(&recorded)
+            && let Ok(answer) = in_form(spec.answer_form.as_ref(), answer)
+        {
             return Ok(Work::Answered(answer).into());
         }
         if let Some(refused) = self.place.refused() {
@@ -455,6 +462,8 @@ impl Working<'_> {
             images: &built.prompt.images,
             toolbox: &toolbox,
             max_steps: spec.max_steps,
+            stop_after: &spec.stop_after_tools,
+            form: spec.answer_form.as_ref(),
             budget: spec.budget,
             work_clock: self.clock,
             results_max_tokens: results_max_tokens(spec, &built.prompt),
@@ -734,7 +743,7 @@ impl Working<'_> {
         let (worker, claimed) = (self.worker, self.claimed);
         let (room, route) = (self.room, self.route);
         // The earlier answer stands until the new one is there, and what may come out otherwise is not shown before.
-        if route.replaces_answer || spec.hooks.hold_answers_back() {
+        if route.replaces_answer || spec.holds_answers_back() {
             return None;
         }
         // Whose words are the answer is known in the end.
@@ -1012,6 +1021,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
     match ended {
         Ended::Answered(answer) => Work::Answered(answer),
         Ended::UsedUp(usage) => Work::UsedUp(usage),
+        Ended::Misshapen(misshapen) => Work::Misshapen(misshapen),
         Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
         Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
         Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::agent::calling::results_of;
 use crate::llm::{Answer, ToolCall, ToolResult};
+use crate::tools::{for_people, names};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
 use vocative_core::tool_call::{Refusal, StoredCall};
@@ -29,6 +30,11 @@ pub(super) struct ModelStep {
 }
 
 impl ModelStep {
+    /// Whether calls of it are not over.
+    pub(super) fn has_open_calls(&self) -> bool {
+        self.results.is_none() && !self.answer.tool_calls.is_empty()
+    }
+
     /// Takes over what the step's calls came to, if all of them are over.
     pub(super) fn take_results(&mut self, calls: &[StoredCall]) {
         self.results = results_of(calls);
@@ -123,7 +129,7 @@ pub(super) fn replay_behind(
 ) -> Vec<ModelStep> {
     let mut steps: Vec<ModelStep> = Vec::new();
     for (number, stored) in (1..).zip(stored).skip(behind as usize) {
-        let is_complete = steps.last().is_none_or(|step| step.results.is_some());
+        let is_complete = steps.last().is_none_or(|step| !step.has_open_calls());
         let of_step: Vec<StoredCall> = calls
             .iter()
             .filter(|call| call.step == number)
@@ -215,6 +221,32 @@ pub(super) fn answer_of(steps: &[ModelStep]) -> Option<Answer> {
         usage: usage_of(steps),
         ..last.answer.clone()
     })
+}
+
+/// The answer that tools gave whose text is one, of the last step, with the tokens of all steps; `None` if no call of
+/// such a tool was done, or none said anything that is whole.
+#[must_use]
+pub(super) fn answer_by_tool(steps: &[ModelStep], stop_after: &[String]) -> Option<Answer> {
+    let last = steps.last()?;
+    let calls = last.answer.tool_calls.iter().zip(last.results.as_ref()?);
+    let texts = calls
+        .filter(|(call, result)| !result.is_error && is_among(stop_after, &call.name))
+        .filter_map(|(_, result)| for_people(&result.content))
+        .filter(|text| !text.trim().is_empty());
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    (!text.is_empty()).then(|| Answer {
+        text,
+        tool_calls: Vec::new(),
+        usage: usage_of(steps),
+        reported_prompt_tokens: None,
+        raw_message: String::new(),
+        finish: Finish::Stop,
+    })
+}
+
+/// Whether a tool is one of these.
+pub(super) fn is_among(tools: &[String], tool: &str) -> bool {
+    tools.iter().any(|named| names(named, tool))
 }
 
 fn finish_name(finish: Finish) -> &'static str {
@@ -311,7 +343,7 @@ mod tests {
     #[test]
     fn recorded_steps_are_replayed_whole_up_to_the_first_that_can_not_be() {
         let (first, second, third) = (complete(1), complete(2), answered(3));
-        let cases: [(&[ModelStep], &[ModelStep]); 6] = [
+        let cases: [(&[ModelStep], &[ModelStep]); 7] = [
             (
                 &[first.clone(), second.clone(), third.clone()],
                 &[first.clone(), second.clone(), third.clone()],
@@ -319,6 +351,8 @@ mod tests {
             (&[first.clone(), asked(2)], &[first.clone(), asked(2)]),
             (&[asked(1), answered(2)], &[asked(1)]),
             (&[second.clone(), third], &[]),
+            // An answer that was to be mended.
+            (&[answered(1), answered(2)], &[answered(1), answered(2)]),
             (&[first.clone(), answered(3)], &[first]),
             (&[], &[]),
         ];
@@ -373,6 +407,28 @@ mod tests {
         for stored in [fourth, "not json".to_owned()] {
             assert_eq!(replay(&[stored], &[]), []);
         }
+    }
+
+    #[test]
+    fn a_tool_whose_text_is_the_answer_ends_the_steps() {
+        let with = |content: &str, is_error| {
+            let mut step = complete(1);
+            let result = &mut step.results.as_mut().unwrap()[0];
+            (result.content, result.is_error) = (content.to_owned(), is_error);
+            step
+        };
+        let stop = ["search".to_owned()];
+        let text = |step: &ModelStep, stop: &[String]| {
+            answer_by_tool(std::slice::from_ref(step), stop).map(|answer| answer.text)
+        };
+        assert_eq!(text(&with("found", false), &stop).as_deref(), Some("found"));
+        assert_eq!(text(&with("found", false), &["sea__*".to_owned()]), None);
+        for silent in [with("found", true), with(" \n", false), asked(1)] {
+            assert_eq!(text(&silent, &stop), None);
+        }
+        let answer = answer_by_tool(&[complete(1), complete(2)], &stop).unwrap();
+        assert_eq!(answer.usage.prompt_tokens, 14);
+        assert_eq!(answer.tool_calls, []);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use tracing::{debug, warn};
 use vocative_contract::crash;
 
+use crate::agent::answering::{Misshapen, used_up};
 use crate::agent::approving::AskedIn;
 use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
@@ -15,9 +16,10 @@ use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
 use crate::agent::run::WorkClock;
 use crate::agent::stable::Stable;
-use crate::agent::step::{ModelStep, answer_of, record, usage_of};
+use crate::agent::step::{ModelStep, answer_by_tool, answer_of, record};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
+use crate::config::AnswerForm;
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Exchange, Model, ModelError, Request, ToolChoice, ToolSpec};
 use crate::tools::Toolbox;
@@ -63,6 +65,10 @@ pub(super) struct Stepping<'a> {
     pub(super) toolbox: &'a Toolbox,
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
+    /// The tools whose text is the answer.
+    pub(super) stop_after: &'a [String],
+    /// The form that its answer must have.
+    pub(super) form: Option<&'a AnswerForm>,
     /// What the run may use.
     pub(super) budget: RunBudget,
     /// How long it was worked on.
@@ -89,6 +95,8 @@ pub(super) enum Ended {
     Answered(Answer),
     /// It may not be asked again, and has said nothing.
     UsedUp(Usage),
+    /// It answered, and was asked to mend it as often as it may be: no answer has the form that it must have.
+    Misshapen(Misshapen),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
@@ -122,22 +130,23 @@ impl Stepping<'_> {
     pub(super) async fn work(&self, recorded: Vec<ModelStep>) -> Result<Ended, StoreError> {
         let mut steps = recorded;
         loop {
-            if let Some(answer) = answer_of(&steps) {
-                return Ok(Ended::Answered(answer));
+            if let Some(ended) = self.answered(&steps) {
+                return Ok(ended);
             }
-            // An answer was asked for, and calls came in its place.
-            let is_asked_in_vain = steps.iter().rev().skip(1).any(|step| step.ends_calls);
-            if steps.len() >= self.max_steps as usize || is_asked_in_vain {
-                return Ok(used_up(&steps));
+            if self.is_used_up(&steps) {
+                return Ok(used_up(&steps, self.form));
             }
             let used_tokens = tokens_of_results(&steps, self.counting.counter);
-            if let Some(last) = steps.last_mut().filter(|last| last.results.is_none()) {
+            if let Some(last) = steps.last_mut().filter(|last| last.has_open_calls()) {
                 match self.call_tools(last, used_tokens).await? {
                     Calls::Made | Calls::BrokenOff(StepOutcome::Written) => {}
                     Calls::Wait => return Ok(Ended::Waits),
                     Calls::BrokenOff(StepOutcome::Stale) => return Ok(Ended::LeaseLost),
                     Calls::BrokenOff(StepOutcome::SourceGone) => return Ok(Ended::SourceGone),
                 }
+            }
+            if answer_by_tool(&steps, self.stop_after).is_some() {
+                continue;
             }
             // Nothing that was deleted is sent again.
             if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
@@ -274,7 +283,9 @@ impl Stepping<'_> {
 
     /// The last step is for the answer.
     fn tool_choice(&self, steps: &[ModelStep]) -> ToolChoice {
-        if steps.len() + 1 < self.max_steps as usize && !steps.iter().any(|step| step.ends_calls) {
+        let is_last = steps.len() + 1 >= self.max_steps as usize;
+        let is_mended = answer_of(steps).is_some();
+        if !is_last && !is_mended && !steps.iter().any(|step| step.ends_calls) {
             ToolChoice::Auto
         } else {
             ToolChoice::None
@@ -286,7 +297,11 @@ impl Stepping<'_> {
         let number = self.number_behind(steps);
         let tools: Vec<ToolSpec> = self.toolbox.specs();
         let asked = &self.model_use.name;
-        let exchanges: Vec<Exchange> = steps.iter().map(|step| exchange(step, asked)).collect();
+        let exchanges = steps.iter().map(|step| Exchange {
+            told: self.to_mend(step),
+            ..exchange(step, asked)
+        });
+        let exchanges: Vec<Exchange> = exchanges.collect();
         let without = self.hooking.before_model(self.messages, &exchanges);
         let (messages, exchanges) = match &without {
             Some(SentWithout {
@@ -301,7 +316,7 @@ impl Stepping<'_> {
             exchanges,
             tools: &tools,
             tool_choice: self.tool_choice(steps),
-            answer_schema: None,
+            answer_schema: self.form.map(AnswerForm::schema),
             max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),
             caching: self.stable.caching(),
@@ -428,6 +443,7 @@ fn log_answer(run: RunId, step: u32, took_ms: i64, answered: &Result<Answer, Mod
 fn exchange(step: &ModelStep, asked: &str) -> Exchange {
     let is_own = step.model.is_empty() || step.model == asked;
     Exchange {
+        told: String::new(),
         text: step.answer.text.clone(),
         calls: step.answer.tool_calls.clone(),
         results: step.results.clone().unwrap_or_default(),
@@ -445,23 +461,6 @@ fn tokens_of_results(steps: &[ModelStep], counter: &Scaled) -> usize {
     contents
         .map(|content| counter.count(content) as usize)
         .sum()
-}
-
-/// The last thing that was said stands for the answer, if anything was.
-fn used_up(steps: &[ModelStep]) -> Ended {
-    let usage = usage_of(steps);
-    let said = steps
-        .iter()
-        .rev()
-        .find(|step| !step.answer.text.trim().is_empty());
-    match said {
-        Some(step) => Ended::Answered(Answer {
-            tool_calls: Vec::new(),
-            usage,
-            ..step.answer.clone()
-        }),
-        None => Ended::UsedUp(usage),
-    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ use vocative_store::{Replying, Store, StoreError};
 pub struct Reply {
     /// What is said, platform-neutral.
     pub text: String,
+    /// Whether the text is JSON, which the room sees as code.
+    pub is_json: bool,
     /// Said before it in the room but not captured (the agent's name, where several answer).
     pub prefix: String,
     /// Said behind it in the room but not captured (that it is cut off), where something is to be.
@@ -92,11 +94,9 @@ pub struct ReplyForm<'a> {
 /// A reply as the room sees it, in which `@Name` mentions one of `people`.
 #[must_use]
 pub fn render_reply(form: ReplyForm<'_>, reply: &Reply, people: &People) -> Vec<Part> {
-    render(
-        form,
-        (&reply.prefix, &reply.text, reply.note.as_deref()),
-        people,
-    )
+    let code = reply.is_json.then(|| as_code(&reply.text));
+    let text = code.as_deref().unwrap_or(&reply.text);
+    render(form, (&reply.prefix, text, reply.note.as_deref()), people)
 }
 
 fn render(
@@ -114,6 +114,13 @@ fn render(
     }
     limit_parts(&mut parts, form.max_parts);
     parts
+}
+
+/// JSON as a block of code that nothing in it closes.
+fn as_code(json: &str) -> String {
+    let ticks = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(ticks.max(2) + 1);
+    format!("{fence}json\n{json}\n{fence}")
 }
 
 /// How much of an answer that comes as a file is shown in the room, in characters.
@@ -234,6 +241,13 @@ pub async fn commit_call(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_in_json_closes_its_block() {
+        assert_eq!(as_code("{}"), "```json\n{}\n```");
+        let ticks = r#"{"a": "```` b ```"}"#;
+        assert_eq!(as_code(ticks), format!("`````json\n{ticks}\n`````"));
+    }
 
     #[test]
     fn an_opening_ends_at_a_good_place() {

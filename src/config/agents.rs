@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::answer_form::resolve_form;
 use super::approvals::{Shapes, resolve_approval};
+use super::instructions::resolve_instructions;
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
 use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES, Provider};
 use super::shape::{AgentShape, MemoryShape, ProfileShape, PromptShape, ReachShape};
-use super::template::{Template, TemplateValue};
+use super::template::Template;
 use super::tools::is_known_tool;
-use crate::tools::{ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH};
+use crate::tools::{ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, names};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
@@ -70,7 +72,8 @@ fn resolve_agent(
         after_untrusted: shape.after_untrusted,
     };
     let approval = resolve_approval(&format!("agents.{name}"), &shapes, channels, review);
-    let instructions = instructions(name, &shape, review);
+    let answer_form = resolve_form(name, &shape, review);
+    let instructions = resolve_instructions(name, &shape, answer_form.as_ref(), review);
     let situation = Template::parse(&shape.situation).unwrap_or_else(|what| {
         review.problem(&format!("agents.{name}.situation"), what);
         Template::default()
@@ -99,6 +102,8 @@ fn resolve_agent(
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
         tools: with_memory(tools_of(shape.tools, &shape.knowledge), memory),
+        stop_after_tools: each_once(shape.stop_after_tools),
+        answer_form,
         hooks: each_once(shape.hooks),
         knowledge: each_once(shape.knowledge),
         calls_per_run: shape.calls_per_run,
@@ -222,6 +227,18 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
             );
         }
     }
+    check_stops(agent, review);
+}
+
+/// What ends a run is among the agent's tools.
+fn check_stops(agent: &Agent, review: &mut Review<'_>) {
+    let key = format!("agents.{}.stop_after_tools", agent.name);
+    let has = |stop: &str| agent.tools.iter().any(|tool| names(tool, stop));
+    for stop in agent.stop_after_tools.iter().filter(|stop| !has(stop)) {
+        let what =
+            format!("\"{stop}\" is not among the agent's tools, so no call of it would end a run");
+        review.problem(&key, what);
+    }
 }
 
 /// The agent's collections exist, and what searches them has some.
@@ -262,47 +279,6 @@ pub(super) fn spoken(name: &str) -> String {
         .next()
         .map(|first| first.to_uppercase().chain(letters).collect())
         .unwrap_or_default()
-}
-
-fn instructions(name: &str, shape: &AgentShape, review: &mut Review<'_>) -> Template {
-    let inline_key = format!("agents.{name}.instructions");
-    let file_key = format!("agents.{name}.instructions_file");
-    let (key, text) = match &shape.instructions_file {
-        Some(_) if review.origins.has(&inline_key) && review.origins.has(&file_key) => {
-            review.problem(&file_key, "is set and so is instructions; keep one of them");
-            return Template::default();
-        }
-        Some(file) if !review.origins.has(&inline_key) => {
-            let path = review.base_dir.join(file);
-            match std::fs::read_to_string(&path) {
-                Ok(text) => (file_key, text),
-                Err(error) => {
-                    review.problem(
-                        &file_key,
-                        format!("{} can't be read: {error}", path.display()),
-                    );
-                    return Template::default();
-                }
-            }
-        }
-        _ => (inline_key, shape.instructions.clone()),
-    };
-    let template = Template::parse(&text).unwrap_or_else(|what| {
-        review.problem(&key, what);
-        Template::default()
-    });
-    let of_a_run = [TemplateValue::Participant, TemplateValue::Date];
-    if let Some(value) = of_a_run.into_iter().find(|value| template.has(*value)) {
-        review.warn(
-            &key,
-            format!(
-                "{{{{{0}}}}} changes what every prompt begins with, so that the provider's cache gives less; \
-                 agents.{name}.situation stands behind the history and may hold it",
-                value.name()
-            ),
-        );
-    }
-    template
 }
 
 fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> AssemblerOptions {

@@ -6,6 +6,7 @@
 //! the merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
 
 mod agents;
+mod answer_form;
 mod api;
 mod approvals;
 mod channels;
@@ -15,6 +16,7 @@ mod control_socket;
 mod environment;
 mod example;
 mod hooks;
+mod instructions;
 mod knowledge;
 mod layer;
 mod locate;
@@ -53,6 +55,7 @@ use self::platforms::{PLATFORMS, PlatformFacts};
 use self::resolve::{Review, resolve};
 use self::shape::Shape;
 
+pub use self::answer_form::AnswerForm;
 pub use self::api::{ApiAsking, ApiOverride, ApiScope, ApiToken};
 pub use self::console::{Console, ConsolePerson, ConsoleRole};
 pub use self::control_socket::control_socket_despite_mistakes;

@@ -338,6 +338,12 @@ pub(super) struct AgentShape {
     /// Seconds that people have to answer a question of its model.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub question_expires_s: u32,
+    /// Those of its tools whose text is the answer: once a call of one is done, the model is not asked again.
+    pub stop_after_tools: Vec<String>,
+    /// A JSON schema that its answers must have, as text.
+    pub answer_schema: Option<String>,
+    /// A file with that schema.
+    pub answer_schema_file: Option<PathBuf>,
     /// Its hooks, in the order in which they are asked.
     pub hooks: Vec<String>,
     /// The rooms where its tool `ask_human` asks, one of each channel.

@@ -70,6 +70,15 @@ impl Template {
         Ok(Self(pieces))
     }
 
+    /// The same with a paragraph of plain text behind it, which names no values: `{{` must not be in it.
+    #[must_use]
+    pub fn followed_by(mut self, text: &str) -> Self {
+        let is_empty = self.source().trim().is_empty();
+        let gap = if is_empty { "" } else { "\n\n" };
+        self.0.push(Piece::Text(format!("{gap}{text}")));
+        self
+    }
+
     /// The text that it was read from.
     #[must_use]
     pub fn source(&self) -> String {

@@ -255,6 +255,8 @@ pub fn agents(
                 tool.or_else(|| server_tools(config, servers, name))
             })
             .collect(),
+        stop_after_tools: agent.stop_after_tools.clone(),
+        answer_form: agent.answer_form.clone(),
         hooks: {
             let named = agent.hooks.iter();
             let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());

@@ -74,7 +74,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
-    /// The JSON schema that the text of its answer is to fit; `None` = it answers as it likes.
+    /// The JSON schema that its answer must have. A provider is told where it can hold its model to it; whether the
+    /// answer has it is for the asker to see.
     pub answer_schema: Option<&'a Value>,
     /// Tokens that the answer may have; `None` = what the model's settings allow.
     pub max_output_tokens: Option<u32>,

@@ -291,6 +291,7 @@ mod tests {
         assert!(without_tools.text.starts_with("You asked:"));
 
         let result = |content: &str| Exchange {
+            told: String::new(),
             text: String::new(),
             calls: called.tool_calls.clone(),
             raw_message: String::new(),
@@ -345,6 +346,7 @@ mod tests {
         }
         let messages = [message(PromptRole::User, "Ann: call: time__now")];
         let exchanges = [Exchange {
+            told: String::new(),
             text: String::new(),
             calls: vec![ToolCall {
                 id: "offline_1".to_owned(),

@@ -58,6 +58,8 @@ pub struct Exchange {
     pub calls: Vec<ToolCall>,
     /// What they gave: one result for each call, in their order.
     pub results: Vec<ToolResult>,
+    /// What it is told behind that, as by a person; empty = nothing.
+    pub told: String,
     /// The provider's own message, as its [`Answer`](super::Answer) had it; empty = it is not sent back.
     pub raw_message: String,
 }

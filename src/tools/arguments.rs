@@ -1,4 +1,5 @@
-//! Holds a call's arguments against its tool's JSON schema and tells everything that is wrong.
+//! Holds a call's arguments against its tool's JSON schema, or an answer against its agent's, and tells everything that
+//! is wrong.
 //!
 //! Reads a part of JSON Schema: [`KEYWORDS`]. Of a schema that has others, [`unknown_keywords`] tells them, so that no
 //! setting asks for a check that is never made; the built-in tools' own types are their last word.
@@ -76,6 +77,14 @@ pub(super) fn wrong(schema: &Value, arguments: &Value) -> Vec<String> {
     wrong
 }
 
+/// The same for a model's answer.
+#[must_use]
+pub fn wrong_with_answer(schema: &Value, answer: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    check("the answer", schema, answer, &mut wrong);
+    wrong
+}
+
 fn check(path: &str, schema: &Value, value: &Value, wrong: &mut Vec<String>) {
     let wanted = types(schema);
     if !wanted.is_empty() && !wanted.iter().any(|wanted| is_of(wanted, value)) {
@@ -129,7 +138,12 @@ fn check_object(path: &str, schema: &Value, object: &Map<String, Value>, wrong: 
                 } else {
                     format!("there are {}", known.join(", "))
                 };
-                wrong.push(format!("{path} have no `{name}`; {there}"));
+                let has = if path == "the arguments" {
+                    "have"
+                } else {
+                    "has"
+                };
+                wrong.push(format!("{path} {has} no `{name}`; {there}"));
             }
             None => {}
         }

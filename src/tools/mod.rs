@@ -34,7 +34,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
-pub use arguments::unknown_keywords;
+pub use arguments::{unknown_keywords, wrong_with_answer};
 pub use ask_human::{ASK_HUMAN, AskHuman};
 pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};
 pub use command::CommandTool;
@@ -42,6 +42,7 @@ pub use digest::CallScope;
 pub use http::HttpTool;
 pub use knowledge::{KNOWLEDGE_SEARCH, KnowledgeSearch};
 pub use memory::{FORGET_MEMORY, ForgetMemory, MemoryDesk, RECALL, REMEMBER, Recall, Remember};
+pub use outside::for_people;
 pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,

@@ -387,6 +387,8 @@ impl Room {
             calls_per_run: 64,
             budget: Default::default(),
             fallbacks: Vec::new(),
+            stop_after_tools: Vec::new(),
+            answer_form: None,
             hooks: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,

@@ -399,6 +399,8 @@ impl Daemon {
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
             experts: BTreeMap::new(),
+            stop_after_tools: Vec::new(),
+            answer_form: None,
             hooks: Default::default(),
             knowledge: BTreeMap::new(),
             files: Default::default(),

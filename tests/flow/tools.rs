@@ -91,6 +91,59 @@ async fn a_tool_acts_once_for_whom_it_may_and_as_often_as_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_says_is_the_answer_where_it_is_to_be() {
+    let (mut flow, shop) = with_shop().await;
+    flow.reconfigure(
+        "tools = [\"conversation_search\", \"order\"]",
+        "tools = [\"conversation_search\", \"order\"]\nstop_after_tools = [\"order\"]",
+    );
+    flow.reload().await;
+    let order = json!({"what": "tea"});
+    flow.model
+        .enqueue(ModelReply::tool_call("call_1", "order", order));
+    let said = ask(&flow, "ann", "order tea").await;
+    assert!(
+        said.contains('1') && !said.contains("instruction"),
+        "{said}"
+    );
+    assert_eq!(flow.model.requests().len(), 1);
+    assert_eq!(shop.orders().len(), 1);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_json_where_it_is_to_be_and_never_something_else() {
+    let schema = r#"{"type": "object", "required": ["urgent"], "properties": {"urgent": {"type": "boolean"}}}"#;
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", &format!("answer_schema = '{schema}'"))
+        .start()
+        .await;
+    flow.model
+        .enqueue(ModelReply::text("It is urgent, I think."));
+    flow.model
+        .enqueue(ModelReply::text("```json\n{\"urgent\": true}\n```"));
+    let said = ask(&flow, "ann", "is it urgent?").await;
+    assert_eq!(said, "{\"urgent\": true}");
+    let asked = flow.model.requests();
+    let first = asked[0].body.to_string();
+    assert!(first.contains("this JSON schema describes"), "{first}");
+    let again = asked[1].body.to_string();
+    assert!(again.contains("is not what the schema says"), "{again}");
+
+    for _ in 0..3 {
+        flow.model
+            .enqueue(ModelReply::text("It is urgent, I think."));
+    }
+    let said = ask(&flow, "ann", "and now?").await;
+    assert!(
+        said.starts_with("I tried 3 times to put my answer"),
+        "{said}"
+    );
+    assert_eq!(flow.model.requests().len(), 5);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_that_are_broken_go_back_to_the_model() {
     let (mut flow, shop) = with_shop().await;
     flow.model

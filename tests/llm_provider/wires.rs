@@ -38,6 +38,7 @@ fn exchange(first: &Answer) -> Exchange {
         is_error: false,
     };
     Exchange {
+        told: String::new(),
         text: first.text.clone(),
         calls: first.tool_calls.clone(),
         results: first.tool_calls.iter().map(result).collect(),
@@ -351,4 +352,91 @@ async fn a_server_that_knows_no_marks_is_asked_without_from_then_on() {
     server.enqueue(ModelReply::text("ok"));
     assert_eq!(compatible.complete(&request).await.unwrap().text, "ok");
     assert_eq!(server.requests().len(), 4);
+}
+
+/// The schema of an answer, and what the model said before.
+fn answer_schema() -> Value {
+    json!({"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}})
+}
+
+async fn ask_for_json(model: &Arc<dyn Model>, exchanges: &[Exchange], tool_choice: ToolChoice) {
+    let (messages, tools, schema) = (conversation(), search_tool(), answer_schema());
+    let request = Request {
+        exchanges,
+        tools: &tools,
+        tool_choice,
+        answer_schema: Some(&schema),
+        ..Request::of(&messages)
+    };
+    let answer = model.complete(&request).await;
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_provider_is_told_the_schema_of_an_answer_where_it_can_hold_its_model_to_it() {
+    let chat = json!({"type": "json_schema", "json_schema": {
+        "name": "answer", "schema": answer_schema(), "strict": false,
+    }});
+    let responses = json!({"format": {
+        "type": "json_schema", "name": "answer", "schema": answer_schema(), "strict": false,
+    }});
+    let table = [
+        // A server's grammar would leave no room for calls.
+        (LOCAL, ToolChoice::Auto, None),
+        (LOCAL, ToolChoice::None, Some(("response_format", &chat))),
+        (GPT, ToolChoice::None, Some(("text", &responses))),
+        (CLAUDE, ToolChoice::None, None),
+    ];
+    for (asked, tool_choice, expected) in table {
+        let server = server().await;
+        ask_for_json(&model_of(asked, &server), &[], tool_choice).await;
+        let body = sent(&server);
+        let told = ["response_format", "text"]
+            .into_iter()
+            .find_map(|name| body.get(name).map(|value| (name, value)));
+        assert_eq!(told, expected, "{asked:?} {tool_choice:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_to_be_mended_goes_back_with_what_is_wrong_with_it() {
+    for asked in [LOCAL, GPT, CLAUDE] {
+        let server = server().await;
+        let model = model_of(asked, &server);
+        let first = ask(&model).await.unwrap();
+        let to_mend = Exchange {
+            told: "`city` is missing".to_owned(),
+            ..exchange(&first)
+        };
+        ask_for_json(&model, &[to_mend], ToolChoice::None).await;
+        let body = sent(&server);
+        let said = body["messages"].as_array().or(body["input"].as_array());
+        let [answer, told] = said.unwrap().last_chunk().unwrap();
+        assert_eq!(answer["role"], "assistant", "{asked:?}: {body}");
+        assert!(
+            answer["content"].to_string().contains(&first.text),
+            "{answer}"
+        );
+        assert_eq!(told["role"], "user", "{asked:?}");
+        assert!(told["content"].to_string().contains("`city` is missing"));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_schema_is_asked_without_from_then_on() {
+    let server = server().await;
+    let refusal = json!({"error": {
+        "message": "response_format of type json_schema is not supported", "type": "invalid_request_error",
+    }});
+    server.enqueue(ModelReply::status(400).body(&refusal.to_string()));
+    let model = model_of(LOCAL, &server);
+    for _ in 0..2 {
+        ask_for_json(&model, &[], ToolChoice::None).await;
+    }
+    let schemas: Vec<bool> = server
+        .requests()
+        .iter()
+        .map(|request| request.body.get("response_format").is_some())
+        .collect();
+    assert_eq!(schemas, [true, false, false]);
 }

@@ -39,6 +39,8 @@ use vocative_store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
 };
 
+#[path = "stepping/endings.rs"]
+mod endings;
 #[path = "stepping/limits.rs"]
 mod limits;
 #[path = "stepping/taint.rs"]
@@ -53,6 +55,8 @@ struct House {
     telling: Telling,
     budget: RunBudget,
     hooking: Hooking,
+    stop_after: Vec<String>,
+    form: Option<AnswerForm>,
 }
 
 impl House {
@@ -77,6 +81,8 @@ impl House {
             telling: Telling::default(),
             budget: RunBudget::default(),
             hooking: Hooking::default(),
+            stop_after: Vec::new(),
+            form: None,
         }
     }
 
@@ -224,6 +230,8 @@ impl House {
             images: &[],
             toolbox,
             max_steps,
+            stop_after: &self.stop_after,
+            form: self.form.as_ref(),
             budget: self.budget,
             work_clock: WorkClock::after(0),
             results_max_tokens,

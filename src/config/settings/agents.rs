@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::answer_form::AnswerForm;
 use crate::config::template::Template;
 use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
@@ -46,6 +47,10 @@ pub struct Agent {
     pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.
     pub tools: Vec<String>,
+    /// Those of them whose text is the answer; each once.
+    pub stop_after_tools: Vec<String>,
+    /// The form that its answers must have; its instructions say it, too.
+    pub answer_form: Option<AnswerForm>,
     /// Its hooks, in the order in which they are asked; each once.
     pub hooks: Vec<String>,
     /// The collections of documents that it may search; each once.

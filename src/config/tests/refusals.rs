@@ -564,3 +564,34 @@ fn an_answer_leaves_half_of_a_small_context_to_the_prompt() {
         "{said:?}"
     );
 }
+
+#[test]
+fn an_answer_ends_in_one_way_by_a_tool_that_is_there_or_in_a_form_that_is_checked() {
+    let schema = r#"answer_schema = '{"type": "object", "properties": {}}'"#;
+    let table = [
+        (
+            "stop_after_tools = [\"weather\"]".to_owned(),
+            "is not among the agent's tools",
+        ),
+        (
+            format!("stop_after_tools = [\"conversation_search\"]\n{schema}"),
+            "is set and so is stop_after_tools",
+        ),
+        (
+            format!("answer_schema_file = \"x.json\"\n{schema}"),
+            "is set and so is answer_schema;",
+        ),
+        (
+            "answer_schema_file = \"none.json\"".to_owned(),
+            "none.json can't be read",
+        ),
+        (
+            "answer_schema = '{\"type\": \"array\"}'".to_owned(),
+            "must be a JSON schema of type",
+        ),
+    ];
+    for (settings, words) in table {
+        let said = refused(&format!("{MINIMAL}\n[agents.vocative]\n{settings}\n"));
+        assert!(said.contains(words), "{settings}: {said}");
+    }
+}

@@ -3,11 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::caching::{CacheHabit, CachePoints, points};
-use super::habits::Habits;
+use super::habits::{Habits, SchemaHabit};
 use super::replay::{ReplayOrigin, received};
 use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
 use vocative_core::prompting::PromptMessage;
 use vocative_core::prompting::files::PromptImage;
+
+/// The name of an answer's schema, which providers want one for.
+pub(super) const ANSWER: &str = "answer";
 
 /// A request as it is asked this time.
 pub(super) struct Asking<'a> {
@@ -48,6 +51,17 @@ impl Asking<'_> {
         self.has_tools() && self.request.tool_choice == ToolChoice::Required
     }
 
+    /// The schema that the provider is to hold its model to.
+    pub(super) fn answer_schema(&self) -> Option<&Value> {
+        let may_call = self.has_tools() && !self.forbids_tools();
+        let is_taken = match self.habits.schema {
+            SchemaHabit::Always => true,
+            SchemaHabit::WithoutCalls => !may_call,
+            SchemaHabit::Never => false,
+        };
+        self.request.answer_schema.filter(|_| is_taken)
+    }
+
     pub(super) fn temperature(&self) -> Option<f64> {
         self.temperature.filter(|_| !self.habits.no_temperature)
     }
@@ -81,6 +95,24 @@ impl Asking<'_> {
         let mut exchanges = self.request.exchanges.iter();
         exchanges.any(|exchange| self.received(exchange).is_some())
     }
+}
+
+/// Whether providers can hold a model to a schema in all: each object names all its fields, and all of them are
+/// required. Source: OpenAI's structured outputs.
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let is_object = schema["type"] == "object" || schema.get("properties").is_some();
+    let fields = schema["properties"].as_object();
+    let required = schema["required"].as_array();
+    let is_required = |name: &String| required.is_some_and(|it| it.contains(&json!(name)));
+    let is_whole = !is_object
+        || schema["additionalProperties"] == false
+            && fields.is_some_and(|fields| fields.keys().all(is_required));
+    is_whole
+        && fields
+            .into_iter()
+            .flatten()
+            .all(|(_, field)| is_strict(field))
+        && schema.get("items").is_none_or(is_strict)
 }
 
 /// Arguments as they go back: an object; what was wrong with others is in their result.
@@ -131,7 +163,25 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use serde_json::json;
+
+    use super::{base64, is_strict};
+
+    #[test]
+    fn a_schema_is_strict_if_nothing_in_it_is_left_open() {
+        let strict = json!({
+            "type": "object", "required": ["a"], "additionalProperties": false,
+            "properties": {"a": {"type": "array", "items": {"type": "string"}}},
+        });
+        assert!(is_strict(&strict));
+        let mut optional = strict.clone();
+        optional["required"] = json!([]);
+        let mut open = strict.clone();
+        open["properties"]["a"]["items"] = json!({"type": "object", "properties": {}});
+        for schema in [optional, open, json!({"type": "object"})] {
+            assert!(!is_strict(&schema), "{schema}");
+        }
+    }
 
     #[test]
     fn base64_is_that_of_the_rfc() {

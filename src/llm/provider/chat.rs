@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asking::{Asking, data_url, marked, object};
+use super::asking::{ANSWER, Asking, data_url, is_strict, marked, object};
 use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
 use super::reader::Said;
 use crate::llm::Exchange;
@@ -40,6 +40,9 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
         messages.extend(exchange.results.iter().map(|result| {
             json!({"role": "tool", "tool_call_id": result.call_id, "content": marked(result)})
         }));
+        if !exchange.told.is_empty() {
+            messages.push(json!({"role": "user", "content": exchange.told}));
+        }
     }
     let mut body = json!({
         "model": asking.origin.model,
@@ -59,6 +62,12 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if let Some(effort) = asking.effort() {
         body["reasoning_effort"] = json!(effort);
     }
+    if let Some(schema) = asking.answer_schema() {
+        body["response_format"] = json!({
+            "type": "json_schema",
+            "json_schema": {"name": ANSWER, "schema": schema, "strict": is_strict(schema)},
+        });
+    }
     if asking.has_tools() {
         let tools = asking.request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
@@ -73,11 +82,6 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     }
     if asking.forces_tools() {
         body["tool_choice"] = json!("required");
-    }
-    if let Some(schema) = asking.request.answer_schema {
-        body["response_format"] = json!({
-            "type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": true},
-        });
     }
     body
 }

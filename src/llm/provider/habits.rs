@@ -22,6 +22,8 @@ pub(super) struct Habits {
     pub(super) no_encrypted: bool,
     /// What its cache is told.
     pub(super) cache: CacheHabit,
+    /// When it is given the schema of its answer.
+    pub(super) schema: SchemaHabit,
     /// Whether earlier answers go back in our own words, without thoughts. For one request.
     pub(super) is_neutral: bool,
 }
@@ -35,6 +37,17 @@ pub(super) enum EffortHabit {
     NoneWithTools,
     /// Nothing.
     LeftOut,
+}
+
+/// When a provider is given the schema of an answer. Instructions say it in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SchemaHabit {
+    /// With every request.
+    Always,
+    /// Where no tool may be called: servers that hold their model to a schema by its grammar leave it no calls.
+    WithoutCalls,
+    /// Never: it does not take it.
+    Never,
 }
 
 /// A request that was refused.
@@ -63,6 +76,10 @@ impl Habits {
             },
             no_encrypted: is_openai && !reasons(&settings.model),
             cache: CacheHabit::of(&settings.model, wire, is_openai),
+            schema: match is_openai {
+                true => SchemaHabit::Always,
+                false => SchemaHabit::WithoutCalls,
+            },
             is_neutral: false,
         }
     }
@@ -106,7 +123,11 @@ impl Habits {
             None => &body["reasoning"]["effort"],
         };
         let caches = ["cache_control", "prompt_cache"];
-        if self.cache != CacheHabit::Unsaid && caches.iter().any(|name| names(name)) {
+        let has_schema = body.get("response_format").is_some() || body.get("text").is_some();
+        let schemas = ["response_format", "text.format", "json_schema", "grammar"];
+        if has_schema && schemas.iter().any(|name| names(name)) {
+            next.schema = SchemaHabit::Never;
+        } else if self.cache != CacheHabit::Unsaid && caches.iter().any(|name| names(name)) {
             next.cache = CacheHabit::Unsaid;
         } else if body.get("include").is_some()
             && is_unsupported
@@ -198,6 +219,9 @@ mod tests {
         assert_eq!(habits("gpt-6"), EffortHabit::NoneWithTools);
         assert_eq!(habits("gpt-5.3"), EffortHabit::AsSet);
         assert_eq!(habits("gpt-4o"), EffortHabit::AsSet);
+        let schema = |is_openai| first("gpt-5.6", Wire::Chat, is_openai).schema;
+        assert_eq!(schema(true), SchemaHabit::Always);
+        assert_eq!(schema(false), SchemaHabit::WithoutCalls);
         assert_eq!(
             first("gpt-5.6", Wire::Chat, false).effort,
             EffortHabit::AsSet

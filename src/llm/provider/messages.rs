@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::asking::{Asking, base64, object};
+use super::asking::{Asking, base64, is_strict, object};
 use super::draft::{Draft, DraftCall, Written, tokens};
 use super::malformed;
 use super::reader::Said;
@@ -91,7 +91,11 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.forces_tools() {
         body["tool_choice"] = json!({"type": "any"});
     }
-    if let Some(schema) = asking.request.answer_schema {
+    if let Some(schema) = asking
+        .request
+        .answer_schema
+        .filter(|schema| is_strict(schema))
+    {
         body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema});
     }
     body
@@ -178,7 +182,8 @@ fn results(exchange: &Exchange) -> Value {
         }
         block
     });
-    json!({"role": "user", "content": results.collect::<Value>()})
+    let told = (!exchange.told.is_empty()).then(|| json!({"type": "text", "text": exchange.told}));
+    json!({"role": "user", "content": results.chain(told).collect::<Value>()})
 }
 
 /// The content of a message while it is written.

@@ -83,6 +83,7 @@ mod tests {
             arguments: json!({}),
         };
         Exchange {
+            told: String::new(),
             text: String::new(),
             calls: ids.iter().map(call).collect(),
             results: Vec::new(),

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::asking::{Asking, data_url, marked, object};
+use super::asking::{ANSWER, Asking, data_url, is_strict, marked, object};
 use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
 use super::malformed;
 use super::reader::Said;
@@ -40,6 +40,9 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
                 "type": "function_call_output", "call_id": result.call_id, "output": marked(result),
             })
         }));
+        if !exchange.told.is_empty() {
+            input.push(json!({"role": "user", "content": exchange.told}));
+        }
     }
     let mut body = json!({
         "model": asking.origin.model,
@@ -64,6 +67,11 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if let Some(effort) = asking.effort() {
         body["reasoning"] = json!({"effort": effort});
     }
+    if let Some(schema) = asking.answer_schema() {
+        body["text"] = json!({"format": {
+            "type": "json_schema", "name": ANSWER, "schema": schema, "strict": is_strict(schema),
+        }});
+    }
     if asking.has_tools() {
         let tools = asking.request.tools.iter().map(|tool| {
             json!({
@@ -78,11 +86,6 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     }
     if asking.forces_tools() {
         body["tool_choice"] = json!("required");
-    }
-    if let Some(schema) = asking.request.answer_schema {
-        body["text"] = json!({
-            "format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": true},
-        });
     }
     body
 }

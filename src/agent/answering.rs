@@ -1,0 +1,105 @@
+//! When the steps of a run are over, and what is its answer: the model's last word, a tool's text, or nothing that has
+//! the form which answers must have.
+
+use crate::agent::step::{ModelStep, answer_by_tool, answer_of, usage_of};
+use crate::agent::stepping::{Ended, Stepping};
+use crate::config::AnswerForm;
+use crate::llm::Answer;
+use vocative_core::run::{Finish, Usage};
+
+/// How often an answer is asked for again because it does not have the form that it must have.
+const REPAIRS_MAX: u32 = 2;
+
+/// Answers that don't have the form that they must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Misshapen {
+    /// How many.
+    pub(super) answers: u32,
+    /// Tokens of all steps.
+    pub(super) usage: Usage,
+}
+
+impl Stepping<'_> {
+    /// How the steps ended, if the last one is the answer.
+    pub(super) fn answered(&self, steps: &[ModelStep]) -> Option<Ended> {
+        if let Some(answer) = answer_by_tool(steps, self.stop_after) {
+            return Some(Ended::Answered(answer));
+        }
+        let answer = answer_of(steps)?;
+        let usage = answer.usage;
+        match in_form(self.form, answer) {
+            Ok(answer) => Some(Ended::Answered(answer)),
+            Err(_) if answers_in(steps) <= REPAIRS_MAX => None,
+            Err(_) => Some(Ended::Misshapen(Misshapen {
+                answers: answers_in(steps),
+                usage,
+            })),
+        }
+    }
+
+    /// Whether the model may not be asked again. Mending an answer is besides its steps.
+    pub(super) fn is_used_up(&self, steps: &[ModelStep]) -> bool {
+        if answer_of(steps).is_some() {
+            return false;
+        }
+        // An answer was asked for, and calls came in its place.
+        let is_asked_in_vain = steps.iter().rev().skip(1).any(|step| step.ends_calls);
+        steps.len() >= self.max_steps as usize || is_asked_in_vain || answers_in(steps) > 0
+    }
+
+    /// What the model is told of an answer without the form that it must have.
+    pub(super) fn to_mend(&self, step: &ModelStep) -> String {
+        let answer = &step.answer;
+        let form = self.form.filter(|_| answer.tool_calls.is_empty());
+        match form.map(|form| form.read(&answer.text)) {
+            None => String::new(),
+            // What is to be said of answers may have been set anew meanwhile.
+            Some(Ok(_)) => "Answer again.".to_owned(),
+            Some(Err(_)) if answer.finish == Finish::Length => {
+                "Your answer was cut because it was too long. Answer again, with less, as one JSON value of the schema \
+                 and nothing else."
+                    .to_owned()
+            }
+            Some(Err(wrong)) => format!(
+                "Your answer is not what the schema says: {wrong}. Answer again, as one JSON value of the schema and \
+                 nothing else."
+            ),
+        }
+    }
+}
+
+/// An answer in the form that it must have.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn in_form(form: Option<&AnswerForm>, answer: Answer) -> Result<Answer, String> {
+    match form {
+        None => Ok(answer),
+        Some(form) => form
+            .read(&answer.text)
+            .map(|text| Answer { text, ..answer }),
+    }
+}
+
+/// How often the model answered instead of calling tools.
+fn answers_in(steps: &[ModelStep]) -> u32 {
+    let answers = steps
+        .iter()
+        .filter(|step| step.answer.tool_calls.is_empty());
+    u32::try_from(answers.count()).unwrap_or(u32::MAX)
+}
+
+/// The last thing that was said stands for the answer, if anything was; where answers must have a form, nothing does.
+pub(super) fn used_up(steps: &[ModelStep], form: Option<&AnswerForm>) -> Ended {
+    let usage = usage_of(steps);
+    let mut said = steps.iter().rev().filter(|_| form.is_none());
+    let said = said.find(|step| !step.answer.text.trim().is_empty());
+    match said {
+        Some(step) => Ended::Answered(Answer {
+            tool_calls: Vec::new(),
+            usage,
+            ..step.answer.clone()
+        }),
+        None => Ended::UsedUp(usage),
+    }
+}
