@@ -124,11 +124,10 @@ impl Stepping<'_> {
         let shown = format!("{} {}", call.tool, call.arguments);
         let counter = self.counting.counter;
         let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
-        let (outcome, said) = self.hooking.given(call, called.outcome);
+        let (outcome, said) = self.hooking.given(call, called.outcome).await;
         called.verdicts.extend(said);
         // What is the answer itself is not shown to the model.
-        let is_answer =
-            outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
+        let is_answer = outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
         let outcome = match is_answer {
             true => outcome,
             false => within(outcome, &mut *left_tokens.lock().await, counter),

@@ -110,6 +110,20 @@ impl Working<'_> {
         self.end(spec, reply).await
     }
 
+    /// Says that a hook does not let the question be answered.
+    pub(super) async fn end_refused(
+        &self,
+        spec: &AgentSpec,
+        why: String,
+    ) -> Result<(), StoreError> {
+        info!(run.id = %self.claimed.run.id, "a question is not answered: a hook does not allow it");
+        let said = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(why, RunEnding::Done)
+        };
+        self.end(spec, said).await
+    }
+
     /// Says that the day's tokens are used up; no model is asked, or not asked again.
     pub(super) async fn end_spent_up(
         &self,

@@ -11,13 +11,15 @@ use crate::llm::{Answer, Exchange};
 use crate::tools::{ToolOutcome, Toolbox};
 use vocative_core::approving::Asking;
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
-use vocative_core::prompting::PromptMessage;
+use vocative_core::prompting::{PromptMessage, PromptRole};
 use vocative_core::run::ClaimedRun;
-use vocative_core::tool_call::StoredCall;
+use vocative_core::tool_call::{CallState, StoredCall};
 use vocative_store::contract::ReplyRoute;
 
 /// Where words of an answer are taken out before it is stored.
 const HEARD: [HookPoint; 2] = [HookPoint::AfterModel, HookPoint::BeforeSave];
+/// Why an answer is not said that nobody gave a word about.
+const UNCHECKED: &str = "what checks my answers did not do so";
 /// Where words of a result are.
 const GIVEN: [HookPoint; 2] = [HookPoint::AfterTool, HookPoint::BeforeSave];
 
@@ -49,7 +51,15 @@ pub(super) enum AnswerJudged {
     Withheld(String),
 }
 
-/// What a run's model is sent, without what is taken out of it.
+/// What hooks say of a run that is about to begin.
+pub(super) enum RunJudged {
+    /// Its model is asked.
+    Goes,
+    /// It is not, and why: words for the room.
+    Refused(String),
+}
+
+/// What a run's model is sent, with what is noted and without what is taken out of it.
 pub(super) struct SentWithout {
     pub(super) messages: Vec<PromptMessage>,
     pub(super) exchanges: Vec<Exchange>,
@@ -94,6 +104,119 @@ impl Hooking {
         let verdict = hook.ask(&self.about, at, subject).await;
         verdicts.push(verdict_of(hook, at, verdict.clone()));
         verdict
+    }
+
+    /// Asks, in their order, whether a run's model is asked at all; the first who says no ends it. What was said this
+    /// time is to be kept before the model is asked.
+    pub(super) async fn before_run(
+        &mut self,
+        text: &str,
+        model: &str,
+    ) -> (RunJudged, Vec<HookVerdict>) {
+        let at = At {
+            point: HookPoint::BeforeRun,
+            step: 0,
+            n: 0,
+        };
+        let (mut verdicts, mut judged) = (Vec::new(), RunJudged::Goes);
+        for hook in self.hooks.at(HookPoint::BeforeRun) {
+            let subject = Subject::Going { text, model };
+            if let Verdict::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await {
+                judged = RunJudged::Refused(refused(&reason));
+                break;
+            }
+        }
+        self.said.extend(verdicts.clone());
+        (judged, verdicts)
+    }
+
+    /// Asks, in their order, whether a request is sent to the model; the first who says no ends its run. `text` is what
+    /// is new in it.
+    pub(super) async fn before_request(
+        &self,
+        step: u32,
+        text: &str,
+        model: &str,
+    ) -> (RunJudged, Vec<HookVerdict>) {
+        let at = At {
+            point: HookPoint::BeforeModel,
+            step,
+            n: 0,
+        };
+        let mut verdicts = Vec::new();
+        for hook in self.asked_at(HookPoint::BeforeModel) {
+            let subject = Subject::Going { text, model };
+            if let Verdict::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await {
+                return (RunJudged::Refused(refused(&reason)), verdicts);
+            }
+        }
+        (RunJudged::Goes, verdicts)
+    }
+
+    /// Asks, in their order, what of an answer of the model is kept; the first who says no ends its run. Another
+    /// attempt's answer is another one, so nothing that was said before holds.
+    pub(super) async fn answered(
+        &self,
+        step: u32,
+        answer: &mut Answer,
+        verdicts: &mut Vec<HookVerdict>,
+    ) -> RunJudged {
+        let at = At {
+            point: HookPoint::AfterModel,
+            step,
+            n: 0,
+        };
+        for hook in self.asked_at(HookPoint::AfterModel) {
+            // Calls alone are asked about before each of them.
+            if answer.text.trim().is_empty() {
+                break;
+            }
+            let subject = Subject::Text { text: &answer.text };
+            let said = hook.ask(&self.about, at, subject).await;
+            verdicts.push(verdict_of(hook, at, said.clone()));
+            match said {
+                Verdict::Redact {
+                    text: Some(text), ..
+                } => {
+                    answer.text = text;
+                    answer.raw_message.clear();
+                }
+                Verdict::Deny { reason } => return RunJudged::Refused(withheld(&reason)),
+                Verdict::Failed { .. } => return RunJudged::Refused(withheld(UNCHECKED)),
+                Verdict::Pass
+                | Verdict::Ask { .. }
+                | Verdict::Narrow { .. }
+                | Verdict::Redact { text: None, .. }
+                | Verdict::Note { .. } => {}
+            }
+        }
+        forget_texts(verdicts);
+        RunJudged::Goes
+    }
+
+    /// The servers that are asked at a point.
+    fn asked_at(&self, point: HookPoint) -> impl Iterator<Item = &Hook> {
+        let hooks = self.hooks.at(point).map(|hook| &**hook);
+        hooks.filter(|hook| hook.is_asked())
+    }
+
+    /// A prompt with what hooks want its model to know, before the message that is answered; `None` = nothing.
+    fn noted(&self, messages: &[PromptMessage]) -> Option<Vec<PromptMessage>> {
+        let notes = self.said.iter().filter_map(|said| match &said.verdict {
+            Verdict::Note { text } if said.point == HookPoint::BeforeRun => Some(text.as_str()),
+            _ => None,
+        });
+        let notes: Vec<&str> = notes.filter(|text| !text.trim().is_empty()).collect();
+        if notes.is_empty() {
+            return None;
+        }
+        let note = PromptMessage {
+            role: PromptRole::System,
+            content: notes.join("\n\n"),
+        };
+        let mut noted = messages.to_vec();
+        noted.insert(messages.len().saturating_sub(1), note);
+        Some(noted)
     }
 
     /// Asks, in their order, whether a call is made and with which arguments; the first who says no ends it.
@@ -145,7 +268,7 @@ impl Hooking {
         judged
     }
 
-    /// What a model is sent, where words are taken out of it; `None` = as it is. The same words are taken out of the
+    /// What a model is sent, where something is noted in it or words are taken out of it; `None` = as it is. The same words are taken out of the
     /// same message every time, so that a provider's cache holds.
     pub(super) fn before_model(
         &self,
@@ -153,7 +276,14 @@ impl Hooking {
         exchanges: &[Exchange],
     ) -> Option<SentWithout> {
         const POINT: [HookPoint; 1] = [HookPoint::BeforeModel];
-        self.hooks.redactors(&POINT).next()?;
+        let noted = self.noted(messages);
+        if self.hooks.redactors(&POINT).next().is_none() {
+            return noted.map(|messages| SentWithout {
+                messages,
+                exchanges: exchanges.to_vec(),
+            });
+        }
+        let messages = noted.as_deref().unwrap_or(messages);
         let without = |text: &str| {
             let changed = self.hooks.without_words(&POINT, text);
             changed.unwrap_or_else(|| text.to_owned())
@@ -217,8 +347,9 @@ impl Hooking {
         verdicts
     }
 
-    /// Takes words out of what a call gave, before it is stored or shown to the model.
-    pub(super) fn given(
+    /// Takes words out of what a call gave, and asks, in their order, how the rest is told, before it is stored or
+    /// shown to the model. What was done stays done, whatever is told of it.
+    pub(super) async fn given(
         &self,
         call: &StoredCall,
         outcome: ToolOutcome,
@@ -237,6 +368,31 @@ impl Hooking {
                 verdicts.push(taken_out(hook, at, count));
             }
         }
+        for hook in self.asked_at(HookPoint::AfterTool) {
+            let subject = Subject::Result {
+                tool: &call.tool,
+                text: &outcome.content,
+                is_error: outcome.state != CallState::Done,
+            };
+            let withheld = match self.word(hook, at, subject, &mut verdicts).await {
+                Verdict::Redact {
+                    text: Some(text), ..
+                } => {
+                    outcome.content = text;
+                    continue;
+                }
+                Verdict::Deny { reason } => not_told(hook, &reason, false),
+                Verdict::Failed { .. } => not_told(hook, "", true),
+                Verdict::Pass
+                | Verdict::Ask { .. }
+                | Verdict::Narrow { .. }
+                | Verdict::Redact { text: None, .. }
+                | Verdict::Note { .. } => continue,
+            };
+            (outcome.content, outcome.sources) = (withheld, Vec::new());
+            break;
+        }
+        forget_texts(&mut verdicts);
         (outcome, verdicts)
     }
 
@@ -264,8 +420,7 @@ impl Hooking {
                     return (AnswerJudged::Withheld(withheld(&reason)), verdicts);
                 }
                 Verdict::Failed { .. } => {
-                    let why = "what checks my answers did not do so";
-                    return (AnswerJudged::Withheld(withheld(why)), verdicts);
+                    return (AnswerJudged::Withheld(withheld(UNCHECKED)), verdicts);
                 }
                 Verdict::Pass
                 | Verdict::Ask { .. }
@@ -274,13 +429,17 @@ impl Hooking {
                 | Verdict::Note { .. } => {}
             }
         }
-        // The text of a row is that of the turn; it is not kept twice.
-        for of in &mut verdicts {
-            if let Verdict::Redact { text, .. } = &mut of.verdict {
-                *text = None;
-            }
-        }
+        forget_texts(&mut verdicts);
         (AnswerJudged::Said(text), verdicts)
+    }
+}
+
+/// The text of a row is that of the turn; it is not kept twice.
+fn forget_texts(verdicts: &mut [HookVerdict]) {
+    for of in verdicts {
+        if let Verdict::Redact { text, .. } = &mut of.verdict {
+            *text = None;
+        }
     }
 }
 
@@ -309,6 +468,26 @@ fn denied(hook: &Hook, reason: &str, has_failed: bool) -> String {
         ),
         (false, "") => format!("not called: the check {name} does not allow it"),
         (false, reason) => format!("not called: the check {name} does not allow it: {reason}"),
+    }
+}
+
+/// What is told in place of what a call gave, in words for the model.
+fn not_told(hook: &Hook, reason: &str, has_failed: bool) -> String {
+    let name = &hook.name;
+    match (has_failed, reason) {
+        (true, _) => format!(
+            "what the call gave is withheld: the check {name} gave no word that holds, and nothing is shown without it"
+        ),
+        (false, "") => format!("what the call gave is withheld by the check {name}"),
+        (false, reason) => format!("what the call gave is withheld by the check {name}: {reason}"),
+    }
+}
+
+/// Why a question is not answered, in words for the room.
+fn refused(reason: &str) -> String {
+    match reason {
+        "" => "I may not answer this.".to_owned(),
+        reason => format!("I may not answer this: {reason}"),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::agent::counting::Counting;
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
-use crate::agent::hooking::Hooking;
+use crate::agent::hooking::{Hooking, RunJudged};
 use crate::agent::models::ModelSlot;
 use crate::agent::network::Seat;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
@@ -39,6 +39,7 @@ use crate::tools::{
     MemoryDesk, PersonName, Planner, SetState, Tool as _, ToolLimits, ToolUse, Toolbox, names,
 };
 use vocative_core::given::Given;
+use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
@@ -49,7 +50,7 @@ use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::running::budget::RunUsedUp;
 use vocative_core::turn::Recount;
 use vocative_store::StoreError;
-use vocative_store::contract::{Parked, ReplyRoute, RunLease};
+use vocative_store::contract::{LeaseOutcome, Parked, ReplyRoute, RunLease};
 
 /// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
@@ -145,6 +146,8 @@ pub(super) enum Work {
     TooCostly(TooCostly),
     /// It has used what one run may use.
     RunUsedUp(RunUsedUp),
+    /// A hook does not let it go on, and why: words for the room.
+    Refused(String),
     /// People are to decide about its calls.
     Waits,
     /// Its trigger is gone, or a person said stop.
@@ -298,6 +301,7 @@ impl Working<'_> {
             Work::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
             Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
             Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
+            Work::Refused(why) => self.end_refused(spec, why).await,
             Work::Cancelled => self.cancel(spec).await,
             Work::Waits => self.wait_for_people().await,
             Work::LeaseLost => Ok(()),
@@ -423,18 +427,13 @@ impl Working<'_> {
     async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         note_replayed(claimed, &recorded);
-        if let Some(answer) = step::answer_of(&recorded)
-            && let Ok(answer) = in_form(spec.answer_form.as_ref(), answer)
-        {
-            return Ok(Work::Answered(answer).into());
-        }
-        if let Some(refused) = self.place.refused() {
-            return Ok(Work::Failed(Failure::Model(refused)).into());
+        if let Some(work) = self.without_asking(spec, &recorded) {
+            return Ok(work.into());
         }
         let spec = &spec.fitted();
         let begun = Instant::now();
-        let built = match self.prompt(spec, begun).await? {
-            UnderLease::Done(built) => built,
+        let (built, hooking) = match self.begun(spec, begun).await? {
+            UnderLease::Done(begun) => begun,
             UnderLease::BrokenOff(work) => return Ok(work.into()),
         };
         let toolbox = self.toolbox(spec).await?;
@@ -442,7 +441,6 @@ impl Working<'_> {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
         let experts = self.room_of_experts(spec);
-        let hooking = self.hooking(spec).await?;
         let events = self.events(spec, recorded.len());
         let live = self.begin_live(spec);
         let words = Arc::new(FirstWords::new(claimed.run.id));
@@ -504,6 +502,17 @@ impl Working<'_> {
         })
     }
 
+    /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
+    fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<Work> {
+        let answer = step::answer_of(recorded);
+        let form = spec.answer_form.as_ref();
+        if let Some(Ok(answer)) = answer.map(|answer| in_form(form, answer)) {
+            return Some(Work::Answered(answer));
+        }
+        let refused = self.place.refused()?;
+        Some(Work::Failed(Failure::Model(refused)))
+    }
+
     /// The agent's hooks, with what they said of the run before.
     pub(super) async fn hooking(&self, spec: &AgentSpec) -> Result<Hooking, StoreError> {
         let said = match spec.hooks.is_empty() {
@@ -514,6 +523,56 @@ impl Working<'_> {
             }
         };
         Ok(Hooking::of(spec, self.claimed, self.route, said))
+    }
+
+    /// The prompt, and the hooks, which have let the run go on.
+    async fn begun(
+        &self,
+        spec: &AgentSpec,
+        begun: Instant,
+    ) -> Result<UnderLease<(Box<BuiltPrompt>, Hooking)>, StoreError> {
+        let built = match self.prompt(spec, begun).await? {
+            UnderLease::Done(built) => built,
+            UnderLease::BrokenOff(work) => return Ok(UnderLease::BrokenOff(work)),
+        };
+        Ok(match self.judged_hooking(spec, &built, begun).await? {
+            UnderLease::Done(hooking) => UnderLease::Done((built, hooking)),
+            UnderLease::BrokenOff(work) => UnderLease::BrokenOff(work),
+        })
+    }
+
+    /// The same once they have said whether the run's model is asked at all. What they said is kept before it is.
+    async fn judged_hooking(
+        &self,
+        spec: &AgentSpec,
+        built: &BuiltPrompt,
+        begun: Instant,
+    ) -> Result<UnderLease<Hooking>, StoreError> {
+        let mut hooking = self.hooking(spec).await?;
+        if spec.hooks.at(HookPoint::BeforeRun).next().is_none() {
+            return Ok(UnderLease::Done(hooking));
+        }
+        let asked = built.prompt.messages.last();
+        let text = asked.map_or("", |message| message.content.as_str());
+        let judging = async { Ok(hooking.before_run(text, &spec.model_use.name).await) };
+        let signs = self.show_working(None);
+        let (judged, verdicts) = match self.hold(spec, begun, signs, judging).await? {
+            UnderLease::Done(said) => said,
+            UnderLease::BrokenOff(work) => return Ok(UnderLease::BrokenOff(work)),
+        };
+        let (run, token) = (self.claimed.run.id, self.claimed.token);
+        let now_ms = (self.worker.clock)();
+        let kept = self
+            .worker
+            .store
+            .keep_verdicts(run, token, verdicts, now_ms);
+        if kept.await? == LeaseOutcome::Stale {
+            return Ok(UnderLease::BrokenOff(Work::LeaseLost));
+        }
+        Ok(match judged {
+            RunJudged::Goes => UnderLease::Done(hooking),
+            RunJudged::Refused(why) => UnderLease::BrokenOff(Work::Refused(why)),
+        })
     }
 
     /// Where the agent's experts are asked.
@@ -1025,6 +1084,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
         Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
         Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),
+        Ended::Refused(why) => Work::Refused(why),
         Ended::Waits => Work::Waits,
         Ended::LeaseLost => Work::LeaseLost,
         Ended::SourceGone => {

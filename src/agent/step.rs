@@ -30,6 +30,17 @@ pub(super) struct ModelStep {
 }
 
 impl ModelStep {
+    /// What a model of that name said, before anything came of it.
+    pub(super) fn said(number: u32, model: &str, answer: Answer) -> Self {
+        Self {
+            number,
+            model: model.to_owned(),
+            answer,
+            results: None,
+            ends_calls: false,
+        }
+    }
+
     /// Whether calls of it are not over.
     pub(super) fn has_open_calls(&self) -> bool {
         self.results.is_none() && !self.answer.tool_calls.is_empty()

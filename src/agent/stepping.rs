@@ -11,7 +11,7 @@ use crate::agent::approving::AskedIn;
 use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
-use crate::agent::hooking::{Hooking, SentWithout};
+use crate::agent::hooking::{Hooking, RunJudged, SentWithout};
 use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
 use crate::agent::run::WorkClock;
@@ -103,6 +103,8 @@ pub(super) enum Ended {
     TooCostly(TooCostly),
     /// It has used what one run may use.
     RunUsedUp(RunUsedUp),
+    /// A hook does not let it go on, and why: words for the room.
+    Refused(String),
     /// People are to decide about its calls.
     Waits,
     /// Somebody else holds the run.
@@ -331,6 +333,9 @@ impl Stepping<'_> {
             },
             Err(used_up) => return Ok(Err(Ended::RunUsedUp(used_up))),
         };
+        if let Some(ended) = self.before_request(number, &request).await? {
+            return Ok(Err(ended));
+        }
         debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
         crash::point("model.called");
@@ -339,29 +344,17 @@ impl Stepping<'_> {
         let took_ms = (self.clock)() - asked_at_ms;
         log_answer(self.claimed.run.id, number, took_ms, &answered);
         self.spend(&request, &answered).await?;
-        let answer = match answered {
-            Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
-                return Ok(Err(Ended::Failed(ModelError::Empty)));
-            }
-            Ok(answer) => answer,
-            Err(ModelError::ContextTooLong { limit, asked }) => {
-                let has_steps = !steps.is_empty();
-                return Ok(Err(Ended::TooLong {
-                    limit,
-                    asked,
-                    has_steps,
-                }));
-            }
-            Err(cause) => return Ok(Err(Ended::Failed(cause))),
+        let mut step = match said(answered, !steps.is_empty()) {
+            Ok(answer) => ModelStep::said(number, &self.model_use.name, answer),
+            Err(ended) => return Ok(Err(*ended)),
         };
-        let mut step = ModelStep {
-            number,
-            model: self.model_use.name.clone(),
-            answer,
-            results: None,
-            ends_calls: false,
-        };
-        let verdicts = self.hooking.heard(number, &mut step.answer);
+        let mut verdicts = self.hooking.heard(number, &mut step.answer);
+        let judging = self
+            .hooking
+            .answered(number, &mut step.answer, &mut verdicts);
+        if let RunJudged::Refused(why) = judging.await {
+            return self.refused(why, verdicts).await.map(Err);
+        }
         if self.record_answer(&step, verdicts).await? == LeaseOutcome::Stale {
             return Ok(Err(Ended::LeaseLost));
         }
@@ -377,6 +370,54 @@ impl Stepping<'_> {
             learning.await;
         }
         Ok(Ok(step))
+    }
+
+    /// How the run ends without a request, if hooks say that it is not sent.
+    async fn before_request(
+        &self,
+        number: u32,
+        request: &Request<'_>,
+    ) -> Result<Option<Ended>, StoreError> {
+        let new = match request.exchanges.last() {
+            None => request.messages.last().map(|it| it.content.clone()),
+            Some(last) => {
+                let results = last.results.iter().map(|result| result.content.as_str());
+                Some(
+                    results
+                        .chain([last.told.as_str()])
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                )
+            }
+        };
+        let (new, model) = (new.unwrap_or_default(), &self.model_use.name);
+        let judging = self.hooking.before_request(number, &new, model);
+        let (judged, verdicts) = judging.await;
+        match judged {
+            RunJudged::Refused(why) => self.refused(why, verdicts).await.map(Some),
+            RunJudged::Goes if verdicts.is_empty() => Ok(None),
+            RunJudged::Goes => {
+                let is_kept = self.keep(verdicts).await?;
+                Ok((!is_kept).then_some(Ended::LeaseLost))
+            }
+        }
+    }
+
+    /// Keeps what hooks said. Returns whether the lease is held still.
+    async fn keep(&self, verdicts: Vec<HookVerdict>) -> Result<bool, StoreError> {
+        let (run, token) = (self.claimed.run.id, self.claimed.token);
+        let kept = self
+            .store
+            .keep_verdicts(run, token, verdicts, (self.clock)());
+        Ok(kept.await? == LeaseOutcome::Written)
+    }
+
+    /// How the run ends that hooks don't let go on, with what they said kept.
+    async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<Ended, StoreError> {
+        Ok(match self.keep(verdicts).await? {
+            true => Ended::Refused(why),
+            false => Ended::LeaseLost,
+        })
     }
 
     /// Records what the model answered.
@@ -420,6 +461,23 @@ impl Stepping<'_> {
         self.place.note(&answered).await;
         answered
     }
+}
+
+/// What the model said, or how the run ends without it.
+fn said(answered: Result<Answer, ModelError>, has_steps: bool) -> Result<Answer, Box<Ended>> {
+    let ended = match answered {
+        Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
+            Ended::Failed(ModelError::Empty)
+        }
+        Ok(answer) => return Ok(answer),
+        Err(ModelError::ContextTooLong { limit, asked }) => Ended::TooLong {
+            limit,
+            asked,
+            has_steps,
+        },
+        Err(cause) => Ended::Failed(cause),
+    };
+    Err(Box::new(ended))
 }
 
 /// What came of asking the model; never what it said.

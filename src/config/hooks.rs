@@ -79,6 +79,8 @@ pub(super) enum HookKindShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HookPointShape {
+    /// Before the model sees a question.
+    BeforeRun,
     /// Before each request to the model.
     BeforeModel,
     /// After each answer of the model, before it is stored.
@@ -96,6 +98,7 @@ pub(super) enum HookPointShape {
 impl From<HookPointShape> for HookPoint {
     fn from(shape: HookPointShape) -> Self {
         match shape {
+            HookPointShape::BeforeRun => Self::BeforeRun,
             HookPointShape::BeforeModel => Self::BeforeModel,
             HookPointShape::AfterModel => Self::AfterModel,
             HookPointShape::BeforeTool => Self::BeforeTool,
@@ -249,7 +252,14 @@ fn http(
     for (setting, _) in others.iter().filter(|(_, is_set)| *is_set) {
         checking.problem(setting, "is for hooks of kind \"redact\"");
     }
-    let offered = [HookPoint::BeforeTool, HookPoint::BeforePost];
+    let offered = [
+        HookPoint::BeforeRun,
+        HookPoint::BeforeModel,
+        HookPoint::AfterModel,
+        HookPoint::BeforeTool,
+        HookPoint::AfterTool,
+        HookPoint::BeforePost,
+    ];
     for point in points.iter().filter(|point| !offered.contains(point)) {
         let what = format!(
             "a hook of kind \"http\" is not asked at \"{}\"",

@@ -166,6 +166,12 @@ impl Hooks {
 }
 
 impl Hook {
+    /// Whether it is a server that is asked.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        matches!(self.kind, HookKind::Http { .. })
+    }
+
     /// What it says of a subject, as far as that holds. Of one that takes words out: of a text.
     pub async fn ask(&self, about: &AboutRun, at: At, subject: Subject<'_>) -> Verdict {
         let verdict = match &self.kind {

@@ -297,3 +297,128 @@ async fn an_answer_is_posted_only_as_a_hook_allows_it() {
     );
     assert_eq!(it.flow.stop().await, Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_stopped_or_noted_before_any_model_sees_it() {
+    let mut it = guarded("[\"before_run\"]", CLEAN).await;
+    it.guard
+        .says(json!({"verdict": "deny", "reason": "payroll is not for chats"}));
+    let told = it.ask("what does Bob earn?").await;
+    assert_eq!(told, "I may not answer this: payroll is not for chats");
+    assert_eq!(it.flow.model.requests().len(), 0);
+    let first = it.guard.asked().remove(0).event;
+    assert_eq!(first["point"], "before_run");
+    let text = first["text"].as_str().unwrap();
+    assert!(text.contains("what does Bob earn?"), "{text}");
+
+    // What it notes is told in every step, and it is asked once.
+    it.guard
+        .says(json!({"verdict": "note", "text": "Ann is a premium customer."}));
+    it.flow.model.enqueue(refund(7, "x"));
+    it.flow.model.enqueue(ModelReply::text("It is refunded."));
+    assert_eq!(it.ask("refund 7").await, "It is refunded.");
+    for request in it.flow.model.requests() {
+        let sent = request.body.to_string();
+        assert!(sent.contains("Ann is a premium customer."), "{sent}");
+    }
+    assert_eq!(it.guard.asked().len(), 2);
+    // Nothing is protected by it: without its word people are answered.
+    it.guard.fails(500);
+    it.flow.model.enqueue(ModelReply::text("Hello."));
+    assert_eq!(it.ask("hi").await, "Hello.");
+    assert!(!it.sent().contains("premium"), "{}", it.sent());
+    assert!(it.timeline().await.contains("guard at before_run: deny"));
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_call_gave_is_shown_only_as_a_hook_allows_it() {
+    let mut it = guarded("[\"after_tool\"]", CLEAN).await;
+    let table = [
+        (json!({"verdict": "pass"}), "\\\"order\\\""),
+        (
+            json!({"verdict": "redact", "text": "An order was made."}),
+            "An order was made.",
+        ),
+        (
+            json!({"verdict": "deny", "reason": "not for models"}),
+            "what the call gave is withheld by the check guard: not for models",
+        ),
+        (
+            json!({"verdict": "ask"}),
+            "the check guard gave no word that holds, and nothing is shown without it",
+        ),
+    ];
+    let times = table.len();
+    for (verdict, told) in table {
+        it.guard.says(verdict.clone());
+        it.flow.model.enqueue(refund(7, "x"));
+        it.flow.model.enqueue(ModelReply::text("So it is."));
+        it.ask("refund 7").await;
+        assert!(it.sent().contains(told), "{verdict}: {}", it.sent());
+    }
+    // Whatever is told of them, they were made, each once.
+    assert_eq!(it.refunds().len(), times);
+    let first = &it.guard.asked()[0].event;
+    assert_eq!(
+        (&first["tool"], &first["is_error"]),
+        (&json!("refund"), &json!(false))
+    );
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_stopped_in_the_middle_of_a_run() {
+    let mut it = guarded("[\"before_model\"]", CLEAN).await;
+    it.guard.says(json!({"verdict": "pass"}));
+    it.guard
+        .says(json!({"verdict": "deny", "reason": "enough of it"}));
+    it.flow.model.enqueue(refund(7, "x"));
+    let told = it.ask("refund 7").await;
+    assert_eq!(told, "I may not answer this: enough of it");
+    assert_eq!(it.flow.model.requests().len(), 1);
+    assert_eq!(it.refunds().len(), 1);
+    let asked = it.guard.asked();
+    let of = |n: usize| {
+        let event: &Value = &asked[n].event;
+        (event["step"].clone(), event["text"].to_string())
+    };
+    assert_eq!(asked.len(), 2);
+    assert!(of(0).1.contains("refund 7"), "{:?}", of(0));
+    assert_eq!(of(1).0, json!(2));
+    assert!(of(1).1.contains("order"), "{:?}", of(1));
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_not_kept_is_nowhere() {
+    let mut it = guarded("[\"after_model\"]", CLEAN).await;
+    let table = [
+        (json!({"verdict": "pass"}), "The zebra is fine."),
+        (
+            json!({"verdict": "redact", "text": "It is fine."}),
+            "It is fine.",
+        ),
+        (
+            json!({"verdict": "deny", "reason": "no animals"}),
+            "I have an answer, and may not post it here: no animals",
+        ),
+        (
+            json!({"verdict": "note", "text": "x"}),
+            "I have an answer, and may not post it here: what checks my answers did not do so",
+        ),
+    ];
+    for (n, (verdict, told)) in table.into_iter().enumerate() {
+        let animal = ["zebra", "quagga", "okapi", "gnu"][n];
+        it.guard.says(verdict);
+        it.flow
+            .model
+            .enqueue(ModelReply::text(&format!("The {animal} is fine.")));
+        assert_eq!(it.ask("how is it?").await, told);
+    }
+    it.flow.settle().await;
+    let data = it.flow.directory().join("data");
+    let kept = ["zebra", "quagga", "okapi", "gnu is"].map(|words| holds(&data, words));
+    assert_eq!(kept, [true, false, false, false]);
+    assert_eq!(it.flow.stop().await, Some(0));
+}

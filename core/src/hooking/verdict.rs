@@ -8,6 +8,9 @@ use crate::counted::counted;
 /// The longest reason that is kept, in characters.
 pub const REASON_MAX_CHARS: usize = 300;
 
+/// The longest note that a model is told, in characters.
+pub const NOTE_MAX_CHARS: usize = 2_000;
+
 /// What a hook says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -184,6 +187,9 @@ pub fn settle(point: HookPoint, judged: Judged<'_>, verdict: Verdict) -> Verdict
         (Verdict::Ask { reason }, _) => Verdict::Ask {
             reason: short(&reason),
         },
+        (Verdict::Note { text }, _) if text.chars().nth(NOTE_MAX_CHARS).is_some() => failed(
+            format!("its note is longer than {NOTE_MAX_CHARS} characters"),
+        ),
         (verdict, _) => verdict,
     }
 }
@@ -280,6 +286,11 @@ mod tests {
                 "pass deny failed failed failed failed note failed",
             ),
             (
+                HookPoint::AfterTool,
+                Judged::Text,
+                "pass deny failed failed redact redact failed failed",
+            ),
+            (
                 HookPoint::RunEnded,
                 Judged::Going,
                 "pass failed failed failed failed failed failed failed",
@@ -287,6 +298,11 @@ mod tests {
         ];
         for (point, judged, expected) in table {
             assert_eq!(names(point, judged), expected, "{point:?}");
+        }
+        for (chars, name) in [(NOTE_MAX_CHARS, "note"), (NOTE_MAX_CHARS + 1, "failed")] {
+            let text = "ä".repeat(chars);
+            let settled = settle(HookPoint::BeforeRun, Judged::Going, Verdict::Note { text });
+            assert_eq!(settled.name(), name, "{chars}");
         }
         for wrong in [r#"{"n":3}"#, r#"{"n":"#, "1"] {
             let verdict = Verdict::Narrow {
