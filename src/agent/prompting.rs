@@ -158,10 +158,8 @@ pub async fn build_prompt(
     let chat_options = chat_options(store, spec, request.conversation).await?;
     let has_chat_options = chat_options.is_some();
     let options = chat_options.unwrap_or(&spec.options).clone();
-    let (conversation, as_of_ms) = (request.conversation, request.as_of_ms);
-    let run = request.run.clone();
-    let addressed = request.addressed(&spec.name);
-    let query = history_query(conversation, run, addressed, &options, as_of_ms);
+    let as_of_ms = request.as_of_ms;
+    let query = query_of(&request, &spec.name, &options);
     let given = &request.given;
     let mut history = history_for(store, &query, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
@@ -174,9 +172,7 @@ pub async fn build_prompt(
     };
     let asked = options.clone();
     let tail = request.network.as_ref().map(|network| &network.tail);
-    let mut own_tokens = tail.map_or(0, |tail| tail.tokens(&counter));
-    own_tokens += (counter.count(&instructions) + counter.count(&situation)) as usize
-        + given.preface().map_or(0, |text| counter.cost(&text));
+    let own_tokens = own_tokens((&instructions, &situation), tail, given, &counter);
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -218,7 +214,7 @@ pub async fn build_prompt(
     }
     let read = match files_shown {
         FilesShown::Whole => loaded.read,
-        FilesShown::Named | FilesShown::None => Vec::new(),
+        _ => Vec::new(),
     };
     let (sources, of_others) = made_of(&history, &prompt, read, memory.as_ref());
     Ok(BuiltPrompt {
@@ -238,6 +234,21 @@ pub async fn build_prompt(
         has_given: !given.is_empty(),
         network: request.network.clone(),
     })
+}
+
+fn query_of(
+    request: &PromptRequest,
+    agent: &AgentName,
+    options: &AssemblerOptions,
+) -> HistoryQuery {
+    let (conversation, run) = (request.conversation, request.run.clone());
+    history_query(
+        conversation,
+        run,
+        request.addressed(agent),
+        options,
+        request.as_of_ms,
+    )
 }
 
 /// What is stored of the conversation, where the program that asks did not give it.
@@ -266,6 +277,18 @@ fn texts(
         Profile::Toolpack => String::new(),
     };
     (instructed(instructions, given), situation)
+}
+
+/// What a prompt costs besides its history: instructions and situation, what a network adds, and what a program gave.
+fn own_tokens(
+    (instructions, situation): (&str, &str),
+    tail: Option<&NetworkTail>,
+    given: &Given,
+    counter: &dyn TokenCounter,
+) -> usize {
+    (counter.count(instructions) + counter.count(situation)) as usize
+        + tail.map_or(0, |tail| tail.tokens(counter))
+        + given.preface().map_or(0, |text| counter.cost(&text))
 }
 
 /// The agent's instructions, with those of a token that may give some behind them.

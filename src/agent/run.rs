@@ -265,7 +265,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         return Box::pin(working.work_as_network(&spec, network, claim.age)).await;
     }
     let recorded = step::replay(&steps, &calls);
-    let (spec, worked) = working.work_with_any(&spec, recorded).await?;
+    let (spec, worked) = Box::pin(working.work_with_any(&spec, recorded)).await?;
     let Worked {
         work,
         live_settle_ms,
@@ -344,7 +344,7 @@ impl Working<'_> {
     ) -> Result<(Arc<AgentSpec>, Worked), StoreError> {
         let (models, run) = (&self.worker.models, self.claimed.run.id);
         let mut asking = spec.asking(self.place.model());
-        let mut worked = self.work(&asking, recorded).await?;
+        let mut worked = Box::pin(self.work(&asking, recorded)).await?;
         let mut asked = vec![asking.model_use.name.clone()];
         loop {
             let failure = match worked.work {
@@ -366,7 +366,7 @@ impl Working<'_> {
                 ..*self
             };
             let recorded = working.recorded().await?;
-            let again = working.work(&fallback, recorded).await?;
+            let again = Box::pin(working.work(&fallback, recorded)).await?;
             worked.live_settle_ms = worked.live_settle_ms.max(again.live_settle_ms);
             worked.work = match again.work {
                 Work::Failed(of_fallback) => Work::Failed(failure.sooner(of_fallback)),

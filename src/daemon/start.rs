@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::admin::health::Health;
-use crate::admin::operations::{InForce, Operations, QuestionIntake, Reload, Running};
+use crate::admin::operations::{ConsoleDoor, InForce, Operations, QuestionIntake, Reload, Running};
 use crate::agent::limits::recall_context_limits;
 use crate::capture::clock::Clock;
 use crate::config::{self, API_CHANNEL, ApiAddress, Config, Secrets};
@@ -189,12 +189,7 @@ impl Daemon {
         if let Some(listener) = listener {
             tokio::spawn(http::serve(listener, operations.clone(), rest.clone()));
         }
-        if let Some((listener, door)) = console {
-            let settings = config.console.clone();
-            let served =
-                console_pages::serve(listener, settings, door, operations.clone(), rest.clone());
-            tokio::spawn(served);
-        }
+        serve_console(console, &config, &operations, &rest);
         let api = open_api(&config, secrets, &operations, &rest, &mut held).await?;
         held.warn_of_rest();
         // Last: nothing is heard by a daemon that then can't start.
@@ -265,6 +260,21 @@ impl Daemon {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Serves the console, where it is turned on.
+fn serve_console(
+    console: Option<(tokio::net::TcpListener, ConsoleDoor)>,
+    config: &Config,
+    operations: &Operations,
+    rest: &CancellationToken,
+) {
+    let Some((listener, door)) = console else {
+        return;
+    };
+    let settings = config.console.clone();
+    let served = console_pages::serve(listener, settings, door, operations.clone(), rest.clone());
+    tokio::spawn(served);
 }
 
 /// Opens the store on a thread of its own, since an upgrade may take minutes: systemd is asked to wait

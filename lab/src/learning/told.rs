@@ -186,7 +186,7 @@ fn fact(kind: Kind, number: usize, n: usize, dice: &mut Dice) -> Fact {
         topic,
         value,
         wrong,
-        is_order: kind == Kind::Poisoned && n % 3 == 0,
+        is_order: kind == Kind::Poisoned && n.is_multiple_of(3),
     }
 }
 
