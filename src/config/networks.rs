@@ -116,6 +116,12 @@ impl Checking<'_, '_> {
         };
         let default = self.agent("default_agent", default)?;
         let state = self.state(shape.state);
+        if shape.rules.is_empty() {
+            self.problem(
+                "rules",
+                "there is none, so nobody would be called: add [[networks.NAME.rules]]",
+            );
+        }
         let rules = self.rules(shape.rules, &state);
         let answer_from = match shape.answer_from.as_deref() {
             None | Some("last") => AnswerFrom::Last,
@@ -225,12 +231,6 @@ impl Checking<'_, '_> {
 
     /// What is strange about the rules as a whole.
     fn check_whole(&mut self, network: &routing::Network) {
-        if network.rules.is_empty() {
-            self.problem(
-                "rules",
-                "there is none, so nobody would be called: add [[networks.NAME.rules]]",
-            );
-        }
         for dead in dead_rules(network) {
             let key = format!("{}.rules[{}]", self.table, dead.rule - 1);
             self.review

@@ -143,6 +143,16 @@ fn the_help_of_demo() {
     Usage: vocative demo [OPTIONS]
 
     Options:
+          --scene <NAME>
+              Which scene is played
+
+              Possible values:
+              - rooms:     People in two platforms, one agent, and a call that waits for a person
+              - help-desk: A help desk of several agents (config/examples/help-desk.toml), through a
+                kill
+
+              [default: rooms]
+
           --once
               End after the scene; exit 0 only if every expected answer was posted where it belongs
 
