@@ -176,7 +176,7 @@ pub enum Command {
     Runs(RunsCommand),
     /// Print a link into the web console, or list who looked and acted there
     ///
-    /// The console is served by a running daemon with [console] enabled = true. Who may use the daemon's socket may
+    /// The console is served by a running daemon with console.enabled = true. Who may use the daemon's socket may
     /// let people in; what they may do says the configuration.
     #[command(subcommand)]
     Console(ConsoleCommand),

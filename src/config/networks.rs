@@ -116,12 +116,6 @@ impl Checking<'_, '_> {
         };
         let default = self.agent("default_agent", default)?;
         let state = self.state(shape.state);
-        if shape.rules.is_empty() {
-            self.problem(
-                "rules",
-                "there is none, so nobody would be called: add [[networks.NAME.rules]]",
-            );
-        }
         let rules = self.rules(shape.rules, &state);
         let answer_from = match shape.answer_from.as_deref() {
             None | Some("last") => AnswerFrom::Last,

@@ -43,6 +43,12 @@ struct StateForm {
 impl Checking<'_, '_> {
     /// The rules, as far as they are right.
     pub(super) fn rules(&mut self, shapes: Vec<RuleShape>, state: &StateSchema) -> Vec<Rule> {
+        if shapes.is_empty() {
+            self.problem(
+                "rules",
+                "there is none, so nobody would be called: add [[networks.NAME.rules]]",
+            );
+        }
         if shapes.len() > RULES_MAX {
             self.problem("rules", format!("has more than {RULES_MAX} rules"));
         }
