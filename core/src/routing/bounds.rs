@@ -16,6 +16,9 @@ use crate::ids::AgentName;
 /// The most states that the search for the longest path looks at; behind that the sum of all uses stands in.
 const LOOKED_AT_MAX: usize = 20_000;
 
+/// Among how many that wait any may be taken for disabled.
+const DISABLED_AMONG_MAX: usize = 6;
+
 /// The longest path of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongestPath {
@@ -176,20 +179,18 @@ impl Search<'_> {
     fn nexts(&self, place: &Place) -> Vec<Place> {
         let mut nexts: Vec<Place> = Vec::new();
         let mut add = |added: &[AgentName], rule: Option<usize>| {
-            let mut stack = place.stack.clone();
-            stack.extend(added.iter().cloned());
-            // Anybody may be disabled: then the others are called.
+            let waiting: Vec<&AgentName> = place.stack.iter().chain(added).collect();
             let mut used = place.used.clone();
             if let Some(rule) = rule {
                 used[rule] += 1;
             }
-            if !stack.is_empty() {
+            for mut stack in enabled(&waiting) {
                 let agent = stack.remove(0);
                 let next = Place {
                     calls: place.calls + 1,
                     last: Some(agent),
                     stack,
-                    used,
+                    used: used.clone(),
                 };
                 if !nexts.contains(&next) {
                     nexts.push(next);
@@ -228,6 +229,22 @@ impl Search<'_> {
         add(&[], None);
         nexts
     }
+}
+
+/// Who of those that wait may be left, where anybody may be disabled: first all of them. Of more than [`DISABLED_AMONG_MAX`] only
+/// those before the first who works are taken for disabled.
+fn enabled(waiting: &[&AgentName]) -> Vec<Vec<AgentName>> {
+    let all = |those: &[&AgentName]| those.iter().map(|agent| (*agent).clone()).collect();
+    if waiting.len() > DISABLED_AMONG_MAX {
+        return (0..waiting.len()).map(|n| all(&waiting[n..])).collect();
+    }
+    let sets = (1..1_u32 << waiting.len()).rev();
+    let of = |set: u32| {
+        let each = waiting.iter().enumerate();
+        let left = each.filter(|(n, _)| set & (1 << n) != 0);
+        left.map(|(_, agent)| (*agent).clone()).collect()
+    };
+    sets.map(of).collect()
 }
 
 /// Whether something holds, as far as the course decides that.

@@ -729,6 +729,16 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     })
 }
 
+#[test]
+fn a_disabled_agent_of_a_list_may_make_a_path_longer() {
+    let mut again = rule(vec![], call(&["look", "pen"]), 2);
+    again.when.not = vec![last("look")];
+    let mut network = network(vec![again, rule(vec![], Action::Stop { reason: None }, 1)]);
+    network.max_calls = 4;
+    // Without "look" the rule matches again behind "pen".
+    assert_eq!(longest_path(&network).calls, 2);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 

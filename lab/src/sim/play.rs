@@ -193,7 +193,7 @@ async fn work(
         life.world(|world| world.script.live),
         setting.plans,
     );
-    let agents = agents_of(config, life, &store);
+    let agents = agents_of(config, setting.plans, life, &store);
     let ground = Ground {
         store: store.clone(),
         time: Timekeeper::new(life.clock()),
@@ -410,13 +410,14 @@ preserve_recent_turns = 4
 }
 
 /// The configured agents, asking the simulated model.
-fn agents_of(config: &Config, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
-    static AGENTS: OnceLock<Vec<AgentSpec>> = OnceLock::new();
+fn agents_of(config: &Config, plans: bool, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
+    // Agents that plan have another tool.
+    static AGENTS: [OnceLock<Vec<AgentSpec>>; 2] = [OnceLock::new(), OnceLock::new()];
     let make = || {
         wiring::agents(config, None, &McpServers::default())
             .expect("models that are not asked can be made")
     };
-    let agents = AGENTS.get_or_init(make).iter().cloned();
+    let agents = AGENTS[usize::from(plans)].get_or_init(make).iter().cloned();
     let simulated = agents.map(|agent| AgentSpec {
         model: Arc::new(SimModel {
             life: Arc::clone(life),
