@@ -257,7 +257,7 @@ pub enum Deed {
     },
     /// Has a room's summaries made again.
     RebuildSummaries(String),
-    /// Takes something away that an agent remembers.
+    /// Forgets an entry of an agent's memory.
     ForgetMemory(i64),
     /// Approves tools of a server that are new or changed.
     ApproveTool {

@@ -15,7 +15,7 @@ use crate::show;
 use crate::state::{Console, Who};
 use crate::views::{Approval, Grant};
 
-/// So many are on a page.
+/// The most approvals on one page.
 pub(crate) const LISTED: usize = 50;
 
 #[derive(Deserialize)]

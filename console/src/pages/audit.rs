@@ -11,7 +11,7 @@ use crate::show;
 use crate::state::{Console, Who};
 use crate::views::AuditLine;
 
-/// So many rows are on a page.
+/// The most rows of the audit on one page.
 const ROWS: usize = 100;
 
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use crate::show;
 use crate::state::{Console, Who};
 use crate::views::Memory;
 
-/// So many are on a page.
+/// The most entries of memory on one page.
 const LISTED: usize = 50;
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ fn card(it: &Memory) -> Markup {
     }
 }
 
-/// Takes one away.
+/// Forgets one entry of memory.
 pub(crate) async fn forget(State(console): State<Console>, who: Who, Path(id): Path<i64>) -> Shown {
     console.act(&who, Deed::ForgetMemory(id), "/memory").await
 }

@@ -10,7 +10,7 @@ use crate::show;
 use crate::state::{Console, Who};
 use crate::views::{Channel, RunLine, Status};
 
-/// So many runs are shown.
+/// The most runs that the overview shows.
 const RUNS: usize = 10;
 
 /// The daemon at a glance. Reads what `status` reads and ten runs, however many there are.

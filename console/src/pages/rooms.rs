@@ -15,7 +15,7 @@ use crate::state::{Console, Who};
 use crate::views::{Entry, Post, Room, RoomLine, RoomPage, Run, Summaries, Summary, Turn};
 use crate::walls;
 
-/// So many rooms are on a page.
+/// The most rooms on one page.
 pub(crate) const ROOMS: usize = 50;
 
 #[derive(Deserialize)]

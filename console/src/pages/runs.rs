@@ -15,7 +15,7 @@ use crate::show;
 use crate::state::{Console, Who};
 use crate::views::{Call, Line, RunLine, SaidSoFar, Step, Story};
 
-/// So many runs are on a page.
+/// The most runs on one page.
 const RUNS: usize = 50;
 
 #[derive(Deserialize)]

@@ -10,15 +10,15 @@ use vocative_console::{Ask, EraseTarget as Target};
 use vocative_core::ids::{ConversationId, RunId};
 use vocative_store::contract::ApprovalFilter;
 
-/// So many rooms, approvals, questions and memories are on a page.
+/// The most rooms, approvals, questions or entries of memory on one page.
 const PAGE: usize = 50;
-/// So many turns of a room.
+/// The most turns of a room on one page.
 const TURNS: usize = 50;
 /// The most hits of a search.
 const HITS: usize = 25;
 /// The most posts, and the most runs, that are shown as held, given up or waiting.
 const STUCK: usize = 100;
-/// So many rows of the audit.
+/// The most rows of the audit on one page.
 const AUDIT: usize = 100;
 
 type Read<T = Value> = Result<T, OperationError>;
