@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{ConversationId, LeaseToken, OwnerId, ParticipantId, ToolCallId};
@@ -521,7 +522,10 @@ impl Story {
         let plan = store.plan_erasure(target, NOW_MS + 600_000).await.unwrap();
         let ids: Vec<_> = plan.entries.iter().map(|entry| entry.id).collect();
         store.begin_erasure(plan.entries).await.unwrap();
-        let done = store.carry_out_all(&ids, true, || NOW_MS + 600_001).await;
+        // The clock goes on: an erasure waits for runs that are at work, for a bounded time.
+        let clock = AtomicI64::new(NOW_MS + 600_001);
+        let now = || clock.fetch_add(10_000, Ordering::Relaxed);
+        let done = store.carry_out_all(&ids, true, now).await;
         let verified = done.unwrap().verification;
         let found = verified.map_or(0, |it| it.hits.len() + it.columns.len());
         assert_eq!(found, 0);
