@@ -20,7 +20,7 @@ pub enum RunState {
         /// Until when, in milliseconds since the Unix epoch.
         until_ms: i64,
     },
-    /// Waits for people to decide about its tool calls.
+    /// Waits for people to decide about its tool calls, or for agents that it asked.
     Waiting {
         /// When the first of them is decided by time, in milliseconds since the Unix epoch; `None` = never.
         until_ms: Option<i64>,
@@ -134,11 +134,13 @@ pub enum StopCause {
     Unserved,
     /// An operator said so.
     Operator,
+    /// The run that started it does not wait for it any more.
+    Parent,
 }
 
 impl StopCause {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Deleted,
         Self::Edited,
         Self::Erased,
@@ -146,6 +148,7 @@ impl StopCause {
         Self::Stopped,
         Self::Unserved,
         Self::Operator,
+        Self::Parent,
     ];
 
     /// The stored and shown name.
@@ -159,6 +162,7 @@ impl StopCause {
             Self::Stopped => "stopped",
             Self::Unserved => "unserved",
             Self::Operator => "operator",
+            Self::Parent => "parent",
         }
     }
 

@@ -9,21 +9,23 @@ use tokio::sync::Mutex;
 use tracing::{debug, warn};
 use vocative_contract::crash;
 
+use crate::agent::delegating::outcome_of_task;
 use crate::agent::questioning::{Questioned, outcome_of};
 use crate::agent::step::{ModelStep, is_among};
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
 use crate::llm::{ToolResult, read_arguments};
-use crate::tools::{CallContext, QuestionWish, ToolError, ToolOutcome};
+use crate::tools::{CallContext, QuestionWish, TaskWish, ToolError, ToolOutcome};
 use vocative_core::acting::{Beginning, waves};
 use vocative_core::approving::{ApprovalState, Asking, DecidedBy, denied_text};
+use vocative_core::delegating::not_delegated_text;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
 use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
 use vocative_store::StoreError;
 use vocative_store::contract::{
     Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NarrowedCall, NewToolCall,
-    StepOutcome, ToolTurn,
+    StepOutcome, TaskGiven, ToolTurn,
 };
 
 /// What a model is told of a call that may have acted.
@@ -35,7 +37,7 @@ const CUT_OFF: &str = "a restart cut this call off; it may have acted or not, an
 pub(super) enum Calls {
     /// They have their results.
     Made,
-    /// A person is to decide first.
+    /// A person is to decide first, or another agent to answer.
     Wait,
     /// Their run can't go on.
     BrokenOff(StepOutcome),
@@ -202,10 +204,12 @@ impl Stepping<'_> {
             return Ok(Ok(over(outcome)));
         }
         let question = self.toolbox.question(&call.tool, &arguments);
-        if question.is_some()
-            && let Some(asked) = self.store.question_of_call(call.id).await?
+        let task = self.toolbox.task(&call.tool, &arguments);
+        if let Some(asked) = self
+            .asked_before(call, question.is_some(), task.is_some())
+            .await?
         {
-            return Ok(outcome_of(&asked).map(over).ok_or(Calls::Wait));
+            return Ok(asked);
         }
         let as_asked = self.sought(call, &arguments);
         let digest = self.toolbox.digest(&call.tool, &arguments);
@@ -221,6 +225,7 @@ impl Stepping<'_> {
         let narrowed = self.narrowed(call, &judged.arguments);
         let arguments = judged.arguments;
         let question = question.and_then(|_| self.toolbox.question(&call.tool, &arguments));
+        let task = task.and_then(|_| self.toolbox.task(&call.tool, &arguments));
         let mut sought = self.sought(call, &arguments);
         sought.asking = sought.asking.max(as_asked.asking).max(judged.asking);
         // What a schedule starts acts only with a person's word.
@@ -251,8 +256,10 @@ impl Stepping<'_> {
         if let Some(narrowed) = narrowed {
             (call.arguments, call.digest) = (narrowed.arguments, narrowed.digest);
         }
-        if let (Beginning::Make, Some(wish)) = (decided, question) {
-            return self.questioned(call, wish).await;
+        match (decided, question, task) {
+            (Beginning::Make, Some(wish), _) => return self.questioned(call, wish).await,
+            (Beginning::Make, None, Some(wish)) => return self.delegated(call, wish).await,
+            _ => {}
         }
         Ok(Ok(match decided {
             Beginning::Make => self.called(call, arguments).await,
@@ -266,6 +273,25 @@ impl Stepping<'_> {
             // Somebody else brought it to its end, which only a holder of the lease can.
             Beginning::NotDue => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
         }))
+    }
+
+    /// What a call comes to that asked a person, or another agent, in an earlier attempt; `None` if it asked nobody.
+    async fn asked_before(
+        &self,
+        call: &StoredCall,
+        is_question: bool,
+        is_task: bool,
+    ) -> Result<Option<Result<CalledTool, Calls>>, StoreError> {
+        let outcome = if is_question {
+            let asked = self.store.question_of_call(call.id).await?;
+            asked.map(|asked| outcome_of(&asked))
+        } else if is_task {
+            let given = self.store.task_of_call(call.id).await?;
+            given.map(|given| outcome_of_task(&given))
+        } else {
+            None
+        };
+        Ok(outcome.map(|outcome| outcome.map(over).ok_or(Calls::Wait)))
     }
 
     /// What the tool gave.
@@ -295,6 +321,28 @@ impl Stepping<'_> {
             Questioned::Not(outcome) => Ok(over(outcome)),
             Questioned::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
             Questioned::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
+        })
+    }
+
+    /// Gives another agent a task; the call waits from here on, unless that agent can't be asked.
+    async fn delegated(
+        &self,
+        call: &StoredCall,
+        wish: Result<TaskWish, ToolError>,
+    ) -> Result<Result<CalledTool, Calls>, StoreError> {
+        let wish = match wish {
+            Ok(wish) => wish,
+            Err(wrong) => return Ok(Ok(over(ToolOutcome::failed(wrong.to_string())))),
+        };
+        let agent = wish.agent.clone();
+        Ok(match self.give_task(call, wish).await? {
+            TaskGiven::Waits => Err(Calls::Wait),
+            TaskGiven::Not(not) => Ok(over(ToolOutcome::denied(not_delegated_text(
+                not,
+                agent.as_str(),
+            )))),
+            TaskGiven::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
+            TaskGiven::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
         })
     }
 

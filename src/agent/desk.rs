@@ -104,6 +104,7 @@ impl Desk {
         let request = PromptRequest {
             given: Given::default(),
             network: None,
+            task: None,
             conversation: inquiry.conversation,
             run: RunView::default(),
             as_of_ms: (self.clock)(),

@@ -41,9 +41,15 @@ impl Working<'_> {
         answer: Answer,
         live_settle_ms: i64,
     ) -> Result<(), StoreError> {
-        let hooking = self.hooking(spec).await?;
-        let judging = hooking.before_post(answer.text, 0);
-        let (judged, verdicts) = self.keeping_lease(judging).await;
+        let (judged, verdicts) = match self.task {
+            // It is not posted: the run that asked has it, and its own answer is judged.
+            Some(_) => (AnswerJudged::Said(answer.text), Vec::new()),
+            None => {
+                let hooking = self.hooking(spec).await?;
+                let judging = hooking.before_post(answer.text, 0);
+                self.keeping_lease(judging).await
+            }
+        };
         let reply = match judged {
             AnswerJudged::Said(text) => Reply {
                 tokens: Some(content_count(&text, &ClassEstimate)),
@@ -364,6 +370,7 @@ fn note_end(run: RunId, committed: &CommittedReply) {
             warn!(run.id = %run, "the lease was lost; the answer was not written");
         }
         CommittedReply::Cancelled => info!(run.id = %run, "cancelled; nothing was said"),
+        CommittedReply::Reported => info!(run.id = %run, "answered the run that asked"),
     }
 }
 

@@ -12,6 +12,7 @@ pub mod background;
 mod calling;
 mod context;
 mod counting;
+mod delegating;
 pub mod desk;
 mod ending;
 mod events;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tracing::{info, warn};
 
+use crate::agent::delegating::Delegating;
 use crate::agent::ending::{note, notice, requeue};
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
 use crate::agent::hooking::AnswerJudged;
@@ -278,6 +279,10 @@ impl Journey<'_> {
         let working = Working {
             place: place.as_ref().unwrap_or(self.working.place),
             seat: Some(&seat),
+            delegating: Delegating {
+                sees_room: spec.delegates_see_room,
+                ..self.working.delegating
+            },
             ..*self.working
         };
         info!(run.id = %self.working.claimed.run.id, agent = %agent, call = course.count() + 1, "an agent of a network is called");
@@ -304,8 +309,12 @@ impl Journey<'_> {
     /// The agent as it works for the network: what holds for the run is the network's.
     fn as_member(&self, member: &Arc<AgentSpec>) -> Arc<AgentSpec> {
         let face = self.face;
+        // Calls that were made for those it asked are made for the run.
+        let whole = self.working.delegating.calls_max;
+        let calls_below = whole.saturating_sub(face.calls_per_run);
         let of_run = |spec: &AgentSpec| AgentSpec {
             budget: face.budget,
+            calls_per_run: spec.calls_per_run.saturating_sub(calls_below),
             max_attempts: face.max_attempts,
             answer_within_ms: face.answer_within_ms,
             fallbacks: Vec::new(),

@@ -10,6 +10,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered};
 use crate::config::{Template, TemplateValue};
 use vocative_core::approving::OutsideSource;
+use vocative_core::delegating::{StoredTask, task_text};
 use vocative_core::given::Given;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
@@ -47,6 +48,8 @@ pub struct PromptRequest {
     pub run: RunView,
     /// The run's time, in milliseconds since the Unix epoch.
     pub as_of_ms: i64,
+    /// What another agent wants done, instead of what people asked.
+    pub task: Option<StoredTask>,
     /// What counted tokens are multiplied with.
     pub ratio: TokenRatio,
     /// Whence lines come that were found without being asked for, where the agent recalls by itself.
@@ -165,6 +168,7 @@ pub async fn build_prompt(
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
     let (instructions, situation) = texts(spec, &options, (&view, &history, as_of_ms), given);
+    let task = task_in(&request, &mut history);
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
         Profile::Vocative => load_files(store, &spec.files, &history, as_of_ms, in_prompt).await?,
@@ -172,7 +176,8 @@ pub async fn build_prompt(
     };
     let asked = options.clone();
     let tail = request.network.as_ref().map(|network| &network.tail);
-    let own_tokens = own_tokens((&instructions, &situation), tail, given, &counter);
+    let texts = (instructions.as_str(), situation.as_str(), task.as_deref());
+    let own_tokens = own_tokens(texts, tail, given, &counter);
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -190,6 +195,7 @@ pub async fn build_prompt(
         asked: &asked,
         instruction_tokens: own_tokens + memory_text.map_or(0, |text| counter.count(text)) as usize,
         files: &loaded.files,
+        shows_room: shows_room(&request),
     };
     let (fitting, counted) = making.recalled(&mut history, &request.recall).await?;
     recounts.extend(counted);
@@ -198,24 +204,18 @@ pub async fn build_prompt(
         shown: files_shown,
         limits,
     } = fitting;
-    let mut prompt = assemble(&history, &view, &options, &counter)
+    let asker = asker_name(&history, &spec.name);
+    let mut prompt = assembled((&history, &view, &options), task, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
         .with_memory(memory_text, &counter)
-        .with_given(
-            given,
-            &asker_name(&history, &spec.name),
-            options.token_budget,
-            &counter,
-        )
+        .with_given(given, &asker, options.token_budget, &counter)
         .with_network(tail, &counter);
     if let Some(files) = shown(files_shown, &loaded.files, limits, &counter) {
         prompt = prompt.with_files(files);
     }
-    let read = match files_shown {
-        FilesShown::Whole => loaded.read,
-        _ => Vec::new(),
-    };
+    let is_whole = files_shown == FilesShown::Whole;
+    let read = if is_whole { loaded.read } else { Vec::new() };
     let (sources, of_others) = made_of(&history, &prompt, read, memory.as_ref());
     Ok(BuiltPrompt {
         prompt,
@@ -279,14 +279,16 @@ fn texts(
     (instructed(instructions, given), situation)
 }
 
-/// What a prompt costs besides its history: instructions and situation, what a network adds, and what a program gave.
+/// What a prompt costs besides its history: instructions, situation and task, what a network adds, and what a program gave.
 fn own_tokens(
-    (instructions, situation): (&str, &str),
+    (instructions, situation, task): (&str, &str, Option<&str>),
     tail: Option<&NetworkTail>,
     given: &Given,
     counter: &dyn TokenCounter,
 ) -> usize {
-    (counter.count(instructions) + counter.count(situation)) as usize
+    let texts = counter.count(instructions) + counter.count(situation);
+    let task = task.map_or(0, |task| counter.count(task));
+    (texts + task) as usize
         + tail.map_or(0, |tail| tail.tokens(counter))
         + given.preface().map_or(0, |text| counter.cost(&text))
 }
@@ -302,6 +304,38 @@ pub(super) fn instructed(instructions: String, given: &Given) -> String {
 /// As whom a prompt names who asks.
 pub(super) fn asker_name(history: &History, agent: &AgentName) -> String {
     asker(history, agent).map_or_else(String::new, |person| clean_name(person.shown_name()))
+}
+
+/// The task of a run that another one started. Where it sees no more than that, nothing is left of the snapshot but
+/// where it is.
+fn task_in(request: &PromptRequest, history: &mut History) -> Option<String> {
+    let task = request.task.as_ref()?;
+    if !task.sees_room {
+        history.turns.clear();
+        history.thread_answers.clear();
+        history.recalled.clear();
+        history.summary = None;
+        history.has_older = false;
+    }
+    Some(task_text(task))
+}
+
+/// What was said, and the task behind it.
+fn assembled(
+    (history, view, options): (&History, &AgentView, &AssemblerOptions),
+    task: Option<String>,
+    counter: &Scaled,
+) -> Prompt {
+    let prompt = assemble(history, view, options, counter);
+    match task {
+        Some(task) => prompt.with_task(task, counter),
+        None => prompt,
+    }
+}
+
+/// Whether a prompt shows anything of the room.
+fn shows_room(request: &PromptRequest) -> bool {
+    request.task.as_ref().is_none_or(|task| task.sees_room)
 }
 
 /// What counts a prompt, and what had to be counted.
@@ -343,7 +377,9 @@ async fn memory_of(
     (request, options): (&PromptRequest, &AssemblerOptions),
     fits: impl Fn(&str) -> bool,
 ) -> Result<Option<Remembered>, StoreError> {
-    let is_on = options.memory != MemoryMode::Off && options.profile == Profile::Vocative;
+    let is_on = options.memory != MemoryMode::Off
+        && options.profile == Profile::Vocative
+        && shows_room(request);
     let Some(from) = request.memory.as_ref().filter(|_| is_on) else {
         return Ok(None);
     };
@@ -404,6 +440,7 @@ struct Making<'a> {
     asked: &'a AssemblerOptions,
     instruction_tokens: usize,
     files: &'a [PromptFile],
+    shows_room: bool,
 }
 
 impl Making<'_> {
@@ -427,7 +464,7 @@ impl Making<'_> {
         from: &RecallFrom,
     ) -> Result<(Fitting, Vec<Recount>), PromptError> {
         let fitting = self.fitted(0)?;
-        let is_wanted = self.asked.recall == RecallMode::Auto;
+        let is_wanted = self.asked.recall == RecallMode::Auto && self.shows_room;
         if !is_wanted || self.asked.profile != Profile::Vocative {
             return Ok((fitting, Vec::new()));
         }

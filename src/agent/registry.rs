@@ -7,7 +7,7 @@ use crate::agent::attached::FilesInPrompts;
 use crate::config::{AnswerForm, Template};
 use crate::hooks::Hooks;
 use crate::llm::Model;
-use crate::tools::{ApprovalSettings, ToolUse};
+use crate::tools::{ApprovalSettings, Delegate, ToolUse};
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
@@ -88,6 +88,10 @@ pub struct AgentSpec {
     pub experts: BTreeMap<String, String>,
     /// How its prompts show files.
     pub files: FilesInPrompts,
+    /// The agents that its model may ask.
+    pub delegates: Vec<Delegate>,
+    /// Whether they are shown the room.
+    pub delegates_see_room: bool,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
     /// The network that it is the name of: its runs are worked on by the agents of that. What else is set here is what

@@ -14,6 +14,7 @@ use crate::agent::answering::{Misshapen, in_form};
 use crate::agent::approving::AskedIn;
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
+use crate::agent::delegating::{Delegating, whole_of, with_what_is_left};
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
@@ -38,6 +39,7 @@ use crate::tools::{
     ASK_HUMAN, ApprovalSettings, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH,
     MemoryDesk, PersonName, Planner, SetState, Tool as _, ToolLimits, ToolUse, Toolbox, names,
 };
+use vocative_core::delegating::StoredTask;
 use vocative_core::given::Given;
 use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{RunId, TurnId};
@@ -108,6 +110,10 @@ pub(super) struct Working<'a> {
     pub(super) is_fallback: bool,
     /// The agent call that is worked on, of a run of a network.
     pub(super) seat: Option<&'a Seat>,
+    /// What it works on, if another run started it.
+    pub(super) task: Option<&'a StoredTask>,
+    /// How it asks other agents.
+    pub(super) delegating: Delegating,
 }
 
 /// How long a run was worked on, all attempts together.
@@ -148,7 +154,7 @@ pub(super) enum Work {
     RunUsedUp(RunUsedUp),
     /// A hook does not let it go on, and why: words for the room.
     Refused(String),
-    /// People are to decide about its calls.
+    /// People are to decide about its calls, or agents to answer them.
     Waits,
     /// Its trigger is gone, or a person said stop.
     Cancelled,
@@ -207,11 +213,13 @@ pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
 
 async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> {
     let claimed = &claim.run;
-    let (route, steps, calls, used) = tokio::try_join!(
+    let (route, steps, calls, used, task, of_children) = tokio::try_join!(
         worker.store.reply_route(claimed.run.id),
         worker.store.steps(claimed.run.id),
         worker.store.tool_calls(claimed.run.id),
         worker.store.run_use(claimed.run.id),
+        worker.store.task_of_run(claimed.run.id),
+        worker.store.children_use(claimed.run.id),
     )?;
     let Some(room) = worker.rooms.get(route.account) else {
         let again = Again::counted(claimed.attempts_used());
@@ -231,6 +239,8 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         return end_without_agent(worker, claimed, &room, &route).await;
     };
     let (given, undecodable) = given_of(worker, claimed.run.id).await?;
+    let whole = whole_of(&spec, task.as_ref());
+    let spec = with_what_is_left(&spec, whole, of_children);
     let working = Working {
         worker,
         claimed,
@@ -241,6 +251,8 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
         given: &given,
         is_fallback: false,
         seat: None,
+        task: task.as_ref(),
+        delegating: whole,
     };
     if let Some(what) = undecodable {
         return working.give_up(&spec, GiveUpNotice::Failed, what).await;
@@ -401,7 +413,7 @@ impl Working<'_> {
         }
     }
 
-    /// Lets go of the run until people have decided about its calls.
+    /// Lets go of the run until people have decided about its calls, and agents have answered.
     async fn wait_for_people(&self) -> Result<(), StoreError> {
         let (store, wake) = (&self.worker.store, &self.worker.wake);
         let (run, token) = (self.claimed.run.id, self.claimed.token);
@@ -412,7 +424,9 @@ impl Working<'_> {
         wake.posts.notify_one();
         match parked {
             Parked::Waits => {
-                info!(run.id = %run, "a run waits for people to decide about its tool calls");
+                // Agents that it asked may begin.
+                wake.runs.notify_one();
+                info!(run.id = %run, "a run waits for people to decide about its tool calls, or for agents to answer");
             }
             Parked::LetGo => {}
             Parked::Decided => {
@@ -437,7 +451,7 @@ impl Working<'_> {
             UnderLease::BrokenOff(work) => return Ok(work.into()),
         };
         let toolbox = self.toolbox(spec).await?;
-        if recorded.is_empty() {
+        if recorded.is_empty() && self.task.is_none() {
             record_sent(worker, claimed, spec, &built, &toolbox).await;
         }
         let experts = self.room_of_experts(spec);
@@ -469,6 +483,7 @@ impl Working<'_> {
             stable: Stable::of(&built),
             max_output_tokens: spec.output_tokens(),
             hooking: &hooking,
+            delegating: self.delegating,
             asked_in: AskedIn {
                 renderer: &*self.room.renderer,
                 place: &self.route.target,
@@ -698,7 +713,9 @@ impl Working<'_> {
         if !self.mark(&built).await? {
             return Ok(Ended::LeaseLost);
         }
-        record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
+        if self.task.is_none() {
+            record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
+        }
         let again = Stepping {
             messages: &built.prompt.messages,
             shown: &built.prompt.turns,
@@ -758,6 +775,7 @@ impl Working<'_> {
                 made_by_ms: None,
             },
             as_of_ms: claimed.as_of_ms,
+            task: self.task.cloned(),
             ratio,
             given: self.given.clone(),
             recall: match found {
@@ -801,8 +819,10 @@ impl Working<'_> {
     fn begin_live(&self, spec: &AgentSpec) -> Option<LiveReply> {
         let (worker, claimed) = (self.worker, self.claimed);
         let (room, route) = (self.room, self.route);
-        // The earlier answer stands until the new one is there, and what may come out otherwise is not shown before.
-        if route.replaces_answer || spec.holds_answers_back() {
+        // The earlier answer stands until the new one is there, what may come out otherwise is not shown before, and what
+        // another run asked for is not shown at all.
+        let is_shown = self.task.is_none() && !spec.holds_answers_back();
+        if route.replaces_answer || !is_shown {
             return None;
         }
         // Whose words are the answer is known in the end.
@@ -991,6 +1011,7 @@ fn toolbox(
         triggers: claimed.run.triggers.clone(),
         is_strict: options.profile == Profile::Toolpack,
         embeddings: worker.embeddings.clone(),
+        delegates: spec.delegates.clone(),
         planner: Some(Planner {
             store: worker.store.clone(),
             zone: worker.rooms.zone(claimed.asker.account),

@@ -11,6 +11,7 @@ use crate::agent::approving::AskedIn;
 use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
+use crate::agent::delegating::Delegating;
 use crate::agent::hooking::{Hooking, RunJudged, SentWithout};
 use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
@@ -82,6 +83,8 @@ pub(super) struct Stepping<'a> {
     pub(super) max_output_tokens: Option<u32>,
     /// Who is asked at its points.
     pub(super) hooking: &'a Hooking,
+    /// How other agents are asked.
+    pub(super) delegating: Delegating,
     /// Where people are asked about calls.
     pub(super) asked_in: AskedIn<'a>,
     /// Who hears the answers.
@@ -105,7 +108,7 @@ pub(super) enum Ended {
     RunUsedUp(RunUsedUp),
     /// A hook does not let it go on, and why: words for the room.
     Refused(String),
-    /// People are to decide about its calls.
+    /// People are to decide about its calls, or agents to answer them.
     Waits,
     /// Somebody else holds the run.
     LeaseLost,

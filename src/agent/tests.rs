@@ -476,6 +476,8 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         max_steps: 10,
         tool_timeout_ms: 5_000,
         question_expires_ms: 86_400_000,
+        delegates: Vec::new(),
+        delegates_see_room: false,
         experts: BTreeMap::new(),
         stop_after_tools: Vec::new(),
         answer_form: None,

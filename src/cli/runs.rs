@@ -8,7 +8,9 @@ use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line, span, table};
 use crate::admin::operations::AdminOperation;
-use crate::admin::view::{AgentCallView, DecisionView, RunStoryView, StoryCallView, StoryLineView};
+use crate::admin::view::{
+    AgentCallView, DecisionView, RunStoryView, StoryCallView, StoryLineView, TaskView,
+};
 use vocative_core::approving::visible_line;
 use vocative_core::price::shown_amount;
 
@@ -34,6 +36,10 @@ pub(super) fn shown(story: &RunStoryView) -> String {
     let head = format!("{} ({}), {} in {place}\n\n", run.id, run.state, run.agent);
     let mut events = Vec::new();
     events.extend(said("asked", &story.asked));
+    if let Some(task) = &story.task {
+        let what = format!("{} (agent): {}", task.asked_by, task.task);
+        events.push((task.asked_at_ms, "task", what));
+    }
     for step in &story.steps {
         let model = step.model.as_deref().unwrap_or("a model");
         let cache = of_cache(step.cache_read_tokens, 0);
@@ -49,6 +55,9 @@ pub(super) fn shown(story: &RunStoryView) -> String {
     }
     events.extend(story.decisions.iter().map(decided));
     events.extend(story.agent_calls.iter().map(agent_call));
+    for task in &story.tasks {
+        events.extend(given(task));
+    }
     events.extend(said("said", &story.said));
     if let Some(finished_at_ms) = story.finished_at_ms {
         events.push((finished_at_ms, "end", run.state.clone()));
@@ -72,14 +81,28 @@ pub(super) fn shown(story: &RunStoryView) -> String {
     if run.cost_micros > 0 {
         tail += &format!("cost: {}\n", shown_amount(run.cost_micros));
     }
-    let hint = format!(
-        "`vocative prompt --run {}` shows what its model was sent.\n",
-        run.id
-    );
+    let hint = match &story.task {
+        Some(task) => format!("It works for run {}, which has its answer.\n", task.parent),
+        None => format!(
+            "`vocative prompt --run {}` shows what its model was sent.\n",
+            run.id
+        ),
+    };
     head + &table(&["at (UTC)", "what", ""], &rows) + "\n" + &tail + &hint
 }
 
 type Event = (i64, &'static str, String);
+
+/// What another agent was asked, and what came of it.
+fn given(task: &TaskView) -> Vec<Event> {
+    let what = format!("{} in run {}: {}", task.agent, task.child, task.task);
+    let mut events = vec![(task.asked_at_ms, "agent", what)];
+    if let Some(at_ms) = task.ended_at_ms {
+        let what = format!("{} {}: {}", task.agent, task.state, task.result);
+        events.push((at_ms, "agent", what));
+    }
+    events
+}
 
 fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<Event> {
     let event = |line: &StoryLineView| (line.at_ms, what, format!("{}: {}", line.by, line.text));

@@ -195,6 +195,7 @@ parameters = '{"type": "object", "required": ["order"], "properties": {"order": 
         let (config, _) = Config::from_text(file, &environment).unwrap();
         insta::assert_snapshot!(report(&listed(&config)), @"
         tool                 kind     acts   agents  people  a run  a day  request
+        ask_agent            builtin                 all
         ask_human            builtin                 all
         ask_person           builtin                 all
         conversation_search  builtin                 all

@@ -8,16 +8,21 @@ use super::instructions::resolve_instructions;
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
 use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES, Provider};
-use super::shape::{AgentShape, MemoryShape, ProfileShape, PromptShape, ReachShape};
+use super::shape::{
+    AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape, ReachShape,
+};
 use super::template::Template;
 use super::tools::is_known_tool;
-use crate::tools::{ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, names};
+use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, names};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
+
+/// The longest `purpose` of an agent, in characters: it stands in every prompt of those that may ask it.
+const PURPOSE_MAX_CHARS: usize = 300;
 
 /// What agents may name.
 #[derive(Clone, Copy)]
@@ -45,18 +50,20 @@ pub(super) fn resolve_agents(
         collections,
         members,
     } = names;
-    shapes
+    let agents: BTreeMap<AgentName, Agent> = shapes
         .into_iter()
         .map(|(name, shape)| {
             let agent = resolve_agent(&name, shape, channels, review);
             check_model(&agent, models, review);
-            check_channels(&agent, channels, members, review);
+            check_channels(&agent, channels, review);
             check_own_names(&agent, "agents", review);
             check_tools(&agent, tools, review);
             check_knowledge(&agent, collections, review);
             (agent.name.clone(), agent)
         })
-        .collect()
+        .collect();
+    check_delegates(&agents, members, review);
+    agents
 }
 
 fn resolve_agent(
@@ -101,11 +108,20 @@ fn resolve_agent(
         max_attempts: shape.max_attempts,
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
-        tools: with_memory(tools_of(shape.tools, &shape.knowledge), memory),
+        tools: with_memory(
+            tools_of(shape.tools, &shape.knowledge, &shape.delegates),
+            memory,
+        ),
         stop_after_tools: each_once(shape.stop_after_tools),
         answer_form,
         hooks: each_once(shape.hooks),
         knowledge: each_once(shape.knowledge),
+        purpose: shape.purpose.trim().to_owned(),
+        delegates: each_once(shape.delegates)
+            .into_iter()
+            .map(AgentName::trusted)
+            .collect(),
+        delegates_see_room: matches!(shape.delegates_see, DelegatesSeeShape::Room),
         calls_per_run: shape.calls_per_run,
         budget: RunBudget {
             tokens: shape.tokens_per_run,
@@ -256,10 +272,55 @@ fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     }
 }
 
-/// An agent that may search documents has what searches them.
-fn tools_of(tools: Vec<String>, knowledge: &[String]) -> Vec<String> {
+/// An agent that may search documents has what searches them, and one that may ask others what asks them.
+fn tools_of(tools: Vec<String>, knowledge: &[String], delegates: &[String]) -> Vec<String> {
     let search = Some(KNOWLEDGE_SEARCH.to_owned()).filter(|_| !knowledge.is_empty());
-    each_once(tools.into_iter().chain(search).collect())
+    let ask = Some(ASK_AGENT.to_owned()).filter(|_| !delegates.is_empty());
+    each_once(tools.into_iter().chain(search).chain(ask).collect())
+}
+
+/// The agents exist that an agent may ask, and what asks them has some.
+fn check_delegates(
+    agents: &BTreeMap<AgentName, Agent>,
+    members: &BTreeSet<String>,
+    review: &mut Review<'_>,
+) {
+    let known: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+    for agent in agents.values() {
+        let key = format!("agents.{}.delegates", agent.name);
+        for delegate in &agent.delegates {
+            if *delegate == agent.name {
+                review.problem(&key, "names the agent itself, which can't wait for itself");
+            } else if !agents.contains_key(delegate) {
+                review.dangling(&key, "agents", delegate.as_str(), &known);
+            }
+        }
+        let serves_none =
+            matches!(&agent.channels, ChannelChoice::Named(names) if names.is_empty());
+        let is_asked = agents
+            .values()
+            .any(|other| other.delegates.contains(&agent.name));
+        let is_member = members.contains(agent.name.as_str());
+        if serves_none && !is_asked && !is_member {
+            review.warn(
+                &format!("agents.{}.channels", agent.name),
+                "is empty, so the agent serves no channel, and no other agent may ask it",
+            );
+        }
+        if agent.delegates.is_empty() && agent.tools.iter().any(|tool| tool == ASK_AGENT) {
+            review.problem(&key, "is empty, and the tool ask_agent asks those");
+        }
+        if !agent.delegates.is_empty() && agent.max_steps < 2 {
+            let what = "is set, and with max_steps = 1 the first step must be the answer";
+            review.problem(&key, what);
+        }
+        if agent.purpose.chars().count() > PURPOSE_MAX_CHARS {
+            review.problem(
+                &format!("agents.{}.purpose", agent.name),
+                format!("is longer than {PURPOSE_MAX_CHARS} characters"),
+            );
+        }
+    }
 }
 
 fn each_once(tools: Vec<String>) -> Vec<String> {
@@ -373,19 +434,11 @@ fn check_memory_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &
     }
 }
 
-fn check_channels(
-    agent: &Agent,
-    channels: &[&str],
-    members: &BTreeSet<String>,
-    review: &mut Review<'_>,
-) {
+fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
     let key = format!("agents.{}.channels", agent.name);
     let ChannelChoice::Named(names) = &agent.channels else {
         return;
     };
-    if names.is_empty() && !members.contains(agent.name.as_str()) {
-        review.warn(&key, "is empty, so the agent serves no channel");
-    }
     for name in names
         .iter()
         .filter(|name| !channels.contains(&name.as_str()))

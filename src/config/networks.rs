@@ -172,6 +172,9 @@ impl Checking<'_, '_> {
             tools: Vec::new(),
             knowledge: Vec::new(),
             experts: BTreeMap::new(),
+            // Its agents ask others, it does not, and it is none that is asked.
+            delegates: Vec::new(),
+            purpose: String::new(),
             network: Some(Network {
                 network,
                 router_model: shape.router_model,

@@ -350,6 +350,12 @@ pub(super) struct AgentShape {
     pub experts: Vec<String>,
     /// Names from `[knowledge]`: the collections that its tool `knowledge_search` searches.
     pub knowledge: Vec<String>,
+    /// What it is for, in words for agents that may ask it.
+    pub purpose: String,
+    /// Other agents that its model may give tasks.
+    pub delegates: Vec<String>,
+    /// What those are shown besides their task.
+    pub delegates_see: DelegatesSeeShape,
     /// Tool calls of one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: u32,
@@ -374,6 +380,16 @@ pub(super) struct AgentShape {
     pub after_untrusted: Option<AfterUntrustedShape>,
     /// How its prompts are assembled.
     pub prompt: PromptShape,
+}
+
+/// What agents are shown that another one gives a task.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DelegatesSeeShape {
+    /// The task alone.
+    Task,
+    /// The room too, as the agent would see it that was asked there.
+    Room,
 }
 
 /// A tool that agents may name in `tools`.

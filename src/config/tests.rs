@@ -4,6 +4,7 @@
 
 mod agreement;
 mod chats;
+mod delegates;
 mod hooks;
 mod knowledge;
 mod layers;

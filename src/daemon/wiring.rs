@@ -35,7 +35,7 @@ use crate::llm::{self, Model};
 use crate::tools::http::HttpToolSettings;
 use crate::tools::mcp::{McpConfigured, McpPlace, McpServers};
 use crate::tools::program::{Program, ProgramSettings};
-use crate::tools::{BuiltIn, CommandTool, HttpTool, McpUse, ToolSource, ToolUse};
+use crate::tools::{BuiltIn, CommandTool, Delegate, HttpTool, McpUse, ToolSource, ToolUse};
 use vocative_core::file::FileKind;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
@@ -215,12 +215,7 @@ pub fn agents(
     }
     let tools = tools(config, secrets);
     let hooks = hooks(config, secrets);
-    let prefixed: BTreeSet<String> = config
-        .channels
-        .values()
-        .filter(|channel| config.prefixes_replies(channel))
-        .map(|channel| channel.name.clone())
-        .collect();
+    let prefixed = prefixed_channels(config);
     let background = |settings: &config::Model| {
         let model = Arc::clone(&models[settings.name.as_str()]);
         background_model(model, settings, config)
@@ -270,6 +265,8 @@ pub fn agents(
         tool_timeout_ms: agent.tool_timeout_ms,
         question_expires_ms: agent.question_expires_ms,
         experts: agent.experts.clone(),
+        delegates: delegates(config, agent),
+        delegates_see_room: agent.delegates_see_room,
         knowledge: knowledge_of(config, agent),
         network: agent
             .network
@@ -335,6 +332,24 @@ fn network_spec(
         names: face.names().into_iter().map(str::to_owned).collect(),
         asking: Mutex::new(Asking::Schema),
     })
+}
+
+/// The channels where a reply starts with the agent's name.
+fn prefixed_channels(config: &Config) -> BTreeSet<String> {
+    let channels = config.channels.values();
+    let prefixed = channels.filter(|channel| config.prefixes_replies(channel));
+    prefixed.map(|channel| channel.name.clone()).collect()
+}
+
+/// The agents that an agent may ask.
+fn delegates(config: &Config, agent: &config::Agent) -> Vec<Delegate> {
+    let named = agent.delegates.iter();
+    let known = named.filter_map(|name| config.agents.get(name));
+    let delegate = |it: &config::Agent| Delegate {
+        name: it.name.clone(),
+        purpose: it.purpose.clone(),
+    };
+    known.map(delegate).collect()
 }
 
 /// Every tool that agents may have, by name.

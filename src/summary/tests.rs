@@ -164,6 +164,8 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         approval: Default::default(),
         tool_timeout_ms: 1_000,
         question_expires_ms: 86_400_000,
+        delegates: Vec::new(),
+        delegates_see_room: false,
         experts: BTreeMap::new(),
         stop_after_tools: Vec::new(),
         answer_form: None,
@@ -301,6 +303,7 @@ impl Stage {
         let request = PromptRequest {
             given: Given::default(),
             network: None,
+            task: None,
             conversation: self.conversation.unwrap(),
             run: RunView::default(),
             as_of_ms: NOW_MS,

@@ -7,12 +7,13 @@
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
 //! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`),
-//! `ask_person` and `ask_human` (questions to people), `schedule` (something for later),
+//! `ask_person` and `ask_human` (questions to people), `ask_agent` (tasks for other agents), `schedule` (something for later),
 //! `memory` (what it is told to keep in mind), `set_state` (values of a network), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
 //! `outside` (what comes from outside is data).
 
 mod approval;
 mod arguments;
+mod ask_agent;
 mod ask_human;
 mod ask_person;
 pub mod command;
@@ -35,6 +36,7 @@ use serde_json::Value;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
 pub use arguments::{unknown_keywords, wrong_with_answer};
+pub use ask_agent::{ASK_AGENT, AskAgent, Delegate, TaskWish};
 pub use ask_human::{ASK_HUMAN, AskHuman};
 pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};
 pub use command::CommandTool;
@@ -69,6 +71,8 @@ pub enum BuiltIn {
     AskPerson,
     /// Asks in the agent's room of experts.
     AskHuman,
+    /// Asks another agent.
+    AskAgent,
     /// Plans something for later.
     Schedule,
     /// Notes what people tell it.
@@ -209,6 +213,8 @@ pub struct BoundTo {
     pub knowledge: Vec<String>,
     /// Makes vectors of queries, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
+    /// The agents that its agent may ask.
+    pub delegates: Vec<Delegate>,
     /// Plans for later; `None` = nothing can be planned.
     pub planner: Option<Planner>,
     /// What its agent remembers by, where it remembers.
@@ -217,11 +223,12 @@ pub struct BoundTo {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ConversationSearch,
         Self::KnowledgeSearch,
         Self::AskPerson,
         Self::AskHuman,
+        Self::AskAgent,
         Self::Schedule,
         Self::Remember,
         Self::Recall,
@@ -238,6 +245,7 @@ impl BuiltIn {
             Self::KnowledgeSearch => KNOWLEDGE_SEARCH,
             Self::AskPerson => ASK_PERSON,
             Self::AskHuman => ASK_HUMAN,
+            Self::AskAgent => ASK_AGENT,
             Self::Schedule => SCHEDULE,
             Self::Remember => REMEMBER,
             Self::Recall => RECALL,
@@ -254,6 +262,7 @@ impl BuiltIn {
             | Self::KnowledgeSearch
             | Self::AskPerson
             | Self::AskHuman
+            | Self::AskAgent
             | Self::Recall => CallRule::Repeatable,
             Self::Schedule | Self::Remember | Self::ForgetMemory => CallRule::Keyed,
         }
@@ -288,6 +297,8 @@ impl BuiltIn {
             Self::KnowledgeSearch => Arc::new(KnowledgeSearch::new(to)),
             Self::AskPerson => Arc::new(AskPerson),
             Self::AskHuman => Arc::new(AskHuman),
+            Self::AskAgent if to.delegates.is_empty() => return None,
+            Self::AskAgent => Arc::new(AskAgent::new(to.delegates.clone())),
             Self::Schedule => Arc::new(Schedule(to.planner.clone())),
             Self::Remember => Arc::new(Remember(memory()?)),
             Self::Recall => Arc::new(Recall(memory()?)),
@@ -329,6 +340,13 @@ pub trait Tool: Send + Sync {
     /// The question that a call asks a person, of a tool that does nothing else: the run waits for the answer, which
     /// is the call's result.
     fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {
+        let _ = arguments;
+        None
+    }
+
+    /// The task that a call gives another agent, of a tool that does nothing else: the run waits for what comes of it,
+    /// which is the call's result.
+    fn task(&self, arguments: &Value) -> Option<Result<TaskWish, ToolError>> {
         let _ = arguments;
         None
     }

@@ -9,7 +9,9 @@ use tracing::warn;
 
 use super::arguments::wrong;
 use super::digest::{CallScope, digest};
-use super::{CallApproval, CallContext, QuestionWish, Tool, ToolError, ToolLimits, ToolOutput};
+use super::{
+    CallApproval, CallContext, QuestionWish, TaskWish, Tool, ToolError, ToolLimits, ToolOutput,
+};
 use crate::llm::{ToolSpec, read_arguments};
 use vocative_core::ids::TurnId;
 use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState};
@@ -198,6 +200,12 @@ impl Toolbox {
         arguments: &Value,
     ) -> Option<Result<QuestionWish, ToolError>> {
         self.tool(name)?.question(arguments)
+    }
+
+    /// The task that a call gives another agent, if that is what its tool does.
+    #[must_use]
+    pub fn task(&self, name: &str, arguments: &Value) -> Option<Result<TaskWish, ToolError>> {
+        self.tool(name)?.task(arguments)
     }
 
     /// Where calls of a tool go, for people.

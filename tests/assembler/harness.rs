@@ -303,6 +303,7 @@ impl Room {
         let request = PromptRequest {
             given: Given::default(),
             network: None,
+            task: None,
             conversation: run.run.conversation,
             run: RunView {
                 run: Some(run.run.id),
@@ -393,6 +394,8 @@ impl Room {
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
+            delegates: Vec::new(),
+            delegates_see_room: false,
             experts: BTreeMap::new(),
             knowledge: BTreeMap::new(),
         }

@@ -23,6 +23,7 @@ mod conversations;
 mod corners;
 mod damage;
 mod databases;
+mod delegating;
 mod edited;
 mod embeddings;
 mod erased_everywhere;

@@ -543,3 +543,38 @@ async fn values_outlive_the_run_where_that_is_wanted_and_go_with_what_was_said()
     flow.settle().await;
     assert_eq!(order(&flow.story(&asked).await), "R0 look R1 ■ max_calls");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_a_network_asks_another_one_which_may_not_ask_back_through_kills() {
+    let look = "[agents.look]\nchannels = []\nmax_attempts = 30\ndelegates = [\"desk\"]\n";
+    let rules = rules(&["when = { calls = 0 }; call = \"desk\""]);
+    let desk = [("desk", "delegates = [\"look\"]")];
+    let mut flow = team(&desk, "", &format!("{rules}{look}")).start().await;
+    let task = |agent: &str| {
+        let arguments = json!({"agent": agent, "task": "Where is the key?"});
+        ModelReply::tool_call("c1", "ask_agent", arguments)
+    };
+    flow.model.enqueue(task("look"));
+    flow.model.enqueue(task("desk"));
+    flow.script(&["Under the mat.", "It lies under the mat."]);
+    flow.model.hold();
+    let asked = flow.ask_team("find the key");
+    flow.killed_at_each_of(4).await;
+    let told = flow.slack_reply(GENERAL, &asked).await.text;
+    assert_eq!(told, "It lies under the mat.");
+    flow.settle().await;
+    // Each of the four was asked once more for the kill, and never again.
+    assert_eq!(flow.model.requests().len(), 8);
+    let refused = flow.model.requests()[5].body["messages"].to_string();
+    assert!(
+        refused.contains("desk itself waits for this answer"),
+        "{refused}"
+    );
+    let story = flow.story(&asked).await;
+    assert_eq!(order(&story), "R0 desk R1 ■ no_rule");
+    let tasks = story["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 1, "{story:#}");
+    let given = ["asked_by", "agent", "state", "result"].map(|key| &tasks[0][key]);
+    assert_eq!(given, ["desk", "look", "answered", "Under the mat."]);
+    assert_eq!(flow.slack_posts(GENERAL).len(), 1);
+}

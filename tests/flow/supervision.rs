@@ -398,6 +398,8 @@ impl Daemon {
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,
+            delegates: Vec::new(),
+            delegates_see_room: false,
             experts: BTreeMap::new(),
             stop_after_tools: Vec::new(),
             answer_form: None,

@@ -427,6 +427,23 @@ impl Prompt {
         }
     }
 
+    /// The prompt with a task that another agent gives, last: it is what is to be answered.
+    #[must_use]
+    pub fn with_task(mut self, text: String, counter: &dyn TokenCounter) -> Self {
+        let tokens = counter.cost(&text);
+        self.tokens += tokens;
+        self.costs.push(MessageCost {
+            part: PromptPart::Trigger,
+            seq: None,
+            tokens,
+        });
+        self.messages.push(PromptMessage {
+            role: PromptRole::User,
+            content: text,
+        });
+        self
+    }
+
     fn insert_behind_history(
         mut self,
         part: PromptPart,

@@ -26,6 +26,18 @@ pub struct RunUse {
     pub worked_ms: u64,
 }
 
+impl RunUse {
+    /// What both have used.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+            worked_ms: self.worked_ms.saturating_add(other.worked_ms),
+        }
+    }
+}
+
 /// What the next call of a model may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextRequest {
@@ -81,6 +93,35 @@ impl RunBudget {
         match left.saturating_sub(next.prompt_tokens) {
             0 => Err(RunUsedUp::Tokens { max: self.tokens }),
             left => Ok(left.min(next.answer_max_tokens)),
+        }
+    }
+
+    /// What is left of it for a run itself once those that it started have used something.
+    #[must_use]
+    pub fn without(self, used: RunUse) -> Self {
+        let left = |limit: u64, used: u64| match limit {
+            0 => 0,
+            // A limit of 0 would not hold.
+            limit => limit.saturating_sub(used).max(1),
+        };
+        Self {
+            tokens: left(self.tokens, used.tokens),
+            cost_micros: left(self.cost_micros, used.cost_micros),
+            worked_ms: left(self.worked_ms, used.worked_ms),
+        }
+    }
+
+    /// The narrower of two.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        let narrower = |one: u64, other: u64| match (one, other) {
+            (0, limit) | (limit, 0) => limit,
+            (one, other) => one.min(other),
+        };
+        Self {
+            tokens: narrower(self.tokens, other.tokens),
+            cost_micros: narrower(self.cost_micros, other.cost_micros),
+            worked_ms: narrower(self.worked_ms, other.worked_ms),
         }
     }
 
@@ -170,6 +211,25 @@ mod tests {
         assert_eq!(BUDGET.left_ms(59_000), Some(1_000));
         assert_eq!(BUDGET.left_ms(61_000), Some(0));
         assert_eq!(RunBudget::default().left_ms(1), None);
+    }
+
+    #[test]
+    fn what_others_used_is_gone_and_the_narrower_limit_holds() {
+        let used = RunUse {
+            tokens: 9_000,
+            cost_micros: 600_000,
+            worked_ms: 1,
+        };
+        let left = RunBudget {
+            tokens: 1_000,
+            cost_micros: 1,
+            worked_ms: 59_999,
+        };
+        assert_eq!(BUDGET.without(used), left);
+        assert_eq!(RunBudget::default().without(used), RunBudget::default());
+        assert_eq!(BUDGET.within(left), left);
+        assert_eq!(RunBudget::default().within(left), left);
+        assert_eq!(left.within(RunBudget::default()), left);
     }
 
     #[test]

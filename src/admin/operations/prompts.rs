@@ -47,6 +47,7 @@ impl Operations {
         let request = PromptRequest {
             given: Given::default(),
             network: None,
+            task: None,
             conversation: conversation.id,
             run: RunView {
                 as_of_seq: at.map(Seq),

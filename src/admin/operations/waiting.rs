@@ -179,6 +179,7 @@ impl Operations {
             WaitingFor::Person { until_ms: None } => {
                 "a person to decide about a tool call".to_owned()
             }
+            WaitingFor::Agents => "agents that it asked".to_owned(),
             WaitingFor::Channel { reason } => format!("its channel: {reason}"),
             WaitingFor::Worker if self.running.is_none() => "a daemon: none runs".to_owned(),
             WaitingFor::Worker if self.rooms.get(queued.account).is_none() => {

@@ -42,6 +42,7 @@ pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, Pr
 pub use questions::QuestionView;
 pub use run_story::{
     AgentCallView, DecisionView, RunStoryView, StoryCallView, StoryLineView, StoryStepView,
+    TaskView,
 };
 pub use runs::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView, RunView,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ApprovalView, QuestionView, RunView};
+use vocative_core::delegating::StoredTask;
 use vocative_core::ids::AgentName;
 use vocative_core::routing::{MemberCall, StoredDecision};
 use vocative_store::contract::{RunStory, StoryCall, StoryLine};
@@ -34,6 +35,12 @@ pub struct RunStoryView {
     pub calls: Vec<StoryCallView>,
     /// What it said in its room, oldest first.
     pub said: Vec<StoryLineView>,
+    /// The task that it works on, if another run started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskView>,
+    /// The tasks that it gave other agents, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskView>,
     /// Of a run of a network: what decided who is next, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionView>,
@@ -133,6 +140,46 @@ impl AgentCallView {
             completion_tokens: call.usage.completion_tokens,
             state: serde_json::from_str(&call.state).unwrap_or_default(),
             at_ms: call.at_ms,
+        }
+    }
+}
+
+/// A task that one run gave another agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TaskView {
+    /// The run that gave it.
+    pub parent: String,
+    /// The agent that gave it.
+    pub asked_by: String,
+    /// The run that works on it.
+    pub child: String,
+    /// The agent that works on it.
+    pub agent: String,
+    /// What is to be done; empty once it was forgotten.
+    pub task: String,
+    /// How it stands: `open`, `answered`, `failed`, `cancelled`, `forgotten`.
+    pub state: String,
+    /// What came of it; empty while it is open, and once it was forgotten.
+    pub result: String,
+    /// When it was given, in milliseconds since the Unix epoch.
+    pub asked_at_ms: i64,
+    /// When it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_ms: Option<i64>,
+}
+
+impl From<StoredTask> for TaskView {
+    fn from(task: StoredTask) -> Self {
+        Self {
+            parent: task.parent.to_string(),
+            asked_by: task.asked_by.to_string(),
+            child: task.child.to_string(),
+            agent: task.agent.to_string(),
+            task: task.task,
+            state: task.state.name().to_owned(),
+            result: task.result,
+            asked_at_ms: task.asked_at_ms,
+            ended_at_ms: task.ended_at_ms,
         }
     }
 }
@@ -250,6 +297,8 @@ impl RunStoryView {
                 .into_iter()
                 .map(AgentCallView::of)
                 .collect(),
+            task: story.task.map(TaskView::from),
+            tasks: story.tasks.into_iter().map(TaskView::from).collect(),
         }
     }
 }

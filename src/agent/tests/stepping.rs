@@ -243,6 +243,7 @@ impl House {
             stable: Stable::default(),
             max_output_tokens: None,
             hooking: &self.hooking,
+            delegating: Default::default(),
             asked_in: AskedIn {
                 renderer: &Cards,
                 experts: None,
@@ -876,6 +877,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     house.say("C1", "the plan is red", false).await;
     let run = house.asked("what was the plan?").await;
     let search = ConversationSearch::new(BoundTo {
+        delegates: Vec::new(),
         knowledge: Vec::new(),
         store: house.store.reader(),
         conversation: run.run.conversation,

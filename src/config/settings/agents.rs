@@ -65,6 +65,12 @@ pub struct Agent {
     pub question_expires_ms: i64,
     /// The platform's id of the chat where experts are asked, by channel.
     pub experts: BTreeMap<String, String>,
+    /// What it is for, in words for agents that may ask it.
+    pub purpose: String,
+    /// The agents that its model may ask; each once.
+    pub delegates: Vec<AgentName>,
+    /// Whether they are shown the room.
+    pub delegates_see_room: bool,
     /// Tool calls of one run.
     pub calls_per_run: u32,
     /// What one run may use.

@@ -14,6 +14,7 @@ use crate::acts::reply::room_of;
 use crate::acts::runs::leased_run;
 use crate::contract::{Asked, ConsentSought, NewApproval, Parked};
 use crate::rows::approvals::{consent_of_call, requesters};
+use crate::rows::delegations::asked_run;
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::run_events::forget_live_text_txn;
 use crate::{Store, StoreError};
@@ -40,7 +41,7 @@ impl<C: MayReply> Store<C> {
         Ok(asked)
     }
 
-    /// Lets a run wait for people, without lease and placeholder, unless all was decided meanwhile. Neither an
+    /// Lets a run wait for people, or for agents that it asked, without lease and placeholder, unless all was decided meanwhile. Neither an
     /// attempt nor its age counts the wait.
     ///
     /// # Errors
@@ -156,7 +157,9 @@ fn park_txn(
             "SELECT count(*) AS open, min(expires_at_ms) AS until_ms FROM (
                  SELECT expires_at_ms FROM approvals WHERE run_id = ?1 AND state = 'open'
                  UNION ALL
-                 SELECT expires_at_ms FROM questions WHERE run_id = ?1 AND state = 'open')",
+                 SELECT expires_at_ms FROM questions WHERE run_id = ?1 AND state = 'open'
+                 UNION ALL
+                 SELECT NULL FROM delegations WHERE parent_id = ?1 AND state = 'open')",
         )?
         .query_row([leased.row], |row| {
             Ok((row.get("open")?, row.get("until_ms")?))
@@ -210,7 +213,7 @@ pub(crate) fn consent(
 fn is_of_firing(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM firings WHERE run_id = ?1) AS is_so")?
-        .query_row([run_row], |row| row.get("is_so"))?)
+        .query_row([asked_run(connection, run_row)?], |row| row.get("is_so"))?)
 }
 
 /// A grant of the person, the chat and the agent that covers a call. One that would last longer than any may was

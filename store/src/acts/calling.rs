@@ -9,6 +9,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::acts::approving::{consent, use_grant_txn};
+use crate::acts::delegating::taint_by_task_txn;
 use crate::acts::derived::{note_sources_txn, visible_sources};
 use crate::acts::made_from::note_run_sources_txn;
 use crate::acts::notices::DAEMON;
@@ -292,7 +293,9 @@ fn finish_call_txn(
             call.now_ms
         ])?;
     keep_verdicts_txn(connection, leased.row, &call.verdicts, call.now_ms)?;
-    note_reading_txn(connection, (leased.row, row.step), call, &sources)?;
+    let of_step = (leased.row, row.step);
+    note_reading_txn(connection, of_step, call, &sources)?;
+    taint_by_task_txn(connection, of_step, row.row, call.now_ms)?;
     if call.turn.is_known {
         count_over_txn(connection, call.asker, &row.tool, call.state, call.now_ms)?;
     }

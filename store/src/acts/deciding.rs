@@ -502,7 +502,7 @@ pub(crate) fn cancel_approvals_txn(
     Ok(())
 }
 
-/// Queues a run again that waits for people, once all is decided and answered. It keeps the read bound of its first claim.
+/// Queues a run again that waits for people or agents, once all is decided and answered. It keeps the read bound of its first claim.
 pub(crate) fn wake_txn(
     connection: &Connection,
     run_row: i64,
@@ -514,7 +514,8 @@ pub(crate) fn wake_txn(
                     asked_at_run_ms = asked_at_run_ms + (SELECT elapsed_ms FROM run_clock)
              WHERE id = ?1 AND state = 'waiting'
                AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.run_id = ?1 AND a.state = 'open')
-               AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.run_id = ?1 AND q.state = 'open')",
+               AND NOT EXISTS (SELECT 1 FROM questions q WHERE q.run_id = ?1 AND q.state = 'open')
+               AND NOT EXISTS (SELECT 1 FROM delegations d WHERE d.parent_id = ?1 AND d.state = 'open')",
         )?
         .execute((run_row, now_ms))?;
     Ok(())

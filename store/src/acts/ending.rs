@@ -2,7 +2,8 @@
 //! one that brings one back.
 //!
 //! Its placeholder is taken back and its signs are taken away in the transaction that ends it, so no
-//! ending leaves the beginning of an answer in a room. An answer that is committed with the end has
+//! ending leaves the beginning of an answer in a room. Runs that it started end with it, and the one that waits for it goes
+//! on. An answer that is committed with the end has
 //! taken the placeholder's place before. `tests/architecture.rs` holds that no other module writes an
 //! ended state.
 
@@ -11,6 +12,7 @@ use crate::engine::sql::{Connection, params};
 use crate::StoreError;
 use crate::acts::calling::end_calls_txn;
 use crate::acts::deciding::cancel_approvals_txn;
+use crate::acts::delegating::{cancel_tasks_txn, end_task_txn};
 use crate::acts::placeholder::retract_txn;
 use crate::acts::questions::cancel_questions_txn;
 use crate::rows::quarantine::leave_quarantine_txn;
@@ -59,6 +61,7 @@ pub(crate) fn end_run_txn(
     };
     cancel_approvals_txn(connection, row, now_ms)?;
     cancel_questions_txn(connection, row, now_ms)?;
+    cancel_tasks_txn(connection, row, now_ms)?;
     end_calls_txn(connection, row, now_ms)?;
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;
@@ -70,6 +73,7 @@ pub(crate) fn end_run_txn(
              WHERE id = ?1",
         )?
         .execute(params![row, state, reason, now_ms])?;
+    end_task_txn(connection, row, now_ms)?;
     retract_txn(connection, row, now_ms)?;
     take_reactions_back_txn(connection, row, now_ms)
 }

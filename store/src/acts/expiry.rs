@@ -376,6 +376,7 @@ fn runs_txn(
             "DELETE FROM approvals WHERE run_id = ?1",
             "DELETE FROM questions WHERE run_id = ?1",
             "DELETE FROM memory_writes WHERE run_id = ?1",
+            "DELETE FROM delegations WHERE parent_id = ?1 OR child_id = ?1",
             "DELETE FROM tool_calls WHERE run_id = ?1",
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN

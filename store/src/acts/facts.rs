@@ -207,9 +207,9 @@ fn usage(
                     (SELECT count(*) FROM runs
                      WHERE person_participant_id = (SELECT id FROM participants
                                WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
-                       AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_by_person,
+                       AND created_at_ms BETWEEN ?5 + 1 AND ?7 AND parent_run_id IS NULL) AS runs_by_person,
                     (SELECT count(*) FROM runs
-                     WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7) AS runs_in_chat,
+                     WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7 AND parent_run_id IS NULL) AS runs_in_chat,
                     (SELECT max(at_ms) FROM restores) AS restored_at_ms
              FROM (SELECT 1)
              LEFT JOIN usage_days d ON d.account_id = ?1 AND d.day_start_ms = ?2

@@ -15,6 +15,7 @@ use crate::contract::{
 };
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::columns::limit_of;
+use crate::rows::delegations::asked_run;
 use crate::rows::memories::{
     NewEntry, change_text_txn, delete_memories_txn, insert_memory_txn, listed, memories_in,
     replace_memory_txn, share_txn,
@@ -198,7 +199,7 @@ fn triggers_of(connection: &Connection, run_row: i64) -> Result<Vec<SourceTurn>,
          FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
          WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
-    let turns = statement.query_map([run_row], SourceTurn::read)?;
+    let turns = statement.query_map([asked_run(connection, run_row)?], SourceTurn::read)?;
     Ok(turns.collect::<crate::engine::sql::Result<_>>()?)
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod cleaning;
 pub mod commands;
 pub(crate) mod confirm;
 pub(crate) mod deciding;
+pub(crate) mod delegating;
 pub(crate) mod deletes;
 pub(crate) mod derived;
 pub(crate) mod edits;

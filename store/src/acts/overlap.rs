@@ -56,7 +56,7 @@ impl OpenRuns<'_> {
              FROM runs r INDEXED BY runs_open
              WHERE ",
             open_run!("r"),
-            " AND r.conversation_id = ?1 AND r.agent = ?2 AND r.stop_cause IS NULL
+            " AND r.conversation_id = ?1 AND r.agent = ?2 AND r.stop_cause IS NULL AND r.parent_run_id IS NULL
              ORDER BY r.id DESC"
         ))?;
         let line = params![
@@ -198,7 +198,7 @@ pub(crate) fn stop_txn(
          WHERE ",
         open_run!("r"),
         " AND r.chat_id = ?1
-           AND r.stop_cause IS NULL
+           AND r.stop_cause IS NULL AND r.parent_run_id IS NULL
            AND (r.conversation_id = ?2
                 OR EXISTS (SELECT 1 FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
                            WHERE g.run_id = r.id AND t.conversation_id = ?2))
@@ -243,7 +243,7 @@ pub(crate) fn stop_chat_txn(
          WHERE ",
         open_run!("r"),
         " AND r.chat_id = ?1
-           AND r.stop_cause IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
+           AND r.stop_cause IS NULL AND r.parent_run_id IS NULL AND (?3 IS NULL OR r.conversation_id = ?3)
          ORDER BY r.id"
     ))?;
     let rows = statement.query_map(params![what.chat, what.person, what.thread], stoppable_run)?;

@@ -5,6 +5,7 @@ use crate::engine::sql::{Connection, OptionalExtension};
 
 use crate::acts::schedules::{Made, counts, insert_txn};
 use crate::contract::{PlanOfCall, Planned};
+use crate::rows::delegations::asked_run;
 use crate::rows::places::conversation_at;
 use crate::rows::schedules::schedule_of;
 use crate::{Store, StoreError};
@@ -78,17 +79,22 @@ fn made_before(connection: &Connection, call: ToolCallId) -> Result<Option<i64>,
 
 /// Whose run makes a call; `None` if the call is not being made.
 fn caller(connection: &Connection, call: ToolCallId) -> Result<Option<Caller>, StoreError> {
+    let run: i64 = connection
+        .prepare_cached(
+            "SELECT coalesce((SELECT run_id FROM tool_calls WHERE uuid = ?1), -1) AS id",
+        )?
+        .query_row([call], |row| row.get("id"))?;
     Ok(connection
         .prepare_cached(
             "SELECT r.conversation_id, r.person_participant_id, p.kind,
-                    EXISTS (SELECT 1 FROM firings f WHERE f.run_id = r.id) AS is_scheduled,
+                    EXISTS (SELECT 1 FROM firings f WHERE f.run_id = ?2) AS is_scheduled,
                     (SELECT m.platform_id FROM run_triggers g JOIN messages m ON m.turn_seq = g.turn_seq
-                     WHERE g.run_id = r.id ORDER BY g.turn_seq DESC, m.part LIMIT 1) AS message
+                     WHERE g.run_id = ?2 ORDER BY g.turn_seq DESC, m.part LIMIT 1) AS message
              FROM tool_calls c JOIN runs r ON r.id = c.run_id
              LEFT JOIN participants p ON p.id = r.person_participant_id
              WHERE c.uuid = ?1 AND c.state = 'running' AND r.state = 'leased' AND r.stop_cause IS NULL",
         )?
-        .query_row([call], |row| {
+        .query_row((call, asked_run(connection, run)?), |row| {
             Ok(Caller {
                 conversation_row: row.get("conversation_id")?,
                 person: row.get("person_participant_id")?,

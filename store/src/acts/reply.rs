@@ -7,6 +7,7 @@ use vocative_contract::envelope::ChatKind;
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Operation, Target};
 
+use crate::acts::delegating::{is_child, report_txn};
 use crate::acts::ending::{EndOfRun, end_run_txn};
 use crate::acts::made_from::{begin_again_txn, has_lost_source};
 use crate::acts::placeholder::insert_answer_txn;
@@ -14,6 +15,7 @@ use crate::acts::reanswer::{answer_of, replace_answer_txn, replaced_answer, repl
 use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore};
 use crate::rows::columns::{chat_kind_from_name, missing, stored_count};
+use crate::rows::delegations::asked_run;
 use crate::rows::hook_verdicts::keep_verdicts_txn;
 use crate::rows::networks::keep_values_txn;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
@@ -37,7 +39,8 @@ impl Reader {
 }
 
 impl<C: MayReply> Store<C> {
-    /// Commits the answer of a run: reply turn, one outbox row per part, end of the run.
+    /// Commits the answer of a run: reply turn, one outbox row per part, end of the run. One that another run started
+    /// posts nothing: what it says is that run's.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -82,6 +85,12 @@ pub(crate) fn commit_reply_txn(
     if reply.kind == TurnKind::Message && has_lost_source(connection, leased.row)? {
         begin_again_txn(connection, leased.row)?;
         return Ok(CommittedReply::SourceGone);
+    }
+    if is_child(connection, leased.row)? {
+        keep_verdicts_txn(connection, leased.row, &reply.verdicts, reply.now_ms)?;
+        report_txn(connection, leased.row, reply)?;
+        finish_txn(connection, leased.row, reply)?;
+        return Ok(CommittedReply::Reported);
     }
     let room = room_of(connection, &leased)?;
     let triggers = triggers(connection, leased.row)?;
@@ -169,14 +178,14 @@ pub(crate) fn room_of(
     })
 }
 
-/// The triggers of a run, oldest first.
+/// The triggers of a run, oldest first; of one that another run started, those of the run that people asked for.
 pub(crate) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trigger>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT t.seq, t.conversation_id, t.sent_at_ms, t.ordinal
          FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
          WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
-    let triggers = statement.query_map([run_row], |row| {
+    let triggers = statement.query_map([asked_run(connection, run_row)?], |row| {
         Ok(Trigger {
             seq: row.get("seq")?,
             conversation_row: row.get("conversation_id")?,
@@ -385,9 +394,10 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
             Ok((row.get("id")?, row.get("chat")?, route))
         })
         .map_err(not_found)?;
-    route.target.reply_to = trigger_message(connection, run_row, chat)?;
+    let asked = asked_run(connection, run_row)?;
+    route.target.reply_to = trigger_message(connection, asked, chat)?;
     route.replaces_answer = answer_of(connection, run_row)?.is_some();
-    route.person = trigger_person(connection, run_row)?;
+    route.person = trigger_person(connection, asked)?;
     Ok(route)
 }
 

@@ -20,6 +20,7 @@ use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::rows::run_events::tell_claim_txn;
 use crate::rows::run_rows::run_by_row;
 use crate::{Reader, Store, StoreError};
+use vocative_core::delegating::CHILDREN_AT_ONCE;
 use vocative_core::ids::{LeaseToken, OwnerId, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
@@ -35,7 +36,7 @@ macro_rules! with_heads {
                  SELECT (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                          WHERE ",
             open_run!("n"),
-            " AND n.state <> 'waiting' AND NOT ",
+            " AND n.parent_run_id IS NULL AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                          ORDER BY conversation_id, agent, id LIMIT 1)
@@ -44,7 +45,7 @@ macro_rules! with_heads {
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
-            " AND n.state <> 'waiting' AND NOT ",
+            " AND n.parent_run_id IS NULL AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id = h.conversation_id AND n.agent > h.agent
@@ -52,7 +53,7 @@ macro_rules! with_heads {
                      (SELECT n.id FROM runs n INDEXED BY runs_open_by_agent
                       WHERE ",
             open_run!("n"),
-            " AND n.state <> 'waiting' AND NOT ",
+            " AND n.parent_run_id IS NULL AND n.state <> 'waiting' AND NOT ",
             later_run!("n", "?1", "?2", "?3"),
             "
                         AND n.conversation_id > h.conversation_id
@@ -64,7 +65,8 @@ macro_rules! with_heads {
     };
 }
 
-/// The oldest runs of conversations without a run at work. A wait that begins in the future, or lasts longer
+/// The oldest runs of conversations without a run at work, and the runs that others started: these keep no place in
+/// their conversation, and go side by side as far as parameter 6 says. A wait that begins in the future, or lasts longer
 /// than any may, was written under another clock and counts as over.
 const WAITING_SQL: &str = with_heads!(concat!(
     "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
@@ -87,8 +89,23 @@ const WAITING_SQL: &str = with_heads!(concat!(
     open_run!("o"),
     " AND o.state = 'leased'
                          AND (o.owner IS ?5 OR o.lease_until_ms > ?1)
+                         AND o.parent_run_id IS NULL
                          AND o.conversation_id = r.conversation_id)
-     ORDER BY r.conversation_id, r.id"
+     UNION ALL
+     SELECT r.id, -r.id, r.agent, h.account_id, r.person_participant_id, max(r.not_before_ms, r.created_at_ms),
+            r.asked_at_run_ms,
+            CASE r.state WHEN 'queued' THEN (r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
+                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1)
+                         ELSE r.owner IS NOT ?5 AND r.lease_until_ms <= ?1 END
+                AND (SELECT count(*) FROM runs s INDEXED BY runs_by_parent
+                     WHERE s.parent_run_id = r.parent_run_id AND s.state = 'leased'
+                       AND (s.owner IS ?5 OR s.lease_until_ms > ?1)) < ?6,
+            r.put_off_at_ms IS NOT NULL, r.stop_cause IS NOT NULL
+     FROM runs r INDEXED BY runs_open_children CROSS JOIN chats h ON h.id = r.chat_id
+     WHERE r.parent_run_id IS NOT NULL AND ",
+    open_run!("r"),
+    " AND r.state <> 'waiting' AND h.account_id IN (SELECT value FROM json_each(?4))
+     ORDER BY 2, 1"
 ));
 
 /// A head that is blocked by another live lease is due when that ends. What keeps no place is due at its own time.
@@ -98,14 +115,19 @@ const NEXT_DUE_SQL: &str = with_heads!(concat!(
                               WHERE ",
     open_run!("o"),
     "
-                                AND o.state = 'leased'
+                                AND o.state = 'leased' AND o.parent_run_id IS NULL
                                 AND o.conversation_id = r.conversation_id), 0))) AS due_ms
      FROM heads CROSS JOIN runs r ON r.id = heads.id WHERE r.state IN ('queued', 'leased')
      UNION ALL
      SELECT (SELECT min(not_before_ms) FROM runs INDEXED BY runs_waiting
              WHERE ",
     open_run!(),
-    " AND state = 'queued' AND not_before_ms > ?1)"
+    " AND state = 'queued' AND not_before_ms > ?1)
+     UNION ALL
+     SELECT min(iif(state = 'leased', lease_until_ms, not_before_ms)) FROM runs INDEXED BY runs_open_children
+     WHERE parent_run_id IS NOT NULL AND ",
+    open_run!(),
+    " AND state <> 'waiting'"
 ));
 
 impl Reader {
@@ -331,6 +353,7 @@ fn next_waiting(
             WAIT_MAX_MS,
             &accounts,
             spared_owner(request.owner),
+            CHILDREN_AT_ONCE,
         ))?;
         let mut failed = None;
         let decoded = std::iter::from_fn(|| match rows.next().transpose()? {
@@ -528,7 +551,8 @@ pub(crate) fn cancel_run_txn(
     Ok(stop_run_txn(connection, row, stopping, now_ms)? != Stop::Over)
 }
 
-/// Takes back runs that an earlier process leased and no longer works on. Returns how many.
+/// Takes back runs that an earlier process leased and no longer works on. Returns how many. Runs of a restored backup
+/// that others had started end: who waited for them goes on without them.
 ///
 /// A post whose bytes may have left is of unknown outcome; every other one is pending again.
 pub(crate) fn take_back_leases_txn(
@@ -540,8 +564,9 @@ pub(crate) fn take_back_leases_txn(
             "SELECT id FROM runs
              WHERE ",
             open_run!(),
-            " AND state = 'leased'
-               AND stop_cause IS NOT NULL ORDER BY id"
+            " AND state = 'leased' AND stop_cause IS NOT NULL
+             UNION
+             SELECT id FROM runs WHERE state = 'held' AND parent_run_id IS NOT NULL ORDER BY id"
         ))?
         .query_map([], |row| row.get("id"))?
         .collect::<crate::engine::sql::Result<_>>()?;
@@ -582,6 +607,9 @@ mod tests {
                 "INTEGER PRIMARY KEY (rowid=?)",
                 // One step down from a conversation's oldest unfinished run.
                 "p USING INDEX runs_by_conversation (conversation_id=? AND id<?)",
+                "INDEX runs_open_children",
+                // At most a handful each.
+                "s USING INDEX runs_by_parent (parent_run_id=?)",
             ];
             for step in plan.iter().filter(|step| step.contains(" USING ")) {
                 let is_bounded = bounded.iter().any(|read| step.contains(read));

@@ -3,6 +3,7 @@
 mod approvals;
 mod capacity;
 mod capture;
+mod delegations;
 mod exports;
 mod extraction;
 mod imports;
@@ -31,6 +32,7 @@ pub use capture::{
     AccountBinding, Captured, CapturedTurn, Deleted, JudgedMessage, NewMessage, NonMessage,
     OwnPost, RawStub, RunChanges,
 };
+pub use delegations::{NewTask, TaskGiven};
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use extraction::{
     DueConversation, Extracted, Extraction, ExtractionDone, ReadMark, UnreadQuery, UnreadTurn,

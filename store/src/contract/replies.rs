@@ -148,4 +148,6 @@ pub enum CommittedReply {
     SourceGone,
     /// The run was cancelled meanwhile: it ended without a word, whatever was to be said.
     Cancelled,
+    /// Another run started it, and has what it said: nothing is posted.
+    Reported,
 }

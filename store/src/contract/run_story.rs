@@ -1,6 +1,7 @@
 //! All of one run, as people look into it.
 
 use vocative_core::approving::StoredApproval;
+use vocative_core::delegating::StoredTask;
 use vocative_core::ids::{AccountId, TurnId};
 use vocative_core::questioning::StoredQuestion;
 use vocative_core::routing::Course;
@@ -28,6 +29,10 @@ pub struct RunStory {
     pub said: Vec<StoryLine>,
     /// Of a run of a network: who was called, and why. Else empty.
     pub course: Course,
+    /// The task that it works on, if another run started it.
+    pub task: Option<StoredTask>,
+    /// The tasks that it gave other agents, in their order.
+    pub tasks: Vec<StoredTask>,
 }
 
 /// Something that was said.

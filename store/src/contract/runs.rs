@@ -91,6 +91,8 @@ pub enum WaitingFor {
         /// When the first of them is decided by time, in milliseconds since the Unix epoch.
         until_ms: Option<i64>,
     },
+    /// Other agents, which it asked.
+    Agents,
     /// Its channel, which the platform refuses.
     Channel {
         /// Why.

@@ -201,6 +201,11 @@ fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Resu
             "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
              WHERE state = 'open'",
         ),
+        // Who waited for them is held; it goes on without them once it is released.
+        (
+            "delegations",
+            "UPDATE delegations SET state = 'cancelled', ended_at_ms = asked_at_ms WHERE state = 'open'",
+        ),
         // Whether a time that has passed since fired is not known here: their next times are worked out anew.
         ("schedules", "UPDATE schedules SET set_at_ms = NULL"),
     ] {

@@ -140,6 +140,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "networks",
         sql: include_str!("../migrations/0029_networks.sql"),
     },
+    Migration {
+        name: "delegations",
+        sql: include_str!("../migrations/0030_delegations.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

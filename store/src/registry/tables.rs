@@ -186,6 +186,17 @@ pub(crate) const TABLES: &[Table] = &[
             ..STATE
         },
     ),
+    account(
+        "delegations",
+        text(&["task", "result"], &[], &["asked_by", "state"]),
+        Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            restore: Restore::Held,
+            ..OF_RUN
+        },
+    ),
     nobody(
         "dropped_contents",
         "hashes of files that are about to be removed",

@@ -4,6 +4,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::{ApprovalCount, ApprovalFilter};
 use crate::rows::columns::{conversation_row_id, limit_of, missing};
+use crate::rows::delegations::asked_run;
 use crate::rows::run_taints::taints_before;
 use crate::{Reader, StoreError};
 use vocative_core::approving::{
@@ -298,7 +299,7 @@ impl Reader {
     }
 }
 
-/// Everybody whose messages a run answers.
+/// Everybody whose messages a run answers; of one that another run started, those of the run that people asked for.
 pub(crate) fn requesters(
     connection: &Connection,
     run_row: i64,
@@ -311,7 +312,7 @@ pub(crate) fn requesters(
            AND p.kind = 'user'
          ORDER BY p.platform_id",
     )?;
-    let people = statement.query_map([run_row], |row| {
+    let people = statement.query_map([asked_run(connection, run_row)?], |row| {
         Ok(Requester {
             id: row.get("platform_id")?,
             display_name: row.get("display_name")?,

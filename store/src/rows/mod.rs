@@ -9,6 +9,7 @@ pub(crate) mod contents;
 pub(crate) mod context_limits;
 pub(crate) mod conversations;
 pub mod costs;
+pub(crate) mod delegations;
 pub(crate) mod fresh_starts;
 pub(crate) mod hook_verdicts;
 pub(crate) mod inquiries;

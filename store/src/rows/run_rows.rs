@@ -4,6 +4,7 @@ use crate::engine::sql::{Connection, Row, params};
 
 use crate::new_id::NewId as _;
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
+use crate::rows::delegations::asked_run;
 use crate::rows::hook_verdicts::verdicts_of_row;
 use crate::rows::run_taints::taints_before;
 use crate::rows::steps::models_of;
@@ -274,13 +275,13 @@ fn with_triggers(connection: &Connection, rows: Vec<(i64, Run)>) -> Result<Vec<R
         .collect()
 }
 
-/// The triggers of a run, oldest first.
+/// The triggers of a run, oldest first; of one that another run started, those of the run that people asked for.
 fn triggers(connection: &Connection, row: i64) -> Result<Vec<TurnId>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT t.uuid FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
          WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
-    let triggers = statement.query_map([row], |row| row.get("uuid"))?;
+    let triggers = statement.query_map([asked_run(connection, row)?], |row| row.get("uuid"))?;
     Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
 }
 

@@ -5,6 +5,7 @@ use crate::engine::sql::{Connection, params};
 
 use crate::acts::runs::leased_run;
 use crate::rows::columns::{count_from, stored_count};
+use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
 use vocative_core::approving::{AfterUntrusted, Asking, OutsideSource, Taint, ask_after};
 use vocative_core::ids::{LeaseToken, RunId};
@@ -131,8 +132,9 @@ pub(crate) fn are_of_others(
             ) AS is_of_other
          FROM turns WHERE seq = ?2",
     )?;
+    let asked = asked_run(connection, run_row)?;
     for turn in turns {
-        if statement.query_row((run_row, turn), |row| row.get("is_of_other"))? {
+        if statement.query_row((asked, turn), |row| row.get("is_of_other"))? {
             return Ok(true);
         }
     }

@@ -4,6 +4,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::{DueSchedules, ScheduleFilter};
 use crate::rows::columns::{account_list, count_from, limit_of, unknown_state};
+use crate::rows::delegations::asked_run;
 use crate::rows::open::open_run;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, ChatId, RunId};
@@ -134,17 +135,18 @@ impl Reader {
         .await
     }
 
-    /// Whether a schedule started a run.
+    /// Whether a schedule started a run, or the one that people asked for above it.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn is_scheduled(&self, run: RunId) -> Result<bool, StoreError> {
         self.read(move |connection| {
+            let row: i64 = connection
+                .prepare_cached("SELECT coalesce((SELECT id FROM runs WHERE uuid = ?1), -1) AS id")?
+                .query_row([run], |row| row.get("id"))?;
             Ok(connection
-                .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM firings f JOIN runs r ON r.id = f.run_id WHERE r.uuid = ?1) AS is_so",
-                )?
-                .query_row([run], |row| row.get("is_so"))?)
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM firings WHERE run_id = ?1) AS is_so")?
+                .query_row([asked_run(connection, row)?], |row| row.get("is_so"))?)
         })
         .await
     }

@@ -3,6 +3,7 @@
 use crate::capability::MayReply;
 use crate::engine::sql::Connection;
 
+use crate::acts::delegating::{forget_results_of_txn, inherit_again_txn};
 use crate::acts::runs::leased_run;
 use crate::contract::{LeaseOutcome, RecordedStep};
 use crate::rows::columns::stored_count;
@@ -147,6 +148,8 @@ pub(crate) fn delete_steps_txn(
         .prepare_cached(&format!("DELETE FROM run_requests WHERE run_id {of}"))?
         .execute([value])?;
     delete_courses_txn(connection, of, value)?;
+    inherit_again_txn(connection, of, value)?;
+    forget_results_of_txn(connection, of, value)?;
     let deleted = runs.len();
     runs.dedup();
     for run in runs {

@@ -3,7 +3,9 @@
 use crate::engine::sql::{Connection, Row};
 
 use crate::acts::approving::forget_approvals_txn;
+use crate::acts::delegating::forget_tasks_txn;
 use crate::acts::questions::forget_questions_txn;
+use crate::rows::delegations::asked_run;
 use crate::{Reader, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::tool_call::StoredCall;
@@ -29,18 +31,22 @@ impl Reader {
             .await
     }
 
-    /// The platform's ids of everybody whose messages a run answers.
+    /// The platform's ids of everybody whose messages a run answers, or the one that people asked for above it.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn run_askers(&self, run: RunId) -> Result<Vec<String>, StoreError> {
         self.read(move |connection| {
+            let row: i64 = connection
+                .prepare_cached("SELECT coalesce((SELECT id FROM runs WHERE uuid = ?1), -1) AS id")?
+                .query_row([run], |row| row.get("id"))?;
             let mut statement = connection.prepare_cached(
                 "SELECT DISTINCT p.platform_id FROM run_triggers g
                  JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
-                 WHERE g.run_id = (SELECT id FROM runs WHERE uuid = ?1) ORDER BY p.platform_id",
+                 WHERE g.run_id = ?1 ORDER BY p.platform_id",
             )?;
-            let people = statement.query_map([run], |row| row.get("platform_id"))?;
+            let asked = asked_run(connection, row)?;
+            let people = statement.query_map([asked], |row| row.get("platform_id"))?;
             Ok(people.collect::<crate::engine::sql::Result<_>>()?)
         })
         .await
@@ -97,6 +103,7 @@ fn call_from_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredCall> {
 pub(crate) fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     forget_approvals_txn(connection, run_row)?;
     forget_questions_txn(connection, run_row)?;
+    forget_tasks_txn(connection, run_row)?;
     for sql in [
         "DELETE FROM tool_calls
          WHERE run_id = ?1 AND (rule = 'repeatable' OR attempts = 0) AND step IS NOT NULL",

@@ -50,6 +50,10 @@ INSERT INTO questions (uuid, call_id, run_id, participant_id, is_for_experts, qu
 SELECT randomblob(16), id, run_id, 900, 0, 'zebra-7f3a9c', '["zebra-7f3a9c"]',
        iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'expired'), 0, 1
 FROM tool_calls;
+INSERT INTO delegations (call_id, parent_id, child_id, asked_by, task, sees_room, tokens_max, cost_max_micros, worked_max_ms, calls_max,
+        state, result, asked_at_ms)
+SELECT id, run_id, iif(run_id = 900, 901, 900), 'desk', 'zebra-7f3a9c', 0, 0, 0, 0, 1, iif(state = 'running', 'open', 'answered'),
+       'zebra-7f3a9c', 0 FROM tool_calls;
 INSERT INTO approval_grants (uuid, chat_id, participant_id, agent, tool, definition, granted_at_ms)
 VALUES (randomblob(16), 900, 900, 'helper', 'refund', x'00', 0);
 INSERT INTO schedules (id, chat_id, conversation_id, participant_id, made_by_message, timing, zone, jitter_ms, missed_rule,

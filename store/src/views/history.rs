@@ -37,13 +37,14 @@ const NAMES_MAX: usize = 200;
 /// within the bound, and whether it is for the prompt. The index finds exactly these, so a reader stops
 /// where it has enough.
 ///
-/// A run that asked people for consent, or a question, and has no answer within the bound. A model that reads its question would
+/// A run that asked people for consent, or a question, or asked another agent, and has no answer within the bound. A model that reads its question would
 /// answer it again, and ask for the same calls.
 macro_rules! asks_people {
     ($bound:literal) => {
         concat!(
             "(EXISTS (SELECT 1 FROM approvals w WHERE w.run_id = x.id)
-              OR EXISTS (SELECT 1 FROM questions w WHERE w.run_id = x.id))
+              OR EXISTS (SELECT 1 FROM questions w WHERE w.run_id = x.id)
+              OR EXISTS (SELECT 1 FROM delegations w WHERE w.parent_id = x.id))
              AND NOT EXISTS (SELECT 1 FROM turns y WHERE y.run_id = x.id AND y.kind = 'message'
                                AND NOT y.is_inbound AND y.seq <= ",
             $bound,

@@ -20,19 +20,22 @@ const OPEN_SQL: &str = concat!(
            r.waiting_until_ms,
            r.stop_cause IS NOT NULL AS is_asked_to_stop, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id) AS person,
-           NOT ",
+           r.parent_run_id IS NULL AND NOT ",
     later_run!("r", "?2", "?3", "?4"),
     " AND EXISTS (SELECT 1 FROM runs o INDEXED BY runs_open
                    WHERE ",
     open_run!("o"),
     "
                      AND o.conversation_id = r.conversation_id AND o.id < r.id
-                     AND o.state <> 'waiting'
+                     AND o.state <> 'waiting' AND o.parent_run_id IS NULL
                      AND (o.agent = r.agent OR o.put_off_at_ms IS NULL)
                      AND NOT ",
     later_run!("o", "?2", "?3", "?4"),
     ") AS is_behind,
-           r.put_off_at_ms IS NOT NULL AS is_put_off
+           r.put_off_at_ms IS NOT NULL AS is_put_off,
+           EXISTS (SELECT 1 FROM delegations d WHERE d.parent_id = r.id AND d.state = 'open')
+             AND NOT EXISTS (SELECT 1 FROM approvals w WHERE w.run_id = r.id AND w.state = 'open')
+             AND NOT EXISTS (SELECT 1 FROM questions w WHERE w.run_id = r.id AND w.state = 'open') AS waits_for_agents
     FROM runs r INDEXED BY runs_waiting
     JOIN conversations c ON c.id = r.conversation_id JOIN chats h ON h.id = c.chat_id
     JOIN accounts a ON a.id = h.account_id
@@ -155,6 +158,8 @@ fn waiting_for(row: &Row<'_>, now_ms: i64) -> crate::engine::sql::Result<Waiting
         WaitingFor::Answer {
             lease_until_ms: row.get::<_, Option<i64>>("lease_until_ms")?.unwrap_or(0),
         }
+    } else if state == "waiting" && row.get("waits_for_agents")? {
+        WaitingFor::Agents
     } else if state == "waiting" {
         WaitingFor::Person {
             until_ms: row.get("waiting_until_ms")?,

@@ -6,6 +6,7 @@ use crate::engine::sql::Connection;
 use crate::contract::{RunStory, StoryCall, StoryLine, StoryStep};
 use crate::rows::approvals::approval_of;
 use crate::rows::columns::count_from;
+use crate::rows::delegations::{task_of_run, tasks_by_run};
 use crate::rows::networks::course_of;
 use crate::rows::questions::question_of;
 use crate::rows::run_rows::run_by_id;
@@ -65,6 +66,8 @@ fn run_story(connection: &Connection, id: RunId) -> Result<RunStory, StoreError>
         calls: calls.collect::<Result<_, StoreError>>()?,
         said: lines(connection, SAID_SQL, id)?,
         course: course_of(connection, id)?,
+        task: task_of_run(connection, id)?,
+        tasks: tasks_by_run(connection, id)?,
         run,
     })
 }

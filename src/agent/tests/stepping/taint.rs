@@ -140,6 +140,7 @@ async fn lines_that_a_search_found_count_if_others_said_them() {
         house.say_as(sender, "the pelican code is 77").await;
         let run = house.asked("what was it?").await;
         let search = ConversationSearch::new(BoundTo {
+            delegates: Vec::new(),
             knowledge: Vec::new(),
             store: house.store.reader(),
             conversation: run.run.conversation,

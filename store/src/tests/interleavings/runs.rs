@@ -160,6 +160,7 @@ impl<'a> Runs<'a> {
                 self.leased[held.run] = None;
             }
             CommittedReply::SourceGone => panic!("the run read no files"),
+            CommittedReply::Reported => panic!("no run started it"),
             CommittedReply::Stale => {
                 assert!(!is_current, "a lease that is held is stale");
                 assert_eq!(
