@@ -95,6 +95,36 @@ fn check_says_who_answers_where() {
 }
 
 #[test]
+fn check_says_what_agents_that_are_asked_come_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let asks = "[agents.look]\nmodel = \"gpt\"\nchannels = []\nmax_steps = 3\ndelegates = [\"pen\"]\n\
+                [agents.pen]\nmodel = \"gpt\"\nchannels = []\nmax_steps = 2\n\
+                [networks.team]\nchannels = [\"acme\"]\nagents = [\"look\"]\n\
+                [[networks.team.rules]]\nwhen = { calls = 0 }\ncall = \"look\"\n";
+    let config = CONFIG.replacen(
+        "[agents.hermes]\n",
+        "[agents.hermes]\ndelegates = [\"look\"]\n",
+        1,
+    );
+    std::fs::write(
+        dir.path().join("vocative.toml"),
+        format!("{config}\n{asks}"),
+    )
+    .unwrap();
+    let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let asks: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.starts_with("asks "))
+        .collect();
+    insta::assert_snapshot!(asks.join("\n"), @r"
+    asks           hermes: agents that it asks add at most 20 runs to a question, with 44 calls of models
+    asks           look: agents that it asks add at most 4 runs to a question, with 8 calls of models
+    asks           team: agents that it asks add at most 4 runs to a question, with 8 calls of models
+    ");
+}
+
+#[test]
 fn no_secret_is_ever_printed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();

@@ -1,5 +1,6 @@
 //! `vocative check`: whether the configuration will work, and what to fix.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,6 +14,8 @@ use crate::config::{Agent, Channel, Config, Warning};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
+use vocative_core::delegating::{Asking, Below, worst_below};
+use vocative_core::ids::AgentName;
 use vocative_core::options::RecallMode;
 use vocative_core::routing::bounds::{longest_path, worst_cost};
 use vocative_store::{CheckReport, StoreError};
@@ -118,6 +121,11 @@ fn report(
         }
     }
     for agent in config.agents.values() {
+        if let Some(told) = asking_line(config, agent) {
+            let _ = writeln!(out, "asks           {told}");
+        }
+    }
+    for agent in config.agents.values() {
         if let Some(told) = recall_line(config, agent) {
             let _ = writeln!(out, "recall         {told}");
         }
@@ -172,6 +180,36 @@ fn network_line(config: &Config, agent: &Agent) -> Option<String> {
         counted(worst.model_calls, "call", "calls"),
         counted(worst.routing_calls, "call", "calls"),
     ))
+}
+
+/// How much the agents can come to that are asked for one question, beside the agent or network itself.
+fn asking_line(config: &Config, agent: &Agent) -> Option<String> {
+    let asking = |it: &Agent| Asking {
+        max_steps: it.max_steps,
+        delegates: it.delegates.clone(),
+    };
+    let agents = config.agents.values();
+    let agents: BTreeMap<AgentName, Asking> =
+        agents.map(|it| (it.name.clone(), asking(it))).collect();
+    let workers: Vec<AgentName> = match &agent.network {
+        Some(it) => {
+            let members = it.network.members.iter();
+            members
+                .chain([&it.network.default_agent])
+                .cloned()
+                .collect()
+        }
+        None => vec![agent.name.clone()],
+    };
+    let below = worst_below(&agents, &workers);
+    (below != Below::default()).then(|| {
+        format!(
+            "{}: agents that it asks add at most {} to a question, with {} of models",
+            agent.name,
+            counted(below.runs, "run", "runs"),
+            counted(below.model_calls, "call", "calls"),
+        )
+    })
 }
 
 /// What of a room reaches a model though it was not said to its agent.

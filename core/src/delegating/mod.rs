@@ -1,13 +1,15 @@
 //! Agents that ask other agents: whether a run may, what share of its budget the other one gets, and what its model is
 //! told. Pure: the facts that the store read in the transaction, and what becomes of them.
 //!
-//! Reading order: `deciding` (may it ask, with which share?), `stored` (a task as it stands), `telling` (what models are
+//! Reading order: `deciding` (may it ask, with which share?), `bounds` (how much can it come to?), `stored` (a task as it stands), `telling` (what models are
 //! told).
 
+mod bounds;
 mod deciding;
 mod stored;
 mod telling;
 
+pub use bounds::{Asking, Below, worst_below};
 pub use deciding::{ChildUse, DelegatingFacts, NotDelegated, Share, delegate};
 pub use stored::{StoredTask, TaskState};
 pub use telling::{not_delegated_text, task_text, told_of_task};
