@@ -32,8 +32,9 @@ const LOOKS_MAX: usize = 64;
 const LOGINS_OF_ADDRESS: u32 = 5;
 /// Logins that all may try in a minute.
 const LOGINS: u32 = 30;
-/// Requests of one session in a second.
-const REQUESTS: u32 = 20;
+/// Requests of one session in a second. A page makes three (itself, its stream, itself anew after the first hint), so a
+/// handful of open pages that all read themselves anew is far below it.
+const REQUESTS: u32 = 60;
 /// Searches of one session in a second.
 const SEARCHES: u32 = 2;
 const SECOND: Duration = Duration::from_secs(1);

@@ -43,6 +43,7 @@ impl Chrome {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .timeout(2 * WAIT)
             .build()
