@@ -2,12 +2,15 @@
 //!
 //! A language is guessed anew from each text, and stored nowhere: the same text always gives the same.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use rust_stemmers::Algorithm;
 
 use super::text::{Word, WordKind};
 
 /// A language of the Latin script whose inflections are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
     /// English.
     English,
@@ -83,7 +86,7 @@ impl Language {
 }
 
 /// Some languages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Languages {
     bits: u8,
     /// The one that it surely is.
@@ -98,16 +101,17 @@ impl Languages {
         let mut signs = [0_u32; Language::ALL.len()];
         let mut known = 0_u32;
         for word in words.iter().filter(|word| word.kind == WordKind::Spaced) {
-            for (language, signs) in Language::ALL.into_iter().zip(&mut signs) {
-                let has_letter = !word.written.is_ascii()
-                    && word.written.contains(|c| language.letters().contains(&c));
-                let is_grammar = language
-                    .grammar()
-                    .binary_search(&word.plain.as_str())
-                    .is_ok();
-                *signs += u32::from(has_letter) + u32::from(is_grammar);
-                known += u32::from(is_grammar);
+            let has_letters = !word.written.is_ascii();
+            let grammars = grammars_with(&word.plain);
+            if !has_letters && grammars == 0 {
+                continue;
             }
+            for (n, (language, signs)) in Language::ALL.into_iter().zip(&mut signs).enumerate() {
+                let has_letter =
+                    has_letters && word.written.contains(|c| language.letters().contains(&c));
+                *signs += u32::from(has_letter) + u32::from(grammars >> n & 1);
+            }
+            known += grammars.count_ones();
             // That many tell enough.
             if known >= 200 {
                 break;
@@ -148,9 +152,25 @@ impl Languages {
     /// Whether a plain word only holds the sentences together. Where no language is sure, it may be more.
     #[must_use]
     pub fn is_grammar(self, plain: &str) -> bool {
-        let is_of_sure = |language: Language| language.grammar().binary_search(&plain).is_ok();
-        self.sure.is_some_and(is_of_sure) || RUSSIAN.binary_search(&plain).is_ok()
+        match self.sure {
+            Some(language) if grammars_with(plain) >> (language as u8) & 1 == 1 => true,
+            _ => !plain.is_ascii() && RUSSIAN.binary_search(&plain).is_ok(),
+        }
     }
+}
+
+/// The languages with this plain word in their grammar, one bit each in the order of [`Language::ALL`].
+fn grammars_with(plain: &str) -> u8 {
+    static GRAMMARS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| {
+        let mut grammars = HashMap::new();
+        for (n, language) in Language::ALL.into_iter().enumerate() {
+            for word in language.grammar() {
+                *grammars.entry(*word).or_default() |= 1 << n;
+            }
+        }
+        grammars
+    });
+    GRAMMARS.get(plain).copied().unwrap_or(0)
 }
 
 const ENGLISH: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Whether two lines say nearly the same.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Lines are near-identical from this share of common words on, of those that either has. Two lines of five
@@ -10,7 +10,8 @@ const COMMON_SHARE: f64 = 0.75;
 /// What a line is compared by: its telling words, without numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Likeness {
-    words: BTreeSet<u64>,
+    /// Hashes of the words, ascending, each once.
+    words: Vec<u64>,
 }
 
 impl Likeness {
@@ -23,19 +24,43 @@ impl Likeness {
             word.hash(&mut hasher);
             hasher.finish()
         };
-        Self {
-            words: telling.map(hash).collect(),
-        }
+        let mut words: Vec<u64> = telling.map(hash).collect();
+        words.sort_unstable();
+        words.dedup();
+        Self { words }
     }
 
     /// Whether two lines say nearly the same. Lines without a telling word are like no other.
     #[must_use]
     pub fn is_near(&self, other: &Self) -> bool {
-        let common = self.words.intersection(&other.words).count();
-        let either = self.words.len() + other.words.len() - common;
         let share = |part: usize, of: usize| part as f64 / of as f64;
-        common > 0 && share(common, either) >= COMMON_SHARE
+        let (fewer, more) = match self.words.len() <= other.words.len() {
+            true => (&self.words, &other.words),
+            false => (&other.words, &self.words),
+        };
+        if fewer.is_empty() || share(fewer.len(), more.len()) < COMMON_SHARE {
+            return false;
+        }
+        let common = common(fewer, more);
+        share(common, fewer.len() + more.len() - common) >= COMMON_SHARE
     }
+}
+
+/// How many of one ascending list's hashes are in the other.
+fn common(a: &[u64], b: &[u64]) -> usize {
+    let (mut at_a, mut at_b, mut common) = (0, 0, 0);
+    while at_a < a.len() && at_b < b.len() {
+        match a[at_a].cmp(&b[at_b]) {
+            Ordering::Less => at_a += 1,
+            Ordering::Greater => at_b += 1,
+            Ordering::Equal => {
+                common += 1;
+                at_a += 1;
+                at_b += 1;
+            }
+        }
+    }
+    common
 }
 
 #[cfg(test)]

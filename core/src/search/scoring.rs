@@ -5,6 +5,7 @@
 //! are no weights to tune per room: each number here says by how much, and why.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::asking::only_asks;
 use super::language::Languages;
@@ -52,19 +53,45 @@ pub struct Line {
 #[derive(Clone, Debug)]
 struct LineWord {
     word: Word,
-    stems: Vec<String>,
+    stems: Arc<[String]>,
+}
+
+/// The stems of words that were met before: the lines of a room share most of their words.
+#[derive(Debug, Default)]
+pub struct KnownStems(HashMap<Languages, HashMap<String, Arc<[String]>>>);
+
+impl KnownStems {
+    fn of(&mut self, word: &Word, languages: Languages) -> Arc<[String]> {
+        // These are their own stems.
+        if matches!(word.kind, WordKind::Single | WordKind::Pair) {
+            return stems_of_word(word, languages).into();
+        }
+        let known = self.0.entry(languages).or_default();
+        if let Some(stems) = known.get(&word.written) {
+            return Arc::clone(stems);
+        }
+        let stems: Arc<[String]> = stems_of_word(word, languages).into();
+        known.insert(word.written.clone(), Arc::clone(&stems));
+        stems
+    }
 }
 
 impl Line {
     /// The line of a text, mentions as names.
     #[must_use]
     pub fn of(text: &str) -> Self {
+        Self::knowing(text, &mut KnownStems::default())
+    }
+
+    /// The same, with the stems of words of other lines.
+    #[must_use]
+    pub fn knowing(text: &str, known: &mut KnownStems) -> Self {
         let words = words(text);
         let languages = Languages::of(&words);
         let telling = words.iter().filter(|it| !languages.is_grammar(&it.plain));
         let likeness = Likeness::of(telling.map(|word| word.plain.as_str()));
         let with_stems = |word: Word| LineWord {
-            stems: stems_of_word(&word, languages),
+            stems: known.of(&word, languages),
             word,
         };
         Self {

@@ -239,7 +239,7 @@ async fn work_is_bounded_where_each_word_is_in_each_line() {
         "{:?}",
         found.effort
     );
-    assert!(found.effort.texts <= 400, "{:?}", found.effort);
+    assert!(found.effort.texts <= 240, "{:?}", found.effort);
 }
 
 #[tokio::test]

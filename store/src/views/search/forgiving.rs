@@ -31,7 +31,7 @@ use vocative_core::search::bar::Wording;
 use vocative_core::search::fusion::fused;
 use vocative_core::search::likeness::Likeness;
 use vocative_core::search::query::Query;
-use vocative_core::search::scoring::{Line, Scorer, rarity, repeated};
+use vocative_core::search::scoring::{KnownStems, Line, Scorer, rarity, repeated};
 use vocative_core::search::text::{Word, words};
 use vocative_core::vector::stands_out;
 
@@ -154,6 +154,8 @@ struct Search<'a> {
     read: HashMap<i64, Option<(Match, ParticipantId, Rc<Line>)>>,
     /// Lines by their text.
     lines: HashMap<String, Rc<Line>>,
+    /// The stems of their words.
+    stems: KnownStems,
     /// Of these texts, in bytes.
     taken_apart: usize,
 }
@@ -214,6 +216,7 @@ pub(super) fn forgiving(
         tail,
         read: HashMap::new(),
         lines: HashMap::new(),
+        stems: KnownStems::default(),
         taken_apart: 0,
     };
     if wordings.is_empty() {

@@ -14,9 +14,9 @@ use vocative_core::ids::{ParticipantId, Seq};
 use vocative_core::search::scoring::Line;
 
 /// The most different texts that are taken apart for a wording.
-const TEXTS_MAX: usize = 400;
+const TEXTS_MAX: usize = 240;
 /// Of these, for one set of words: lines with all words don't take the place of those with the rarest one.
-const TEXTS_OF_SET: usize = 120;
+const TEXTS_OF_SET: usize = 80;
 /// The most turns whose texts are read for a wording: what was said again and again is taken apart once.
 const TURNS_MAX: usize = 2_000;
 /// Of these, for one set of words.
@@ -95,7 +95,7 @@ impl Search<'_> {
                     Some(line) => Rc::clone(line),
                     None => {
                         self.taken_apart += text.len();
-                        let line = Rc::new(Line::of(&text));
+                        let line = Rc::new(Line::knowing(&text, &mut self.stems));
                         self.lines.insert(text, Rc::clone(&line));
                         line
                     }
