@@ -24,7 +24,7 @@ use super::life::Life;
 use super::past::Past;
 use super::plans::card_part;
 use super::script::DIRECT_ROOM;
-use super::world::{Arriving, BOT, Change, ChangeTo, World};
+use super::world::{Arriving, BOT, Change, ChangeTo, World, is_unfinished};
 use crate::plan::Mode;
 use vocative::delivery::live::SETTLE_MS;
 
@@ -221,6 +221,9 @@ fn fate(world: &mut World, text: &str) -> Fate {
         };
     }
     if world.script.refuses(text) {
+        if is_unfinished(text) {
+            world.refused_beginnings.push(text.to_owned());
+        }
         return Fate::TooLong;
     }
     if !world.fails(300) {

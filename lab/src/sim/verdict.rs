@@ -239,7 +239,8 @@ fn stays_unknown(world: &World, post: &Message) -> bool {
 }
 
 /// Whether a person found all of these posts but one in their room, and the answer was to be changed, if in
-/// other posts than these: which messages they are is not known, so what they say is posted anew.
+/// other posts than these, or one of them stands for its beginning: which messages they are is not known, so what they
+/// say is posted anew.
 fn were_to_change(world: &World, posts: &[&Message]) -> bool {
     let is_found = |post: &&&Message| {
         let mut found = world.decided.iter().filter(|(_, is_there)| *is_there);
@@ -250,7 +251,9 @@ fn were_to_change(world: &World, posts: &[&Message]) -> bool {
     };
     let mut changed = world.questions.iter().filter(|question| question.edits > 0);
     let is_changed = changed.any(|question| posts.iter().any(|post| is_here(post, question)));
-    is_changed && posts.iter().filter(is_found).count() + 1 >= posts.len()
+    let mut begun = world.refused_beginnings.iter();
+    let is_begun = begun.any(|text| posts.iter().any(|post| text.starts_with(&post.text)));
+    (is_changed || is_begun) && posts.iter().filter(is_found).count() + 1 >= posts.len()
 }
 
 /// Every fresh start is told of once. On Telegram a person decides about posts of unknown outcome by what

@@ -170,6 +170,8 @@ pub(super) struct World {
     /// What those say, and whether it was there. What is not there comes behind what follows it; so does
     /// what was to change one that is there, because nobody knows which message it is.
     pub(super) decided: Vec<(String, bool)>,
+    /// Beginnings of answers that were refused as too long: what is posted in their place does not look like one.
+    pub(super) refused_beginnings: Vec<String>,
     /// When a step last stalled.
     pub(super) stalled_at_ms: i64,
     pub(super) sabotage: Option<Sabotage>,
@@ -219,6 +221,7 @@ impl World {
             faults: 0,
             held: 0,
             decided: Vec::new(),
+            refused_beginnings: Vec::new(),
             stalled_at_ms: 0,
             sabotage,
             found: BTreeSet::new(),
