@@ -116,6 +116,27 @@ async fn health_readiness_and_metrics_say_how_the_daemon_is() {
     );
     assert_openmetrics(&metrics);
     assert!(metrics.contains("vocative_channel_connected{channel=\"team\"} 1\n"));
+    assert!(metrics.contains("vocative_channel_tokens_today_max{channel=\"team\"} 5000000\n"));
+    assert!(metrics.contains("\nvocative_disk_free_bytes "));
+    let timed = [
+        "vocative_answer_seconds_bucket{le=\"+Inf\",channel=\"team\"} 1\n",
+        "vocative_channel_ack_seconds_bucket{le=\"+Inf\",channel=\"team\"} 1\n",
+    ];
+    telegram.say(
+        TelegramWorld::GROUP,
+        TelegramWorld::ANN,
+        "@vocative_bot hello?",
+    );
+    let answered = async {
+        loop {
+            let metrics = until(address, "/metrics", 200).await;
+            if timed.iter().all(|line| metrics.contains(line)) {
+                return metrics;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    assert_openmetrics(&tokio::time::timeout(WAIT, answered).await.unwrap());
     let root = client().get(format!("http://{address}/"));
     let elsewhere = root.send().await.unwrap();
     assert_eq!(elsewhere.status().as_u16(), 404);

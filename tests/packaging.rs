@@ -5,6 +5,7 @@
 #[path = "../examples/manual.rs"]
 mod manual;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -59,6 +60,102 @@ fn the_program_prints_the_notices_of_its_libraries() {
     // What a terminal would take for a command is shown, and not obeyed; nothing else differs.
     let lines = notices.lines().filter(|line| line.is_ascii());
     assert_eq!(lines.filter(|line| !told.contains(*line)).count(), 0);
+}
+
+/// A unit's lines without comments, by section.
+fn sections(name: &str) -> BTreeMap<String, Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("systemd")
+        .join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut sections = BTreeMap::new();
+    let mut section = String::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with('[') {
+            section = line.to_owned();
+        } else if !line.is_empty() {
+            let lines: &mut Vec<String> = sections.entry(section.clone()).or_default();
+            lines.push(line.to_owned());
+        }
+    }
+    sections
+}
+
+/// A cell's unit is the plain one but for its paths, its user and its names. What is hardened or limited in one and not in
+/// the other is found here.
+#[test]
+fn the_units_of_cells_are_the_plain_ones_with_a_name_in_them() {
+    let plain = [
+        ("vocative-cells-backup/%i", "vocative-backup"),
+        ("vocative-cells/%i", "vocative"),
+        ("vocative/cells/%i", "vocative"),
+        ("vocative-cell-%i", "vocative"),
+        ("vocative@%i.service", "vocative.service"),
+        ("-api-%i", "-api"),
+        ("-control-%i", "-control"),
+        ("RandomizedDelaySec=60min", "RandomizedDelaySec=15min"),
+        (", cell %i", ""),
+        (" of %i", ""),
+    ];
+    for (template, unit) in [
+        ("vocative@.service", "vocative.service"),
+        ("vocative-api@.socket", "vocative-api.socket"),
+        ("vocative-control@.socket", "vocative-control.socket"),
+        ("vocative-backup@.service", "vocative-backup.service"),
+        ("vocative-backup@.timer", "vocative-backup.timer"),
+    ] {
+        let mut found = sections(template);
+        let mut expected = sections(unit);
+        // The plain unit's user is named after the unit; the daemon and its backup share one.
+        for lines in found.values_mut().chain(expected.values_mut()) {
+            for line in lines.iter_mut() {
+                for (own, shared) in plain {
+                    *line = line.replace(own, shared);
+                }
+            }
+            lines.retain(|line| line != "User=vocative");
+        }
+        assert_eq!(found, expected, "{template}");
+        let text: String = sections(template).into_values().flatten().collect();
+        let is_timer = template.ends_with(".timer");
+        assert!(is_timer || text.matches("%i").count() >= 3, "{template}");
+    }
+    for template in ["vocative@.service", "vocative-backup@.service"] {
+        let lines = &sections(template)["[Service]"];
+        assert!(
+            lines.iter().any(|line| line == "User=vocative-cell-%i"),
+            "{template}"
+        );
+    }
+}
+
+/// A server's own unit may write and execute memory, as just-in-time compilers do, and give nothing else away.
+#[test]
+fn the_unit_of_a_server_of_tools_gives_up_one_thing_of_the_daemons() {
+    let lines = |name: &str| sections(name).remove("[Service]").unwrap();
+    let (daemon, server) = (lines("vocative.service"), lines("vocative-mcp@.service"));
+    let begins = |line: &&String| {
+        [
+            "No", "Cap", "Amb", "Protect", "Private", "Restrict", "Proc", "Lock", "Memory",
+            "Remove", "System", "Device", "Keyring", "Limit",
+        ]
+        .iter()
+        .any(|start| line.starts_with(start))
+    };
+    let is_hardening = |line: &&String| begins(line) && !line.starts_with("RestartP");
+    let missing: Vec<_> = daemon
+        .iter()
+        .filter(is_hardening)
+        .filter(|line| !server.contains(line))
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "NotifyAccess=main",
+            "MemoryDenyWriteExecute=yes",
+            "SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp",
+        ]
+    );
 }
 
 #[test]

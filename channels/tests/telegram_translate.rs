@@ -9,6 +9,7 @@ use vocative_contract::envelope::{
     Attachment, ChatKind, CommandTarget, CommandWord, Envelope, Event, InboundMessage, Place,
     ReplyTo, Sender, SenderKind, Standing,
 };
+use vocative_contract::feedback::{Thumb, ThumbChange};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::mention_token;
@@ -115,6 +116,7 @@ fn reply(message_id: &str, is_own: bool, quote: Option<&str>) -> Option<ReplyTo>
         message_id: message_id.to_owned(),
         is_own,
         quote: quote.map(str::to_owned),
+        is_passed_on: false,
     })
 }
 
@@ -472,8 +474,37 @@ fn what_is_no_message_is_an_interaction_or_ignored() {
         pressed("99", "", PressedAuthor::Untold)
     );
     let messages = fixtures!("messages");
+    let reacted = |change: &dyn Fn(&mut Value)| {
+        let mut update = events.0["reaction"].clone();
+        change(&mut update["message_reaction"]);
+        event_of(&update.to_string())
+    };
+    let thumbs = |up, down| {
+        Event::Thumb(ThumbChange {
+            place: team(),
+            message_id: "420".to_owned(),
+            sender: ann(),
+            thumbs: vec![(Thumb::Up, up), (Thumb::Down, down)],
+            at_ms: 1_795_290_300_000,
+        })
+    };
+    let down = json!([{"type": "emoji", "emoji": "❤"}, {"type": "emoji", "emoji": "👎"}]);
+    assert_eq!(events.event("reaction"), thumbs(true, false));
+    let turned = reacted(&|it| {
+        it["old_reaction"] = it["new_reaction"].take();
+        it["new_reaction"] = down.clone();
+    });
+    assert_eq!(turned, thumbs(false, true));
+    let taken_away = reacted(&|it| {
+        it["old_reaction"] = down.clone();
+        it["new_reaction"] = json!([]);
+    });
+    assert_eq!(taken_away, thumbs(false, false));
+    let other_reaction = reacted(&|it| it["new_reaction"][0]["emoji"] = "🎉".into());
+    let anonymous_reaction = reacted(&|it| it["user"] = Value::Null);
     for (event, reason) in [
-        (events.event("reaction"), "reaction"),
+        (other_reaction, "reaction"),
+        (anonymous_reaction, "reaction"),
         (events.event("business_message"), "business"),
         (messages.event("business_connection"), "business"),
         (messages.event("own_inline"), "own_inline"),

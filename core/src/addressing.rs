@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
+use vocative_contract::outbound::Part;
 
+use crate::approving::StoredApproval;
 use crate::command::CommandVerdict;
-use crate::ids::{AgentName, QuestionId};
+use crate::ids::{AgentName, ApprovalId, QuestionId};
 use crate::judging::access::Access;
 use crate::judging::addressing::Rule;
 use crate::judging::policy::Spent;
@@ -57,6 +59,8 @@ pub struct MessageFacts {
     pub quiet_told_until_ms: Option<i64>,
     /// A question of ours that it may be the answer to.
     pub question: Option<ReplyFacts>,
+    /// The call that waits for people on the card that it replies to.
+    pub waiting_call: Option<WaitingCall>,
     /// What the platform's directory says of the sender, if it was asked.
     pub belonging: Option<Belonging>,
 }
@@ -68,6 +72,30 @@ pub struct ThreadFacts {
     pub root_addressed: Vec<AgentName>,
     /// Agents that have written in it.
     pub agents_in_it: Vec<AgentName>,
+}
+
+/// A call that waits for people, as a reply to its card may change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// Its approval.
+    pub approval: StoredApproval,
+    /// The JSON schema of its tool's arguments.
+    pub parameters: String,
+    /// Whether the sender asked for its run.
+    pub is_requester: bool,
+    /// The name by which the sender is known.
+    pub sender_name: Option<String>,
+}
+
+/// Other arguments for a call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedCall {
+    /// Its approval.
+    pub approval: ApprovalId,
+    /// All arguments, as JSON: held against the tool's schema.
+    pub arguments: String,
+    /// What takes the card's place.
+    pub outcome: Part,
 }
 
 /// Whether a message is stored, and whom it addresses.
@@ -104,6 +132,8 @@ pub struct Verdict {
     pub command: Option<CommandVerdict>,
     /// The question that it is the answer to, where the message is new.
     pub answers: Option<QuestionId>,
+    /// How it changes the call on whose card it replies, where the message is new.
+    pub changes: Option<ChangedCall>,
 }
 
 /// A reaction that says that a message was heard and will be answered.

@@ -74,6 +74,10 @@ uuid_id!(
     ErasureId
 );
 uuid_id!(
+    /// Something that a hook is told, the same however often it is told.
+    TellingId
+);
+uuid_id!(
     /// A lease token: a write with a stale one writes nothing.
     LeaseToken
 );

@@ -5,7 +5,9 @@
 
 use serde_json::{Value, json};
 
-use crate::ids::{AccountId, ConversationId, ErasureId, FileId, InquiryId, JobId, LeaseToken};
+use crate::ids::{
+    AccountId, ConversationId, ErasureId, FileId, InquiryId, JobId, LeaseToken, TellingId,
+};
 
 const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
@@ -50,6 +52,11 @@ pub enum Job {
         /// Which.
         conversation: ConversationId,
     },
+    /// A hook is told something.
+    TellHook {
+        /// What.
+        telling: TellingId,
+    },
 }
 
 /// A kind of job.
@@ -75,6 +82,8 @@ pub enum JobKind {
     CleanPages,
     /// See [`Job::ExtractMemories`].
     ExtractMemories,
+    /// See [`Job::TellHook`].
+    TellHook,
 }
 
 /// What jobs of a kind may take.
@@ -123,7 +132,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -134,6 +143,7 @@ impl JobKind {
         Self::IndexTurns,
         Self::CleanPages,
         Self::ExtractMemories,
+        Self::TellHook,
     ];
 
     /// Its name, as it is stored and shown.
@@ -150,6 +160,7 @@ impl JobKind {
             Self::IndexTurns => "index-turns",
             Self::CleanPages => "clean-pages",
             Self::ExtractMemories => "extract-memories",
+            Self::TellHook => "tell-hook",
         }
     }
 
@@ -223,6 +234,17 @@ impl JobKind {
                 needs_channel: true,
                 ..housekeeping
             },
+            // With the growing waits 15 attempts take about four hours. A server that hangs takes at most four of the slots.
+            Self::TellHook => JobLimits {
+                slots: 16,
+                slots_of_account: 4,
+                attempts_max: Some(15),
+                wait_max_ms: HOUR_MS,
+                later_max_ms: 2 * HOUR_MS,
+                work_max_ms: 60_000,
+                is_cancellable: true,
+                ..housekeeping
+            },
             Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
                 housekeeping
             }
@@ -259,6 +281,7 @@ impl Job {
             Self::IndexTurns => JobKind::IndexTurns,
             Self::CleanPages => JobKind::CleanPages,
             Self::ExtractMemories { .. } => JobKind::ExtractMemories,
+            Self::TellHook { .. } => JobKind::TellHook,
         }
     }
 
@@ -270,6 +293,7 @@ impl Job {
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
             Self::ExtractMemories { conversation } => conversation.0.simple().to_string(),
+            Self::TellHook { telling } => telling.to_string(),
             Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
@@ -288,6 +312,7 @@ impl Job {
             Self::ExtractMemories { conversation } => {
                 json!({ "conversation": conversation.to_string() })
             }
+            Self::TellHook { telling } => json!({ "telling": telling.to_string() }),
             Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
@@ -329,6 +354,9 @@ impl Job {
             JobKind::CleanPages => Self::CleanPages,
             JobKind::ExtractMemories => Self::ExtractMemories {
                 conversation: uuid("conversation").map(ConversationId)?,
+            },
+            JobKind::TellHook => Self::TellHook {
+                telling: uuid("telling").map(TellingId)?,
             },
         })
     }
@@ -414,7 +442,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 10] {
+    fn samples() -> [Job; 11] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -434,6 +462,9 @@ mod tests {
             Job::CleanPages,
             Job::ExtractMemories {
                 conversation: ConversationId(uuid::Uuid::from_u128(7)),
+            },
+            Job::TellHook {
+                telling: TellingId(uuid::Uuid::from_u128(8)),
             },
         ]
     }

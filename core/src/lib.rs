@@ -1,7 +1,7 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
-//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `title`, `tokens`,
+//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
 //! `tool_call`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
@@ -45,6 +45,7 @@ pub mod sending;
 pub mod sent;
 pub mod slots;
 pub mod summary;
+pub mod timing;
 pub mod title;
 pub mod tokens;
 pub mod tool_call;

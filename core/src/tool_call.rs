@@ -5,6 +5,10 @@ use crate::ids::ToolCallId;
 /// SHA-256 of what a call does: its tool as it is defined, its arguments, its chat and its agent.
 pub type CallDigest = [u8; 32];
 
+/// The digest of a call whose arguments people changed, until its run has read them: of no call, so no approval and no
+/// grant is for it.
+pub const CHANGED_DIGEST: CallDigest = [0; 32];
+
 /// What follows when it is not known whether a call acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallRule {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tracing::{error, info, warn};
 use vocative_contract::channel::{ConnectionState, Reporter};
+use vocative_core::timing::{BOUNDS_QUICK_MS, Histogram};
 
 use crate::capture::clock::Clock;
 
@@ -17,6 +18,7 @@ pub struct ChannelHealth {
     last_heard_ms: AtomicI64,
     last_acknowledged_ms: AtomicI64,
     last_lag_ms: AtomicU64,
+    lags: Mutex<Histogram>,
     malformed: AtomicU64,
     refused: AtomicU64,
     late: AtomicU64,
@@ -39,6 +41,8 @@ pub struct HealthReading {
     pub last_acknowledged_ms: Option<i64>,
     /// From received to acknowledged, for that event, in milliseconds.
     pub last_lag_ms: u64,
+    /// The same for all events since the start.
+    pub lags: Histogram,
     /// Frames or updates that could not be read at all.
     pub malformed: u64,
     /// Webhook requests that did not come from the platform, or not whole.
@@ -64,6 +68,7 @@ impl ChannelHealth {
             last_heard_ms: AtomicI64::new(0),
             last_acknowledged_ms: AtomicI64::new(0),
             last_lag_ms: AtomicU64::new(0),
+            lags: Mutex::new(Histogram::new(BOUNDS_QUICK_MS)),
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -98,6 +103,11 @@ impl ChannelHealth {
             last_heard_ms: instant(&self.last_heard_ms),
             last_acknowledged_ms: instant(&self.last_acknowledged_ms),
             last_lag_ms: self.last_lag_ms.load(Ordering::Relaxed),
+            lags: self
+                .lags
+                .lock()
+                .expect("no holder of this lock panics")
+                .clone(),
             malformed: self.malformed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             late: self.late.load(Ordering::Relaxed),
@@ -143,6 +153,10 @@ impl Reporter for ChannelHealth {
         self.last_acknowledged_ms
             .store((self.clock)(), Ordering::Relaxed);
         self.last_lag_ms.store(lag_ms, Ordering::Relaxed);
+        self.lags
+            .lock()
+            .expect("no holder of this lock panics")
+            .note(lag_ms);
     }
 
     fn malformed(&self) {

@@ -259,6 +259,7 @@ impl MessageLine {
                     message_id,
                     is_own: false,
                     quote: self.quote,
+                    is_passed_on: false,
                 }),
                 attachments: self
                     .attachments
@@ -361,6 +362,7 @@ mod tests {
                 message_id: "7".to_owned(),
                 is_own: false,
                 quote: Some("q".to_owned()),
+                is_passed_on: false,
             }),
             attachments: vec![Attachment {
                 kind: "photo".to_owned(),

@@ -7,9 +7,10 @@ use vocative_contract::channel::ConnectionState;
 use crate::admin::health::HealthReading;
 use crate::admin::view::{
     ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts, MemoryCountsView,
-    PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView,
+    PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView, TimingView,
 };
 use crate::capture::counters::CaptureCounters;
+use crate::config::Config;
 use crate::files::counters::FileCounters;
 use crate::hooks::HookCount;
 use crate::learning::LearningCounters;
@@ -70,6 +71,8 @@ pub fn status_view(
             turns: store.turns,
             conversations: store.conversations,
             bytes: store.database_bytes,
+            disk_free_bytes: store.disk_free_bytes,
+            backup_last_ms: store.backup_last_ms,
             raw_stubs: store.raw_stubs,
             quarantined: store.quarantined,
             expired_turns: store.expired.text,
@@ -102,6 +105,7 @@ pub fn status_view(
             .map(|it| memory_counts(it.learning))
             .unwrap_or_default(),
         models: Vec::new(),
+        timings: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
         intake: counters
             .map(|it| intake_counts(it.intake))
@@ -110,6 +114,36 @@ pub fn status_view(
     };
     view.needs_person = needs_person(&view, store);
     view
+}
+
+/// How long models and answers took since the start of this process.
+pub(super) fn timings() -> Vec<TimingView> {
+    let all = [
+        ("model", crate::llm::ASKED.read()),
+        ("answer", crate::delivery::worker::ANSWERED.read()),
+    ];
+    let views = all.into_iter().flat_map(|(what, timings)| {
+        timings
+            .into_iter()
+            .map(move |(name, outcome, took)| TimingView {
+                what: what.to_owned(),
+                name,
+                outcome: outcome.to_owned(),
+                took: (&took).into(),
+            })
+    });
+    views.collect()
+}
+
+/// What the channels may use in a day, by the configuration in force; 0 is no limit.
+pub(super) fn add_limits(view: &mut StatusView, config: &Config) {
+    let is_set = |limit: u64| Some(limit).filter(|limit| *limit > 0);
+    for channel in &mut view.channels {
+        if let Some(settings) = config.channels.get(&channel.name) {
+            channel.tokens_today_max = is_set(settings.limits.tokens_per_day);
+            channel.cost_micros_today_max = is_set(settings.limits.cost_micros_per_day);
+        }
+    }
 }
 
 /// What hooks said since the start of this process.
@@ -160,6 +194,7 @@ fn channel_view(reading: &HealthReading) -> ChannelView {
         connections,
         last_heard_ms: reading.last_heard_ms,
         lag_ms: reading.last_lag_ms,
+        lags: Some((&reading.lags).into()),
         malformed: reading.malformed,
         refused: reading.refused,
         late: reading.late,

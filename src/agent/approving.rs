@@ -46,6 +46,9 @@ impl Stepping<'_> {
         let after_ms = approval.and_then(|it| it.expires_after_ms);
         let expires_at_ms = after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
         let target = self.toolbox.target(&call.tool);
+        let changers = self.store.changers_of_call(call.id).await?;
+        let mut changed_by: Vec<&str> = changers.iter().map(|changer| changer.who.name()).collect();
+        changed_by.dedup();
         let id = ApprovalId::generate();
         let facts = CardFacts {
             approval: id,
@@ -53,6 +56,7 @@ impl Stepping<'_> {
             target: &target,
             arguments: &call.arguments,
             asked_by: &asked_by,
+            changed_by: &changed_by.join(", "),
             approvers: &approvers,
             expires_at_ms,
             read: &read,
@@ -71,6 +75,7 @@ impl Stepping<'_> {
             expired: outcome(ApprovalState::Expired),
             cancelled: outcome(ApprovalState::Cancelled),
             target: target.clone(),
+            parameters: self.toolbox.parameters(&call.tool),
             approvers: approvers.clone(),
             expires_at_ms,
             now_ms,

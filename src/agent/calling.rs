@@ -17,11 +17,13 @@ use crate::capture::reply::commit_call;
 use crate::llm::{ToolResult, read_arguments};
 use crate::tools::{CallContext, QuestionWish, TaskWish, ToolError, ToolOutcome};
 use vocative_core::acting::{Beginning, waves};
-use vocative_core::approving::{ApprovalState, Asking, DecidedBy, denied_text};
+use vocative_core::approving::{ApprovalState, Asking, DecidedBy, changed_text, denied_text};
 use vocative_core::delegating::not_delegated_text;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
-use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
+use vocative_core::tool_call::{
+    CHANGED_DIGEST, CallDigest, CallRule, CallState, Refusal, StoredCall,
+};
 use vocative_store::StoreError;
 use vocative_store::contract::{
     Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NarrowedCall, NewToolCall,
@@ -128,6 +130,7 @@ impl Stepping<'_> {
         let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
         let (outcome, said) = self.hooking.given(call, called.outcome).await;
         called.verdicts.extend(said);
+        let outcome = self.with_changes(call, outcome).await?;
         // What is the answer itself is not shown to the model.
         let is_answer = outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
         let outcome = match is_answer {
@@ -162,6 +165,22 @@ impl Stepping<'_> {
             StepOutcome::Written => Calls::Made,
             ended => Calls::BrokenOff(ended),
         })
+    }
+
+    /// What a call gave, behind a word of who changed what was asked for.
+    async fn with_changes(
+        &self,
+        call: &StoredCall,
+        mut outcome: ToolOutcome,
+    ) -> Result<ToolOutcome, StoreError> {
+        let changers = self.store.changers_of_call(call.id).await?;
+        let is_answer = outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
+        if !changers.is_empty() && !is_answer {
+            let mut names: Vec<&str> = changers.iter().map(|changer| changer.who.name()).collect();
+            names.dedup();
+            outcome.content = changed_text(&names, &call.arguments) + &outcome.content;
+        }
+        Ok(outcome)
     }
 
     /// What of people's consent a call needs.
@@ -238,6 +257,7 @@ impl Stepping<'_> {
             token: self.claimed.token,
             call: call.id,
             digest,
+            is_changed: call.digest == CHANGED_DIGEST,
             verdicts: judged.verdicts,
             narrowed: narrowed.clone(),
             rule: call.rule,
@@ -253,9 +273,7 @@ impl Stepping<'_> {
             CallBegun::Stale => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
             CallBegun::SourceGone => return Ok(Err(Calls::BrokenOff(StepOutcome::SourceGone))),
         };
-        if let Some(narrowed) = narrowed {
-            (call.arguments, call.digest) = (narrowed.arguments, narrowed.digest);
-        }
+        note_begun(call, (decided, digest), narrowed);
         match (decided, question, task) {
             (Beginning::Make, Some(wish), _) => return self.questioned(call, wish).await,
             (Beginning::Make, None, Some(wish)) => return self.delegated(call, wish).await,
@@ -361,14 +379,30 @@ impl Stepping<'_> {
     }
 }
 
+/// A call as its row is once it was looked at whether it is made: with what it does, and with what hooks left of it.
+fn note_begun(
+    call: &mut StoredCall,
+    (decided, digest): (Beginning, CallDigest),
+    narrowed: Option<NarrowedCall>,
+) {
+    // A worker that waits reads the row again.
+    if call.digest == CHANGED_DIGEST && decided != Beginning::Wait {
+        call.digest = digest;
+    }
+    if let Some(narrowed) = narrowed {
+        (call.arguments, call.digest) = (narrowed.arguments, narrowed.digest);
+    }
+}
+
 /// A call that people did not allow.
 fn not_allowed(state: ApprovalState, by: &DecidedBy) -> CalledTool {
     let refusal = match state {
         ApprovalState::Denied => Refusal::NotAllowed,
         ApprovalState::Expired => Refusal::Undecided,
-        ApprovalState::Open | ApprovalState::Approved | ApprovalState::Cancelled => {
-            Refusal::AskedInVain
-        }
+        ApprovalState::Open
+        | ApprovalState::Approved
+        | ApprovalState::Cancelled
+        | ApprovalState::Changed => Refusal::AskedInVain,
     };
     CalledTool {
         state: CallState::Denied,

@@ -13,7 +13,7 @@ use vocative_core::approving::Asking;
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::prompting::{PromptMessage, PromptRole};
 use vocative_core::run::ClaimedRun;
-use vocative_core::tool_call::{CallState, StoredCall};
+use vocative_core::tool_call::{CHANGED_DIGEST, CallState, StoredCall};
 use vocative_store::contract::ReplyRoute;
 
 /// Where words of an answer are taken out before it is stored.
@@ -95,7 +95,15 @@ impl Hooking {
         subject: Subject<'_>,
         verdicts: &mut Vec<HookVerdict>,
     ) -> Verdict {
-        let before = self.said.iter().find(|said| {
+        // What was said of a call before people changed its arguments was said of another one.
+        let is_anew = matches!(
+            subject,
+            Subject::Call {
+                is_changed: true,
+                ..
+            }
+        );
+        let before = self.said.iter().filter(|_| !is_anew).find(|said| {
             (said.point, said.step, said.n) == (at.point, at.step, at.n) && said.hook == hook.name
         });
         if let Some(said) = before {
@@ -242,6 +250,7 @@ impl Hooking {
             let subject = Subject::Call {
                 tool: &call.tool,
                 arguments: &arguments,
+                is_changed: call.digest == CHANGED_DIGEST,
             };
             let word = self.word(hook, at, subject, &mut judged.verdicts);
             match word.await {

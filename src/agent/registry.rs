@@ -8,6 +8,7 @@ use crate::config::{AnswerForm, Template};
 use crate::hooks::Hooks;
 use crate::llm::Model;
 use crate::tools::{ApprovalSettings, Delegate, ToolUse};
+use vocative_core::hooking::HookPoint;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
@@ -17,6 +18,7 @@ use vocative_core::routing::Network;
 use vocative_core::routing::router::Asking;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
+use vocative_store::contract::TellingHook;
 
 /// One configured agent, ready to work.
 #[derive(Clone)]
@@ -132,6 +134,19 @@ impl AgentSpec {
         std::iter::once(&self.model_use).chain(fallbacks)
     }
 
+    /// Which of its hooks are told, and of what.
+    pub fn telling_hooks(&self) -> impl Iterator<Item = TellingHook> {
+        let points = HookPoint::ALL.into_iter().filter(|point| !point.decides());
+        points.flat_map(move |point| {
+            let hooks = self.hooks.at(point);
+            hooks.map(move |hook| TellingHook {
+                agent: self.name.clone(),
+                point,
+                hook: hook.name.clone(),
+            })
+        })
+    }
+
     /// Whether an answer may come out otherwise than its model says it, so that it is not shown while it is written.
     #[must_use]
     pub fn holds_answers_back(&self) -> bool {
@@ -243,6 +258,14 @@ impl Registry {
     pub fn all(&self) -> Vec<Arc<AgentSpec>> {
         let agents = self.agents.read().expect("no holder of this lock panics");
         agents.values().cloned().collect()
+    }
+
+    /// Which hooks are told of which agent's ends.
+    #[must_use]
+    pub fn telling_hooks(&self) -> Vec<TellingHook> {
+        let all = self.all();
+        let told = all.iter().flat_map(|spec| spec.telling_hooks());
+        told.collect()
     }
 
     /// All names.

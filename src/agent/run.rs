@@ -34,7 +34,7 @@ use crate::agent::worker::AgentWorker;
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use crate::delivery::rooms::Room;
 use crate::files::waiting::wait_for_files;
-use crate::llm::{Answer, Listener, ModelError};
+use crate::llm::{Answer, Listener, ModelError, ToolSpec};
 use crate::tools::{
     ASK_HUMAN, ApprovalSettings, BoundTo, CONVERSATION_SEARCH, CallScope, KNOWLEDGE_SEARCH,
     MemoryDesk, PersonName, Planner, SetState, Tool as _, ToolLimits, ToolUse, Toolbox, names,
@@ -451,8 +451,9 @@ impl Working<'_> {
             UnderLease::BrokenOff(work) => return Ok(work.into()),
         };
         let toolbox = self.toolbox(spec).await?;
+        let tools = self.tools(&toolbox, &recorded).await?;
         if recorded.is_empty() && self.task.is_none() {
-            record_sent(worker, claimed, spec, &built, &toolbox).await;
+            record_sent(worker, claimed, spec, &built, &tools).await;
         }
         let experts = self.room_of_experts(spec);
         let events = self.events(spec, recorded.len());
@@ -473,6 +474,7 @@ impl Working<'_> {
             shown: &built.prompt.turns,
             images: &built.prompt.images,
             toolbox: &toolbox,
+            tools: &tools,
             max_steps: spec.max_steps,
             stop_after: &spec.stop_after_tools,
             form: spec.answer_form.as_ref(),
@@ -515,6 +517,19 @@ impl Working<'_> {
             work,
             live_settle_ms,
         })
+    }
+
+    /// The tools that the model is told of: in later requests of a run those of its first.
+    async fn tools(
+        &self,
+        toolbox: &Toolbox,
+        recorded: &[ModelStep],
+    ) -> Result<Vec<ToolSpec>, StoreError> {
+        if recorded.is_empty() || self.task.is_some() {
+            return Ok(toolbox.specs());
+        }
+        let sent = sent::tools_sent(&self.worker.store, self.claimed.run.id).await?;
+        Ok(sent.unwrap_or_else(|| toolbox.specs()))
     }
 
     /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
@@ -714,7 +729,7 @@ impl Working<'_> {
             return Ok(Ended::LeaseLost);
         }
         if self.task.is_none() {
-            record_sent(worker, claimed, &smaller, &built, stepping.toolbox).await;
+            record_sent(worker, claimed, &smaller, &built, stepping.tools).await;
         }
         let again = Stepping {
             messages: &built.prompt.messages,
@@ -973,13 +988,9 @@ async fn record_sent(
     claimed: &ClaimedRun,
     spec: &AgentSpec,
     built: &BuiltPrompt,
-    toolbox: &Toolbox,
+    tools: &[ToolSpec],
 ) {
-    let sent = sent::recipe_of(
-        built,
-        (&spec.instructions, &spec.situation),
-        &toolbox.specs(),
-    );
+    let sent = sent::recipe_of(built, (&spec.instructions, &spec.situation), tools);
     let run = claimed.run.id;
     let sources = built.sources.clone();
     let recorded = worker

@@ -192,18 +192,6 @@ pub struct SentAgain {
     pub changes: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct ToolText<'a> {
-    name: &'a str,
-    description: &'a str,
-    schema: &'a serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct SentToolName {
-    name: String,
-}
-
 /// What is recorded of a prompt that is about to be sent.
 #[must_use]
 pub(super) fn recipe_of(
@@ -211,7 +199,7 @@ pub(super) fn recipe_of(
     (template, situation): (&Template, &Template),
     tools: &[ToolSpec],
 ) -> SentPrompt {
-    let tools = tools_text(tools);
+    let tools = serde_json::to_string(tools).expect("plain data with string keys");
     let history = &built.history;
     let voice = &built.voice;
     let conversation = &history.conversation;
@@ -268,6 +256,19 @@ pub(super) fn recipe_of(
             .map(|(question, answer)| (*question, *answer))
             .collect(),
     }
+}
+
+/// The tools that a run was told of, where that is recorded: in its later requests they are the same, whatever was
+/// configured or listed meanwhile, and a cache keeps what stands behind them.
+///
+/// # Errors
+/// Storage refuses.
+pub(super) async fn tools_sent(
+    store: &Reader,
+    run: RunId,
+) -> Result<Option<Vec<ToolSpec>>, StoreError> {
+    let recorded = store.recorded_prompt(run).await?;
+    Ok(recorded.and_then(|it| serde_json::from_str(&it.sent.tools).ok()))
 }
 
 /// The entries of memory that a run was sent, where it was sent something.
@@ -359,7 +360,7 @@ pub async fn make_again(
     if again != recipe.hashes {
         name_differences(&recipe, &again, &built, &title_now, &mut changes);
     }
-    let tools: Vec<SentToolName> = serde_json::from_str(&sent.tools).unwrap_or_default();
+    let tools: Vec<ToolSpec> = serde_json::from_str(&sent.tools).unwrap_or_default();
     Ok(Some(SentAgain {
         built,
         agent,
@@ -582,18 +583,6 @@ fn hex(hash: Sha256) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
-}
-
-fn tools_text(tools: &[ToolSpec]) -> String {
-    let tools: Vec<ToolText<'_>> = tools
-        .iter()
-        .map(|tool| ToolText {
-            name: &tool.name,
-            description: &tool.description,
-            schema: &tool.schema,
-        })
-        .collect();
-    serde_json::to_string(&tools).expect("plain data with string keys")
 }
 
 fn options_text(options: &AssemblerOptions) -> RecipeOptions {

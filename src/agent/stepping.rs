@@ -64,6 +64,8 @@ pub(super) struct Stepping<'a> {
     /// Pictures that belong to its last message.
     pub(super) images: &'a [PromptImage],
     pub(super) toolbox: &'a Toolbox,
+    /// The tools that its model is told of.
+    pub(super) tools: &'a [ToolSpec],
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
     /// The tools whose text is the answer.
@@ -300,7 +302,6 @@ impl Stepping<'_> {
     /// Asks the model once and records what it says.
     async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
         let number = self.number_behind(steps);
-        let tools: Vec<ToolSpec> = self.toolbox.specs();
         let asked = &self.model_use.name;
         let exchanges = steps.iter().map(|step| Exchange {
             told: self.to_mend(step),
@@ -319,7 +320,7 @@ impl Stepping<'_> {
             messages,
             images: self.images,
             exchanges,
-            tools: &tools,
+            tools: self.tools,
             tool_choice: self.tool_choice(steps),
             answer_schema: self.form.map(AnswerForm::schema),
             max_output_tokens: self.max_output_tokens,
@@ -339,7 +340,7 @@ impl Stepping<'_> {
         if let Some(ended) = self.before_request(number, &request).await? {
             return Ok(Err(ended));
         }
-        debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = tools.len(), "the model is asked");
+        debug!(run.id = %self.claimed.run.id, step = number, model = self.model.name(), tools = self.tools.len(), "the model is asked");
         let asked_at_ms = (self.clock)();
         crash::point("model.called");
         let answered = self.complete(number, &request).await;
@@ -369,7 +370,9 @@ impl Stepping<'_> {
         // Only the first request is the prompt and nothing else.
         if steps.is_empty() {
             let (reported, now_ms) = (step.answer.reported_prompt_tokens, (self.clock)());
-            let learning = self.counting.learn(self.store, &tools, reported, now_ms);
+            let learning = self
+                .counting
+                .learn(self.store, self.tools, reported, now_ms);
             learning.await;
         }
         Ok(Ok(step))

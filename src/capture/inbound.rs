@@ -13,6 +13,7 @@ use vocative_contract::envelope::{
 use vocative_contract::handles::Renderer;
 use vocative_contract::markup::neutral_text;
 
+use crate::capture::changes::ChangeWish;
 use crate::capture::counters::CaptureCounters;
 use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
@@ -214,6 +215,7 @@ impl ChannelIntake {
             Event::Interaction(interaction) => {
                 self.take_interaction(interaction, now_ms, policy).await
             }
+            Event::Thumb(change) => self.take_thumb(change, now_ms, policy).await,
             Event::Untranslated { reason } => {
                 self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
                 warn!(channel.id = %policy.channel, reason, "an event did not translate; it is kept raw");
@@ -358,7 +360,9 @@ impl ChannelIntake {
         };
         let known = self.gate.belonging(&message.place, &message.sender, haste);
         let known = known.await;
-        let mut new = self.new_message(message, arrived, known, policy);
+        let wish = self.change_wish(&message, is_edit, policy, arrived.now_ms);
+        let wish = wish.await;
+        let mut new = self.new_message(message, arrived, (known, wish), policy);
         new.judge_follow_up = Some(judge_follow_up);
         crash::point(if is_edit {
             "edit.before-commit"
@@ -390,7 +394,7 @@ impl ChannelIntake {
         &self,
         mut message: InboundMessage,
         arrived: Arrived,
-        belonging: Option<Belonging>,
+        (belonging, wish): (Option<Belonging>, Option<ChangeWish>),
         policy: &Arc<ChannelPolicy>,
     ) -> NewMessage {
         let Arrived {
@@ -432,7 +436,13 @@ impl ChannelIntake {
                     ..facts.clone()
                 };
                 let counted_ms = origin.counted_from_ms(said_at_ms, now_ms);
-                let verdict = judge(&judged, facts, &judging, counted_ms, now_ms);
+                let mut verdict = judge(&judged, facts, &judging, counted_ms, now_ms);
+                if let (Some(wish), Some(of)) = (wish, &facts.waiting_call)
+                    && verdict.is_admitted
+                    && verdict.access == Access::Served
+                {
+                    verdict = wish.verdict(of);
+                }
                 let mut verdict = origin.bounded(verdict, facts, &judged);
                 if is_edit {
                     // Its person did not type it as one.
@@ -534,10 +544,11 @@ fn introduction(policy: &ChannelPolicy) -> Option<String> {
     (!text.is_empty()).then(|| text.replace("{{agent}}", name))
 }
 
-/// Whether a message answered a question of ours, or its person is told that it did not.
+/// Whether a message answered a question of ours or changed a call that waits, or its person is told that it did not.
 fn is_about_question(verdict: &Verdict) -> bool {
     let notice = verdict.notice.as_ref();
-    verdict.answers.is_some() || notice.is_some_and(|notice| notice.kind == NoticeKind::NotCounted)
+    let is_about = verdict.answers.is_some() || verdict.changes.is_some();
+    is_about || notice.is_some_and(|notice| notice.kind == NoticeKind::NotCounted)
 }
 
 /// How a message came in.

@@ -5,11 +5,14 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
-//! `counters`, `inbound`, `presses` (buttons), `requests` (the API), `noting`, `reply`, `import`.
+//! `counters`, `inbound`, `presses` (buttons), `changes` (replies to cards), `feedback` (thumbs), `requests` (the API),
+//! `noting`, `reply`, `import`.
 
 pub mod cancels;
+mod changes;
 pub mod clock;
 pub mod counters;
+mod feedback;
 pub mod gate;
 pub mod import;
 pub mod inbound;

@@ -240,6 +240,7 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
         Event::OwnPost { .. } => "own post",
         Event::Command(_) => "command",
         Event::Interaction(_) => "interaction",
+        Event::Thumb(_) => "thumb",
         Event::ChatMoved { .. } => "chat moved",
         Event::ChatChanged { .. } => "chat changed",
         Event::Membership { .. } => "membership",

@@ -196,6 +196,9 @@ impl Judging {
 
     fn judge(self, button: &ApprovalButton, facts: &ApprovalFacts) -> PressAnswer {
         let approval = &facts.approval;
+        let names = [&facts.presser_name, &self.presser_name];
+        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+        let mut changers = approval.changed_by.iter();
         let verdict = press(&PressFacts {
             state: approval.state,
             expiry: approval.expiry,
@@ -204,6 +207,7 @@ impl Judging {
             is_in_card: facts.is_in_card,
             is_same_call: button.is_for(&approval.digest),
             is_whole: approval.is_whole,
+            is_changer: changers.any(|changer| changer.may_be(&self.presser, &names)),
             has_one_requester: approval.requesters.len() == 1,
             approvers: &approval.approvers,
             decider: Decider {

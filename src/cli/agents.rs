@@ -66,12 +66,13 @@ fn report(agents: &[AgentView], now_ms: i64) -> String {
                 since,
                 next,
                 agent.queued.to_string(),
+                agent.thumbs.to_string(),
                 reason,
             ]
         })
         .collect();
     let header = [
-        "agent", "model", "state", "since", "next try", "waiting", "why",
+        "agent", "model", "state", "since", "next try", "waiting", "thumbs", "why",
     ];
     let mut out = table(&header, &rows);
     if agents.iter().any(|agent| agent.rest.is_some()) {
@@ -83,7 +84,7 @@ fn report(agents: &[AgentView], now_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::view::ModelRestView;
+    use crate::admin::view::{ModelRestView, ThumbsView};
 
     #[test]
     fn agents_are_shown_with_what_keeps_their_models() {
@@ -91,6 +92,7 @@ mod tests {
             name: name.to_owned(),
             model: "default".to_owned(),
             queued: 3,
+            thumbs: ThumbsView { up: 4, down: 1 },
             rest,
         };
         let rest = ModelRestView {
@@ -104,9 +106,9 @@ mod tests {
         };
         let shown = report(&[agent("iris", Some(rest)), agent("kael", None)], 120_000);
         insta::assert_snapshot!(shown, @r"
-        agent  model    state  since      next try  waiting  why
-        iris   default  held   2 min ago  in 30 s   3        HTTP 401; check the model's `api_key`
-        kael   default  asked                       3
+        agent  model    state  since      next try  waiting  thumbs        why
+        iris   default  held   2 min ago  in 30 s   3        4 up, 1 down  HTTP 401; check the model's `api_key`
+        kael   default  asked                       3        4 up, 1 down
 
         `vocative agents release NAME` has a model asked again at once.
         ");

@@ -13,7 +13,7 @@ use super::since::since_ms;
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, DecidedApproval};
 use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
-use vocative_core::approving::{shown_arguments, visible_line};
+use vocative_core::approving::{reads_as_change, shown_arguments, visible_line};
 
 /// Characters of arguments in the list.
 const ARGUMENTS_CHARS: usize = 48;
@@ -47,9 +47,12 @@ pub(super) async fn run(
             by,
             note,
             for_a_day,
+            arguments,
         } => {
             let decided = wanted(id.as_deref(), listed.as_deref())?;
-            return decide(context, decided, (true, *for_a_day), by, note.as_deref()).await;
+            let arguments = arguments.as_deref().map(changed).transpose()?;
+            let said = (note.as_deref(), arguments.as_deref());
+            return decide(context, decided, (true, *for_a_day), by, said).await;
         }
         ApprovalsCommand::Deny {
             id,
@@ -58,7 +61,14 @@ pub(super) async fn run(
             note,
         } => {
             let decided = wanted(id.as_deref(), listed.as_deref())?;
-            return decide(context, decided, (false, false), by, note.as_deref()).await;
+            return decide(
+                context,
+                decided,
+                (false, false),
+                by,
+                (note.as_deref(), None),
+            )
+            .await;
         }
         ApprovalsCommand::Grants { format } => {
             let found: Vec<GrantView> = ask(context, AdminOperation::Grants).await?;
@@ -106,13 +116,25 @@ fn wanted(
     Ok(open.map(|it| (it.id, Some(it.digest))).collect())
 }
 
+/// What the arguments are to be: as they stand there, or what a file holds.
+fn changed(text: &str) -> Result<String, CliError> {
+    if reads_as_change(text) {
+        return Ok(text.to_owned());
+    }
+    std::fs::read_to_string(text).map_err(|cause| {
+        CliError::Usage(format!(
+            "{text:?} is no JSON object and no line name = value, and as a file it can't be read: {cause}"
+        ))
+    })
+}
+
 /// Decides about each; of a list, what can't be decided is told and left.
 async fn decide(
     context: &Context,
     wanted: Vec<(String, Option<String>)>,
     (approve, grant): (bool, bool),
     by: &str,
-    note: Option<&str>,
+    (note, arguments): (Option<&str>, Option<&str>),
 ) -> Result<ExitCode, CliError> {
     if wanted.is_empty() {
         context.print("No call of the list was open.\n")?;
@@ -126,9 +148,16 @@ async fn decide(
             grant,
             by: by.to_owned(),
             note: note.map(str::to_owned),
+            arguments: arguments.map(str::to_owned),
             digest,
         };
         match ask::<ApprovalView>(context, AdminOperation::DecideApproval(decision)).await {
+            Ok(decided) if arguments.is_some() => {
+                context.print(&format!(
+                    "{} is {}: with these arguments it waits again, as a new one of `vocative approvals list`.\n",
+                    decided.tool, decided.state
+                ))?;
+            }
             Ok(decided) if is_one => {
                 context.print(&format!("{} is {}.\n", decided.tool, decided.state))?;
             }

@@ -28,7 +28,7 @@ use crate::config::LogFormat;
 pub use self::console::ConsoleCommand;
 pub use self::conversations::{
     ArchiveArgs, ConversationsCommand, ExportArgs, ExportFormat, ListArgs, SearchArgs, ShowArgs,
-    SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
+    StatsArgs, SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TitleArgs,
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};

@@ -72,6 +72,7 @@ async fn list(format: TableFormat, context: &Context) -> Result<ExitCode, CliErr
             tools: health.map_or(0, |it| it.tools),
             place: match &server.settings.place {
                 McpPlace::Program(program) => program.argv.join(" "),
+                McpPlace::Socket(path) => path.display().to_string(),
                 McpPlace::Http { url, .. } => url.to_string(),
             },
             cause: health.and_then(|it| it.cause.clone()),

@@ -14,6 +14,7 @@ mod check;
 mod config;
 mod console;
 mod context;
+mod conversation_stats;
 mod conversations;
 mod costs;
 #[cfg(feature = "demo")]
@@ -189,6 +190,9 @@ async fn dispatch(
         }
         Command::Conversations(ConversationsCommand::Search(args)) => {
             conversations::search(args, context).await
+        }
+        Command::Conversations(ConversationsCommand::Stats(args)) => {
+            conversation_stats::run(args, context).await
         }
         Command::Conversations(ConversationsCommand::Export(args)) => {
             export::run(args, context).await

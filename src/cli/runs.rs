@@ -78,6 +78,9 @@ pub(super) fn shown(story: &RunStoryView) -> String {
             run.read.join(", ")
         );
     }
+    if !story.thumbs.is_none() {
+        tail += &format!("thumbs: {}\n", story.thumbs);
+    }
     if run.cost_micros > 0 {
         tail += &format!("cost: {}\n", shown_amount(run.cost_micros));
     }

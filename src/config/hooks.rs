@@ -93,6 +93,10 @@ pub(super) enum HookPointShape {
     BeforeSave,
     /// Before an answer is posted.
     BeforePost,
+    /// After a run has ended: the hook is only told.
+    RunEnded,
+    /// After an approval was decided, expired or was cancelled: the hook is only told.
+    ApprovalDecided,
 }
 
 impl From<HookPointShape> for HookPoint {
@@ -105,6 +109,8 @@ impl From<HookPointShape> for HookPoint {
             HookPointShape::AfterTool => Self::AfterTool,
             HookPointShape::BeforeSave => Self::BeforeSave,
             HookPointShape::BeforePost => Self::BeforePost,
+            HookPointShape::RunEnded => Self::RunEnded,
+            HookPointShape::ApprovalDecided => Self::ApprovalDecided,
         }
     }
 }
@@ -169,7 +175,7 @@ pub(super) fn check_hooks(
         if !agents.values().any(is_used) {
             review.warn(
                 &format!("hooks.{name}.at"),
-                "no agent names this hook in its hooks, so it is never asked",
+                "no agent names this hook in its hooks, so it is never asked or told",
             );
         }
     }
@@ -259,6 +265,8 @@ fn http(
         HookPoint::BeforeTool,
         HookPoint::AfterTool,
         HookPoint::BeforePost,
+        HookPoint::RunEnded,
+        HookPoint::ApprovalDecided,
     ];
     for point in points.iter().filter(|point| !offered.contains(point)) {
         let what = format!(
@@ -266,6 +274,10 @@ fn http(
             point.name()
         );
         checking.problem("at", what);
+    }
+    if shape.content && !points.iter().any(|point| point.decides()) {
+        let what = "is for points where a hook is asked; what it is told holds no texts";
+        checking.problem("content", what);
     }
     let Some(url) = shape.url.as_deref().map(UrlTemplate::read) else {
         checking.problem("url", "must be set");

@@ -22,7 +22,7 @@ use crate::tools::mcp::{McpPlace, McpSettings};
 /// The longest name of a server: it stands before the names of its tools.
 const NAME_MAX_CHARS: usize = 32;
 
-/// A server of tools: a program that speaks over its standard streams, or an address.
+/// A server of tools: a program that speaks over its standard streams, a Unix socket, or an address.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct McpShape {
@@ -57,6 +57,8 @@ pub(super) struct McpShape {
     pub trusted: bool,
     /// The address of a server that speaks HTTP.
     pub url: Option<String>,
+    /// A Unix socket on which a server speaks as a program does on its standard streams, as of vocative-mcp@NAME.socket.
+    pub socket: Option<PathBuf>,
     /// A secret that an address is sent as "authorization: Bearer ...".
     pub bearer: Option<SecretRef>,
     /// Headers that an address is sent, a line each.
@@ -70,7 +72,7 @@ pub(super) struct McpShape {
     /// Its tools that do no harm when they are called again, by its names for them.
     #[serde(default)]
     pub repeatable: Vec<String>,
-    /// What becomes of the tools that it offers at first sight; not set: an address's wait, a program's are taken.
+    /// What becomes of the tools that it offers at first sight; not set: an address's wait, others are taken.
     pub pin: Option<PinShape>,
     /// Seconds that one call may take; not set: as the agent has it.
     #[schemars(range(min = 1, max = 3600))]
@@ -152,14 +154,14 @@ fn server(
     let (tools, repeatable, pin) = (shape.tools.clone(), shape.repeatable.clone(), shape.pin);
     let bearer = shape.bearer.clone();
     let (place, secrets) = place(&table, shape, review)?;
-    let is_program = matches!(place, McpPlace::Program(_));
+    let is_own = !matches!(place, McpPlace::Http { .. });
     Some(McpServer {
         settings: McpSettings {
             name: name.to_owned(),
             place,
             tools,
             repeatable,
-            trusts_first: pin.map_or(is_program, |pin| pin == PinShape::Trust),
+            trusts_first: pin.map_or(is_own, |pin| pin == PinShape::Trust),
         },
         secrets,
         bearer,
@@ -175,6 +177,15 @@ fn place(
     review: &mut Review<'_>,
 ) -> Option<(McpPlace, Vec<SecretVariable>)> {
     let key = |setting: &str| format!("{table}.{setting}");
+    if let Some(socket) = shape.socket {
+        let is_more = shape.url.is_some() || !shape.argv.is_empty() || !shape.secrets.is_empty();
+        if is_more || shape.bearer.is_some() || !shape.headers.is_empty() {
+            let what = "is set and so is url, argv, secrets, bearer or headers: who listens there starts the server";
+            review.problem(&key("socket"), what);
+            return None;
+        }
+        return Some((McpPlace::Socket(review.base_dir.join(socket)), Vec::new()));
+    }
     let Some(url) = shape.url else {
         if shape.bearer.is_some() || !shape.headers.is_empty() {
             review.problem(&key("url"), "must be set where bearer or headers are");

@@ -122,7 +122,7 @@ impl Config {
         let servers = self.mcp.iter();
         let servers = servers.filter_map(|(name, server)| match &server.settings.place {
             McpPlace::Program(program) => Some((format!("mcp.{name}"), &**program)),
-            McpPlace::Http { .. } => None,
+            McpPlace::Socket(_) | McpPlace::Http { .. } => None,
         });
         let readers = self.knowledge.iter();
         let readers = readers.filter_map(|(name, collection)| {

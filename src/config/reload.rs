@@ -165,6 +165,7 @@ const TAKEN: &[&str] = &[
     "mcp.*.read",
     "mcp.*.repeatable",
     "mcp.*.secrets",
+    "mcp.*.socket",
     "mcp.*.timeout_s",
     "mcp.*.tools",
     "mcp.*.trusted",

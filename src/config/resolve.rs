@@ -408,8 +408,15 @@ const SYSTEM_CONFIG_DIR: &str = "/etc/vocative";
 const SYSTEM_STATE_DIR: &str = "/var/lib/vocative";
 const SYSTEM_RUNTIME_DIR: &str = "/run/vocative";
 
+/// The folder of a unit for a configuration's folder: `/etc/vocative`, or a cell's, `/etc/vocative/cells/NAME`.
 fn system_dir(base_dir: &Path, dir: &str) -> Option<PathBuf> {
-    (base_dir == Path::new(SYSTEM_CONFIG_DIR)).then(|| PathBuf::from(dir))
+    let below = base_dir.strip_prefix(SYSTEM_CONFIG_DIR).ok()?;
+    let names: Vec<_> = below.iter().collect();
+    match names.as_slice() {
+        [] => Some(PathBuf::from(dir)),
+        [cells, cell] if *cells == "cells" => Some(Path::new(&format!("{dir}-cells")).join(cell)),
+        _ => None,
+    }
 }
 
 fn default_data_dir(environment: &Environment, base_dir: &Path) -> Option<PathBuf> {

@@ -22,9 +22,10 @@ use super::{NOT_STARTED, files, filter, usage};
 const FILE_MAX_BYTES: u64 = 1 << 30;
 /// Files that a process of it may have open.
 const OPEN_FILES_MAX: u64 = 1_024;
-/// Threads that all processes of the user may have beside those there are. The daemon counts the program's processes by
-/// itself; this bounds what is started between two counts.
-const SPARE_THREADS: u64 = 64;
+/// Threads that all processes of the user may have beside those there are when the program starts. The daemon counts
+/// the program's processes by itself; this bounds what is started between two counts. It is large, since whatever else
+/// this user starts while the program runs counts as well.
+const SPARE_THREADS: u64 = 1_024;
 
 /// Does what an order says.
 pub(super) fn keep(order: &str) -> ExitCode {

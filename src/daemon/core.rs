@@ -282,6 +282,7 @@ fn job_worker(
             files: fetcher(shared, config, transcriber),
             embeddings,
             learner: learner(shared, counters),
+            registry: shared.registry.clone(),
             clock: Arc::clone(&shared.clock),
         },
         owner,

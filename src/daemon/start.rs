@@ -12,6 +12,7 @@ use tracing::{error, info};
 use crate::admin::health::Health;
 use crate::admin::operations::{ConsoleDoor, InForce, Operations, QuestionIntake, Reload, Running};
 use crate::agent::limits::recall_context_limits;
+use crate::agent::registry::AgentSpec;
 use crate::capture::clock::Clock;
 use crate::config::{self, API_CHANNEL, ApiAddress, Config, Secrets};
 use crate::daemon::confinement::Confinement;
@@ -145,6 +146,8 @@ impl Daemon {
         servers.replace(configured, &store.only(), &clock);
         let agents = wiring::agents(&config, Some(secrets), &servers)?;
         recall_context_limits(&store, &agents, (clock)()).await;
+        let told = agents.iter().flat_map(AgentSpec::telling_hooks);
+        store.set_telling_hooks(told.collect()).await?;
         let embeddings = wiring::embeddings(&config, secrets, &store, &clock).await?;
         let ground = Ground {
             store: store.clone(),
@@ -376,6 +379,11 @@ fn reload_with(shared: Arc<Shared>, read_config: ReadConfig) -> Reload {
             let agents = shared.registry.all();
             let specs = agents.iter().map(AsRef::as_ref);
             recall_context_limits(&shared.store, specs, (shared.clock)()).await;
+            let told = shared.registry.telling_hooks();
+            let told = shared.store.set_telling_hooks(told).await;
+            told.map_err(|cause| {
+                format!("who is told of what ends could not be written: {cause}")
+            })?;
             Ok(applied)
         })
     })

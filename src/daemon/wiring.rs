@@ -454,7 +454,7 @@ pub fn servers(config: &Config, secrets: Option<&Secrets>) -> Vec<McpConfigured>
             McpPlace::Program(settings) => {
                 Some(program(config, settings, &server.secrets, secrets))
             }
-            McpPlace::Http { .. } => None,
+            McpPlace::Socket(_) | McpPlace::Http { .. } => None,
         },
         bearer: server.bearer.as_ref().and_then(|bearer| {
             let secret = secrets?.get(bearer).expose_secret();

@@ -22,6 +22,7 @@ use vocative_core::outbox::OutboxUpdate;
 use vocative_core::outbox::{ClaimedEntry, OutboxEntry};
 use vocative_core::sending::after::{after_look, after_send, after_unknown, is_aside};
 use vocative_core::sending::policy::OnUnknown;
+use vocative_core::timing::{BOUNDS_SLOW_MS, Timings};
 use vocative_store::contract::{ClaimRequest, LeaseOutcome};
 use vocative_store::{Delivering, Store, StoreError};
 
@@ -52,6 +53,9 @@ const PREPARING_PATIENCE: u32 = 4;
 
 /// The wait between attempts to record what became of a post while storage refuses it.
 const RECORD_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long people waited for an answer since the start, by channel.
+pub static ANSWERED: Timings = Timings::new(BOUNDS_SLOW_MS);
 
 /// The delivery worker.
 pub struct DeliveryWorker {
@@ -383,6 +387,9 @@ impl DeliveryWorker {
         let id = claimed.entry.id;
         log_update(claimed, room, &update);
         let is_sent = matches!(update, OutboxUpdate::Sent(_));
+        if is_sent {
+            note_answer(&claimed.entry, &room.channel, (self.clock)());
+        }
         let is_refused = matches!(update, OutboxUpdate::HoldAccount { .. });
         let write = || {
             self.store
@@ -430,6 +437,16 @@ fn post_of(claimed: &ClaimedEntry) -> Post {
         target: claimed.entry.target.clone(),
         operation: claimed.entry.operation.clone(),
         part: claimed.entry.part.clone(),
+    }
+}
+
+/// How long people waited for an answer: from the platform's time of what they asked to its first part in the room. Clocks
+/// of two machines are compared: less than nothing counts as nothing.
+fn note_answer(entry: &OutboxEntry, channel: &str, now_ms: i64) {
+    let is_first = entry.part_number == 0 && matches!(entry.operation, Operation::Post);
+    if let Some(asked_ms) = entry.later_than_ms.filter(|_| is_first) {
+        let waited_ms = now_ms.saturating_sub(asked_ms);
+        ANSWERED.note(channel, "posted", u64::try_from(waited_ms).unwrap_or(0));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tools::HttpTool;
 use vocative_core::hooking::Verdict;
 
 /// The version of what is sent.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// Asks. Whatever happens, there is a verdict.
 pub(super) async fn ask(
@@ -61,7 +61,9 @@ fn describe(fields: &mut Map<String, Value>, has_content: bool, subject: Subject
             text
         }
         Subject::Text { text } => text,
-        Subject::Call { tool, arguments } => {
+        Subject::Call {
+            tool, arguments, ..
+        } => {
             put("tool", tool.into());
             if has_content {
                 put("arguments", arguments.clone());
@@ -140,6 +142,7 @@ mod tests {
         let call = Subject::Call {
             tool: "refund",
             arguments: &arguments,
+            is_changed: false,
         };
         let sent = event("guard", true, &about(), at, call);
         assert_eq!(

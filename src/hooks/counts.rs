@@ -12,7 +12,7 @@ static COUNTS: Mutex<BTreeMap<(String, &'static str), u64>> = Mutex::new(BTreeMa
 pub struct HookCount {
     /// The hook.
     pub hook: String,
-    /// What it said.
+    /// What it said; `told` = it was told something.
     pub verdict: &'static str,
     /// How often.
     pub times: u64,
@@ -21,6 +21,12 @@ pub struct HookCount {
 pub(super) fn note(hook: &str, verdict: &Verdict) {
     let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     *counts.entry((hook.to_owned(), verdict.name())).or_default() += 1;
+}
+
+/// A hook was told something.
+pub(super) fn note_told(hook: &str) {
+    let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    *counts.entry((hook.to_owned(), "told")).or_default() += 1;
 }
 
 /// What the hooks of this process said so far, by name.

@@ -3,10 +3,12 @@
 //! It knows no agent, no store and no platform: it is handed what a hook may see, and gives back a verdict that
 //! holds at its point. What follows from it is `core/hooking`'s and its caller's.
 //!
-//! Reading order: this page, `asking` (a question over HTTP), `counts` (what hooks said since the start).
+//! Reading order: this page, `asking` (a question over HTTP), `telling` (what one is told
+//! over HTTP), `counts` (what hooks said since the start).
 
 mod asking;
 mod counts;
+mod telling;
 
 use std::sync::Arc;
 
@@ -76,6 +78,38 @@ pub struct At {
     pub n: u32,
 }
 
+/// Something that has happened, as a hook is told of it. Nothing that was said.
+#[derive(Clone, Debug)]
+pub struct Telling {
+    /// The same however often it is told.
+    pub id: String,
+    /// Of what it tells.
+    pub point: HookPoint,
+    /// The hook's name.
+    pub hook: String,
+    /// The run.
+    pub about: AboutRun,
+    /// The state that the run or the approval ended in.
+    pub outcome: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// The approval, where it is about one.
+    pub approval: Option<AboutApproval>,
+}
+
+/// An approval that a hook is told of.
+#[derive(Clone, Debug)]
+pub struct AboutApproval {
+    /// Its id.
+    pub id: String,
+    /// The tool that was asked about.
+    pub tool: String,
+    /// The platform's id of who decided in the room, or the name of who did outside it.
+    pub by: Option<String>,
+    /// Where: `card`, `cli`, `api`, `console`.
+    pub via: Option<String>,
+}
+
 /// What a hook is asked about.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
@@ -97,6 +131,8 @@ pub enum Subject<'a> {
         tool: &'a str,
         /// Its arguments.
         arguments: &'a Value,
+        /// Whether people changed them, and it is asked about anew.
+        is_changed: bool,
     },
     /// What a call gave.
     Result {
@@ -193,6 +229,19 @@ impl Hook {
             );
         }
         verdict
+    }
+
+    /// Tells it of something that has happened.
+    ///
+    /// # Errors
+    /// Why it was not told, without addresses.
+    pub async fn tell(&self, telling: &Telling) -> Result<(), String> {
+        let HookKind::Http { request, .. } = &self.kind else {
+            return Err("it is no server any more".to_owned());
+        };
+        telling::tell(request, telling).await?;
+        counts::note_told(&self.name);
+        Ok(())
     }
 
     /// Counts a verdict.

@@ -7,16 +7,18 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::agent::desk::Desk;
+use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::embeddings::Embeddings;
 use crate::files::fetching::Fetcher;
+use crate::hooks::{AboutApproval, AboutRun, Telling};
 use crate::jobs::worker::Work;
 use crate::learning::Learner;
 use vocative_core::file::FileState;
-use vocative_core::ids::ErasureId;
+use vocative_core::ids::{ErasureId, TellingId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::Outcome;
-use vocative_store::{PageWalk, Store, StoreError, Working};
+use vocative_store::{PageWalk, Store, StoreError, Working, contract};
 
 /// The pause between two steps of a long job, in which the writer serves others.
 const BETWEEN_STEPS: Duration = Duration::from_millis(20);
@@ -35,6 +37,8 @@ pub struct Handlers {
     pub embeddings: Option<Arc<Embeddings>>,
     /// Reads conversations for memory.
     pub learner: Learner,
+    /// The agents, whose hooks are told.
+    pub registry: Registry,
     /// The time.
     pub clock: Clock,
     /// When the database file was last walked through.
@@ -94,6 +98,7 @@ impl Work for Handlers {
             Job::IndexTurns => self.index_turns().await,
             Job::CleanPages => self.clean_pages().await,
             Job::ExtractMemories { conversation } => self.learner.learn(conversation).await,
+            Job::TellHook { telling } => self.tell_hook(telling).await,
         }
     }
 
@@ -108,7 +113,8 @@ impl Work for Handlers {
             | Job::EmbedTurns
             | Job::IndexTurns
             | Job::CleanPages
-            | Job::ExtractMemories { .. } => {}
+            | Job::ExtractMemories { .. }
+            | Job::TellHook { .. } => {}
         }
     }
 }
@@ -178,6 +184,33 @@ impl Handlers {
         Ok(Outcome::Done)
     }
 
+    /// What ended between the commit and a kill is told after the next start; what was told and not forgotten before
+    /// one is told again, with the same id.
+    async fn tell_hook(&self, id: TellingId) -> Result<Outcome, StoreError> {
+        let Some(stored) = self.store.telling(id).await? else {
+            return Ok(Outcome::Done);
+        };
+        let spec = self.registry.get(&stored.agent);
+        let hook = spec.and_then(|spec| {
+            let mut hooks = spec.hooks.at(stored.point);
+            hooks.find(|hook| hook.name == stored.hook).cloned()
+        });
+        let Some(hook) = hook else {
+            let why = format!(
+                "the agent {} has no hook {} at {} any more",
+                stored.agent,
+                stored.hook,
+                stored.point.name()
+            );
+            return Ok(Outcome::Dead { why });
+        };
+        if let Err(why) = hook.tell(&told(stored)).await {
+            return Ok(Outcome::failed(why));
+        }
+        self.store.forget_telling(id).await?;
+        Ok(Outcome::Done)
+    }
+
     async fn clean_pages(&self) -> Result<Outcome, StoreError> {
         let rest = self.walked.rest();
         if !rest.is_zero() {
@@ -209,5 +242,38 @@ impl Handlers {
             );
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// What is stored of a telling, as its hook is told it.
+fn told(stored: contract::Telling) -> Telling {
+    let contract::Telling {
+        operator,
+        decided_by,
+        via,
+        tool,
+        ..
+    } = stored;
+    let approval = stored.approval.map(|id| AboutApproval {
+        id: id.to_string(),
+        tool: tool.unwrap_or_default(),
+        by: operator.or(decided_by),
+        via,
+    });
+    Telling {
+        id: stored.id.to_string(),
+        point: stored.point,
+        hook: stored.hook,
+        about: AboutRun {
+            agent: stored.agent.to_string(),
+            run: stored.run.to_string(),
+            conversation: stored.conversation.to_string(),
+            channel: stored.channel,
+            chat: stored.chat,
+            person: stored.person,
+        },
+        outcome: stored.outcome,
+        at_ms: stored.at_ms,
+        approval,
     }
 }

@@ -30,7 +30,7 @@ pub use failure::account_refusal;
 pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use reach::{NAMES_MAX, ProviderReach, reach, reach_and_names};
-pub use retry::{RetryPolicy, Retrying};
+pub use retry::{ASKED, RetryPolicy, Retrying};
 pub use settings::{Api, Effort, ModelSettings, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 

@@ -6,9 +6,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use vocative_channels::backoff::Backoff;
+use vocative_core::timing::{BOUNDS_SLOW_MS, Timings};
 
 use super::listener::Tracked;
 use super::{Answer, Listener, Model, ModelError, Request};
+
+/// How long each attempt at a model took since the start, by model and whether it answered.
+pub static ASKED: Timings = Timings::new(BOUNDS_SLOW_MS);
 
 /// How often and how long to ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +69,10 @@ impl Retrying {
         let started = Instant::now();
         let mut backoff = Backoff::new(policy.wait_first_ms, policy.wait_max_ms);
         loop {
-            let error = match self.inner.complete(&request).await {
+            let begun = Instant::now();
+            let answered = self.inner.complete(&request).await;
+            note_time(self.inner.name(), begun.elapsed(), answered.is_ok());
+            let error = match answered {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -94,6 +101,15 @@ impl Retrying {
             sleep(wait).await;
         }
     }
+}
+
+fn note_time(model: &str, took: Duration, is_ok: bool) {
+    let outcome = if is_ok { "answered" } else { "failed" };
+    ASKED.note(
+        model,
+        outcome,
+        u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    );
 }
 
 impl Model for Retrying {
@@ -188,6 +204,32 @@ mod tests {
         let outcome = model.complete(&Request::of(&[])).await;
         let left = scripted.replies.lock().unwrap().len();
         (outcome, left)
+    }
+
+    #[tokio::test]
+    async fn each_attempt_is_timed() {
+        struct Named(Scripted);
+        impl Model for Named {
+            fn name(&self) -> &'static str {
+                "timed"
+            }
+            fn complete<'a>(
+                &'a self,
+                request: &'a Request<'a>,
+            ) -> BoxFuture<'a, Result<Answer, ModelError>> {
+                self.0.complete(request)
+            }
+        }
+        let scripted = Scripted {
+            replies: Mutex::new(vec![Err(down()), Ok(yes())].into()),
+        };
+        let model = Retrying::new(Arc::new(Named(scripted)), POLICY);
+        model.complete(&Request::of(&[])).await.unwrap();
+        let timed = ASKED.read().into_iter().filter(|it| it.0 == "timed");
+        let counts: Vec<_> = timed
+            .map(|(_, outcome, took)| (outcome, took.counts.iter().sum::<u64>()))
+            .collect();
+        assert_eq!(counts, [("answered", 1), ("failed", 1)]);
     }
 
     #[tokio::test]

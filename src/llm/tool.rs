@@ -1,11 +1,12 @@
 //! Tools as models see them: what there is, a call, and what it gave.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::arguments::read_arguments;
 
 /// A tool that a model may call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its name: `[a-z0-9_]`.
     pub name: String,

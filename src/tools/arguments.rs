@@ -6,6 +6,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::llm::read_arguments;
+use vocative_core::approving::changed_arguments;
+
 /// What is read, or says nothing about which arguments are right.
 const KEYWORDS: [&str; 18] = [
     "type",
@@ -75,6 +78,25 @@ pub(super) fn wrong(schema: &Value, arguments: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check("the arguments", schema, arguments, &mut wrong);
     wrong
+}
+
+/// The arguments that a person wrote in place of those of a call, as JSON that fits its tool's schema.
+///
+/// # Errors
+/// What is wrong with them, for the person.
+pub fn other_arguments(text: &str, arguments: &str, schema: &str) -> Result<String, String> {
+    let schema: Value = serde_json::from_str(schema)
+        .map_err(|_| "what this tool takes can't be read any more".to_owned())?;
+    let now = read_arguments(arguments).unwrap_or(Value::Null);
+    let other = changed_arguments(text, &now, &schema, read_arguments)?;
+    let wrong = wrong(&schema, &other);
+    if !wrong.is_empty() {
+        return Err(wrong.join("; "));
+    }
+    if other == now {
+        return Err("these are its arguments already".to_owned());
+    }
+    Ok(other.to_string())
 }
 
 /// The same for a model's answer.

@@ -35,7 +35,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
-pub use arguments::{unknown_keywords, wrong_with_answer};
+pub use arguments::{other_arguments, unknown_keywords, wrong_with_answer};
 pub use ask_agent::{ASK_AGENT, AskAgent, Delegate, TaskWish};
 pub use ask_human::{ASK_HUMAN, AskHuman};
 pub use ask_person::{ASK_PERSON, AskPerson, QuestionTo, QuestionWish};

@@ -229,6 +229,14 @@ impl Toolbox {
             .collect()
     }
 
+    /// The JSON schema of a tool's arguments.
+    #[must_use]
+    pub fn parameters(&self, name: &str) -> String {
+        self.tool(name)
+            .map_or(Value::Null, |tool| tool.schema())
+            .to_string()
+    }
+
     /// What a call does, as a hash.
     #[must_use]
     pub fn digest(&self, name: &str, arguments: &Value) -> CallDigest {

@@ -378,6 +378,7 @@ pub(super) async fn tool_result(
     let to_begin = CallToBegin {
         narrowed: None,
         verdicts: Vec::new(),
+        is_changed: false,
         run: id,
         token,
         call: call.id,

@@ -57,6 +57,7 @@ impl House {
                 ..ConsentSought::NONE
             },
             target: "POST https://shop.example/refunds".to_owned(),
+            parameters: "{}".to_owned(),
             approvers: Approvers::from_text(approvers).unwrap(),
             is_whole: true,
             place: serde_json::from_value(json!({ "chat": "C1" })).unwrap(),
@@ -396,4 +397,42 @@ async fn schedules_are_seen_and_changed() {
             "{path}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_changes_a_call_and_allows_nothing_with_that() {
+    let house = House::with_keys(keys()).await;
+    let id = house.waiting_call("1", "requester").await;
+    let path = format!("/v1/approvals/{id}/approve");
+    let refused = [
+        (json!({ "digest": digest(), "arguments": [1] }), 400),
+        (
+            json!({ "digest": digest(), "arguments": {"amount": 120} }),
+            400,
+        ),
+        (
+            json!({ "digest": digest(), "arguments": {"amount": 5}, "grant": true }),
+            400,
+        ),
+        (json!({ "digest": "00", "arguments": {"amount": 5} }), 409),
+        (json!({ "arguments": {"amount": 5} }), 400),
+    ];
+    for (body, expected) in refused {
+        let (status, said) = house.post("act", &path, &body).await;
+        assert_eq!(status, expected, "{body}: {said}");
+    }
+    let body = json!({ "digest": digest(), "arguments": {"amount": 5} });
+    let (status, said) = house.post("act", &path, &body).await;
+    assert_eq!(
+        (status, &said["approval"]["state"]),
+        (200, &json!("changed")),
+        "{said}"
+    );
+    assert_eq!(
+        house
+            .post("act", &path, &json!({ "digest": digest() }))
+            .await
+            .0,
+        409
+    );
 }

@@ -155,6 +155,7 @@ impl Said {
                     message_id: to.to_string(),
                     is_own: false,
                     quote: quote.map(str::to_owned),
+                    is_passed_on: false,
                 }),
                 attachments: vec![],
                 album: None,

@@ -182,6 +182,10 @@ async fn a_call_waits_through_a_kill_and_is_made_once_for_who_may_allow_it() {
     assert!(queue.to_string().contains("a person to decide"), "{queue}");
 
     flow.kill().await;
+    flow.reconfigure(
+        "tools = [\"refund\"]",
+        "tools = [\"refund\", \"conversation_search\"]",
+    );
     flow.start().await;
     assert!(made(&shop).is_empty());
     flow.model.enqueue(ModelReply::text("It is refunded."));
@@ -199,9 +203,10 @@ async fn a_call_waits_through_a_kill_and_is_made_once_for_who_may_allow_it() {
     assert_eq!(answer.text, "It is refunded.");
     assert_eq!(made(&shop), [json!({"what": "tea", "amount": 120})]);
 
-    // The run went on with the prompt of its first request.
+    // The run went on with the prompt and the tools of its first request.
     let requests = flow.model.requests();
     let (first, last) = (&requests[0].body, &requests[requests.len() - 1].body);
+    assert_eq!(first["tools"], last["tools"]);
     let messages = |body: &Value| body["messages"].as_array().cloned().unwrap_or_default();
     let (before, after) = (messages(first), messages(last));
     assert_eq!(before, after[..before.len()]);

@@ -15,7 +15,7 @@ const BOB: i64 = TelegramWorld::BOB;
 const GROUP: i64 = TelegramWorld::SUPERGROUP;
 
 /// Where a text is planted, and the text: each is in one place only, or is repeated by others from there.
-const PLANTED: [(&str, &str); 14] = [
+const PLANTED: [(&str, &str); 15] = [
     ("a message", "qx-message-11a7"),
     ("the text before an edit", "qx-before-22b8"),
     ("the text after it", "qx-after-33c9"),
@@ -30,6 +30,7 @@ const PLANTED: [(&str, &str); 14] = [
     ("what a tool found for others", "qx-found-32f9"),
     ("a caption", "qx-caption-43a1"),
     ("a link", "https://qx-link-54b2.example/x"),
+    ("what an agent noted of it", "qx-memory-65c3"),
 ];
 
 /// How often each text is in the files of a folder, whatever its case.
@@ -72,7 +73,7 @@ async fn listening() -> Flow {
     let mut flow = FlowBuilder::default()
         .agent(
             "vocative",
-            "summary_model = \"offline\"\n[agents.vocative.prompt]\nrolling_summary_threshold = 6\n\
+            "memory = \"tools\"\nsummary_model = \"offline\"\n[agents.vocative.prompt]\nrolling_summary_threshold = 6\n\
              preserve_recent_turns = 1",
         )
         .config("[store]\ndebug_raw_hours = 1")
@@ -120,6 +121,17 @@ async fn plant(flow: &Flow) {
         "ann",
         "@vocative remember qx-asked-21e8",
         &[ModelReply::text("I keep qx-asked-21e8 in mind.")],
+    )
+    .await;
+    let notes = json!({"notes": [{"text": "The safe opens with qx-memory-65c3"}]});
+    answered(
+        flow,
+        "ann",
+        "@vocative remember how the safe opens",
+        &[
+            ModelReply::tool_call("call_1", "remember", notes),
+            ModelReply::text("I keep that in mind."),
+        ],
     )
     .await;
     slack.say("#general", "ann", "the cellar is qx-found-32f9");
@@ -228,7 +240,12 @@ async fn told(flow: &Flow) -> String {
             told += &output.stdout;
         }
     }
-    told + &flow.cli(&["conversations", "list"]).await.stdout
+    for args in [["conversations", "list"], ["memory", "list"]] {
+        let output = flow.cli(&args).await;
+        assert_eq!(output.status, Some(0), "{output:?}");
+        told += &output.stdout;
+    }
+    told
 }
 
 async fn erase(flow: &Flow, person: &str) {

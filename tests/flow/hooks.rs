@@ -422,3 +422,122 @@ async fn an_answer_that_is_not_kept_is_nowhere() {
     assert_eq!(kept, [true, false, false, false]);
     assert_eq!(it.flow.stop().await, Some(0));
 }
+
+/// What a hook is told of what ended.
+const TOLD: &str =
+    "[hooks.clean]\nkind = \"redact\"\nat = [\"before_save\"]\nremove = [\"keys\"]\n";
+
+impl Guarded {
+    /// What it was told at a point, once it was told that often.
+    async fn told(&self, point: &str, times: usize) -> Vec<Value> {
+        let told = || -> Vec<Value> {
+            let told = self.guard.asked().into_iter().map(|asked| asked.event);
+            told.filter(|event| event["point"] == point).collect()
+        };
+        let is_told = || told().len() >= times;
+        let what = format!("the hook is told {times} times of {point}");
+        self.flow.wait_until(&what, is_told).await;
+        told()
+    }
+
+    /// The jobs that are to tell a hook something.
+    async fn jobs(&self) -> Vec<Value> {
+        let jobs = self.flow.cli_json(&["jobs", "list"]).await;
+        let jobs = jobs.as_array().unwrap().iter();
+        jobs.filter(|job| job["kind"] == "tell-hook")
+            .cloned()
+            .collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_is_told_with_one_id_whatever_fails_hangs_or_is_killed() {
+    let mut it = guarded("[\"run_ended\", \"approval_decided\"]", TOLD).await;
+    // Its server is ill, then silent while the daemon is killed.
+    it.guard.fails(500);
+    it.guard.hangs();
+    it.flow.model.enqueue(ModelReply::text("Good morning."));
+    assert_eq!(it.ask("hello, my word is zebra").await, "Good morning.");
+    let told = it.told("run_ended", 2).await;
+    it.flow.kill().await;
+    it.flow.start().await;
+    let again = it.told("run_ended", 3).await;
+    assert!(
+        again.iter().all(|event| event["id"] == told[0]["id"]),
+        "{again:?}"
+    );
+    let event = &again[2];
+    let expected = [
+        ("hook", "guard"),
+        ("agent", "vocative"),
+        ("channel", "acme"),
+        ("person", "U0ANN"),
+        ("outcome", "done"),
+    ];
+    for (field, value) in expected {
+        assert_eq!(event[field], value, "{event}");
+    }
+    assert!(!event.to_string().contains("zebra") && !event.to_string().contains("morning"));
+    it.flow.settle().await;
+    assert_eq!(it.jobs().await, [Value::Null; 0]);
+    assert_eq!(it.told("run_ended", 3).await.len(), 3);
+    let authorization = it.guard.asked().pop().unwrap().authorization;
+    assert_eq!(authorization.as_deref(), Some("Bearer guard-secret"));
+    assert_eq!(it.flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_decided_is_told_and_what_nobody_can_be_told_is_given_up() {
+    let at = "[\"before_tool\", \"run_ended\", \"approval_decided\"]";
+    let mut it = guarded(at, TOLD).await;
+    it.guard.says(json!({"verdict": "ask", "reason": "large"}));
+    it.flow.model.enqueue(refund(120, "zebra"));
+    let asked = it.flow.slack.say(GENERAL, "ann", "@vocative refund 120");
+    let card = it.flow.card(&asked).await;
+    it.flow.model.enqueue(ModelReply::text("It is refunded."));
+    it.flow.press("ann", &card, "Approve");
+    let told = it.told("approval_decided", 1).await;
+    let expected = [
+        ("tool", "refund"),
+        ("outcome", "approved"),
+        ("by", "U0ANN"),
+        ("via", "card"),
+    ];
+    for (field, value) in expected {
+        assert_eq!(told[0][field], value, "{}", told[0]);
+    }
+    assert!(!told[0].to_string().contains("zebra"));
+    let ended = it.told("run_ended", 1).await;
+    assert_eq!(ended[0]["run"], told[0]["run"]);
+    // A hook that is told nothing any more is given up, with the reason.
+    for _ in 0..4 {
+        it.guard.fails(503);
+    }
+    it.flow.model.enqueue(ModelReply::text("Good morning."));
+    assert_eq!(it.ask("hello").await, "Good morning.");
+    it.told("run_ended", 2).await;
+    it.flow.reconfigure(at, "[\"before_tool\"]");
+    it.flow.reload().await;
+    let job = it
+        .flow
+        .wait_for_job("has no hook guard at run_ended any more")
+        .await;
+    assert_eq!(
+        (&job["kind"], &job["state"]),
+        (&json!("tell-hook"), &json!("dead"))
+    );
+    it.flow.model.enqueue(ModelReply::text("Good night."));
+    assert_eq!(it.ask("bye").await, "Good night.");
+    assert_eq!(it.jobs().await.len(), 1);
+    let shown = it.flow.cli(&["status"]).await.stdout;
+    assert!(shown.contains("told"), "{shown}");
+    // Back in force, it is told after all.
+    let before = it.told("run_ended", 2).await;
+    it.flow.reconfigure("[\"before_tool\"]", at);
+    it.flow.reload().await;
+    let id = job["id"].to_string();
+    it.flow.cli(&["jobs", "retry", id.trim_matches('"')]).await;
+    let last = it.told("run_ended", before.len() + 1).await;
+    assert_eq!(last[1]["id"], last[before.len()]["id"]);
+    assert_eq!(it.flow.stop().await, Some(0));
+}

@@ -14,6 +14,7 @@ mod asking;
 mod backups;
 mod bad_input;
 mod catchup;
+mod changed_calls;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confined;
@@ -31,6 +32,7 @@ mod erasure;
 mod events;
 mod fallbacks;
 mod faults;
+mod feedback;
 mod file_archive;
 mod files;
 mod first_start;

@@ -135,6 +135,56 @@ async fn a_program_of_either_era_is_listed_and_called() {
     }
 }
 
+/// Serves a socket as vocative-mcp@NAME.socket does: a program for each connection, which is its standard streams.
+fn listen(socket: &std::path::Path, world: PathBuf) {
+    let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let streams = (stream.try_clone().unwrap(), stream);
+            let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_vocative"));
+            program.args(["sandbox", "--mcp-stdio"]).arg(&world);
+            program.stdin(std::os::fd::OwnedFd::from(streams.0));
+            program.stdout(std::os::fd::OwnedFd::from(streams.1));
+            let mut program = program.spawn().unwrap();
+            std::thread::spawn(move || program.wait());
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_behind_a_unix_socket_is_reached_once_somebody_listens() {
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "tools = [\"files__*\"]")
+        .prepare()
+        .await;
+    let world = flow.directory().join("world.json");
+    write(&world, &with_tools(Era::Modern, &["echo", "count"]));
+    let socket = flow.directory().join("files.sock");
+    let table = format!(
+        "[mcp.files]\nsocket = \"{}\"\napproval = \"never\"\n\n",
+        socket.display()
+    );
+    flow.reconfigure(
+        "[channels.slack.acme]\n",
+        &format!("{table}[channels.slack.acme]\n"),
+    );
+    flow.start().await;
+    // While nothing listens on the socket, the agent works without the server's tools, and the server is tried again.
+    ask(&flow).await;
+    assert!(offered(&flow).is_empty());
+    listen(&socket, world);
+    until(&flow, "ready", 2).await;
+    let told = called(&flow, "files__echo", "hello").await;
+    assert!(told.contains(r#""data":"hello""#), "{told}");
+    let shown = flow.cli(&["mcp", "list"]).await;
+    assert!(shown.stdout.contains("files.sock"), "{shown:?}");
+    let told = flow
+        .cli(&["mcp", "call", "files", "count", r#"{"text": "x"}"#])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_of_either_era_waits_for_a_person_and_is_called() {
     for era in [Era::Modern, Era::Legacy] {

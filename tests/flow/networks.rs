@@ -55,7 +55,7 @@ impl Flow {
     }
 
     /// All of the newest run of a thread.
-    async fn story(&self, root_ts: &str) -> Value {
+    pub(crate) async fn story(&self, root_ts: &str) -> Value {
         let conversation = self.conversation_id(GENERAL_ID, Some(root_ts)).await;
         let args = ["conversations", "show", &conversation, "--timeline"];
         let shown = self.cli_json(&args).await;

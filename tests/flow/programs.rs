@@ -142,9 +142,8 @@ async fn a_hostile_program_reaches_nothing_of_the_daemon() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_takes_too_much_is_ended() {
-    let fork = "for (1..200) { if (fork() == 0) { sleep 60; exit } } sleep 60;";
-    let share =
-        "for (1..4) { if (fork() == 0) { my $held = 'x' x (1 << 25); sleep 60; exit } } sleep 60;";
+    let fork = "for (1..200) { if ((fork() // -1) == 0) { sleep 60; exit } } sleep 60;";
+    let share = "for (1..4) { if ((fork() // -1) == 0) { my $held = 'x' x (1 << 25); sleep 60; exit } } sleep 60;";
     let endless = "$| = 1; while (1) { print 'x' x 65536 }";
     let cases = [
         (fork, "it started more than 32 processes"),

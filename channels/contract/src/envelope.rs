@@ -5,6 +5,7 @@
 //! between an event and its commit.
 
 use crate::clock::PlatformClock;
+use crate::feedback::ThumbChange;
 use crate::identity::Platform;
 use crate::interaction::Interaction;
 use crate::probe::Numbered;
@@ -78,6 +79,8 @@ pub enum Event {
     Command(Command),
     /// A button was pressed, or something else was done with what the bot shows. Identity is `id`.
     Interaction(Interaction),
+    /// Somebody put a thumb on a message, or took it away.
+    Thumb(ThumbChange),
     /// One chat got another id (Telegram supergroup upgrade, Slack `channel_id_changed`).
     ChatMoved {
         /// The id it had.
@@ -109,7 +112,7 @@ pub enum Event {
         /// The person with the new name.
         sender: Sender,
     },
-    /// Something that carries no room content (reaction, typing, join notice). Acknowledged, not
+    /// Something that carries no room content (another reaction, typing, join notice). Acknowledged, not
     /// stored.
     Ignored {
         /// Why, as a short constant for counters (`reaction`, `service`, `unfurl`).
@@ -250,6 +253,8 @@ pub struct ReplyTo {
     pub is_own: bool,
     /// The passage quoted by hand, if any.
     pub quote: Option<String>,
+    /// Whether its sender passes on what another person or program wrote.
+    pub is_passed_on: bool,
 }
 
 /// Who wrote a message.

@@ -11,6 +11,7 @@ use vocative_contract::envelope::{
     Attachment, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
 };
+use vocative_contract::feedback::{Thumb, ThumbChange};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::mentioned_ids;
 
@@ -395,7 +396,8 @@ fn gone(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Even
 
 fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
     match kind {
-        "reaction_added" | "reaction_removed" => ignored("reaction"),
+        "reaction_added" => reaction(event, context, true),
+        "reaction_removed" => reaction(event, context, false),
         "member_joined_channel" => membership(event, context, Standing::Joined),
         "member_left_channel" => membership(event, context, Standing::Gone),
         "channel_unarchive" | "group_unarchive" => presence(event, context, Standing::Back),
@@ -509,6 +511,37 @@ fn session_stopped(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Eve
         sender: nameless(user, context.is_stranger(told_team(event, context))),
         name: kind.to_owned(),
         text: "stop".to_owned(),
+    })
+}
+
+/// Only thumbs say something of a message. An event of a reaction says of the person no more than the id, and may
+/// come from a shared channel.
+fn reaction(event: &SlackEvent, context: &Context<'_>, is_given: bool) -> Event {
+    let thumb = event.reaction.as_deref().and_then(Thumb::of_reaction);
+    let (Some(thumb), Some(user)) = (thumb, event.user_id()) else {
+        return ignored("reaction");
+    };
+    let item = event.item.as_ref();
+    let message = item.and_then(|item| Some((item.channel.clone()?, item.ts.clone()?)));
+    let at = event.event_ts.as_deref().and_then(time_of);
+    // A file has no place in a room.
+    let (Some((chat, message_id)), Some((at_ms, _))) = (message, at) else {
+        return ignored("reaction");
+    };
+    if context.identity.is_self(user) {
+        return ignored("reaction");
+    }
+    Event::Thumb(ThumbChange {
+        place: Place {
+            kind: chat_kind(None, &chat),
+            chat,
+            is_shared: context.is_shared == Some(true),
+            ..Place::default()
+        },
+        message_id,
+        sender: nameless(user, context.is_stranger(None)),
+        thumbs: vec![(thumb, is_given)],
+        at_ms,
     })
 }
 

@@ -184,7 +184,19 @@ pub(super) struct SlackEvent {
     pub(super) new_channel_id: Id,
     pub(super) tokens: Maybe<RevokedTokens>,
     pub(super) tab: Maybe<String>,
+    /// Of a reaction: its name without colons.
+    pub(super) reaction: Maybe<String>,
+    /// What a reaction is to.
+    pub(super) item: Maybe<ReactionItem>,
     pub(super) assistant_thread: Maybe<AssistantThread>,
+}
+
+/// What a reaction is to: a message, or a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ReactionItem {
+    pub(super) channel: Id,
+    pub(super) ts: Id,
 }
 
 /// The thread that a person opened with an app's agent view.

@@ -45,13 +45,14 @@ const DELETE_WEBHOOK: &str = "deleteWebhook";
 
 /// The update kinds we ask for, also of a webhook. Sent with the first poll, because another program may have narrowed
 /// the stored list.
-pub(super) const ALLOWED_UPDATES: [&str; 6] = [
+pub(super) const ALLOWED_UPDATES: [&str; 7] = [
     "message",
     "edited_message",
     "channel_post",
     "edited_channel_post",
     "callback_query",
     "my_chat_member",
+    "message_reaction",
 ];
 
 /// The longest poll the server grants, in seconds.

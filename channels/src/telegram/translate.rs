@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Standing,
 };
+use vocative_contract::feedback::{Thumb, ThumbChange};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::{neutral_text, one_line as label};
@@ -18,18 +19,17 @@ use super::numbers::numbered;
 use super::sender::{is_stand_in, message_sender, user_sender};
 use super::text::command_word;
 use super::wire::{
-    self, CallbackQuery, Chat, ChatMember, ChatMemberUpdated, Message, RepliedMessage, UpdateStub,
-    User,
+    self, CallbackQuery, Chat, ChatMember, ChatMemberUpdated, Message, MessageReactions,
+    RepliedMessage, UpdateStub, User,
 };
 
 /// Update kinds that say nothing a room remembers, and the reason they are ignored with.
-const IGNORED_KINDS: [(&str, &str); 21] = [
+const IGNORED_KINDS: [(&str, &str); 20] = [
     ("business_connection", "business"),
     ("business_message", "business"),
     ("edited_business_message", "business"),
     ("deleted_business_messages", "business"),
     ("guest_message", "business"),
-    ("message_reaction", "reaction"),
     ("message_reaction_count", "reaction"),
     ("inline_query", "inline"),
     ("chosen_inline_result", "inline"),
@@ -169,6 +169,9 @@ fn event(
     }
     if let Some(value) = present(update, "callback_query") {
         return interaction(bot, value);
+    }
+    if let Some(value) = present(update, "message_reaction") {
+        return reactions(value);
     }
     if let Some(value) = present(update, "my_chat_member") {
         return membership(value);
@@ -355,6 +358,7 @@ fn reply_to(bot: &Identity, message: &Message) -> Option<ReplyTo> {
         message_id: reply.message_id.to_string(),
         is_own: from_bot && reply.sender_chat.is_none(),
         quote: quote.map(|quote| neutral_text(&quote.text)),
+        is_passed_on: message.forward_origin.is_some() || message.via_bot.is_some(),
     })
 }
 
@@ -440,6 +444,33 @@ fn pressed(bot: &Identity, message: &wire::PressedMessage) -> PressedMessage {
         is_via_bot: message.via_bot.is_some(),
         is_ephemeral: message.ephemeral_message_id.is_some(),
     }
+}
+
+/// Only thumbs say something of a message, and only of people who show who they are.
+fn reactions(value: &Value) -> Result<Event, &'static str> {
+    let update: MessageReactions = read(value, "the reaction is not readable")?;
+    let has = |reactions: &[Value], thumb: Thumb| {
+        let mut emoji = reactions.iter().filter_map(|it| it["emoji"].as_str());
+        emoji.any(|emoji| Thumb::of_reaction(emoji) == Some(thumb))
+    };
+    let both = [Thumb::Up, Thumb::Down];
+    let is_about_thumbs = both
+        .iter()
+        .any(|thumb| has(&update.old_reaction, *thumb) || has(&update.new_reaction, *thumb));
+    let user = update.user.as_ref().filter(|user| !is_stand_in(user));
+    let Some(user) = user.filter(|_| is_about_thumbs) else {
+        return Ok(Event::Ignored { reason: "reaction" });
+    };
+    Ok(Event::Thumb(ThumbChange {
+        place: chat_place(&update.chat),
+        message_id: update.message_id.to_string(),
+        sender: user_sender(user),
+        // All reactions of the person are told: a thumb that is not among them is not there.
+        thumbs: both
+            .map(|thumb| (thumb, has(&update.new_reaction, thumb)))
+            .to_vec(),
+        at_ms: update.date.saturating_mul(1_000),
+    }))
 }
 
 fn membership(value: &Value) -> Result<Event, &'static str> {

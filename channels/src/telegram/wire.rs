@@ -428,6 +428,20 @@ pub(super) struct ChatMemberUpdated {
     pub(super) new_chat_member: ChatMember,
 }
 
+/// The reactions of a person to a message.
+#[derive(Debug, Deserialize)]
+pub(super) struct MessageReactions {
+    pub(super) chat: Chat,
+    pub(super) message_id: i64,
+    /// `None` = somebody who does not show who they are.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) user: Option<User>,
+    /// In seconds since the Unix epoch.
+    pub(super) date: i64,
+    pub(super) old_reaction: Vec<Value>,
+    pub(super) new_reaction: Vec<Value>,
+}
+
 /// A standing in a chat.
 #[derive(Debug, Deserialize)]
 pub(super) struct ChatMember {

@@ -99,9 +99,10 @@ fn refusal_of(state: ApprovalState) -> Refusal {
     match state {
         ApprovalState::Denied => Refusal::NotAllowed,
         ApprovalState::Expired => Refusal::Undecided,
-        ApprovalState::Open | ApprovalState::Approved | ApprovalState::Cancelled => {
-            Refusal::AskedInVain
-        }
+        ApprovalState::Open
+        | ApprovalState::Approved
+        | ApprovalState::Cancelled
+        | ApprovalState::Changed => Refusal::AskedInVain,
     }
 }
 

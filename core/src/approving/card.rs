@@ -25,6 +25,8 @@ pub struct CardFacts<'a> {
     pub arguments: &'a str,
     /// Who asked.
     pub asked_by: &'a str,
+    /// Who changed the arguments before; empty = nobody did.
+    pub changed_by: &'a str,
     /// Who may decide.
     pub approvers: &'a Approvers,
     /// When it expires, in milliseconds since the Unix epoch; `None` = never.
@@ -43,6 +45,7 @@ impl<'a> CardFacts<'a> {
             target: &approval.target,
             arguments: &approval.arguments,
             asked_by,
+            changed_by: "",
             approvers: &approval.approvers,
             expires_at_ms: approval.expiry.expires_at_ms,
             read: &approval.read,
@@ -102,8 +105,10 @@ pub fn waiting_card<'o>(
         .expires_at_ms
         .map(|expires_at_ms| fact("Until", &utc(expires_at_ms)));
     let read = (!facts.read.is_empty()).then(|| fact("After reading", &read_words(facts.read)));
+    let changed = (!facts.changed_by.is_empty()).then(|| fact("Changed by", facts.changed_by));
     let about = [fact("Asked by", facts.asked_by)]
         .into_iter()
+        .chain(changed)
         .chain(target)
         .chain(read);
     let decides = fact("Can be decided by", &facts.approvers.words());
@@ -132,10 +137,12 @@ pub fn outcome_card(
         ApprovalState::Denied => "Denied",
         ApprovalState::Expired => "Expired",
         ApprovalState::Cancelled => "Cancelled",
+        ApprovalState::Changed => "Changed",
     };
     let by_whom = decided_line(outcome.state, outcome.via, by);
     let note = by.note.as_ref().map(|note| fact("Note", note));
-    let said = [fact(label, &by_whom)].into_iter().chain(note);
+    let now = (outcome.state == ApprovalState::Changed).then(|| fact("Now", "see the card below"));
+    let said = [fact(label, &by_whom)].into_iter().chain(now).chain(note);
     let short = Card {
         heading: format!("{label}: {}", visible_line(facts.tool)),
         facts: said.chain([fact("Asked by", facts.asked_by)]).collect(),
@@ -197,6 +204,7 @@ mod tests {
             target: "POST https://shop.example/refunds",
             arguments,
             asked_by: "Ann\u{202e}",
+            changed_by: "",
             approvers,
             expires_at_ms: Some(1_700_000_000_000),
             read: &[],

@@ -22,16 +22,19 @@ pub enum ApprovalState {
     Expired,
     /// Its run ended, or what it was asked for is gone.
     Cancelled,
+    /// A person changed the call's arguments: that call is asked for anew.
+    Changed,
 }
 
 impl ApprovalState {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Open,
         Self::Approved,
         Self::Denied,
         Self::Expired,
         Self::Cancelled,
+        Self::Changed,
     ];
 
     /// The stored and shown name.
@@ -43,6 +46,7 @@ impl ApprovalState {
             Self::Denied => "denied",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
+            Self::Changed => "changed",
         }
     }
 
@@ -107,6 +111,8 @@ pub struct PressFacts<'a> {
     pub is_same_call: bool,
     /// Whether the card shows all of the call.
     pub is_whole: bool,
+    /// Whether who pressed changed the call's arguments before.
+    pub is_changer: bool,
     /// Whether one person alone asked for the run.
     pub has_one_requester: bool,
     /// Who may decide.
@@ -146,6 +152,10 @@ pub enum Told {
     NotYet,
     /// The card does not show all of the call.
     NotWhole,
+    /// They changed what it does, and two people are to agree.
+    OwnChange,
+    /// Its arguments were changed as often as they may be.
+    ChangedTooOften,
 }
 
 /// Decides what a press does.
@@ -170,6 +180,9 @@ pub fn press(facts: &PressFacts<'_>) -> PressVerdict {
         Choice::Deny => PressVerdict::Deny,
         Choice::ShowAll => PressVerdict::ShowAll,
         Choice::Approve | Choice::Grant if !facts.is_whole => PressVerdict::Tell(Told::NotWhole),
+        Choice::Approve | Choice::Grant if facts.is_changer && facts.approvers.are_four_eyes() => {
+            PressVerdict::Tell(Told::OwnChange)
+        }
         Choice::Approve => PressVerdict::Approve { has_grant: false },
         Choice::Grant => PressVerdict::Approve {
             has_grant: facts.has_one_requester,
@@ -226,6 +239,7 @@ mod tests {
             is_in_card: true,
             is_same_call: true,
             is_whole: true,
+            is_changer: false,
             has_one_requester: true,
             approvers: &approvers,
             decider: Decider {

@@ -225,6 +225,7 @@ mod tests {
                 display_name: None,
                 username: None,
             }],
+            changed_by: Vec::new(),
             decided: DecidedBy::default(),
             via: None,
             read: Vec::new(),

@@ -3,11 +3,12 @@
 //!
 //! Reading order: `policy` (does a call ask?), `taint` (and after what its run has read?), `approvers` (who may decide?), `visible` (characters that can be told
 //! apart), `showing` (a call's arguments on a card), `buttons` (what a press says), `card` (what people see), `deciding`
-//! (what a press does), `listing` (what waits in a chat), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
+//! (what a press does), `changing` (other arguments for a call that waits), `listing` (what waits in a chat), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
 
 mod approvers;
 mod buttons;
 mod card;
+mod changing;
 mod deciding;
 mod listing;
 mod policy;
@@ -22,6 +23,10 @@ mod visible;
 pub use approvers::{Approver, Approvers, Decider, may_decide};
 pub use buttons::{ApprovalButton, Choice};
 pub use card::{CardFacts, CardOutcome, outcome_card, waiting_card};
+pub use changing::{
+    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, change_refused, changed_arguments, changed_text,
+    reads_as_change,
+};
 pub use deciding::{
     ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
     PressVerdict, Told, press,
@@ -32,7 +37,7 @@ pub use listing::{
 };
 pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
 pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
-pub use stored::{Requester, StoredApproval, StoredGrant};
+pub use stored::{Changer, Requester, StoredApproval, StoredGrant};
 pub use taint::{AfterUntrusted, OutsideSource, Taint, ask_after, read_words};
 pub use telling::{DecidedBy, Via, decided_line, denied_text, told_text, utc};
 pub use visible::visible_line;

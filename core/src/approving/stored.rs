@@ -35,6 +35,8 @@ pub struct StoredApproval {
     pub expiry: Expiry,
     /// Everybody who asked for the run.
     pub requesters: Vec<Requester>,
+    /// Who changed the call's arguments before, once for each change.
+    pub changed_by: Vec<Changer>,
     /// Who decided, when, and what they said.
     pub decided: DecidedBy,
     /// How they did.
@@ -74,6 +76,37 @@ impl Requester {
         own.into_iter()
             .flatten()
             .any(|own| own.to_lowercase() == name.to_lowercase())
+    }
+}
+
+/// Somebody who changed the arguments of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changer {
+    /// A person; an operator by their name alone.
+    pub who: Requester,
+    /// The platform's ids of the people who are that operator; `None` = it was a person of the room.
+    pub operator_people: Option<Vec<String>>,
+}
+
+impl Changer {
+    /// Whether it may have been a person of the room with that id and one of these names. An operator of whom no
+    /// ids are known may be anybody of that name.
+    #[must_use]
+    pub fn may_be(&self, id: &str, names: &[&str]) -> bool {
+        match &self.operator_people {
+            None => self.who.id == id,
+            Some(people) if people.is_empty() => {
+                self.who.is_called(id) || names.iter().any(|name| self.who.is_called(name))
+            }
+            Some(people) => people.iter().any(|person| person == id),
+        }
+    }
+
+    /// Whether it may have been an operator of that name, who is these people on the platform.
+    #[must_use]
+    pub fn may_be_operator(&self, name: &str, people: &[String]) -> bool {
+        let mut own = self.operator_people.iter().flatten().chain([&self.who.id]);
+        self.who.is_called(name) || own.any(|person| people.contains(person))
     }
 }
 

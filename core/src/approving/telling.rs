@@ -89,7 +89,9 @@ pub fn denied_text(state: ApprovalState, by: &DecidedBy) -> String {
         (ApprovalState::Denied, None) => "it was not allowed".to_owned(),
         (ApprovalState::Expired, _) => "nobody decided about it in time".to_owned(),
         (ApprovalState::Cancelled, _) => "asking for it was broken off".to_owned(),
-        (ApprovalState::Open | ApprovalState::Approved, _) => "it waits for a person".to_owned(),
+        (ApprovalState::Open | ApprovalState::Approved | ApprovalState::Changed, _) => {
+            "it waits for a person".to_owned()
+        }
     };
     let note = by.note.as_deref().map(str::trim);
     let note = note.filter(|note| !note.is_empty());
@@ -114,6 +116,15 @@ pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy) -> String {
         Told::Over(ApprovalState::Denied) => over("denied"),
         Told::Over(ApprovalState::Expired) => "Its time is over: it was not made.".to_owned(),
         Told::Over(ApprovalState::Cancelled) => "It was cancelled: it is not made.".to_owned(),
+        Told::Over(ApprovalState::Changed) => {
+            format!("{} The newer card is the one that counts.", over("changed"))
+        }
+        Told::OwnChange => {
+            "You changed what it does, so another person decides about it.".to_owned()
+        }
+        Told::ChangedTooOften => {
+            "It was changed as often as it may be; approve it as it is, or deny it.".to_owned()
+        }
         Told::Over(ApprovalState::Open) | Told::NotThisCard => {
             "This button is not valid here.".to_owned()
         }

@@ -19,11 +19,13 @@ pub enum HookPoint {
     BeforePost,
     /// After a run has ended.
     RunEnded,
+    /// After a person decided about a call that waited, or nobody did in time.
+    ApprovalDecided,
 }
 
 impl HookPoint {
     /// All of them, in the order of a run.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BeforeRun,
         Self::BeforeModel,
         Self::AfterModel,
@@ -32,6 +34,7 @@ impl HookPoint {
         Self::BeforeSave,
         Self::BeforePost,
         Self::RunEnded,
+        Self::ApprovalDecided,
     ];
 
     /// The configured and stored name.
@@ -46,6 +49,7 @@ impl HookPoint {
             Self::BeforeSave => "before_save",
             Self::BeforePost => "before_post",
             Self::RunEnded => "run_ended",
+            Self::ApprovalDecided => "approval_decided",
         }
     }
 
@@ -58,7 +62,7 @@ impl HookPoint {
     /// Whether a hook's word changes anything there; elsewhere it is only told.
     #[must_use]
     pub fn decides(self) -> bool {
-        self != Self::RunEnded
+        !matches!(self, Self::RunEnded | Self::ApprovalDecided)
     }
 
     /// Whether what was asked about does not happen when a hook gives no word: where it protects somebody.
@@ -70,7 +74,7 @@ impl HookPoint {
             | Self::AfterTool
             | Self::BeforeSave
             | Self::BeforePost => true,
-            Self::BeforeRun | Self::BeforeModel | Self::RunEnded => false,
+            Self::BeforeRun | Self::BeforeModel | Self::RunEnded | Self::ApprovalDecided => false,
         }
     }
 
@@ -83,7 +87,7 @@ impl HookPoint {
             | Self::AfterTool
             | Self::BeforeSave
             | Self::BeforePost => true,
-            Self::BeforeRun | Self::BeforeTool | Self::RunEnded => false,
+            Self::BeforeRun | Self::BeforeTool | Self::RunEnded | Self::ApprovalDecided => false,
         }
     }
 
@@ -96,7 +100,8 @@ impl HookPoint {
             | Self::BeforeModel
             | Self::BeforeTool
             | Self::AfterTool
-            | Self::RunEnded => false,
+            | Self::RunEnded
+            | Self::ApprovalDecided => false,
         }
     }
 }

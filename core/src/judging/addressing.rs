@@ -392,6 +392,7 @@ mod tests {
             message_id: "1.0".into(),
             is_own: true,
             quote: None,
+            is_passed_on: false,
         });
         assert_eq!(addressed(&reply, &MessageFacts::default()), ["kael"]);
         let facts = MessageFacts {
@@ -403,6 +404,7 @@ mod tests {
             message_id: "1.0".into(),
             is_own: false,
             quote: None,
+            is_passed_on: false,
         });
         assert!(addressed(&reply, &MessageFacts::default()).is_empty());
     }

@@ -871,6 +871,7 @@ mod tests {
                 message_id: "7".into(),
                 is_own: false,
                 quote: None,
+                is_passed_on: false,
             });
             let facts = MessageFacts {
                 replies_to_sender: is_own,

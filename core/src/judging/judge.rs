@@ -110,6 +110,7 @@ pub fn judge(
         edit_answer_within_ms: policy.manners.edit_answer_within_ms,
         command: None,
         answers: None,
+        changes: None,
         overlaps: overlaps(&addressed_to, message, policy),
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
         access,
@@ -505,6 +506,7 @@ mod tests {
             edit_answer_within_ms: 0,
             command: None,
             answers: None,
+            changes: None,
         };
         assert_eq!(verdict, expected);
     }

@@ -72,6 +72,7 @@ impl CaptureOrigin {
             would_follow_up: false,
             command: None,
             answers: None,
+            changes: None,
             ..verdict
         }
     }

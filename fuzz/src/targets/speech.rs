@@ -63,6 +63,11 @@ pub(super) fn check_envelope(envelope: &Envelope, raw: &str) {
             press.place.iter().for_each(check_place);
             check_sender(&press.sender);
         }
+        Event::Thumb(change) => {
+            check_place(&change.place);
+            check_sender(&change.sender);
+            assert!(!change.message_id.is_empty());
+        }
         Event::ChatChanged { place }
         | Event::Membership { place, .. }
         | Event::Opened { place, .. } => check_place(place),

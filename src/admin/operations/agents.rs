@@ -1,11 +1,13 @@
 //! Agents, the models they ask, and the questions that wait for them.
 
 use super::{Answer, OperationError, Operations, json};
-use crate::admin::view::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
+use crate::admin::view::{AgentView, ModelRestView, ReleasedModelView, RetriedView, ThumbsView};
 use vocative_core::ids::AgentName;
 use vocative_store::StoreError;
 use vocative_store::contract::{DeadFilter, StoreStatus};
 
+/// Thumbs of so long are counted, in milliseconds: 30 days.
+const THUMBS_MS: i64 = 30 * 86_400_000;
 /// The most questions that are queued again in one commit.
 const RETRIED_AT_ONCE: usize = 500;
 
@@ -13,12 +15,19 @@ impl Operations {
     pub(super) async fn agents(&self) -> Answer {
         let status = self.store.status((self.clock)()).await?;
         let rests = self.model_rests(&status);
+        let since_ms = (self.clock)().saturating_sub(THUMBS_MS);
+        let thumbs = self.store.thumbs_by_agent(since_ms).await?;
+        let thumbs_of = |agent: &AgentName| {
+            let found = thumbs.iter().find(|(it, _)| it == agent);
+            found.map_or_else(ThumbsView::default, |(_, counts)| ThumbsView::of(*counts))
+        };
         let views = self.registry.all().into_iter().map(|spec| {
             let model = &spec.model_use.name;
             AgentView {
                 name: spec.name.to_string(),
                 model: model.clone(),
                 queued: queued_of(&status, &spec.name),
+                thumbs: thumbs_of(&spec.name),
                 rest: rests.iter().find(|rest| rest.model == *model).cloned(),
             }
         });

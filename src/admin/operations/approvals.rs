@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::{LISTED_MAX, OperationError, Operations};
 use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use crate::capture::presses::outcome_part;
-use crate::tools::PersonName;
-use vocative_core::approving::{Decider, StoredApproval, Via, may_decide};
+use crate::tools::{PersonName, other_arguments};
+use vocative_core::approving::{
+    ApprovalState, CHANGES_MAX, Decider, StoredApproval, Via, may_decide,
+};
 use vocative_core::ids::{AccountId, ApprovalId, GrantId};
 use vocative_store::StoreError;
 use vocative_store::contract::{ApprovalFilter, OperatorDecided, OperatorDecision};
@@ -28,6 +30,10 @@ pub struct DecidedApproval {
     pub grant: bool,
     /// Who decides.
     pub by: String,
+    /// What the call is to be made with instead: all its arguments as a JSON object, or lines `name = value`. Then it is
+    /// asked for anew.
+    #[serde(default)]
+    pub arguments: Option<String>,
     /// What the model and the room are told with it.
     #[serde(default)]
     pub note: Option<String>,
@@ -159,6 +165,13 @@ impl Operations {
                 by.name, approval.id, approval.tool
             )));
         }
+        let changed = match &decided.arguments {
+            Some(text) => {
+                let is_plain = decided.approve && !decided.grant;
+                Some(self.other_arguments(&approval, text, is_plain).await?)
+            }
+            None => None,
+        };
         let renderer = self
             .rooms
             .get(approval.account)
@@ -168,6 +181,7 @@ impl Operations {
             approval: approval.id,
             digest: decided.digest.map(|digest| digest.trim().to_lowercase()),
             is_approved: decided.approve,
+            changed,
             has_grant: decided.grant,
             operator: by.name.clone(),
             people: by.ids_in(channel.as_deref()),
@@ -191,12 +205,41 @@ impl Operations {
                 "{} does something else than what has this digest; look at it again",
                 approval.id
             ))),
+            OperatorDecided::IsChanger(approval) => Err(OperationError::NotTheirs(format!(
+                "{} is to be decided by another person than those who changed it",
+                approval.id
+            ))),
             OperatorDecided::IsRequester(approval) => Err(OperationError::NotTheirs(format!(
                 "{} is to be decided by another person than {}, who asked",
                 approval.id,
                 approval.asked_by()
             ))),
         }
+    }
+
+    /// What an operator wrote in place of a call's arguments, as it fits the tool.
+    async fn other_arguments(
+        &self,
+        approval: &StoredApproval,
+        text: &str,
+        is_plain: bool,
+    ) -> Result<String, OperationError> {
+        let wrong = |what: &str| Err(OperationError::Wrong(what.to_owned()));
+        if !is_plain {
+            return wrong(
+                "changed arguments are asked for anew: neither forbid the call nor allow it for a day",
+            );
+        }
+        if approval.state == ApprovalState::Open && approval.changed_by.len() >= CHANGES_MAX {
+            return wrong("it was changed as often as it may be; approve it as it is, or deny it");
+        }
+        let Some(parameters) = self.store.approval_parameters(approval.id).await? else {
+            return wrong(
+                "it was asked for by an older version, so its arguments can't be changed",
+            );
+        };
+        other_arguments(text, &approval.arguments, &parameters)
+            .map_err(|what| OperationError::Wrong(format!("the call is left as it is: {what}")))
     }
 
     /// One of them, and whether somebody may allow it.

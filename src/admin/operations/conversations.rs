@@ -4,8 +4,8 @@ use vocative_contract::markup::one_line;
 
 use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{
-    ConversationDetailView, ConversationView, ExportMessageView, ExportPageView, ParticipantsView,
-    SearchView, TurnView, timeline,
+    ConversationDetailView, ConversationStatsView, ConversationView, ExportMessageView,
+    ExportPageView, ParticipantsView, SearchView, TurnView, timeline,
 };
 use crate::transcripts::lines::ThreadLine;
 use vocative_core::place::Conversation;
@@ -125,6 +125,14 @@ impl Operations {
         let at_ms = is_archived.then(|| (self.clock)());
         self.store.set_archived(conversation.id, at_ms).await?;
         Ok(json(&self.conversation_view(&conversation).await?))
+    }
+
+    pub(super) async fn conversation_stats(&self, name: &str, since_ms: i64) -> Answer {
+        let conversation = self.store.find_conversation(name).await?;
+        let stats = self.store.conversation_stats(conversation.id, since_ms);
+        let stats = stats.await?;
+        let view = self.conversation_view(&conversation).await?;
+        Ok(json(&ConversationStatsView::of(view, since_ms, stats)))
     }
 
     pub(super) async fn search(

@@ -31,7 +31,7 @@ pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
-use crate::admin::status::{StatusCounters, status_view};
+use crate::admin::status::{StatusCounters, add_limits, status_view, timings};
 use crate::admin::view::ModelRestView;
 use crate::admin::view::{AliveView, CapacityView, CostsBy, SearchFilterView};
 use crate::agent::models::Models;
@@ -98,6 +98,13 @@ pub enum AdminOperation {
         name: String,
         /// Away, or back.
         archived: bool,
+    },
+    /// Figures of a conversation and its threads.
+    ConversationStats {
+        /// Its id prefix or name.
+        name: String,
+        /// From this time on, in milliseconds since the Unix epoch.
+        since_ms: i64,
     },
     /// One conversation with its newest turns.
     Conversation {
@@ -580,6 +587,9 @@ impl Operations {
                 Ok(json(&self.events(&target, after).await?))
             }
             AdminOperation::TitleConversation { name, title } => self.set_title(&name, title).await,
+            AdminOperation::ConversationStats { name, since_ms } => {
+                self.conversation_stats(&name, since_ms).await
+            }
             AdminOperation::ArchiveConversation { name, archived } => {
                 self.set_archived(&name, archived).await
             }
@@ -756,6 +766,8 @@ impl Operations {
                 let listeners = running.health.listeners().into_iter();
                 view.listeners = listeners.map(Into::into).collect();
                 view.landlock = Some(running.landlock.clone());
+                view.timings = timings();
+                add_limits(&mut view, &(running.in_force)());
                 view.mcp = running.servers.health().iter().map(Into::into).collect();
                 let doubt = running.time_doubt.get();
                 view.needs_person.extend(doubt.map(|why| {

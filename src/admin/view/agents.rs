@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use vocative_core::model_rest::ModelRest;
+use vocative_store::contract::ThumbCounts;
 
 /// An agent and how it is with its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,9 +14,47 @@ pub struct AgentView {
     pub model: String,
     /// Its questions that wait.
     pub queued: u64,
+    /// What people thought of its answers in the last 30 days.
+    #[serde(default)]
+    pub thumbs: ThumbsView,
     /// Why its model is not asked, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<ModelRestView>,
+}
+
+/// Thumbs of people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThumbsView {
+    /// Of those who found an answer good.
+    pub up: u64,
+    /// Of those who did not.
+    pub down: u64,
+}
+
+impl ThumbsView {
+    /// The view of counts.
+    #[must_use]
+    pub fn of(counts: ThumbCounts) -> Self {
+        Self {
+            up: counts.up,
+            down: counts.down,
+        }
+    }
+
+    /// Whether nobody said anything.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::fmt::Display for ThumbsView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_none() {
+            return Ok(());
+        }
+        write!(f, "{} up, {} down", self.up, self.down)
+    }
 }
 
 /// A model that is not asked for now.

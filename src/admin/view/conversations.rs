@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ThumbsView;
 use super::runs::{PostView, RunView};
 use super::summaries::SummaryView;
 use vocative_core::place::Conversation;
 use vocative_core::turn::Turn;
-use vocative_store::contract::{ConversationOverview, Page, Speaker, Speakers, TurnDetail};
+use vocative_store::contract::{
+    ConversationOverview, ConversationStats, Page, Speaker, Speakers, TurnDetail,
+};
 
 /// A conversation in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -169,6 +172,68 @@ pub struct ConversationDetailView {
     /// The page before this one ends before the turn with this seq; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older_before: Option<i64>,
+}
+
+/// Figures of a conversation and its threads since a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConversationStatsView {
+    /// The conversation.
+    pub conversation: ConversationView,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// Messages of people, and of bots that are not ours.
+    pub messages_of_people: u64,
+    /// Those who sent them.
+    pub speakers: u64,
+    /// Messages of agents.
+    pub messages_of_agents: u64,
+    /// Runs that were made for questions.
+    pub runs: u64,
+    /// Those that answered.
+    pub runs_answered: u64,
+    /// Those that were given up.
+    pub runs_dead: u64,
+    /// From a question to its answer: half of them took so long at most, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_p50_ms: Option<u64>,
+    /// Nineteen in twenty took so long at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_p95_ms: Option<u64>,
+    /// Tokens of prompts whose details are kept.
+    pub prompt_tokens: u64,
+    /// Tokens of answers whose details are kept.
+    pub completion_tokens: u64,
+    /// What all runs cost, in millionths of the currency.
+    pub cost_micros: u64,
+    /// What people think of the answers.
+    pub thumbs: ThumbsView,
+    /// Whether only the newest 200,000 messages or runs were counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
+}
+
+impl ConversationStatsView {
+    /// The view of figures.
+    #[must_use]
+    pub fn of(conversation: ConversationView, since_ms: i64, stats: ConversationStats) -> Self {
+        Self {
+            conversation,
+            since_ms,
+            messages_of_people: stats.messages_of_people,
+            speakers: stats.speakers,
+            messages_of_agents: stats.messages_of_agents,
+            runs: stats.runs,
+            runs_answered: stats.runs_answered,
+            runs_dead: stats.runs_dead,
+            answer_p50_ms: stats.answer_times.map(|times| times.p50_ms),
+            answer_p95_ms: stats.answer_times.map(|times| times.p95_ms),
+            prompt_tokens: stats.prompt_tokens,
+            completion_tokens: stats.completion_tokens,
+            cost_micros: stats.cost_micros,
+            thumbs: ThumbsView::of(stats.thumbs),
+            is_cut: stats.is_cut,
+        }
+    }
 }
 
 /// Something that happened in a conversation.

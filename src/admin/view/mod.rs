@@ -22,13 +22,13 @@ mod status;
 mod summaries;
 mod tools;
 
-pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView};
+pub use agents::{AgentView, ModelRestView, ReleasedModelView, RetriedView, ThumbsView};
 pub use approvals::{ApprovalCountView, ApprovalView, GrantView};
 pub use capacity::{CapacityView, TableSpaceView};
 pub use console::{AuditView, ConsoleLinkView};
 pub use conversations::{
-    ConversationDetailView, ConversationView, EntryView, HappeningView, ParticipantView,
-    ParticipantsView, SourceView, TurnView, timeline,
+    ConversationDetailView, ConversationStatsView, ConversationView, EntryView, HappeningView,
+    ParticipantView, ParticipantsView, SourceView, TurnView, timeline,
 };
 pub use costs::{CostView, CostsBy};
 pub use erasure::{ErasePlanView, EraseView, VerificationView};
@@ -50,9 +50,9 @@ pub use runs::{
 pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use status::{
-    AliveView, ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts,
-    ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,
-    SummaryCountsView, TokenRatioView,
+    AliveView, ChannelView, EmbeddingsView, FileCountsView, HistogramView, HookCountView,
+    IntakeCounts, ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,
+    SummaryCountsView, TimingView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};
 pub use tools::ToolCountsView;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApprovalView, QuestionView, RunView};
+use super::{ApprovalView, QuestionView, RunView, ThumbsView};
 use vocative_core::delegating::StoredTask;
 use vocative_core::ids::AgentName;
 use vocative_core::routing::{MemberCall, StoredDecision};
@@ -35,6 +35,9 @@ pub struct RunStoryView {
     pub calls: Vec<StoryCallView>,
     /// What it said in its room, oldest first.
     pub said: Vec<StoryLineView>,
+    /// People who put a thumb up on that, and who put one down.
+    #[serde(default, skip_serializing_if = "ThumbsView::is_none")]
+    pub thumbs: ThumbsView,
     /// The task that it works on, if another run started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskView>,
@@ -285,6 +288,7 @@ impl RunStoryView {
             steps: steps.collect(),
             calls,
             said: lines(story.said),
+            thumbs: ThumbsView::of(story.thumbs),
             decisions: story
                 .course
                 .decisions

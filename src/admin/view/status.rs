@@ -8,6 +8,7 @@ use super::knowledge::CollectionView;
 use super::mcp::McpHealthView;
 use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
+use vocative_core::timing::Histogram;
 use vocative_core::tokens::RatioStatus;
 
 /// That the daemon serves.
@@ -72,6 +73,9 @@ pub struct StatusView {
     /// Models that are not asked for now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelRestView>,
+    /// How long things took since the start; empty without a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timings: Vec<TimingView>,
     /// What was learnt about counting tokens, by model.
     #[serde(default)]
     pub token_ratios: Vec<TokenRatioView>,
@@ -163,6 +167,9 @@ pub struct ChannelView {
     pub last_captured_ms: Option<i64>,
     /// From received to acknowledged, for the last event, in milliseconds.
     pub lag_ms: u64,
+    /// The same for all events since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lags: Option<HistogramView>,
     /// Frames or updates that could not be read.
     pub malformed: u64,
     /// Webhook requests that did not come from the platform, or not whole.
@@ -183,6 +190,9 @@ pub struct ChannelView {
     pub parked_chats: u64,
     /// Tokens used since the start of the UTC day.
     pub tokens_today: u64,
+    /// How many it may use in a UTC day; absent without a limit, or without a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_today_max: Option<u64>,
     /// Of these, tokens of the prompts of answers and summaries.
     #[serde(default)]
     pub prompt_tokens_today: u64,
@@ -198,6 +208,9 @@ pub struct ChannelView {
     /// What they cost, in millionths of `limits.currency`; 0 where models have no prices.
     #[serde(default)]
     pub cost_micros_today: u64,
+    /// What they may cost in a UTC day, in the same; absent without a limit, or without a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros_today_max: Option<u64>,
     /// Messages since then may be missing and are being read back; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_from_ms: Option<i64>,
@@ -269,6 +282,12 @@ pub struct StoreView {
     pub conversations: u64,
     /// Bytes of the database.
     pub bytes: u64,
+    /// What its disk has left, in bytes; absent where it can't be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_free_bytes: Option<u64>,
+    /// When a backup was last made, in milliseconds since the Unix epoch; absent if none is known of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_last_ms: Option<i64>,
     /// Rows of queues that can't be decoded and are set aside.
     #[serde(default)]
     pub quarantined: u64,
@@ -383,6 +402,41 @@ pub struct EmbeddingsView {
     pub remaining_max: u64,
     /// Tokens spent today (UTC).
     pub tokens_today: u64,
+}
+
+/// How long something took since the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimingView {
+    /// What: `model` (an attempt at a model) or `answer` (from a question to the first part of its answer in the room, what
+    /// people took to decide about calls included).
+    pub what: String,
+    /// The model, or the channel.
+    pub name: String,
+    /// What came of it: `answered` or `failed`, or `posted`.
+    pub outcome: String,
+    /// How often it took how long.
+    pub took: HistogramView,
+}
+
+/// How often something took how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistogramView {
+    /// The upper bounds of the buckets, rising, in milliseconds; the last bucket has none.
+    pub bounds_ms: Vec<u64>,
+    /// How often, for each bucket alone; one more than there are bounds.
+    pub counts: Vec<u64>,
+    /// All of it together, in milliseconds.
+    pub sum_ms: u64,
+}
+
+impl From<&Histogram> for HistogramView {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            bounds_ms: histogram.bounds_ms.to_vec(),
+            counts: histogram.counts.clone(),
+            sum_ms: histogram.sum_ms,
+        }
+    }
 }
 
 /// How often a hook said something since the start.

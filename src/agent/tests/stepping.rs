@@ -229,6 +229,7 @@ impl House {
             shown: &shown,
             images: &[],
             toolbox,
+            tools: &toolbox.specs(),
             max_steps,
             stop_after: &self.stop_after,
             form: self.form.as_ref(),

@@ -20,10 +20,13 @@ pub enum ConversationsCommand {
     Show(ShowArgs),
     /// Find what was said in one conversation, the best match first
     ///
-    /// Words must all be there; "quotes" make a phrase, a star the beginning of a word (deploy*).
-    /// Without any word it shows the newest turns.
+    /// A message need not have all of the words; rare ones weigh more, and other forms of a word
+    /// count. Without any word it shows the newest turns.
     #[command(after_long_help = CONVERSATION_NAMES)]
     Search(SearchArgs),
+    /// Figures of a conversation and its threads: messages, answers, times, tokens, costs, thumbs
+    #[command(alias = "statistics")]
+    Stats(StatsArgs),
     /// Write a whole conversation, for programs or for people
     ///
     /// As jsonl it is one message a line, which `vocative prompt --transcript` reads; as markdown a
@@ -96,6 +99,19 @@ pub struct TitleArgs {
     /// Take its title away: it is called after its room or its first words again
     #[arg(long, conflicts_with = "title")]
     pub clear: bool,
+}
+
+/// What `vocative conversations stats` takes.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Which one: the start of its id, or CHANNEL/CHAT
+    pub conversation: String,
+    /// From when on: 2h, 30d, 2026-11-22, "2026-11-22 10:30" (UTC)
+    #[arg(long, value_name = "TIME", default_value = "30d")]
+    pub since: String,
+    /// How the figures look
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: TableFormat,
 }
 
 /// What `vocative conversations archive` and `unarchive` take.

@@ -155,6 +155,10 @@ pub enum ApprovalsCommand {
         /// Let exactly this call be made for 24 hours without asking.
         #[arg(long)]
         for_a_day: bool,
+        /// Change the call's arguments instead: all of them as JSON, lines `name = value` for some of them, or a file of
+        /// either. The call then waits again, as a new one in the list.
+        #[arg(long, value_name = "FILE|JSON", conflicts_with_all = ["listed", "for_a_day"])]
+        arguments: Option<String>,
     },
     /// Forbid a call, or all of a list; the model is told.
     Deny {

@@ -54,7 +54,7 @@ pub(super) async fn run(args: &SetupArgs, context: &Context) -> Result<ExitCode,
     if !write(args, &answers, &made, &mut dialogue).await? {
         return Ok(Exit::Ok.into());
     }
-    finish(args, &answers, words, &dialogue, context).await
+    Box::pin(finish(args, &answers, words, &dialogue, context)).await
 }
 
 fn refused(Refusal(problems): Refusal) -> CliError {

@@ -76,6 +76,15 @@ fn a_hook_that_would_not_do_what_it_seems_to_is_refused() {
             "has a place for an argument",
         ),
         (http("timeout_ms = 60000"), "from 50 to 30000"),
+        (
+            redact("at = [\"run_ended\"]\nremove = [\"keys\"]"),
+            "no words can be taken out at \"run_ended\"",
+        ),
+        (
+            "kind = \"http\"\nat = [\"approval_decided\"]\nurl = \"https://guard.example/x\"\ncontent = true"
+                .to_owned(),
+            "is for points where a hook is asked; what it is told holds no texts",
+        ),
         (http("at_once = true"), "there is no such setting"),
     ];
     for (settings, words) in cases {

@@ -196,6 +196,14 @@ fn a_system_configuration_read_from_a_shell_means_the_units_folders() {
         ["/var/lib/vocative", "/run/vocative"]
     );
     assert_eq!(
+        dirs("/etc/vocative/cells/acme/vocative.toml", &shell),
+        ["/var/lib/vocative-cells/acme", "/run/vocative-cells/acme"]
+    );
+    assert_eq!(
+        dirs("/etc/vocative/old/vocative.toml", &shell),
+        ["/root/.local/state/vocative", "/run/user/0/vocative"]
+    );
+    assert_eq!(
         dirs("/root/vocative.toml", &shell),
         ["/root/.local/state/vocative", "/run/user/0/vocative"]
     );

@@ -6,7 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tracing::info;
 
 use super::ApiState;
@@ -90,6 +90,9 @@ struct ApproveBody {
     note: Option<String>,
     #[serde(default)]
     grant: bool,
+    /// All arguments that the call is to be made with instead.
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
 }
 
 /// What comes with a refusal.
@@ -113,6 +116,7 @@ async fn approve(
         id: id_in(id),
         approve: true,
         grant: body.grant,
+        arguments: body.arguments.map(|it| Value::Object(it).to_string()),
         by: caller.name.clone(),
         note: body.note,
         digest: Some(body.digest),
@@ -131,6 +135,7 @@ async fn deny(
         id: id_in(id),
         approve: false,
         grant: false,
+        arguments: None,
         by: caller.name.clone(),
         note: body.note,
         digest: body.digest,

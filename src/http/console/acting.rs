@@ -215,6 +215,7 @@ fn decided(id: String, by: &Person, approve: bool, note: Option<String>) -> Deci
         id,
         approve,
         grant: false,
+        arguments: None,
         by: by.name.clone(),
         note,
         digest: None,

@@ -72,6 +72,14 @@ impl HttpTool {
     pub async fn ask(&self, event: &Value) -> Result<Value, String> {
         sending::ask_whole(self, event).await
     }
+
+    /// Makes the request with a body of [`BodyTemplate::whole`], for who is only told: any status of success is enough.
+    ///
+    /// # Errors
+    /// What went wrong, without addresses and without what was answered.
+    pub async fn tell(&self, event: &Value) -> Result<(), String> {
+        sending::tell_whole(self, event).await
+    }
 }
 
 impl Tool for Arc<HttpTool> {

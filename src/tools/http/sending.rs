@@ -54,6 +54,28 @@ async fn answered(
 
 /// Makes a request that is one JSON value there and one back. Within its time, whatever happens.
 pub(super) async fn ask_whole(tool: &HttpTool, event: &Value) -> Result<Value, String> {
+    let reading = async |response| {
+        let bytes = body_within(response, tool.settings.answer_bytes_max)
+            .await
+            .map_err(|error| outcome(&error))?;
+        let bytes = bytes.ok_or_else(|| failed("the answer is too long"))?;
+        serde_json::from_slice(&bytes).map_err(|_| failed("the answer is no JSON"))
+    };
+    in_time(tool, event, reading).await
+}
+
+/// Makes a request that is one JSON value there; of the answer only its status counts. Within its time, whatever
+/// happens.
+pub(super) async fn tell_whole(tool: &HttpTool, event: &Value) -> Result<(), String> {
+    in_time(tool, event, async |_| Ok(())).await
+}
+
+/// What is read of the answer with a status of success.
+async fn in_time<T>(
+    tool: &HttpTool,
+    event: &Value,
+    reading: impl AsyncFnOnce(Response) -> Result<T, ToolError>,
+) -> Result<T, String> {
     let limit_ms = tool.settings.timeout_ms;
     let context = CallContext {
         limit_ms: Some(limit_ms),
@@ -66,11 +88,7 @@ pub(super) async fn ask_whole(tool: &HttpTool, event: &Value) -> Result<Value, S
         if !response.status().is_success() {
             return Err(failed(format!("the server answered {status}")));
         }
-        let bytes = body_within(response, tool.settings.answer_bytes_max)
-            .await
-            .map_err(|error| outcome(&error))?;
-        let bytes = bytes.ok_or_else(|| failed("the answer is too long"))?;
-        serde_json::from_slice(&bytes).map_err(|_| failed("the answer is no JSON"))
+        reading(response).await
     };
     match tokio::time::timeout(Duration::from_millis(limit_ms), asking).await {
         Ok(Ok(answer)) => Ok(answer),

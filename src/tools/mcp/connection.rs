@@ -100,6 +100,16 @@ pub(super) async fn connect(
             }
             (served, Some((program, own_folder)))
         }
+        (McpPlace::Socket(path), _) => {
+            let reached = tokio::net::UnixStream::connect(path).await;
+            let stream =
+                reached.map_err(|error| format!("{} can't be opened: {error}", path.display()))?;
+            let (from, to) = stream.into_split();
+            let transport =
+                AsyncRwTransport::new_client(from, to).with_max_line_length(MESSAGE_MAX_BYTES);
+            let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;
+            (served, None)
+        }
         (McpPlace::Http { url, .. }, _) => {
             let transport = http(configured, url)?;
             let served = serve_client_with_lifecycle(handler, transport, lifecycle).await;

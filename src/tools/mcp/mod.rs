@@ -14,6 +14,7 @@ mod outcome;
 mod tool;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub struct McpSettings {
 pub enum McpPlace {
     /// A program that speaks over its standard streams.
     Program(Box<ProgramSettings>),
+    /// A Unix socket; on each connection a server speaks as a program does on its standard streams.
+    Socket(PathBuf),
     /// An address that speaks HTTP.
     Http {
         /// The address.

@@ -47,6 +47,7 @@ pub(crate) fn order_approvals_txn(
             state: ApprovalState::Denied,
             by: Some(asker.person),
             operator: None,
+            people: Vec::new(),
             via: Some(Via::Command),
             note: None,
             has_grant: false,

@@ -13,7 +13,7 @@ use crate::acts::placeholder::retract_txn;
 use crate::acts::reply::room_of;
 use crate::acts::runs::leased_run;
 use crate::contract::{Asked, ConsentSought, NewApproval, Parked};
-use crate::rows::approvals::{consent_of_call, requesters};
+use crate::rows::approvals::{consent_of_call, requesters, was_changed};
 use crate::rows::delegations::asked_run;
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::run_events::forget_live_text_txn;
@@ -22,7 +22,7 @@ use vocative_core::approving::{
     Asking, Consent, DecidedBy, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON,
 };
 use vocative_core::ids::{LeaseToken, RunId};
-use vocative_core::tool_call::CallState;
+use vocative_core::tool_call::{CHANGED_DIGEST, CallState};
 
 /// How far ahead of the time a grant may have been written, in milliseconds: clocks are put right by little.
 const AHEAD_MAX_MS: i64 = 60_000;
@@ -81,6 +81,7 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
     if consent_of_call(connection, call)?.is_some() {
         return Ok(Asked::Waits);
     }
+    let asking = asking_for(connection, (leased.row, step, call), new.sought)?;
     let room = room_of(connection, &leased)?;
     let chat = room.conversation.chat;
     let (of_person, of_chat): (u32, u32) = connection
@@ -110,9 +111,9 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
     connection
         .prepare_cached(
             "INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, digest, definition,
-                    asking, approvers, is_whole, card_post, outcomes, state, asked_at_ms, expires_at_ms)
+                    asking, approvers, is_whole, card_post, outcomes, state, asked_at_ms, expires_at_ms, parameters)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT id FROM outbox WHERE uuid = ?12),
-                     ?13, 'open', ?14, ?15)",
+                     ?13, 'open', ?14, ?15, ?16)",
         )?
         .execute(params![
             new.id,
@@ -123,20 +124,32 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
             new.target,
             digest,
             &new.sought.definition[..],
-            sought_after(connection, (leased.row, step), new.sought)?
-                .asking
-                .name(),
+            asking.name(),
             new.approvers.text(),
             new.is_whole,
             post,
             json(&[&new.expired, &new.cancelled]),
             new.now_ms,
             new.expires_at_ms,
+            new.parameters,
         ])?;
     connection
         .prepare_cached("UPDATE tool_calls SET state = ?2 WHERE id = ?1")?
         .execute((call, CallState::Waiting))?;
     Ok(Asked::Waits)
+}
+
+/// Why people are asked about a call: one that was changed is asked for whatever its settings say.
+fn asking_for(
+    connection: &Connection,
+    (run_row, step, call_row): (i64, u32, i64),
+    sought: ConsentSought,
+) -> Result<Asking, StoreError> {
+    let asking = sought_after(connection, (run_row, step), sought)?.asking;
+    Ok(match was_changed(connection, call_row)? {
+        true => asking.max(Asking::Always),
+        false => asking,
+    })
 }
 
 fn park_txn(
@@ -164,7 +177,7 @@ fn park_txn(
         .query_row([leased.row], |row| {
             Ok((row.get("open")?, row.get("until_ms")?))
         })?;
-    if open == 0 {
+    if open == 0 || has_call_to_ask_anew(connection, leased.row)? {
         return Ok(Parked::Decided);
     }
     forget_live_text_txn(connection, leased.row)?;
@@ -181,6 +194,16 @@ fn park_txn(
     Ok(Parked::Waits)
 }
 
+/// Whether a call of a run was changed and is still to be asked for: nobody sees that it waits.
+fn has_call_to_ask_anew(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM tool_calls WHERE run_id = ?1 AND step IS NOT NULL
+                            AND state = 'ready' AND digest = ?2) AS is_so",
+        )?
+        .query_row((run_row, &CHANGED_DIGEST[..]), |row| row.get("is_so"))?)
+}
+
 /// Whether a call that is about to be made has the consent that it needs, and who refused it. A grant that covers it
 /// is named, to be counted if the call is made.
 pub(crate) fn consent(
@@ -193,6 +216,10 @@ pub(crate) fn consent(
         return Ok((consent, by, None));
     }
     let nobody = DecidedBy::default();
+    // What people put in place of what was asked for is allowed by nobody yet, whatever it is.
+    if was_changed(connection, call_row)? {
+        return Ok((Consent::Missing, nobody, None));
+    }
     if sought.asking == Asking::Free {
         return Ok((Consent::NotNeeded, nobody, None));
     }
@@ -274,7 +301,7 @@ pub(crate) fn forget_approvals_txn(
         .prepare_cached(
             "UPDATE outbox SET payload = ?2
          WHERE id IN (SELECT card_post FROM approvals WHERE run_id = ?1
-                      UNION SELECT outcome_post FROM approvals WHERE run_id = ?1 AND state IN ('approved', 'denied'))
+                      UNION SELECT outcome_post FROM approvals WHERE run_id = ?1 AND state IN ('approved', 'denied', 'changed'))
            AND state IN ('sent', 'dead', 'replaced')",
         )?
         .execute((run_row, json(&Part::plain(""))))?;

@@ -9,6 +9,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::acts::approving::{consent, use_grant_txn};
+use crate::acts::changing::know_changed_txn;
 use crate::acts::delegating::taint_by_task_txn;
 use crate::acts::derived::{note_sources_txn, visible_sources};
 use crate::acts::made_from::note_run_sources_txn;
@@ -29,7 +30,9 @@ use crate::{Store, StoreError};
 use vocative_core::acting::{Beginning, CallFacts, begin};
 use vocative_core::approving::{Consent, OutsideSource, Taint};
 use vocative_core::ids::{LeaseToken, ParticipantId, RunId, ToolCallId, TurnId};
-use vocative_core::tool_call::{CallDigest, CallRule, CallState, Refusal, StoredCall};
+use vocative_core::tool_call::{
+    CHANGED_DIGEST, CallDigest, CallRule, CallState, Refusal, StoredCall,
+};
 use vocative_core::turn::{ParticipantKind, TokenCount, TurnKind};
 
 /// What the model and the timeline are told of a call that was at work when its run ended.
@@ -164,6 +167,12 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
     let Some(mut row) = call_row(connection, &leased, call.call)? else {
         return Ok(CallBegun::SourceGone);
     };
+    if row.state == CallState::Ready && row.digest == CHANGED_DIGEST {
+        if !know_changed_txn(connection, row.row, call)? {
+            return Ok(CallBegun::Decided(Beginning::Wait));
+        }
+        row.digest = call.digest;
+    }
     keep_verdicts_txn(connection, leased.row, &call.verdicts, call.now_ms)?;
     let digest = narrow_txn(connection, &mut row, call)?;
     let of_call = (leased.row, row.row);

@@ -11,6 +11,7 @@ use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::envelope::SenderKind;
 use vocative_contract::outbound::Target;
 
+use crate::acts::changing::change_by_reply_txn;
 use crate::acts::commands::{CommandGiver, carry_out_txn};
 use crate::acts::edits;
 use crate::acts::erasure;
@@ -453,6 +454,9 @@ pub(crate) fn insert_txn(
         && notice.kind == NoticeKind::NotCounted
     {
         post_notice_turn_txn(connection, arrival, &turn, notice)?;
+    }
+    if let Some(change) = &arrival.verdict.changes {
+        change_by_reply_txn(connection, change, arrival.person, now_ms)?;
     }
     if let Some(command) = &arrival.verdict.command {
         runs.add(command_txn(connection, arrival, &turn, command)?);

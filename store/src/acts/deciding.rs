@@ -5,6 +5,7 @@ use crate::capability::{MayCapture, MayReply};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::outbound::{Operation, Part, Target};
 
+use crate::acts::changing::change_txn;
 use crate::acts::questions::{expire_questions_txn, press_question_txn};
 use crate::contract::{
     ApprovalFacts, NewPress, OperatorDecided, OperatorDecision, Pressed, PressedButton,
@@ -15,6 +16,7 @@ use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::find_chat;
 use crate::rows::raw::keep_non_message_txn;
+use crate::rows::tellings::tell_decision_txn;
 use crate::{Store, StoreError};
 use vocative_core::approving::{
     ApprovalState, DecidedBy, Expiry, GRANT_MS, PressVerdict, StoredApproval, Via,
@@ -138,6 +140,7 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
             state,
             by: Some(upsert_participant_txn(connection, account, heard, now_ms)?),
             operator: None,
+            people: Vec::new(),
             via: Some(Via::Card),
             note: None,
             has_grant: matches!(answer.verdict, PressVerdict::Approve { has_grant: true }),
@@ -234,6 +237,8 @@ pub(crate) struct Decision {
     pub(crate) state: ApprovalState,
     pub(crate) by: Option<ParticipantId>,
     pub(crate) operator: Option<String>,
+    /// The platform's ids of the people who are that operator.
+    pub(crate) people: Vec<String>,
     pub(crate) via: Option<Via>,
     pub(crate) note: Option<String>,
     pub(crate) has_grant: bool,
@@ -249,7 +254,7 @@ pub(crate) fn decide_txn(
     let is_first = connection
         .prepare_cached(
             "UPDATE approvals SET state = ?2, decided_at_ms = ?3, decided_by = ?4, operator = ?5, via = ?6,
-                    note = ?7, outcomes = ''
+                    note = ?7, operator_people = ?8, outcomes = ''
              WHERE id = ?1 AND state = 'open'",
         )?
         .execute(params![
@@ -260,6 +265,7 @@ pub(crate) fn decide_txn(
             decision.operator,
             decision.via,
             decision.note,
+            (!decision.people.is_empty()).then(|| json(&decision.people)),
         ])?;
     if is_first == 0 {
         return Ok(false);
@@ -273,6 +279,13 @@ pub(crate) fn decide_txn(
             .execute([found.row])?;
         grant_txn(connection, found, decision)?;
     }
+    tell_decision_txn(
+        connection,
+        found.row,
+        found.run_row,
+        decision.state,
+        decision.now_ms,
+    )?;
     wake_txn(connection, found.run_row, decision.now_ms)?;
     Ok(true)
 }
@@ -399,7 +412,16 @@ fn decide_by_operator_txn(
     if approval.approvers.are_four_eyes() && is_requester {
         return Ok(OperatorDecided::IsRequester(found.approval));
     }
+    let is_changer = approval
+        .changed_by
+        .iter()
+        .any(|changer| changer.may_be_operator(&decision.operator, &decision.people));
+    let is_allowed = decision.is_approved && decision.changed.is_none();
+    if is_allowed && approval.approvers.are_four_eyes() && is_changer {
+        return Ok(OperatorDecided::IsChanger(found.approval));
+    }
     let state = match decision.is_approved {
+        true if decision.changed.is_some() => ApprovalState::Changed,
         true => ApprovalState::Approved,
         false => ApprovalState::Denied,
     };
@@ -407,12 +429,18 @@ fn decide_by_operator_txn(
         state,
         by: None,
         operator: Some(decision.operator.clone()),
+        people: decision.people.clone(),
         via: Some(decision.via),
         note: decision.note.clone(),
-        has_grant: decision.is_approved && decision.has_grant,
+        has_grant: is_allowed && decision.has_grant,
         now_ms: decision.now_ms,
     };
-    decide_txn(connection, &found, &decided)?;
+    match &decision.changed {
+        Some(arguments) if state == ApprovalState::Changed => {
+            change_txn(connection, &found, &decided, arguments)?
+        }
+        _ => decide_txn(connection, &found, &decided)?,
+    };
     let by = DecidedBy {
         name: Some(decision.operator),
         at_ms: decision.now_ms,
@@ -483,6 +511,7 @@ fn end_txn(
     if let Some(outcome) = outcomes.get(which) {
         show_outcome_txn(connection, row, outcome, now_ms)?;
     }
+    tell_decision_txn(connection, row, run_row, state, now_ms)?;
     wake_txn(connection, run_row, now_ms)
 }
 

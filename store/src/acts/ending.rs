@@ -21,6 +21,7 @@ use crate::rows::run_events::{
     forget_live_text_txn, move_events_txn, tell_end_txn, untell_end_txn,
 };
 use crate::rows::run_requests::forget_given_txn;
+use crate::rows::tellings::tell_run_end_txn;
 use vocative_core::ids::RunId;
 use vocative_core::run::{StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
@@ -73,6 +74,7 @@ pub(crate) fn end_run_txn(
              WHERE id = ?1",
         )?
         .execute(params![row, state, reason, now_ms])?;
+    tell_run_end_txn(connection, row, state, now_ms)?;
     end_task_txn(connection, row, now_ms)?;
     retract_txn(connection, row, now_ms)?;
     take_reactions_back_txn(connection, row, now_ms)

@@ -373,8 +373,10 @@ fn runs_txn(
     for (run, _) in &runs {
         for sql in [
             "DELETE FROM run_events WHERE run_id = ?1",
+            "DELETE FROM tellings WHERE run_id = ?1",
             "DELETE FROM approvals WHERE run_id = ?1",
             "DELETE FROM questions WHERE run_id = ?1",
+            "DELETE FROM feedback WHERE run_id = ?1",
             "DELETE FROM memory_writes WHERE run_id = ?1",
             "DELETE FROM delegations WHERE parent_id = ?1 OR child_id = ?1",
             "DELETE FROM tool_calls WHERE run_id = ?1",

@@ -4,6 +4,7 @@
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
+use crate::acts::changing::waiting_call;
 use crate::acts::erasure::has_forgotten_lately;
 use crate::contract::NewMessage;
 use crate::rows::columns::{count_from, day_start_ms};
@@ -64,6 +65,7 @@ pub(crate) fn read_facts(
         None => {}
     }
     facts.question = question_replied_to(connection, message, chat, turn_seq)?;
+    facts.waiting_call = waiting_call(connection, message, chat)?;
     facts.bot_exchanges = chat.bot_exchanges;
     facts.quiet_told_until_ms = chat.quiet_told_until_ms;
     facts.refused_notice_at_ms = chat.refused_notice_at_ms;

@@ -16,6 +16,7 @@ use crate::rows::jobs::{
     lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
 };
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn, set_aside_txn};
+use crate::rows::tellings::forget_telling_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, JobId, LeaseToken};
@@ -368,7 +369,9 @@ fn kill_txn(
         | Job::EmbedTurns
         | Job::IndexTurns
         | Job::CleanPages
-        | Job::ExtractMemories { .. } => Ok(()),
+        | Job::ExtractMemories { .. }
+        // What it would have told stays, for who has it told again.
+        | Job::TellHook { .. } => Ok(()),
     }
 }
 
@@ -388,6 +391,7 @@ pub(crate) fn take_away_txn(
         Job::FetchFile { file } => {
             give_file_up_txn(connection, *file, FileState::Refused, CANCELLED, now_ms)
         }
+        Job::TellHook { telling } => forget_telling_txn(connection, *telling),
         Job::TranscribeFile { file } => give_speech_up_txn(connection, *file, CANCELLED),
         Job::Erase { .. }
         | Job::MergeChats

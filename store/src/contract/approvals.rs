@@ -53,6 +53,8 @@ pub struct NewApproval {
     pub sought: ConsentSought,
     /// Where its calls go, for people.
     pub target: String,
+    /// The JSON schema of its tool's arguments, against which others are held.
+    pub parameters: String,
     /// Who may decide.
     pub approvers: Approvers,
     /// Whether the card shows all of the call.
@@ -174,6 +176,8 @@ pub struct OperatorDecision {
     pub digest: Option<String>,
     /// Whether the call may be made.
     pub is_approved: bool,
+    /// Arguments that the call is to have instead, held against its tool's schema: it is asked for anew with them.
+    pub changed: Option<String>,
     /// Whether calls like it may be made for a day without asking.
     pub has_grant: bool,
     /// The operator's name.
@@ -201,6 +205,8 @@ pub enum OperatorDecided {
     OtherCall(StoredApproval),
     /// Its person must be another one than those who asked.
     IsRequester(StoredApproval),
+    /// Its person must be another one than those who changed it.
+    IsChanger(StoredApproval),
 }
 
 /// What became of the calls of a tool that people were asked about.

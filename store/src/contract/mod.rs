@@ -3,9 +3,11 @@
 mod approvals;
 mod capacity;
 mod capture;
+mod conversation_stats;
 mod delegations;
 mod exports;
 mod extraction;
+mod feedback;
 mod imports;
 mod jobs;
 mod knowledge;
@@ -21,6 +23,7 @@ mod run_story;
 mod runs;
 mod schedules;
 mod status;
+mod tellings;
 
 pub use approvals::{
     ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress,
@@ -32,12 +35,14 @@ pub use capture::{
     AccountBinding, Captured, CapturedTurn, Deleted, JudgedMessage, NewMessage, NonMessage,
     OwnPost, RawStub, RunChanges,
 };
+pub use conversation_stats::{AnswerTimes, ConversationStats};
 pub use delegations::{NewTask, TaskGiven};
 pub use exports::{ExportPage, ExportQuery, ExportTurn};
 pub use extraction::{
     DueConversation, Extracted, Extraction, ExtractionDone, ReadMark, UnreadQuery, UnreadTurn,
     UnreadTurns,
 };
+pub use feedback::ThumbCounts;
 pub use imports::{ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress};
 pub use jobs::{JobClaim, JobCount, JobRow, JobsDue};
 pub use knowledge::{
@@ -75,3 +80,4 @@ pub use schedules::{
     ScheduleChange, ScheduleFilter,
 };
 pub use status::{AccountStatus, FileCounts, StoreStatus};
+pub use tellings::{Telling, TellingHook};

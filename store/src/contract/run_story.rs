@@ -1,5 +1,6 @@
 //! All of one run, as people look into it.
 
+use super::ThumbCounts;
 use vocative_core::approving::StoredApproval;
 use vocative_core::delegating::StoredTask;
 use vocative_core::ids::{AccountId, TurnId};
@@ -27,6 +28,8 @@ pub struct RunStory {
     pub calls: Vec<StoryCall>,
     /// What it said in its room.
     pub said: Vec<StoryLine>,
+    /// What people think of that.
+    pub thumbs: ThumbCounts,
     /// Of a run of a network: who was called, and why. Else empty.
     pub course: Course,
     /// The task that it works on, if another run started it.

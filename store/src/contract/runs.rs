@@ -219,6 +219,8 @@ pub struct CallToBegin {
     pub call: ToolCallId,
     /// What it would do now, with the arguments of its row.
     pub digest: CallDigest,
+    /// Whether people changed its arguments, and what it does with them is not written down yet.
+    pub is_changed: bool,
     /// What hooks said of it, where they were asked this time.
     pub verdicts: Vec<HookVerdict>,
     /// The arguments that they put in place of its own.

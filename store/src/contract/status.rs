@@ -83,6 +83,10 @@ pub struct StoreStatus {
     pub files: FileCounts,
     /// Database bytes.
     pub database_bytes: u64,
+    /// What the database's disk has left for this process, in bytes; `None` where it can't be asked.
+    pub disk_free_bytes: Option<u64>,
+    /// When a backup was last made and verified, in milliseconds since the Unix epoch; `None` = never, as far as is known.
+    pub backup_last_ms: Option<i64>,
     /// Per account.
     pub accounts: Vec<AccountStatus>,
 }

@@ -31,6 +31,8 @@ const BUSY_WAIT: Duration = Duration::from_millis(20);
 const BUSY_WAITS_MAX: u32 = 1_500;
 /// The most backups of one second in one folder: their numbers have one digit, so that names sort.
 const SAME_SECOND_MAX: u32 = 9;
+/// Behind the database's name: when a backup was last made.
+const NOTE_SUFFIX: &str = ".backed-up";
 /// The name of a backup that is not finished yet, in the folder where it will be.
 const PARTIAL_NAME: &str = ".vocative-backup.partial";
 /// Backups that were named by this program begin and end so; the time is in between.
@@ -143,6 +145,7 @@ pub fn backup(
     let _ = std::fs::remove_file(lock::lock_path(&partial));
     drop(lock);
     let mut report = made?;
+    note_backup(database, options.now_ms);
     if let Some(keep) = options.keep.filter(|_| target.is_dir()) {
         report.removed = remove_older(&folder, keep, &report.path).map_err(|error| {
             cannot(format!(
@@ -152,6 +155,24 @@ pub fn backup(
         })?;
     }
     Ok(report)
+}
+
+/// Tells the daemon, which sees no folder of backups, when the last one was made. Where it can't be told, the backup is as
+/// good: a monitor calls it old, and a person looks.
+fn note_backup(database: &Path, now_ms: i64) {
+    let note = beside(database, NOTE_SUFFIX);
+    let partial = beside(database, ".backed-up-partial");
+    let written = std::fs::write(&partial, format!("{now_ms}\n"))
+        .and_then(|()| std::fs::rename(&partial, &note));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+}
+
+/// When a backup of the database was last made, in milliseconds since the Unix epoch.
+pub(crate) fn last_backup_ms(database: &Path) -> Option<i64> {
+    let note = std::fs::read_to_string(beside(database, NOTE_SUFFIX)).ok()?;
+    note.trim().parse().ok()
 }
 
 fn write_backup(

@@ -144,6 +144,18 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "delegations",
         sql: include_str!("../migrations/0030_delegations.sql"),
     },
+    Migration {
+        name: "tellings",
+        sql: include_str!("../migrations/0031_tellings.sql"),
+    },
+    Migration {
+        name: "feedback",
+        sql: include_str!("../migrations/0032_feedback.sql"),
+    },
+    Migration {
+        name: "changed_calls",
+        sql: include_str!("../migrations/0033_changed_calls.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

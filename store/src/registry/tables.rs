@@ -90,6 +90,8 @@ pub(crate) const TABLES: &[Table] = &[
                 "state",
                 "operator",
                 "via",
+                "parameters",
+                "operator_people",
             ],
         ),
         Fate {
@@ -239,6 +241,14 @@ pub(crate) const TABLES: &[Table] = &[
             &["kind", "platform_id", "chat", "phase", "reach", "reached"],
         ),
         STATE,
+    ),
+    account(
+        "feedback",
+        text(&[], &[], &["thumb"]),
+        Fate {
+            message: Erasure::Nothing(OTHER_SOURCE),
+            ..OF_RUN
+        },
     ),
     account(
         "files",
@@ -694,6 +704,21 @@ pub(crate) const TABLES: &[Table] = &[
         text(&[], &[], &[]),
         Fate {
             merge: Merge::FollowsTurn,
+            ..STATE
+        },
+    ),
+    nobody(
+        "telling_hooks",
+        "which hooks are told is the operator's setting",
+        text(&[], &[], &["agent", "point", "hook"]),
+        STATE,
+    ),
+    account(
+        "tellings",
+        text(&[], &[], &["hook", "point", "outcome"]),
+        Fate {
+            merge: Merge::Nothing(BY_PARENT),
+            expiry: Expiry::Deleted(Class::Runs),
             ..STATE
         },
     ),

@@ -8,10 +8,10 @@ use crate::rows::delegations::asked_run;
 use crate::rows::run_taints::taints_before;
 use crate::{Reader, StoreError};
 use vocative_core::approving::{
-    ApprovalState, Approvers, Consent, DecidedBy, Expiry, Requester, StoredApproval, StoredGrant,
-    Taint,
+    ApprovalState, Approvers, Changer, Consent, DecidedBy, Expiry, Requester, StoredApproval,
+    StoredGrant, Taint,
 };
-use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId};
+use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId, ToolCallId};
 
 macro_rules! select_approvals {
     ($tail:literal) => {
@@ -74,6 +74,39 @@ impl Reader {
         self.read(move |connection| {
             let found = approval_of(connection, id)?;
             Ok(found.ok_or_else(|| not_found(id))?.approval)
+        })
+        .await
+    }
+
+    /// The JSON schema that other arguments of a call would be held against; `None` = they can't be changed.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn approval_parameters(&self, id: ApprovalId) -> Result<Option<String>, StoreError> {
+        self.read(move |connection| {
+            let found: Option<Option<String>> = connection
+                .prepare_cached("SELECT parameters FROM approvals WHERE uuid = ?1")?
+                .query_row([id], |row| row.get("parameters"))
+                .optional()?;
+            Ok(found.flatten())
+        })
+        .await
+    }
+
+    /// Who changed a call's arguments while it waited, once for each change.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn changers_of_call(&self, call: ToolCallId) -> Result<Vec<Changer>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT coalesce(b.operator, p.platform_id, '') AS id, p.display_name, p.username, b.operator, b.operator_people
+                 FROM tool_calls t JOIN approvals b ON b.call_id = t.id AND b.state = 'changed'
+                 LEFT JOIN participants p ON p.id = b.decided_by
+                 WHERE t.uuid = ?1 ORDER BY b.id",
+            )?;
+            let people = statement.query_map([call], changer)?;
+            Ok(people.collect::<crate::engine::sql::Result<_>>()?)
         })
         .await
     }
@@ -170,6 +203,7 @@ pub(crate) struct ApprovalRow {
 impl ApprovalRow {
     fn with_requesters(mut self, connection: &Connection) -> Result<StoredApproval, StoreError> {
         self.approval.requesters = requesters(connection, self.run_row)?;
+        self.approval.changed_by = changers(connection, self.row)?;
         self.approval.read = read_before(connection, &self)?;
         Ok(self.approval)
     }
@@ -188,6 +222,7 @@ pub(crate) fn approval_of(
         return Ok(None);
     };
     row.approval.requesters = requesters(connection, row.run_row)?;
+    row.approval.changed_by = changers(connection, row.row)?;
     row.approval.read = read_before(connection, &row)?;
     Ok(Some(row))
 }
@@ -244,6 +279,7 @@ fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
                 expires_at_ms: row.get("expires_at_ms")?,
             },
             requesters: Vec::new(),
+            changed_by: Vec::new(),
             decided: DecidedBy {
                 name: row.get("decided_by")?,
                 at_ms: row
@@ -333,7 +369,7 @@ pub(crate) fn consent_of_call(
                     coalesce(a.operator, d.display_name, d.username, d.platform_id) AS decided_by
              FROM approvals a JOIN tool_calls t ON t.id = a.call_id
              LEFT JOIN participants d ON d.id = a.decided_by
-             WHERE a.call_id = ?1 ORDER BY a.id DESC LIMIT 1",
+             WHERE a.call_id = ?1 AND a.state <> 'changed' ORDER BY a.id DESC LIMIT 1",
         )?
         .query_row([call_row], |row| {
             let state: ApprovalState = row.get("state")?;
@@ -353,6 +389,41 @@ pub(crate) fn consent_of_call(
             Ok((consent, by))
         })
         .optional()?)
+}
+
+/// Whether people changed the arguments of a call that waited.
+pub(crate) fn was_changed(connection: &Connection, call_row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?1 AND state = 'changed') AS is_so",
+        )?
+        .query_row([call_row], |row| row.get("is_so"))?)
+}
+
+/// Who changed the call of an approval before that was asked for, once for each change.
+fn changers(connection: &Connection, approval_row: i64) -> Result<Vec<Changer>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT coalesce(b.operator, p.platform_id, '') AS id, p.display_name, p.username, b.operator, b.operator_people
+         FROM approvals a JOIN approvals b ON b.call_id = a.call_id AND b.id < a.id AND b.state = 'changed'
+         LEFT JOIN participants p ON p.id = b.decided_by
+         WHERE a.id = ?1 ORDER BY b.id",
+    )?;
+    let people = statement.query_map([approval_row], changer)?;
+    Ok(people.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+fn changer(row: &Row<'_>) -> crate::engine::sql::Result<Changer> {
+    let operator: Option<String> = row.get("operator")?;
+    let people: Option<String> = row.get("operator_people")?;
+    let people = people.and_then(|people| serde_json::from_str(&people).ok());
+    Ok(Changer {
+        who: Requester {
+            id: row.get("id")?,
+            display_name: row.get("display_name")?,
+            username: row.get("username")?,
+        },
+        operator_people: operator.map(|_| people.unwrap_or_default()),
+    })
 }
 
 /// Where the posts of an approval are.

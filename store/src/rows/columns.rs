@@ -12,7 +12,7 @@ use vocative_core::file::FileState;
 use vocative_core::ids::{
     AccountId, AgentName, ApprovalId, ChatId, ConversationId, ErasureId, EventId, FileId, GrantId,
     InquiryId, JobId, LeaseToken, OutboxId, OwnerId, ParticipantId, QuestionId, RunId, Seq,
-    SummaryId, ToolCallId, TurnId,
+    SummaryId, TellingId, ToolCallId, TurnId,
 };
 use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
@@ -54,7 +54,8 @@ uuid_column!(
     ToolCallId,
     ApprovalId,
     QuestionId,
-    GrantId
+    GrantId,
+    TellingId
 );
 
 macro_rules! row_id_column {

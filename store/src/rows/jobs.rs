@@ -10,6 +10,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{count_from, limit_of};
 use crate::rows::quarantine::{Queue, set_aside_txn};
+use crate::rows::tellings::forget_telling_txn;
 use vocative_core::ids::{AccountId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{Job, JobKind, JobState, WaitsFor};
 use vocative_core::queueing::Head;
@@ -285,6 +286,23 @@ pub(crate) fn remove_txn(connection: &Connection, id: JobId) -> Result<(), Store
     leave_quarantine_txn(connection, id.0)
 }
 
+/// Deletes jobs that have been dead since before a time, and what they were to tell hooks.
+fn forget_dead_txn(connection: &Connection, before_ms: i64) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM jobs WHERE state = 'dead' AND updated_at_ms < ?1 RETURNING kind, payload, version",
+    )?;
+    let dead = statement.query_map([before_ms], |row| {
+        Ok((row.get("kind")?, row.get("payload")?, row.get("version")?))
+    })?;
+    let dead: Vec<(String, String, u32)> = dead.collect::<crate::engine::sql::Result<_>>()?;
+    for (kind, payload, version) in dead {
+        if let Ok(Job::TellHook { telling }) = Job::decode(&kind, version, &payload) {
+            forget_telling_txn(connection, telling)?;
+        }
+    }
+    Ok(())
+}
+
 /// Brings the queue in order at an open, when every lease is of a process that is gone: what was at work is
 /// pending, what this build does not know is set aside, and what has been dead for long goes. Returns how many
 /// jobs were at work.
@@ -296,10 +314,7 @@ pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result
          WHERE state = 'leased'",
         [now_ms],
     )?;
-    connection.execute(
-        "DELETE FROM jobs WHERE state = 'dead' AND updated_at_ms < ?1",
-        [now_ms.saturating_sub(DEAD_KEPT_MS)],
-    )?;
+    forget_dead_txn(connection, now_ms.saturating_sub(DEAD_KEPT_MS))?;
     for state in [JobState::Pending, JobState::Waiting] {
         let mut last = String::new();
         while let Some(kind) = next_kind(connection, state, &last)? {

@@ -11,7 +11,7 @@ use vocative_core::approving::{
 };
 use vocative_core::ids::{ApprovalId, RunId};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Stopping, Usage};
-use vocative_core::tool_call::{CallRule, CallState, StoredCall};
+use vocative_core::tool_call::{CHANGED_DIGEST, CallRule, CallState, StoredCall};
 
 use crate::NewId as _;
 use crate::contract::{
@@ -106,6 +106,7 @@ async fn ask(
         call: call.id,
         sought: sought(run, asking),
         target: String::new(),
+        parameters: "{}".to_owned(),
         approvers: Approvers::from_text("requester").unwrap(),
         is_whole: true,
         place: target(),
@@ -141,6 +142,7 @@ async fn begin(scene: &Scene, run: &ClaimedRun, call: &StoredCall, asking: Askin
     let to_begin = CallToBegin {
         narrowed: None,
         verdicts: Vec::new(),
+        is_changed: false,
         run: run.run.id,
         token: run.token,
         call: call.id,
@@ -321,6 +323,7 @@ async fn a_refusal_is_told_with_who_and_why() {
         digest: None,
         people: Vec::new(),
         is_approved: false,
+        changed: None,
         has_grant: false,
         operator: operator.to_owned(),
         via: Via::Cli,
@@ -366,6 +369,7 @@ async fn four_eyes_hold_for_operators_too() {
             digest: None,
             people,
             is_approved: true,
+            changed: None,
             has_grant: false,
             operator: operator.to_uppercase(),
             via: Via::Cli,
@@ -392,6 +396,7 @@ async fn an_operator_decides_about_what_was_looked_at() {
             digest: Some(digest),
             people: Vec::new(),
             is_approved: true,
+            changed: None,
             has_grant: false,
             operator: "desk".to_owned(),
             via: Via::Api,
@@ -637,4 +642,127 @@ async fn a_delete_of_what_was_read_takes_the_words_along() {
     ));
     let call = scene.store.tool_calls(waiting.run.run.id).await.unwrap();
     assert!(call.is_empty(), "{call:?}");
+}
+
+/// Changes the only waiting call, as an operator.
+async fn change(scene: &Scene, approval: ApprovalId, arguments: &str) -> OperatorDecided {
+    let decision = OperatorDecision {
+        approval,
+        digest: None,
+        people: Vec::new(),
+        is_approved: true,
+        changed: Some(arguments.to_owned()),
+        has_grant: false,
+        operator: "carl".to_owned(),
+        via: Via::Cli,
+        note: None,
+        outcome: Box::new(|approval, _| Part::plain(approval.state.name())),
+        now_ms: 350,
+    };
+    scene.store.decide_approval(decision).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let first = waiting(&scene, &room, Some(300_200)).await;
+    let other = "{\"amount\":9}";
+    let changed = change(&scene, first.approval, other).await;
+    let OperatorDecided::Done(changed) = changed else {
+        panic!("{changed:?}");
+    };
+    assert_eq!(changed.state, ApprovalState::Changed);
+    let twice = change(&scene, first.approval, other).await;
+    assert!(matches!(twice, OperatorDecided::Over(_)), "{twice:?}");
+    let pressed = press(&scene, first.approval, "late", Choice::Grant).await;
+    assert!(!pressed.is_decided);
+
+    // Its run is due. A worker that has read the old arguments is to read again; the call is never free.
+    let run = scene.claim(400).await.unwrap();
+    let (id, token) = (run.run.id, run.token);
+    let stale = begin(&scene, &run, &first.call, Asking::Free).await;
+    assert_eq!(stale, CallBegun::Decided(Beginning::Wait));
+    let read = scene.store.record_tool_calls(id, token, 1, Vec::new(), 401);
+    let call = read.await.unwrap().unwrap().remove(0);
+    assert_eq!(
+        (call.arguments.as_str(), call.digest),
+        (other, CHANGED_DIGEST)
+    );
+    assert_eq!(call.state, CallState::Ready);
+    let to_begin = |digest| CallToBegin {
+        is_changed: true,
+        digest,
+        narrowed: None,
+        verdicts: Vec::new(),
+        run: id,
+        token,
+        call: call.id,
+        rule: call.rule,
+        asker: run.asker,
+        limits: UNLIMITED,
+        sought: sought(&run, Asking::Free),
+        is_behind_open: false,
+        now_ms: 402,
+    };
+    let begun = scene
+        .store
+        .begin_tool_call(to_begin([5; 32]))
+        .await
+        .unwrap();
+    assert_eq!(begun, CallBegun::Decided(Beginning::Ask));
+    let (again, asked) = ask(&scene, &run, &call, Asking::Free, None).await;
+    assert_eq!(asked, Asked::Waits);
+    let again = stored(&scene, again).await;
+    assert_eq!((again.arguments.as_str(), again.digest), (other, [5; 32]));
+    assert_eq!(again.changed_by.len(), 1);
+    assert_eq!(again.changed_by[0].who.name(), "carl");
+    let names = scene.store.changers_of_call(call.id).await.unwrap();
+    assert_eq!(names, again.changed_by);
+}
+
+#[tokio::test]
+async fn a_run_does_not_wait_for_others_while_a_changed_call_is_still_to_be_asked_for() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (_, id) = scene.ask(&room, "refund both", 10).await;
+    own_run(&scene, id).await;
+    let run = scene.claim(100).await.unwrap();
+    let first = called(&scene, &run, DIGEST).await;
+    let new = NewToolCall {
+        call_id: "call_2".to_owned(),
+        tool: "refund".to_owned(),
+        arguments: "{\"amount\":8}".to_owned(),
+        digest: [6; 32],
+        rule: CallRule::Once,
+    };
+    let record =
+        scene
+            .store
+            .record_step(id, run.token, 2, "asked".to_owned(), Usage::default(), 142);
+    record.await.unwrap();
+    let calls = scene
+        .store
+        .record_tool_calls(id, run.token, 2, vec![new], 143);
+    let second = calls.await.unwrap().unwrap().remove(0);
+    let (of_first, _) = ask(&scene, &run, &first, Asking::Always, None).await;
+    ask(&scene, &run, &second, Asking::Always, None).await;
+    // Somebody changes the first one before its run has let go.
+    change(&scene, of_first, "{\"amount\":9}").await;
+    let parked = scene.store.park_run(id, run.token, 360).await.unwrap();
+    assert_eq!(parked, Parked::Decided);
+}
+
+#[tokio::test]
+async fn the_card_of_a_changed_call_is_emptied_with_it() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let waiting = waiting(&scene, &room, None).await;
+    posted(&scene).await;
+    change(&scene, waiting.approval, "{\"amount\":9}").await;
+    by_hand(&scene, "UPDATE outbox SET state = 'sent'").await;
+    scene
+        .write(|connection| crate::rows::steps::delete_steps_txn(connection, "> ?1", 0).map(drop))
+        .await;
+    assert_eq!(posts(&scene).await, [post("post", ""), post("edit", "")]);
 }

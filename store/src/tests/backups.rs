@@ -75,6 +75,8 @@ async fn a_backup_of_an_open_database_holds_its_newest_commit_and_is_private() {
     let report = place.back_up(&file).unwrap();
     assert_eq!((report.turns, report.conversations), (1, 1));
     assert_eq!(elsewhere.names(), ["copy.db"]);
+    let status = scene.store.status(NOW_MS).await.unwrap();
+    assert_eq!(status.backup_last_ms, Some(NOW_MS));
     let meta = std::fs::metadata(&file).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
     assert_eq!(meta.len(), report.bytes);
@@ -82,7 +84,8 @@ async fn a_backup_of_an_open_database_holds_its_newest_commit_and_is_private() {
     close(scene).await;
 
     let copied = Store::open_read_only(&file).unwrap();
-    assert_eq!(copied.status(NOW_MS).await.unwrap().turns, 1);
+    let status = copied.status(NOW_MS).await.unwrap();
+    assert_eq!((status.turns, status.backup_last_ms), (1, None));
 }
 
 #[tokio::test]

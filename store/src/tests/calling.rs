@@ -76,6 +76,7 @@ async fn decided(
     let to_begin = CallToBegin {
         narrowed: None,
         verdicts: Vec::new(),
+        is_changed: false,
         run: run.run.id,
         token: run.token,
         call: call.id,
@@ -350,6 +351,7 @@ async fn what_hooks_say_of_a_call_is_kept_with_its_beginning_and_goes_with_its_s
             digest: [3; 32],
         }),
         verdicts: vec![said(narrow.clone())],
+        is_changed: false,
         run: run.run.id,
         token: run.token,
         call: call.id,

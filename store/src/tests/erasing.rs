@@ -127,6 +127,8 @@ async fn spread(fixture: &Fixture) {
                        'zebra-7f3a9c', 0),
                       (randomblob(16), 2, 0, 1, 'c2', 'refund', '{"q":"zebra-7f3a9c"}', x'01', 'once', 'running', 1,
                        NULL, 0);
+               INSERT INTO feedback SELECT 1, id, 'up', 1, 0, 0 FROM participants WHERE platform_id = 'U1';
+               INSERT INTO feedback SELECT 2, id, 'down', 1, 0, 0 FROM participants WHERE platform_id = 'U1';
                INSERT INTO messages (account_id, chat_id, platform_id, turn_seq)
                SELECT 1, 1, 'r' || seq, seq FROM turns WHERE kind = 'message' AND is_inbound = 0;
                INSERT INTO outbox (uuid, account_id, chat_id, turn_seq, part, sort_key, target,

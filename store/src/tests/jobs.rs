@@ -359,3 +359,26 @@ async fn an_inquiry_that_is_too_old_goes_and_delays_no_other() {
     assert_eq!(claimed.job, job(2));
     assert_eq!(rows(&store).await.len(), 1);
 }
+
+#[tokio::test]
+async fn what_a_hook_was_to_be_told_goes_with_a_job_that_has_been_dead_for_long() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let hook = crate::contract::TellingHook {
+        agent: crate::scene::agent(),
+        point: vocative_core::hooking::HookPoint::RunEnded,
+        hook: "guard".to_owned(),
+    };
+    scene.store.set_telling_hooks(vec![hook]).await.unwrap();
+    scene.post(&room, &["yes"], 10).await;
+    let settle = |now_ms: i64| {
+        scene.write(move |connection| {
+            connection.execute("UPDATE jobs SET state = 'dead', updated_at_ms = 1_000", [])?;
+            crate::rows::jobs::settle_at_open_txn(connection, now_ms)
+        })
+    };
+    settle(2_000).await;
+    assert_eq!(scene.value::<i64>("SELECT count(*) FROM tellings").await, 1);
+    settle(i64::MAX).await;
+    assert_eq!(scene.value::<i64>("SELECT count(*) FROM tellings").await, 0);
+}

@@ -39,6 +39,7 @@ VALUES (randomblob(16), 900, 0, 0, 'c1', 'search', '{"q":"zebra-7f3a9c"}', x'00'
 INSERT INTO run_requests VALUES (900, 900, x'00', x'00', NULL),
        (901, 900, x'01', x'00', '{"version":1,"context":"zebra-7f3a9c"}');
 INSERT INTO run_taints VALUES (900, 0, 'tool', 'search', 0);
+INSERT INTO feedback SELECT 900, participant_id, 'up', 1, 0, 0 FROM turns WHERE seq = (SELECT turn_seq FROM run_triggers WHERE run_id = 900 LIMIT 1);
 INSERT INTO hook_verdicts VALUES (900, 'before_tool', 0, 0, 'guard', 'narrow', 'zebra-7f3a9c', '{"q":"zebra-7f3a9c"}', 0, 0);
 INSERT INTO tool_days (account_id, day_start_ms, tool, participant_id, begun) VALUES (2, 0, 'search', 900, 1);
 INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, digest, definition, asking, approvers, is_whole,
@@ -116,3 +117,5 @@ INSERT INTO knowledge_collections VALUES (900, 'handbook', 0, '{}', '[]', NULL, 
 INSERT INTO knowledge_documents VALUES (900, 900, '/srv/handbook', 'travel.md', '', x'00', 'Travel', 1, 1, 0, NULL, 0);
 INSERT INTO knowledge_chunks VALUES (900, 900, '[]', 1, NULL, 'Book early.');
 INSERT INTO knowledge_words VALUES (900, 'earli');
+INSERT INTO telling_hooks VALUES ('helper', 'run_ended', 'guard');
+INSERT INTO tellings VALUES (900, x'0900', 'guard', 'run_ended', 900, NULL, 'done', 0);

@@ -178,6 +178,9 @@ const SAID_BY_PERSON_SQL: &str = concat!(
     is_person!("p")
 );
 const POSITION_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM turns WHERE uuid = ?1";
+const FIRST_TURN_SQL: &str =
+    "SELECT sent_at_ms, ordinal, seq FROM turns WHERE conversation_id = ?1 AND seq <= ?2
+     ORDER BY sent_at_ms, ordinal, seq LIMIT 1";
 const ROOT_SQL: &str = concat!(
     select_turns!(
         "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
@@ -459,25 +462,28 @@ impl<'a> HistoryReading<'a> {
             return Ok(());
         }
         let parent = conversation_row_id(self.connection, parent)?;
+        let before = self.thread_start()?;
         self.walk(&TurnWalk {
             sql: kept_sql(self.query.keep),
             conversation_row: parent,
             after: self.floor,
-            before: self.thread_start(),
+            before,
             limit: self.query.parent_turns,
             role: Role::Parent,
         })?;
         Ok(())
     }
 
-    /// Where the thread left its parent: at its root, else at the oldest of it that was read.
-    fn thread_start(&self) -> Position {
-        let root = self
-            .turns
-            .iter()
-            .find(|read| Some(read.turn.id) == self.conversation.root);
-        let start = root.or_else(|| self.turns.iter().min_by_key(|read| read.turn.position));
-        start.map_or(LAST, |read| read.turn.position)
+    /// Where the thread left its parent: at its root, else where its first turn stands. What was read of it begins later
+    /// as it grows, and would let what stands before the thread move with it.
+    fn thread_start(&mut self) -> Result<Position, StoreError> {
+        let mut turns = self.turns.iter();
+        if let Some(root) = turns.find(|read| Some(read.turn.id) == self.conversation.root) {
+            return Ok(root.turn.position);
+        }
+        let key = (self.conversation_row, self.as_of_seq);
+        let first = self.one(FIRST_TURN_SQL, key, |row| position_at(row, AT))?;
+        Ok(first.unwrap_or(LAST))
     }
 
     /// The newest overheard turns before the last trigger, where that was posted: what does not concern
@@ -1024,6 +1030,30 @@ mod tests {
         assert_eq!(history.conversation.scope, Scope::Thread);
     }
 
+    #[tokio::test]
+    async fn what_stands_before_a_topic_stays_as_it_grows() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        let (before, _) = scene.ask(&room, "before", 1).await;
+        let topic = scene.thread(&room, before).await;
+        scene
+            .write(|connection| {
+                connection.execute("UPDATE conversations SET root_turn_seq = NULL", [])?;
+                Ok(())
+            })
+            .await;
+        scene.ask(&topic, "first", 2).await;
+        scene.ask(&room, "meanwhile", 3).await;
+        scene.ask(&topic, "second", 4).await;
+        for (max_turns, kept) in [(2, vec!["first", "second"]), (1, vec!["second"])] {
+            let mut query = query(&topic);
+            query.max_turns = max_turns;
+            let mut expected = vec![("before", Role::Parent)];
+            expected.extend(kept.into_iter().map(|text| (text, Role::Kept)));
+            assert_eq!(shown(&read(&scene, query).await), expected, "{max_turns}");
+        }
+    }
+
     /// A question of the room at a time, the thread it opened, and its run.
     async fn opening(scene: &Scene, room: &Room, text: &str, at_ms: i64) -> (Said, Room, RunId) {
         let asked = scene.say(room, text, at_ms).await;
@@ -1187,6 +1217,7 @@ mod tests {
             THREAD_RUN_SQL,
             THREAD_ANSWER_SQL,
             POSITION_SQL,
+            FIRST_TURN_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
             RECALLED_SQL,

@@ -3,6 +3,7 @@
 
 use crate::engine::sql::Connection;
 
+use crate::acts::feedback::thumbs_of_run;
 use crate::contract::{RunStory, StoryCall, StoryLine, StoryStep};
 use crate::rows::approvals::approval_of;
 use crate::rows::columns::count_from;
@@ -65,6 +66,7 @@ fn run_story(connection: &Connection, id: RunId) -> Result<RunStory, StoreError>
         steps: steps(connection, id)?,
         calls: calls.collect::<Result<_, StoreError>>()?,
         said: lines(connection, SAID_SQL, id)?,
+        thumbs: thumbs_of_run(connection, id)?,
         course: course_of(connection, id)?,
         task: task_of_run(connection, id)?,
         tasks: tasks_by_run(connection, id)?,

@@ -4,6 +4,10 @@
 //! but for the two that are asked of everything (turns, conversations), which add up counters, and stored
 //! files, which are counted along an index.
 
+use std::path::Path;
+
+use crate::engine::backup::last_backup_ms;
+use crate::engine::capacity::free_bytes;
 use crate::engine::sql::{Connection, Row};
 use crate::rows::open::{open_post, open_run};
 use vocative_core::run::Usage;
@@ -33,11 +37,16 @@ impl Reader {
     /// # Errors
     /// Storage refuses.
     pub async fn status(&self, now_ms: i64) -> Result<StoreStatus, StoreError> {
-        let database = self.database_path().map(std::path::Path::to_owned);
+        let database = self.database_path().map(Path::to_owned);
         self.read(move |connection| {
             let mut status = status(connection, now_ms)?;
-            if let (Some(at_ms), Some(database)) = (last_asked_ms(connection)?, database) {
-                status.copies_to_remove = copies_from_before(&database, at_ms);
+            if let Some(database) = database {
+                let folder = database.parent().unwrap_or(Path::new("."));
+                status.disk_free_bytes = free_bytes(folder).ok();
+                status.backup_last_ms = last_backup_ms(&database);
+                if let Some(at_ms) = last_asked_ms(connection)? {
+                    status.copies_to_remove = copies_from_before(&database, at_ms);
+                }
             }
             Ok(status)
         })

@@ -147,6 +147,14 @@ pub(super) fn unname_txn(
             "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
         )?
         .execute([&people])?;
+    // What they think of an answer; also what was thought of answers in an erased room.
+    connection
+        .prepare_cached(
+            "DELETE FROM feedback WHERE participant_id IN (SELECT value FROM json_each(?1)) AND captured_at_ms <= ?3
+                OR run_id IN (SELECT id FROM runs
+                              WHERE conversation_id IN (SELECT value FROM json_each(?2)) AND created_at_ms <= ?3)",
+        )?
+        .execute(params![people, rooms, order.entry.erased_at_ms])?;
     // A record holds a room's title, and no more of what was said than a hash.
     connection
         .prepare_cached(

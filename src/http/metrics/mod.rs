@@ -1,4 +1,10 @@
-//! The status as OpenMetrics text.
+//! The status as OpenMetrics text: seconds, bytes, and counters that only grow until the process ends. Labels are names of the
+//! configuration and words of this program, never rooms or people.
+//!
+//! Here: work and the store. `channels`: platforms and listeners. `timings`: histograms.
+
+mod channels;
+mod timings;
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +15,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::admin::view::{ChannelView, ListenerView, StatusView};
+use self::timings::seconds;
+use crate::admin::view::StatusView;
 
 /// The content type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,11 +44,6 @@ struct ByRest {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ByListener {
-    listener: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByKindAndState {
     kind: String,
     state: String,
@@ -64,16 +66,22 @@ struct ByCollection {
     collection: String,
 }
 
-type ChannelGauge = Family<ByChannel, Gauge>;
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByVersion {
+    version: String,
+}
+
+/// A gauge that is no whole number: seconds.
+type Seconds = Gauge<f64, AtomicU64>;
 
 /// Encodes a status. Ages that do not apply are left out.
 pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
-    add_channels(&mut registry, view);
-    add_usage(&mut registry, view);
-    add_requests(&mut registry, view);
-    add_listeners(&mut registry, view);
+    add_process(&mut registry, view);
+    channels::add(&mut registry, view);
+    timings::add(&mut registry, view);
     add_work(&mut registry, view);
+    add_store(&mut registry, view);
     add_models(&mut registry, view);
     add_jobs(&mut registry, view);
     add_tools(&mut registry, view);
@@ -91,206 +99,26 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn add_channels(registry: &mut Registry, view: &StatusView) {
-    let mut add = |name: &str, help: &str| {
-        let family = ChannelGauge::default();
-        registry.register(name, help, family.clone());
-        family
-    };
-    let connected = add(
-        "channel_connected",
-        "1 while the channel hears its platform",
-    );
-    let heard = add(
-        "channel_last_heard_timestamp_ms",
-        "When anything was last heard",
-    );
-    let captured = add(
-        "channel_last_captured_timestamp_ms",
-        "When a message was last captured",
-    );
-    let lag = add(
-        "channel_ack_lag_ms",
-        "From received to acknowledged, for the last event",
-    );
-    let malformed = add(
-        "channel_malformed",
-        "Frames or updates that could not be read",
-    );
-    let restarts = add("channel_restarts", "Starts after a failure");
-    let tokens = add(
-        "channel_tokens_today",
-        "Tokens used since the start of the UTC day",
-    );
-    let unread = add(
-        "channel_unread_since_timestamp_ms",
-        "Messages since then may be missing and are being read back",
-    );
-    let gaps = add(
-        "channel_history_gaps",
-        "Chats in which messages are missing",
-    );
-    let deaf = add(
-        "channel_deaf",
-        "Connections that were there and heard nothing",
-    );
-    let others = add(
-        "channel_other_connections",
-        "Connections of the same app that are not ours",
-    );
-    for channel in &view.channels {
-        let label = ByChannel {
-            channel: channel.name.clone(),
-        };
-        connected
-            .get_or_create(&label)
-            .set(i64::from(channel.state == "connected"));
-        if let Some(at_ms) = channel.last_heard_ms {
-            heard.get_or_create(&label).set(at_ms);
-        }
-        if let Some(at_ms) = channel.last_captured_ms {
-            captured.get_or_create(&label).set(at_ms);
-        }
-        lag.get_or_create(&label).set(signed(channel.lag_ms));
-        malformed
-            .get_or_create(&label)
-            .set(signed(channel.malformed));
-        restarts.get_or_create(&label).set(signed(channel.restarts));
-        tokens
-            .get_or_create(&label)
-            .set(signed(channel.tokens_today));
-        if let Some(at_ms) = channel.unread_from_ms {
-            unread.get_or_create(&label).set(at_ms);
-        }
-        deaf.get_or_create(&label).set(signed(channel.deaf));
-        others
-            .get_or_create(&label)
-            .set(signed(channel.other_connections));
-        gaps.get_or_create(&label).set(signed(channel.history_gaps));
-    }
-}
-
-/// What platforms that call asked in vain or too early.
-/// What prompts and answers of the day took, by what the providers' caches did with it.
-fn add_usage(registry: &mut Registry, view: &StatusView) {
-    type Count = fn(&ChannelView) -> u64;
-    let counts: [(&str, &str, Count); 5] = [
-        (
-            "channel_prompt_tokens_today",
-            "Tokens of prompts since the start of the UTC day",
-            |channel| channel.prompt_tokens_today,
-        ),
-        (
-            "channel_cache_read_tokens_today",
-            "Tokens of prompts that a provider's cache gave, since the start of the UTC day",
-            |channel| channel.cache_read_tokens_today,
-        ),
-        (
-            "channel_cache_write_tokens_today",
-            "Tokens of prompts that a provider's cache took, since the start of the UTC day",
-            |channel| channel.cache_write_tokens_today,
-        ),
-        (
-            "channel_completion_tokens_today",
-            "Tokens of answers and summaries since the start of the UTC day",
-            |channel| channel.completion_tokens_today,
-        ),
-        (
-            "channel_cost_micros_today",
-            "What answers and summaries cost since the start of the UTC day, in millionths of limits.currency",
-            |channel| channel.cost_micros_today,
-        ),
-    ];
-    for (name, help, count) in counts {
-        let family = ChannelGauge::default();
-        registry.register(name, help, family.clone());
-        for channel in &view.channels {
-            let label = ByChannel {
-                channel: channel.name.clone(),
-            };
-            family.get_or_create(&label).set(signed(count(channel)));
-        }
-    }
-}
-
-fn add_requests(registry: &mut Registry, view: &StatusView) {
-    let (refused, late) = (ChannelGauge::default(), ChannelGauge::default());
-    registry.register(
-        "channel_requests_refused",
-        "Webhook requests that did not come from the platform, or not whole",
-        refused.clone(),
-    );
-    registry.register(
-        "channel_requests_late",
-        "Webhook requests that were not committed in the time the platform waits",
-        late.clone(),
-    );
-    for channel in &view.channels {
-        let label = ByChannel {
-            channel: channel.name.clone(),
-        };
-        refused.get_or_create(&label).set(signed(channel.refused));
-        late.get_or_create(&label).set(signed(channel.late));
-    }
-}
-
-/// Who is connected to the listeners, and who was not let in.
-fn add_listeners(registry: &mut Registry, view: &StatusView) {
-    let mut add = |name: &str, help: &str, of: fn(&ListenerView) -> u64| {
-        let family: Family<ByListener, Gauge> = Family::default();
-        registry.register(name, help, family.clone());
-        for listener in &view.listeners {
-            let label = ByListener {
-                listener: listener.name.clone(),
-            };
-            family.get_or_create(&label).set(signed(of(listener)));
-        }
-    };
-    add(
-        "listener_connections",
-        "Connections that are open",
-        |listener| listener.connections,
-    );
-    add(
-        "listener_connections_max",
-        "Connections that may be open",
-        |listener| listener.connections_max,
-    );
-    add(
-        "listener_streams",
-        "Event streams that somebody reads",
-        |listener| listener.streams,
-    );
-    add(
-        "listener_refused",
-        "Requests since the start that were answered with a refusal (4xx)",
-        |listener| listener.refused,
-    );
-    add(
-        "listener_sent_away",
-        "Connections since the start that asked for nothing while others waited",
-        |listener| listener.sent_away,
-    );
-}
-
 /// Models that are not asked for now.
 fn add_models(registry: &mut Registry, view: &StatusView) {
-    let mut add = |name: &str, help: &str| {
-        let family: Family<ByRest, Gauge> = Family::default();
-        registry.register(name, help, family.clone());
-        family
-    };
-    let since = add(
-        "model_rest_since_timestamp_ms",
+    let since: Family<ByRest, Seconds> = Family::default();
+    registry.register(
+        "model_rest_since_timestamp_seconds",
         "Since when the model is not asked: its account is refused (held), or it is over its limit or down (resting)",
+        since.clone(),
     );
-    let queued = add("model_rest_runs", "Runs that wait for the model");
+    let queued: Family<ByRest, Gauge> = Family::default();
+    registry.register(
+        "model_rest_runs",
+        "Runs that wait for the model",
+        queued.clone(),
+    );
     for model in &view.models {
         let label = ByRest {
             model: model.model.clone(),
             state: model.state.clone(),
         };
-        since.get_or_create(&label).set(model.since_ms);
+        since.get_or_create(&label).set(instant(model.since_ms));
         queued.get_or_create(&label).set(signed(model.queued));
     }
 }
@@ -312,6 +140,7 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
         (&runs, "queued", view.runs.queued),
         (&runs, "leased", view.runs.leased),
         (&runs, "waiting", view.runs.waiting),
+        (&runs, "held", view.runs.held),
         (&runs, "dead", view.runs.dead),
         (&posts, "pending", view.posts.pending),
         (&posts, "unknown", view.posts.unknown),
@@ -321,53 +150,95 @@ fn add_work(registry: &mut Registry, view: &StatusView) {
     for (family, state, count) in counts {
         family.get_or_create(&ByState { state }).set(signed(count));
     }
-    let mut add = |name: &str, help: &str, value: Option<i64>| {
-        if let Some(value) = value {
-            let gauge: Gauge = Gauge::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
-        }
-    };
-    add(
-        "oldest_waiting_run_ms",
-        "Age of the oldest waiting run",
-        view.runs.oldest_waiting_ms,
+    let ages = [
+        (
+            "oldest_waiting_run_seconds",
+            "Age of the oldest waiting run",
+            view.runs.oldest_waiting_ms,
+        ),
+        (
+            "oldest_waiting_post_seconds",
+            "Age of the oldest waiting post",
+            view.posts.oldest_waiting_ms,
+        ),
+    ];
+    for (name, help, age_ms) in ages {
+        add_seconds(registry, name, help, age_ms);
+    }
+    let needs: Gauge = Gauge::default();
+    needs.set(signed(view.needs_person.len() as u64));
+    registry.register("needs_person", "Findings that need a person", needs);
+}
+
+fn add_store(registry: &mut Registry, view: &StatusView) {
+    let store = &view.store;
+    let gauges = [
+        ("turns", "Turns in the store", Some(store.turns)),
+        ("store_bytes", "Bytes of the database", Some(store.bytes)),
+        (
+            "disk_free_bytes",
+            "Bytes that the database's disk has left",
+            store.disk_free_bytes,
+        ),
+        (
+            "raw_stubs",
+            "Events that did not translate",
+            Some(store.raw_stubs),
+        ),
+        (
+            "quarantined",
+            "Rows of queues that can't be decoded and are set aside",
+            Some(store.quarantined),
+        ),
+        (
+            "erasures_open",
+            "Erasures that are not finished",
+            Some(store.erasures_open),
+        ),
+    ];
+    for (name, help, count) in gauges {
+        let Some(count) = count else { continue };
+        let gauge: Gauge = Gauge::default();
+        gauge.set(signed(count));
+        registry.register(name, help, gauge);
+    }
+    add_seconds(
+        registry,
+        "backup_last_timestamp_seconds",
+        "When a backup was last made and verified",
+        store.backup_last_ms,
     );
-    add(
-        "oldest_waiting_post_ms",
-        "Age of the oldest waiting post",
-        view.posts.oldest_waiting_ms,
-    );
-    add(
-        "turns",
-        "Turns in the store",
-        Some(signed(view.store.turns)),
-    );
-    add(
-        "store_bytes",
-        "Bytes of the database",
-        Some(signed(view.store.bytes)),
-    );
-    add(
-        "raw_stubs",
-        "Events that did not translate",
-        Some(signed(view.store.raw_stubs)),
-    );
-    add(
-        "expired_last_timestamp_ms",
+    add_seconds(
+        registry,
+        "expired_last_timestamp_seconds",
         "When retention last let something go",
-        view.store.expired_last_ms,
+        store.expired_last_ms,
     );
-    add(
-        "erasures_open",
-        "Erasures that are not finished",
-        Some(signed(view.store.erasures_open)),
+}
+
+/// Which program this is, and since when it runs.
+fn add_process(registry: &mut Registry, view: &StatusView) {
+    let build: Family<ByVersion, Gauge> = Family::default();
+    let label = ByVersion {
+        version: view.version.clone(),
+    };
+    build.get_or_create(&label).set(1);
+    registry.register("build_info", "1, with the program's version", build);
+    add_seconds(
+        registry,
+        "start_timestamp_seconds",
+        "When the daemon started",
+        view.started_at_ms,
     );
-    add(
-        "needs_person",
-        "Findings that need a person",
-        i64::try_from(view.needs_person.len()).ok(),
-    );
+}
+
+/// A point in time or an age, where there is one.
+fn add_seconds(registry: &mut Registry, name: &str, help: &str, ms: Option<i64>) {
+    if let Some(ms) = ms {
+        let gauge = Seconds::default();
+        gauge.set(instant(ms));
+        registry.register(name, help, gauge);
+    }
 }
 
 fn add_jobs(registry: &mut Registry, view: &StatusView) {
@@ -442,9 +313,11 @@ fn add_knowledge(registry: &mut Registry, view: &StatusView) {
         "knowledge_problems",
         "What the last reading of a collection could not do",
     );
-    let read = add(
-        "knowledge_read_timestamp_ms",
+    let read: Family<ByCollection, Seconds> = Family::default();
+    registry.register(
+        "knowledge_read_timestamp_seconds",
         "When a collection was last read through",
+        read.clone(),
     );
     for collection in &view.knowledge {
         let label = ByCollection {
@@ -456,7 +329,7 @@ fn add_knowledge(registry: &mut Registry, view: &StatusView) {
         set(&chunks, signed(collection.chunks));
         set(&problems, signed(collection.problems.len() as u64));
         if let Some(at_ms) = collection.read_at_ms {
-            set(&read, at_ms);
+            read.get_or_create(&label).set(instant(at_ms));
         }
     }
 }
@@ -658,56 +531,14 @@ fn add_intake(registry: &mut Registry, view: &StatusView) {
     }
 }
 
+/// A time in milliseconds as seconds.
+fn instant(ms: i64) -> f64 {
+    seconds(u64::try_from(ms).unwrap_or(0))
+}
+
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::admin::view::{ChannelView, TokenRatioView};
-
-    #[test]
-    fn the_status_becomes_openmetrics() {
-        let mut view = StatusView::default();
-        view.channels.push(ChannelView {
-            name: "acme".into(),
-            state: "connected".into(),
-            last_heard_ms: Some(7),
-            ..ChannelView::default()
-        });
-        view.listeners.push(ListenerView {
-            name: "webhooks".to_owned(),
-            connections: 5,
-            refused: 7,
-            ..ListenerView::default()
-        });
-        view.runs.queued = 3;
-        view.token_ratios.push(TokenRatioView {
-            model: "default (offline)".to_owned(),
-            counter: "class_v2".to_owned(),
-            ratio: 1.25,
-            reports: 9,
-            ignored: 2,
-        });
-        view.intake.captured = 12;
-        view.files.bytes = 34;
-        view.files.failed = 2;
-        let text = encode(&view).unwrap();
-        for line in [
-            "vocative_channel_connected{channel=\"acme\"} 1",
-            "vocative_channel_last_heard_timestamp_ms{channel=\"acme\"} 7",
-            "vocative_token_ratio{model=\"default (offline)\",counter=\"class_v2\"} 1.25",
-            "vocative_token_reports_ignored_total{model=\"default (offline)\",counter=\"class_v2\"} 2",
-            "vocative_listener_connections{listener=\"webhooks\"} 5",
-            "vocative_listener_refused{listener=\"webhooks\"} 7",
-            "vocative_runs{state=\"queued\"} 3",
-            "vocative_intake_captured_total 12",
-            "vocative_files_bytes 34",
-            "vocative_files_failed_total 2",
-        ] {
-            assert!(text.contains(line), "{line} is missing in\n{text}");
-        }
-        assert!(!text.contains("oldest_waiting_run_ms"), "{text}");
-    }
-}
+mod tests;

@@ -1,0 +1,119 @@
+//! A reply to the card of a call that waits, where it reads as other arguments: held against the tool's schema and
+//! judged in the transaction that captures it, by the lists and the directory as they are now.
+
+use std::sync::Arc;
+
+use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
+use vocative_contract::handles::Renderer;
+
+use crate::capture::inbound::ChannelIntake;
+use crate::capture::presses::outcome_part;
+use crate::tools::other_arguments;
+use vocative_core::addressing::{ChangedCall, Notice, NoticeKind, Verdict, WaitingCall};
+use vocative_core::approving::{
+    ApprovalState, ChangeFacts, DecidedBy, Decider, Via, change_refused, reads_as_change, told_text,
+};
+use vocative_core::judging::policy::ChannelPolicy;
+
+/// What a reply may change, if it is to the card of a call that waits.
+pub(super) struct ChangeWish {
+    text: String,
+    sender: String,
+    sender_name: Option<String>,
+    is_member: bool,
+    /// Whether its sender can be told something alone; else they are told in the chat.
+    is_private: bool,
+    policy: Arc<ChannelPolicy>,
+    renderer: Option<Arc<dyn Renderer>>,
+    now_ms: i64,
+}
+
+impl ChannelIntake {
+    /// The change that a message may be: a person's own words, written as one, in reply to a message of ours.
+    pub(super) async fn change_wish(
+        &self,
+        message: &InboundMessage,
+        is_edit: bool,
+        policy: &Arc<ChannelPolicy>,
+        now_ms: i64,
+    ) -> Option<ChangeWish> {
+        let reply = message.reply_to.as_ref()?;
+        let is_own_word = message.sender.kind == SenderKind::Person && !reply.is_passed_on;
+        if is_edit || !reply.is_own || !is_own_word || !reads_as_change(&message.text) {
+            return None;
+        }
+        let sender = &message.sender;
+        Some(ChangeWish {
+            text: message.text.clone(),
+            sender: sender.id.clone(),
+            sender_name: sender.display_name.clone().or(sender.username.clone()),
+            is_member: self.gate.is_member(&message.place, &sender.id).await,
+            is_private: policy.tells_privately && message.place.kind != Some(ChatKind::Direct),
+            policy: Arc::clone(policy),
+            renderer: self.cards.clone(),
+            now_ms,
+        })
+    }
+}
+
+impl ChangeWish {
+    /// What becomes of the message of somebody who is served: it changes the call, or its sender is told why not. In
+    /// neither case is it a question.
+    pub(super) fn verdict(self, of: &WaitingCall) -> Verdict {
+        let quiet = Verdict {
+            is_admitted: true,
+            ..Verdict::default()
+        };
+        let is_private = self.is_private;
+        match self.changed(of) {
+            Ok(changed) => Verdict {
+                changes: Some(changed),
+                ..quiet
+            },
+            Err(text) => Verdict {
+                notice: Some(Notice {
+                    kind: NoticeKind::NotCounted,
+                    text,
+                    is_private,
+                }),
+                ..quiet
+            },
+        }
+    }
+
+    fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
+        let approval = &of.approval;
+        let facts = ChangeFacts {
+            state: approval.state,
+            expiry: approval.expiry,
+            approvers: &approval.approvers,
+            decider: Decider {
+                channel: self.policy.channel.as_str(),
+                id: &self.sender,
+                is_requester: of.is_requester,
+                is_admin: self.policy.admins.contains(&self.sender),
+                is_served: true,
+                is_member: self.is_member,
+            },
+            changes: approval.changed_by.len(),
+            now_ms: self.now_ms,
+        };
+        if let Some(told) = change_refused(&facts) {
+            return Err(told_text(told, &approval.approvers, &approval.decided));
+        }
+        let arguments = other_arguments(&self.text, &approval.arguments, &of.parameters)
+            .map_err(|wrong| format!("The call is left as it is: {wrong}."))?;
+        let name = of.sender_name.clone().or(self.sender_name);
+        let by = DecidedBy {
+            name: Some(name.unwrap_or(self.sender)),
+            at_ms: self.now_ms,
+            note: None,
+        };
+        let renderer = self.renderer.as_deref();
+        Ok(ChangedCall {
+            approval: approval.id,
+            arguments,
+            outcome: outcome_part(renderer, approval, ApprovalState::Changed, Via::Card, &by),
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! What a hook of kind `http` is told: JSON there, and of the answer only whether it is one of success.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::asking::VERSION;
+use super::{AboutApproval, Telling};
+use crate::tools::HttpTool;
+
+/// Tells it.
+pub(super) async fn tell(request: &Arc<HttpTool>, telling: &Telling) -> Result<(), String> {
+    request.tell(&event(telling)).await
+}
+
+fn event(telling: &Telling) -> Value {
+    let about = &telling.about;
+    let mut event = json!({
+        "version": VERSION,
+        "id": telling.id,
+        "hook": telling.hook,
+        "point": telling.point.name(),
+        "agent": about.agent,
+        "run": about.run,
+        "conversation": about.conversation,
+        "channel": about.channel,
+        "chat": about.chat,
+        "person": about.person,
+        "outcome": telling.outcome,
+        "at_ms": telling.at_ms,
+    });
+    if let Some(AboutApproval { id, tool, by, via }) = &telling.approval {
+        event["approval"] = json!(id);
+        event["tool"] = json!(tool);
+        event["by"] = json!(by);
+        event["via"] = json!(via);
+    }
+    event
+}

@@ -1,0 +1,158 @@
+//! What people think of answers, by their thumbs.
+
+use crate::contract::ThumbCounts;
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::columns::count_from;
+use crate::rows::messages::{MessageKey, find_message_of_merged_chat};
+use crate::rows::participants::{HeardSender, upsert_participant_txn};
+use crate::rows::places::find_chat;
+use crate::{Reader, Store, StoreError};
+use vocative_contract::envelope::SenderKind;
+use vocative_contract::feedback::ThumbChange;
+use vocative_core::ids::{AccountId, AgentName, RunId};
+use vocative_core::turn::ParticipantKind;
+
+/// Whether a thumb `f` is what its person thinks: it is there, and of two that are the later one.
+macro_rules! holds {
+    () => {
+        "f.is_given AND NOT EXISTS (
+             SELECT 1 FROM feedback o WHERE o.run_id = f.run_id AND o.participant_id = f.participant_id AND o.is_given
+               AND (o.changed_at_ms, o.thumb) > (f.changed_at_ms, f.thumb))"
+    };
+}
+pub(crate) use holds;
+
+impl<C> Store<C> {
+    /// Keeps thumbs with the run whose answer they are on, or that they were taken away: of the changes of one thumb
+    /// the latest by the platform's clock holds, in whatever order they come. Returns whether they are on an answer
+    /// that is there.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn capture_thumb(
+        &self,
+        account: AccountId,
+        change: ThumbChange,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        self.write(move |connection| thumb_txn(connection, account, &change, now_ms))
+            .await
+    }
+}
+
+impl Reader {
+    /// The thumbs that agents' answers have got since a time, in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn thumbs_by_agent(
+        &self,
+        since_ms: i64,
+    ) -> Result<Vec<(AgentName, ThumbCounts)>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(concat!(
+                "SELECT r.agent, sum(f.thumb = 'up') AS up, sum(f.thumb = 'down') AS down
+                     FROM feedback f CROSS JOIN runs r ON r.id = f.run_id
+                     WHERE f.captured_at_ms >= ?1 AND ",
+                holds!(),
+                " GROUP BY r.agent"
+            ))?;
+            let rows = statement.query_map([since_ms], |row| {
+                let thumbs = ThumbCounts {
+                    up: count_from(row.get("up")?),
+                    down: count_from(row.get("down")?),
+                };
+                Ok((row.get("agent")?, thumbs))
+            })?;
+            Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+/// The thumbs on the answers of a run.
+pub(crate) fn thumbs_of_run(
+    connection: &Connection,
+    run: RunId,
+) -> Result<ThumbCounts, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            concat!(
+                "SELECT coalesce(sum(f.thumb = 'up'), 0) AS up, coalesce(sum(f.thumb = 'down'), 0) AS down
+                 FROM feedback f WHERE f.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND ",
+                holds!()
+            ),
+        )?
+        .query_row([run], |row| {
+            Ok(ThumbCounts {
+                up: count_from(row.get("up")?),
+                down: count_from(row.get("down")?),
+            })
+        })?)
+}
+
+fn thumb_txn(
+    connection: &Connection,
+    account: AccountId,
+    change: &ThumbChange,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let Some(run) = answered_run(connection, account, change)? else {
+        return Ok(false);
+    };
+    let sender = &change.sender;
+    let heard = HeardSender {
+        kind: ParticipantKind::User,
+        platform_id: &sender.id,
+        display_name: sender.display_name.as_deref(),
+        username: sender.username.as_deref(),
+        is_bot: Some(sender.kind == SenderKind::Bot),
+    };
+    let person = upsert_participant_txn(connection, account, heard, now_ms)?;
+    let mut keep = connection.prepare_cached(
+        "INSERT INTO feedback (run_id, participant_id, thumb, is_given, changed_at_ms, captured_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (run_id, participant_id, thumb) DO UPDATE
+         SET is_given = excluded.is_given, changed_at_ms = excluded.changed_at_ms,
+             captured_at_ms = excluded.captured_at_ms
+         WHERE excluded.changed_at_ms >= changed_at_ms",
+    )?;
+    for (thumb, is_given) in &change.thumbs {
+        keep.execute(params![
+            run,
+            person,
+            thumb.name(),
+            is_given,
+            change.at_ms,
+            now_ms
+        ])?;
+    }
+    Ok(true)
+}
+
+/// The run whose answer a message is.
+fn answered_run(
+    connection: &Connection,
+    account: AccountId,
+    change: &ThumbChange,
+) -> Result<Option<i64>, StoreError> {
+    let Some(chat) = find_chat(connection, account, &change.place.chat)? else {
+        return Ok(None);
+    };
+    let key = MessageKey {
+        account,
+        chat: &chat,
+        message_id: &change.message_id,
+    };
+    let message = find_message_of_merged_chat(connection, key, None)?;
+    let Some(turn) = message.and_then(|message| message.turn_seq) else {
+        return Ok(None);
+    };
+    Ok(connection
+        .prepare_cached(
+            "SELECT run_id FROM turns WHERE seq = ?1 AND run_id IS NOT NULL AND NOT is_inbound
+               AND kind = 'message' AND visibility = 'room'",
+        )?
+        .query_row([turn], |row| row.get("run_id"))
+        .optional()?)
+}

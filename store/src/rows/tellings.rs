@@ -1,0 +1,190 @@
+//! What hooks are told: a row each, written with what it tells of, until the hook was told.
+//!
+//! The hooks to tell are in a table of their own, written from the settings at each start and reload: a run or an approval
+//! also ends where the settings are not at hand. A row holds ids, times and words of closed lists, never a text.
+
+use crate::capability::MayWork;
+use crate::contract::{Telling, TellingHook};
+use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::new_id::NewId as _;
+use crate::rows::jobs::enqueue_txn;
+use crate::{Reader, Store, StoreError};
+use vocative_core::approving::ApprovalState;
+use vocative_core::hooking::HookPoint;
+use vocative_core::ids::{AccountId, TellingId};
+use vocative_core::job::Job;
+
+impl Reader {
+    /// What is to be told; `None` = it was, or nobody wants it any more.
+    ///
+    /// # Errors
+    /// Storage refuses, or `Undecodable`: another build wrote it.
+    pub async fn telling(&self, id: TellingId) -> Result<Option<Telling>, StoreError> {
+        self.read(move |connection| telling_of(connection, id))
+            .await
+    }
+}
+
+impl<C: MayWork> Store<C> {
+    /// Puts in force who is told of what; what ended before stays to be told as it was.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn set_telling_hooks(&self, hooks: Vec<TellingHook>) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection.execute("DELETE FROM telling_hooks", [])?;
+            let mut insert = connection.prepare_cached(
+                "INSERT OR IGNORE INTO telling_hooks (agent, point, hook) VALUES (?1, ?2, ?3)",
+            )?;
+            for TellingHook { agent, point, hook } in hooks {
+                insert.execute(params![agent, point.name(), hook])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// A hook was told.
+    ///
+    /// # Errors
+    /// Storage refuses; then it is told again, with the same id.
+    pub async fn forget_telling(&self, id: TellingId) -> Result<(), StoreError> {
+        self.write_riding(move |connection| forget_telling_txn(connection, id))
+            .await
+    }
+}
+
+/// Deletes the row of something that was told, or is not to be told any more.
+pub(crate) fn forget_telling_txn(connection: &Connection, id: TellingId) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM tellings WHERE uuid = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// A run has ended: its agent's hooks are to be told.
+pub(crate) fn tell_run_end_txn(
+    connection: &Connection,
+    run_row: i64,
+    state: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let of = Ended {
+        point: HookPoint::RunEnded,
+        run_row,
+        approval_row: None,
+        outcome: state,
+    };
+    tell_txn(connection, &of, now_ms)
+}
+
+/// An approval is not open any more: the hooks of the agent whose call it was are to be told.
+pub(crate) fn tell_decision_txn(
+    connection: &Connection,
+    approval_row: i64,
+    run_row: i64,
+    state: ApprovalState,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let of = Ended {
+        point: HookPoint::ApprovalDecided,
+        run_row,
+        approval_row: Some(approval_row),
+        outcome: state.name(),
+    };
+    tell_txn(connection, &of, now_ms)
+}
+
+/// What is told of.
+struct Ended<'a> {
+    point: HookPoint,
+    run_row: i64,
+    approval_row: Option<i64>,
+    outcome: &'a str,
+}
+
+fn tell_txn(connection: &Connection, of: &Ended<'_>, now_ms: i64) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT h.hook, c.account_id
+         FROM runs r JOIN telling_hooks h ON h.agent = r.agent JOIN chats c ON c.id = r.chat_id
+         WHERE r.id = ?1 AND h.point = ?2",
+    )?;
+    let hooks = statement.query_map(params![of.run_row, of.point.name()], |row| {
+        Ok((row.get("hook")?, row.get("account_id")?))
+    })?;
+    let hooks: Vec<(String, AccountId)> = hooks.collect::<crate::engine::sql::Result<_>>()?;
+    for (hook, account) in hooks {
+        let telling = TellingId::generate();
+        connection
+            .prepare_cached(
+                "INSERT INTO tellings (uuid, hook, point, run_id, approval_id, outcome, at_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                telling,
+                hook,
+                of.point.name(),
+                of.run_row,
+                of.approval_row,
+                of.outcome,
+                now_ms
+            ])?;
+        enqueue_txn(
+            connection,
+            &Job::TellHook { telling },
+            Some(account),
+            now_ms,
+        )?;
+    }
+    Ok(())
+}
+
+fn telling_of(connection: &Connection, id: TellingId) -> Result<Option<Telling>, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT w.hook, w.point, w.outcome, w.at_ms, r.uuid AS run, r.agent, v.uuid AS conversation,
+                    coalesce((SELECT n.name FROM channels n WHERE n.account_id = c.account_id
+                              ORDER BY n.bound_at_ms DESC LIMIT 1), x.name) AS channel,
+                    c.platform_id AS chat, p.platform_id AS person,
+                    a.uuid AS approval, a.tool, a.via, a.operator, d.platform_id AS decided_by
+             FROM tellings w
+             JOIN runs r ON r.id = w.run_id
+             JOIN conversations v ON v.id = r.conversation_id
+             JOIN chats c ON c.id = r.chat_id
+             JOIN accounts x ON x.id = c.account_id
+             LEFT JOIN participants p ON p.id = r.person_participant_id
+             LEFT JOIN approvals a ON a.id = w.approval_id
+             LEFT JOIN participants d ON d.id = a.decided_by
+             WHERE w.uuid = ?1",
+        )?
+        .query_row([id], |row| {
+            let point: String = row.get("point")?;
+            let telling = Telling {
+                id,
+                hook: row.get("hook")?,
+                point: HookPoint::RunEnded,
+                outcome: row.get("outcome")?,
+                at_ms: row.get("at_ms")?,
+                run: row.get("run")?,
+                agent: row.get("agent")?,
+                conversation: row.get("conversation")?,
+                channel: row.get("channel")?,
+                chat: row.get("chat")?,
+                person: row.get("person")?,
+                approval: row.get("approval")?,
+                tool: row.get("tool")?,
+                via: row.get("via")?,
+                operator: row.get("operator")?,
+                decided_by: row.get("decided_by")?,
+            };
+            Ok((telling, point))
+        })
+        .optional()?;
+    let Some((telling, point)) = found else {
+        return Ok(None);
+    };
+    let point = HookPoint::from_name(&point).ok_or_else(|| StoreError::Undecodable {
+        what: "a hook is to be told of a point that this build does not know".to_owned(),
+    })?;
+    Ok(Some(Telling { point, ..telling }))
+}
