@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::{Fault, UserPost};
 
 use crate::files::{show_on_slack, slack_file, stored};
 use crate::harness::{Flow, FlowBuilder};
@@ -202,22 +202,36 @@ async fn at_the_limit_the_oldest_files_make_room_so_that_reading_files_never_end
         let bytes = vec![letter; 400 << 10];
         show_on_slack(flow, slack_file("x.txt", "text/plain", &bytes), "x");
     };
-    let fetched = |count: u64| move |status: &Value| status["files"]["fetched"] == count;
     show(&flow, b'a');
     show(&flow, b'b');
-    flow.wait_for_status("both are fetched", fetched(2)).await;
+    flow.wait_for_status("both are fetched", |status| status["files"]["fetched"] == 2)
+        .await;
     assert_eq!(flow.stop().await, Some(0));
     let path = flow.directory().join("data").join("vocative.db");
+    let database = Connection::open(path).unwrap();
     let earlier = "UPDATE files SET finished_at_ms = finished_at_ms - 7200000 + 1000 * id";
-    let changed = Connection::open(path)
-        .unwrap()
-        .execute(earlier, [])
-        .unwrap();
-    assert_eq!(changed, 2);
+    assert_eq!(database.execute(earlier, []).unwrap(), 2);
+    // A run that found a file fetched has read it.
+    let earlier = "UPDATE runs SET created_at_ms = created_at_ms - 7200000";
+    assert!(database.execute(earlier, []).unwrap() > 0);
+    drop(database);
 
     flow.start().await;
-    show(&flow, b'c');
-    let status = flow.wait_for_status("it is fetched", fetched(1)).await;
+    // In another room: a question in the same one reads the two earlier files, and then they stay.
+    let file = slack_file("x.txt", "text/plain", &vec![b'c'; 400 << 10]);
+    let file = flow.slack.add_file(file);
+    flow.slack.post_with(UserPost {
+        channel: "C0GENERAL".to_owned(),
+        user: "ann".to_owned(),
+        text: "<@U0VOCATIVE> x".to_owned(),
+        files: vec![file],
+        ..UserPost::default()
+    });
+    let status = flow
+        .wait_for_status("it is fetched", |status| {
+            status["files"]["fetched"] == 1 && status["files"]["waiting"] == 0
+        })
+        .await;
     assert_eq!(status["files"]["evicted_bytes"], 400 << 10, "{status}");
     assert_eq!(status["files"]["stored"], 2, "{status}");
 }
