@@ -181,6 +181,7 @@ views! {
         arguments: String,
         digest: String,
         asked_by: Vec<String>,
+        changed_by: Vec<String>,
         approvers: Vec<Vec<String>>,
         asked_at_ms: i64,
         expires_at_ms: Option<i64>,

@@ -66,7 +66,8 @@ impl Mode {
     fn has(self, point: &str) -> bool {
         let is_of = |groups: &[&str]| groups.iter().any(|group| point.starts_with(group));
         match self {
-            Self::Slack => true,
+            // Nobody changes a call there: that takes a reply to its card.
+            Self::Slack => !point.starts_with("change."),
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
             // Imports, erasures, firings and readings end nowhere else with it.
@@ -88,6 +89,7 @@ impl Mode {
                     "approval.",
                     "park.",
                     "press.",
+                    "change.",
                 ];
                 Self::TelegramResend.has(point) && !is_of(&none)
             }

@@ -169,6 +169,7 @@ fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
         "approval.",
         "park.",
         "press.",
+        "change.",
         "shutdown.",
     ];
     let is_rare = rare.iter().any(|prefix| row.name().starts_with(prefix));

@@ -46,6 +46,14 @@ const TELEGRAM_INTERRUPTED: usize = 3;
 
 /// A card's first words, while it waits.
 const CARD_BEGINS: &str = "May I do this?";
+/// What the card of a changed call says.
+const CHANGED_BY: &str = "Changed by";
+/// What people add to some calls before they allow them.
+pub(super) const NOTE: &str = "gift";
+/// Of so many cards, by their ids, one is answered with another argument first.
+const CHANGED_ONE_IN: i64 = 2;
+/// So often a person replies to a card that does not change: of one that was just posted the daemon may not know yet.
+const REPLIES_MAX: usize = 5;
 /// A card that is still there is pressed again after so long.
 const PRESS_EVERY: Duration = Duration::from_secs(1);
 
@@ -98,8 +106,12 @@ pub(super) struct Stage {
     lags: bool,
     wire: WireLog,
     directory: PathBuf,
-    /// When a card was pressed last: its chat and message.
-    pressed: Mutex<HashMap<(String, String), Instant>>,
+    /// When somebody last did something about a card, and how often: its chat and message.
+    pressed: Mutex<HashMap<(String, String), (Instant, usize)>>,
+    /// Whether people change every call before they allow it.
+    changes_all: bool,
+    /// The cards of changed calls.
+    changed: Mutex<Vec<String>>,
 }
 
 impl Drop for Stage {
@@ -135,6 +147,8 @@ impl Stage {
             wire,
             directory: private_directory()?,
             pressed: Mutex::default(),
+            changes_all: row.name().starts_with("change."),
+            changed: Mutex::default(),
         };
         stage
             .slack
@@ -182,20 +196,26 @@ impl Stage {
     }
 
     /// Presses the button that allows a call on every card that has one, each at most once a second: a press that
-    /// nobody took is not sent again by Slack, so the person tries again.
+    /// nobody took is not sent again by Slack, so the person tries again. Of Telegram's cards some are first answered
+    /// with another argument.
     pub(super) fn press_cards(&self) {
         for (chat, message, button) in self.open_cards() {
             let key = (chat.clone(), message.clone());
             let mut pressed = self.pressed.lock().expect("nobody panics with it");
             let now = Instant::now();
-            let is_early = |last: &Instant| now < *last + PRESS_EVERY;
-            if pressed.get(&key).is_some_and(is_early) {
+            let (last, tries) = pressed.get(&key).copied().unwrap_or((now, 0));
+            if tries > 0 && now < last + PRESS_EVERY {
                 continue;
             }
-            pressed.insert(key, now);
+            pressed.insert(key, (now, tries + 1));
             drop(pressed);
             match (chat.parse(), message.parse()) {
                 (Ok(chat), Ok(message)) => {
+                    if tries < REPLIES_MAX && self.changes(chat, message) {
+                        let note = format!("note = {NOTE}");
+                        self.telegram.reply(chat, chat, message, &note);
+                        continue;
+                    }
                     self.telegram.callback(chat, chat, message, &button);
                 }
                 _ => {
@@ -211,6 +231,26 @@ impl Stage {
                 }
             }
         }
+    }
+
+    /// Whether a person changes the call of this card before allowing it: no card of a changed call.
+    fn changes(&self, chat: i64, message: i64) -> bool {
+        let mut posts = self.telegram.bot_posts(chat).into_iter();
+        let Some(card) = posts.find(|post| post.message_id == message) else {
+            return false;
+        };
+        if card.text.contains(CHANGED_BY) {
+            let mut changed = self.changed.lock().expect("nobody panics with it");
+            changed.push(card.text);
+            return false;
+        }
+        self.changes_all || message % CHANGED_ONE_IN == 0
+    }
+
+    /// Whether the call of that word was changed before it was allowed.
+    pub(super) fn was_changed(&self, word: &str) -> bool {
+        let changed = self.changed.lock().expect("nobody panics with it");
+        changed.iter().any(|card| card.contains(word))
     }
 
     /// Cards that still have a button that allows a call: their chats, messages and buttons.
@@ -561,7 +601,8 @@ method = \"POST\"
 url = \"http://{shop}/orders\"
 allow_private = [\"{shop}\"]
 {approval}
-parameters = '{{\"type\": \"object\", \"properties\": {{\"what\": {{\"type\": \"string\"}}}}}}'
+parameters = '{{\"type\": \"object\", \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
+    \"note\": {{\"type\": \"string\"}}}}}}'
 
 [agents.vocative.prompt]
 rolling_summary_threshold = 3
@@ -632,6 +673,7 @@ fn is_card(text: &str) -> bool {
         "Denied: ",
         "Expired: ",
         "Cancelled: ",
+        "Changed: ",
     ];
     begins
         .iter()

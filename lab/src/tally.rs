@@ -11,7 +11,7 @@ use vocative_sandbox::orders::TakenOrder;
 use super::piece::Piece;
 use super::plan::{Mode, Row, Way};
 use super::scene::{Due, Question, Scene};
-use super::stage::Stage;
+use super::stage::{NOTE, Stage};
 use crate::args::CrashArgs;
 use vocative::cli::table::table;
 
@@ -152,6 +152,12 @@ impl Tally {
             self.doubled += 1;
             self.doubled_outside += 1;
             self.wrong.push(format!("{word} was ordered {times} times"));
+        }
+        let is_unchanged = |order: &TakenOrder| order.body["note"] != NOTE;
+        if stage.was_changed(word) && orders.iter().filter(is_its).any(is_unchanged) {
+            self.lost += 1;
+            let what = format!("{word} was ordered with the arguments from before the change");
+            self.wrong.push(what);
         }
     }
 

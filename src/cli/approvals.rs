@@ -189,6 +189,7 @@ fn counted(tools: &[ApprovalCountView]) -> String {
                 tool.denied,
                 tool.expired,
                 tool.cancelled,
+                tool.changed,
             ];
             let numbers = numbers.map(|number| number.to_string());
             let ends = [wait.unwrap_or_else(|| "-".to_owned())];
@@ -207,6 +208,7 @@ fn counted(tools: &[ApprovalCountView]) -> String {
         "denied",
         "expired",
         "cancelled",
+        "changed",
         "median wait",
     ];
     table(&header, &cells)
@@ -269,6 +271,10 @@ fn shown(approval: &ApprovalView) -> String {
         format!("  until       {}", instant(approval.expires_at_ms)),
         format!("  digest      {}", approval.digest),
     ];
+    if !approval.changed_by.is_empty() {
+        let by = visible_line(&approval.changed_by.join(", "));
+        lines.push(format!("  changed by  {by}"));
+    }
     if !approval.read.is_empty() {
         let read = visible_line(&approval.read.join(", "));
         lines.push(format!("  after reading {read}"));
@@ -344,6 +350,7 @@ mod tests {
             arguments: "{\"amount\":120,\"to\":\"an\u{200b}n\"}".to_owned(),
             digest: "07".to_owned(),
             asked_by: vec!["Ann".to_owned()],
+            changed_by: vec!["Dan".to_owned()],
             approvers: vec![vec!["four_eyes".to_owned()], vec!["admins".to_owned()]],
             is_whole: true,
             asked_at_ms: 1_700_000_000_000,
@@ -366,6 +373,7 @@ mod tests {
           asked at    2023-11-14 22:13:20
           until       -
           digest      07
+          changed by  Dan
           after reading fetch (step 1)
           decided by  carl (cli), 2023-11-14 22:14:20
           note        not today

@@ -83,6 +83,10 @@ async fn an_operator_changes_a_call_and_it_is_made_only_once_that_is_allowed() {
     let shown = format!("{} {}", new.text, new.blocks.clone().unwrap_or_default());
     assert!(shown.contains("50") && shown.contains("carl"), "{shown}");
     assert!(made(&shop).is_empty());
+    let told = flow
+        .cli(&["approvals", "show", &flow.open_approval().await])
+        .await;
+    assert!(told.stdout.contains("changed by  carl"), "{told:?}");
     // What was changed can't be changed again by its old id.
     let late = change(&flow, "amount = 60").await;
     assert_ne!(late.status, Some(0), "{late:?}");

@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 78] = [
+pub const POINTS: [&str; 80] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -42,6 +42,8 @@ pub const POINTS: [&str; 78] = [
     "park.after-commit",
     "press.before-commit",
     "press.after-commit",
+    "change.before-commit",
+    "change.before-asked-anew",
     "firing.before-commit",
     "firing.after-commit",
     "tool.called",

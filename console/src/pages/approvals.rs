@@ -164,6 +164,9 @@ fn facts(found: &Approval) -> Markup {
                 @if let Some(note) = &found.note { " “" (show::word(note)) "”" }
             }
             dt { "Asked by" } dd { (show::word(&found.asked_by.join(", "))) " in " (show::room(&found.room)) " " (show::time(found.asked_at_ms)) }
+            @if !found.changed_by.is_empty() {
+                dt { "Changed by" } dd { (show::word(&found.changed_by.join(", "))) }
+            }
             dt { "Agent" } dd { (found.agent) ", run " (show::run(&found.run)) }
             dt { "Who may allow it" } dd { (show::word(&lists.join("; of these only "))) }
             @if let Some(at_ms) = found.expires_at_ms { dt { "Until" } dd { (show::time(at_ms)) } }

@@ -10,7 +10,7 @@ use vocative_store::contract::ApprovalCount;
 pub struct ApprovalView {
     /// Its id.
     pub id: String,
-    /// How it stands: `open`, `approved`, `denied`, `expired`, `cancelled`.
+    /// How it stands: `open`, `approved`, `denied`, `expired`, `cancelled`, `changed`.
     pub state: String,
     /// The channel.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,9 @@ pub struct ApprovalView {
     pub digest: String,
     /// Who asked.
     pub asked_by: Vec<String>,
+    /// Who changed the arguments of this call before, once for each change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_by: Vec<String>,
     /// Who may decide, as settings say it.
     pub approvers: Vec<Vec<String>>,
     /// Whether its card shows all of it, so that it can be approved in the room.
@@ -87,6 +90,11 @@ impl ApprovalView {
                 .iter()
                 .map(|person| person.name().to_owned())
                 .collect(),
+            changed_by: approval
+                .changed_by
+                .iter()
+                .map(|changer| changer.who.name().to_owned())
+                .collect(),
             approvers: approval.approvers.0.iter().map(list).collect(),
             is_whole: approval.is_whole,
             asked_at_ms: approval.expiry.asked_at_ms,
@@ -117,6 +125,9 @@ pub struct ApprovalCountView {
     pub expired: u32,
     /// How many ended with their runs.
     pub cancelled: u32,
+    /// How many ended because their arguments were changed: they were asked about anew.
+    #[serde(default)]
+    pub changed: u32,
     /// How long half of those that a person decided about waited at most, in milliseconds; absent: there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_wait_ms: Option<i64>,
@@ -132,6 +143,7 @@ impl From<ApprovalCount> for ApprovalCountView {
             denied: count.denied,
             expired: count.expired,
             cancelled: count.cancelled,
+            changed: count.changed,
             median_wait_ms: count.median_wait_ms,
         }
     }

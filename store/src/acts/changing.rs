@@ -10,6 +10,7 @@ use crate::contract::{CallToBegin, NewMessage};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::approvals::{ApprovalRow, approval_of};
 use crate::rows::places::ChatRow;
+use vocative_contract::crash;
 use vocative_core::addressing::{ChangedCall, WaitingCall};
 use vocative_core::approving::{ApprovalState, Via};
 use vocative_core::hooking::HookPoint;
@@ -119,6 +120,7 @@ pub(crate) fn change_txn(
              WHERE id = ?1 AND state = 'waiting'",
         )?
         .execute((found.run_row, decision.now_ms))?;
+    crash::point("change.before-commit");
     Ok(true)
 }
 
@@ -132,6 +134,7 @@ pub(crate) fn know_changed_txn(
     if !call.is_changed {
         return Ok(false);
     }
+    crash::point("change.before-asked-anew");
     connection
         .prepare_cached("UPDATE tool_calls SET digest = ?2 WHERE id = ?1")?
         .execute(params![call_row, &call.digest[..]])?;

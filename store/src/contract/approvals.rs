@@ -226,6 +226,8 @@ pub struct ApprovalCount {
     pub expired: u32,
     /// How many ended with their runs.
     pub cancelled: u32,
+    /// How many ended because their arguments were changed: they were asked about anew.
+    pub changed: u32,
     /// How long half of those that a person decided about waited at most, in milliseconds; `None` = there are none.
     pub median_wait_ms: Option<i64>,
 }

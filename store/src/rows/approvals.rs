@@ -313,6 +313,7 @@ impl Reader {
                         count(*) FILTER (WHERE state = 'denied') AS denied,
                         count(*) FILTER (WHERE state = 'expired') AS expired,
                         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+                        count(*) FILTER (WHERE state = 'changed') AS changed,
                         (SELECT w.wait_ms FROM waits w WHERE w.tool = a.tool AND w.n = (w.of_tool + 1) / 2)
                             AS median_wait_ms
                  FROM approvals a WHERE a.asked_at_ms >= ?1 GROUP BY a.tool ORDER BY asked DESC, a.tool",
@@ -326,6 +327,7 @@ impl Reader {
                     denied: row.get("denied")?,
                     expired: row.get("expired")?,
                     cancelled: row.get("cancelled")?,
+                    changed: row.get("changed")?,
                     median_wait_ms: row.get("median_wait_ms")?,
                 })
             })?;

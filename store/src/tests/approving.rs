@@ -719,6 +719,9 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
     assert_eq!(again.changed_by[0].who.name(), "carl");
     let names = scene.store.changers_of_call(call.id).await.unwrap();
     assert_eq!(names, again.changed_by);
+    let counts = scene.store.approval_counts(0).await.unwrap().remove(0);
+    let counts = (counts.asked, counts.open, counts.changed, counts.cancelled);
+    assert_eq!(counts, (2, 1, 1, 0));
 }
 
 #[tokio::test]
