@@ -145,11 +145,14 @@ async fn a_program_that_takes_too_much_is_ended() {
     let fork = "for (1..200) { if ((fork() // -1) == 0) { sleep 60; exit } } sleep 60;";
     let share = "for (1..4) { if ((fork() // -1) == 0) { my $held = 'x' x (1 << 25); sleep 60; exit } } sleep 60;";
     let endless = "$| = 1; while (1) { print 'x' x 65536 }";
+    // It is ended also when a reader that is gone does not end it.
+    let deaf = "$SIG{PIPE} = 'IGNORE'; $| = 1; while (1) { print STDERR 'x' x 65536 }";
     let cases = [
         (fork, "it started more than 32 processes"),
         ("my $held = 'x' x (1 << 28); print 'held'", "Out of memory"),
         (share, "it used more than 64 MiB of memory"),
         (endless, "it said more than 16 MiB"),
+        (deaf, "it said more than 16 MiB"),
         (
             "$SIG{TERM} = 'IGNORE'; sleep 60 while 1",
             "the tool took longer than 1000 ms",

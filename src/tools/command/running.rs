@@ -25,8 +25,11 @@ struct Said {
     answer: Vec<u8>,
     answer_bytes: usize,
     log: VecDeque<u8>,
-    is_endless: bool,
 }
+
+/// A stream says more than is read of any.
+#[derive(Debug)]
+struct Endless;
 
 /// Runs the program.
 pub(super) async fn run(
@@ -48,18 +51,18 @@ pub(super) async fn run(
         // A program that does not read its arguments does not need them.
         let _ = streams.stdin.write_all(input.as_bytes()).await;
         drop(streams.stdin);
+        Ok(())
     };
     let answer_bytes_max = tool.settings.answer_bytes_max;
     let streaming = async {
         let answering = answer(streams.stdout, answer_bytes_max);
-        let ((), (answer, answer_bytes), (log, log_bytes)) =
-            tokio::join!(feeding, answering, log(streams.stderr));
-        Said {
-            is_endless: answer_bytes.max(log_bytes) >= SAID_MAX_BYTES,
+        let ((), (answer, answer_bytes), log) =
+            tokio::try_join!(feeding, answering, log(streams.stderr))?;
+        Ok::<_, Endless>(Said {
             answer,
             answer_bytes,
             log,
-        }
+        })
     };
     let excess = program.exceeds();
     tokio::pin!(streaming, excess);
@@ -67,22 +70,23 @@ pub(super) async fn run(
     let ended = loop {
         tokio::select! {
             ended = program.ended() => break ended,
-            all = &mut streaming, if said.is_none() => {
-                if all.is_endless {
-                    return Err(broken_off(format!("it said more than {} MiB", SAID_MAX_BYTES >> 20)));
-                }
-                said = Some(all);
-            }
+            all = &mut streaming, if said.is_none() => said = Some(all.map_err(broken_off)?),
             excess = &mut excess => return Err(broken_off(excess)),
         }
     };
     let said = match said {
         Some(said) => said,
-        None => streaming.await,
+        None => streaming.await.map_err(broken_off)?,
     };
     drop(own_folder);
     let ended = ended.map_err(|error| broken_off(format!("its end was missed: {error}")))?;
     outcome(tool, ended, &said)
+}
+
+impl std::fmt::Display for Endless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "it said more than {} MiB", SAID_MAX_BYTES >> 20)
+    }
 }
 
 fn broken_off(why: impl std::fmt::Display) -> ToolError {
@@ -133,31 +137,34 @@ fn outcome(tool: &CommandTool, ended: ExitStatus, said: &Said) -> Result<ToolOut
 }
 
 /// What a stream says first, and how much it says in all.
-async fn answer(mut stream: impl AsyncRead + Unpin, kept_max: usize) -> (Vec<u8>, usize) {
+async fn answer(
+    mut stream: impl AsyncRead + Unpin,
+    kept_max: usize,
+) -> Result<(Vec<u8>, usize), Endless> {
     let (mut kept, mut bytes) = (Vec::new(), 0);
     let mut buffer = vec![0; 16 << 10];
-    while bytes < SAID_MAX_BYTES {
-        let Ok(read @ 1..) = stream.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         bytes += read;
+        if bytes >= SAID_MAX_BYTES {
+            return Err(Endless);
+        }
         let room = kept_max.saturating_sub(kept.len()).min(read);
         kept.extend_from_slice(&buffer[..room]);
     }
-    (kept, bytes)
+    Ok((kept, bytes))
 }
 
-/// What a stream says last, and how much it says in all.
-async fn log(mut stream: impl AsyncRead + Unpin) -> (VecDeque<u8>, usize) {
+/// What a stream says last.
+async fn log(mut stream: impl AsyncRead + Unpin) -> Result<VecDeque<u8>, Endless> {
     let (mut kept, mut bytes) = (VecDeque::new(), 0);
     let mut buffer = vec![0; 4 << 10];
-    while bytes < SAID_MAX_BYTES {
-        let Ok(read @ 1..) = stream.read(&mut buffer).await else {
-            break;
-        };
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         bytes += read;
+        if bytes >= SAID_MAX_BYTES {
+            return Err(Endless);
+        }
         kept.extend(&buffer[..read]);
         kept.drain(..kept.len().saturating_sub(LOG_MAX_BYTES));
     }
-    (kept, bytes)
+    Ok(kept)
 }
