@@ -109,6 +109,8 @@ pub struct Verdict {
     pub addressed_to: Vec<AgentName>,
     /// The rule that says so.
     pub rule: Rule,
+    /// Whether it may be meant for somebody else.
+    pub is_unsure: bool,
     /// Whether addressed agents run; `false` where the trigger is too old or a limit is met.
     pub runs: RunVerdict,
     /// What becomes of it where an earlier message to the agent still waits for its answer; an agent

@@ -21,6 +21,7 @@ pub mod given;
 pub mod history;
 pub mod hooking;
 pub mod ids;
+pub mod intent;
 pub mod job;
 pub mod judging;
 pub mod knowledge;

@@ -1,4 +1,4 @@
-//! Models that are asked outside of runs, for summaries and for memory. What that costs is counted, whatever becomes of
+//! Models that are asked beside the answers of runs: for summaries, for memory, and for whom a message was meant. What that costs is counted, whatever becomes of
 //! the answer.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::agent::registry::BackgroundModel;
 use crate::hooks::Hooks;
 use crate::llm::{Answer, ModelError, Request};
 use vocative_core::hooking::HookPoint;
-use vocative_core::ids::{AccountId, AgentName, ConversationId};
+use vocative_core::ids::{AccountId, AgentName, ConversationId, ParticipantId};
 use vocative_core::price::Prices;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _};
 use vocative_core::run::Usage;
@@ -26,6 +26,8 @@ pub struct Meter<'a, C> {
     pub account: AccountId,
     /// What it is for.
     pub purpose: Purpose,
+    /// The person whose question it is about; `None` = nobody's.
+    pub person: Option<ParticipantId>,
     /// The call that it is counted as.
     pub call: ModelCall,
     /// What tokens cost.
@@ -48,6 +50,7 @@ impl<'a, C: MayUseModels> Meter<'a, C> {
             store,
             account,
             purpose,
+            person: None,
             call: ModelCall {
                 conversation,
                 agent: agent.clone(),
@@ -72,7 +75,7 @@ impl<'a, C: MayUseModels> Meter<'a, C> {
         };
         let spending = Spending {
             account: self.account,
-            person: None,
+            person: self.person,
             purpose: self.purpose,
             usage,
             cost_micros: self.prices.cost_micros(usage),

@@ -130,6 +130,12 @@ impl Working<'_> {
         self.end(spec, said).await
     }
 
+    /// Says nothing: what was asked was said to somebody else.
+    pub(super) async fn end_not_meant(&self, spec: &AgentSpec) -> Result<(), StoreError> {
+        info!(run.id = %self.claimed.run.id, "a message is not answered: it was said to somebody else");
+        self.cancel(spec).await
+    }
+
     /// Says that the day's tokens are used up; no model is asked, or not asked again.
     pub(super) async fn end_spent_up(
         &self,

@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 
+use crate::agent::intent::IntentAsking;
 use crate::agent::registry::AgentSpec;
-use crate::hooks::{AboutRun, At, Hook, Hooks, Subject};
+use crate::hooks::{AboutRun, At, Hook, HookKind, Hooks, Subject};
 use crate::llm::{Answer, Exchange};
 use crate::tools::{ToolOutcome, Toolbox};
 use vocative_core::approving::Asking;
@@ -14,6 +15,7 @@ use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::prompting::{PromptMessage, PromptRole};
 use vocative_core::run::ClaimedRun;
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState, StoredCall};
+use vocative_store::StoreError;
 use vocative_store::contract::ReplyRoute;
 
 /// Where words of an answer are taken out before it is stored.
@@ -57,6 +59,14 @@ pub(super) enum RunJudged {
     Goes,
     /// It is not, and why: words for the room.
     Refused(String),
+}
+
+/// What hooks say of a run before its model is asked at all.
+pub(super) enum BeginJudged {
+    /// As of every request.
+    Run(RunJudged),
+    /// What it is to answer was said to somebody else: the room is told nothing.
+    NotMeant,
 }
 
 /// What a run's model is sent, with what is noted and without what is taken out of it.
@@ -103,11 +113,8 @@ impl Hooking {
                 ..
             }
         );
-        let before = self.said.iter().filter(|_| !is_anew).find(|said| {
-            (said.point, said.step, said.n) == (at.point, at.step, at.n) && said.hook == hook.name
-        });
-        if let Some(said) = before {
-            return said.verdict.clone();
+        if let Some(said) = self.said_before(hook, at).filter(|_| !is_anew) {
+            return said.clone();
         }
         let verdict = hook.ask(&self.about, at, subject).await;
         verdicts.push(verdict_of(hook, at, verdict.clone()));
@@ -116,26 +123,50 @@ impl Hooking {
 
     /// Asks, in their order, whether a run's model is asked at all; the first who says no ends it. What was said this
     /// time is to be kept before the model is asked.
+    ///
+    /// # Errors
+    /// Storage refuses.
     pub(super) async fn before_run(
         &mut self,
         text: &str,
         model: &str,
-    ) -> (RunJudged, Vec<HookVerdict>) {
+        intent: &IntentAsking<'_>,
+    ) -> Result<(BeginJudged, Vec<HookVerdict>), StoreError> {
         let at = At {
             point: HookPoint::BeforeRun,
             step: 0,
             n: 0,
         };
-        let (mut verdicts, mut judged) = (Vec::new(), RunJudged::Goes);
+        let (mut verdicts, mut judged) = (Vec::new(), BeginJudged::Run(RunJudged::Goes));
         for hook in self.hooks.at(HookPoint::BeforeRun) {
             let subject = Subject::Going { text, model };
-            if let Verdict::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await {
-                judged = RunJudged::Refused(refused(&reason));
+            let is_intent = matches!(hook.kind, HookKind::Intent { .. });
+            let said = match (is_intent, self.said_before(hook, at)) {
+                (true, None) => {
+                    let said = hook.settled(&self.about, at, subject, intent.ask(hook).await?);
+                    verdicts.push(verdict_of(hook, at, said.clone()));
+                    said
+                }
+                _ => self.word(hook, at, subject, &mut verdicts).await,
+            };
+            if let Verdict::Deny { reason } = said {
+                judged = match is_intent {
+                    true => BeginJudged::NotMeant,
+                    false => BeginJudged::Run(RunJudged::Refused(refused(&reason))),
+                };
                 break;
             }
         }
         self.said.extend(verdicts.clone());
-        (judged, verdicts)
+        Ok((judged, verdicts))
+    }
+
+    /// What a hook said at a point in an earlier attempt.
+    fn said_before(&self, hook: &Hook, at: At) -> Option<&Verdict> {
+        let said = self.said.iter().find(|said| {
+            (said.point, said.step, said.n) == (at.point, at.step, at.n) && said.hook == hook.name
+        });
+        said.map(|said| &said.verdict)
     }
 
     /// Asks, in their order, whether a request is sent to the model; the first who says no ends its run. `text` is what

@@ -18,6 +18,7 @@ mod ending;
 mod events;
 mod failing;
 mod hooking;
+mod intent;
 pub mod limits;
 pub mod models;
 mod network;

@@ -68,6 +68,8 @@ pub struct AgentSpec {
     pub answer_form: Option<AnswerForm>,
     /// Who is asked at points of its runs.
     pub hooks: Hooks,
+    /// The models of those of them that ask one whether a message was meant for it, by the hook's name.
+    pub intent_models: BTreeMap<String, BackgroundModel>,
     /// Which of these it may use in chats that don't allow all.
     pub chat_tools: BTreeMap<ChatName, Vec<String>>,
     /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.

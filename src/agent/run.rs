@@ -18,7 +18,8 @@ use crate::agent::delegating::{Delegating, whole_of, with_what_is_left};
 use crate::agent::ending::{STORAGE_WAIT_MS, end_unserved, end_without_agent, give_back, requeue};
 use crate::agent::events::Events;
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
-use crate::agent::hooking::{Hooking, RunJudged};
+use crate::agent::hooking::{BeginJudged, Hooking, RunJudged};
+use crate::agent::intent::IntentAsking;
 use crate::agent::models::ModelSlot;
 use crate::agent::network::Seat;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt, options_in};
@@ -154,6 +155,8 @@ pub(super) enum Work {
     RunUsedUp(RunUsedUp),
     /// A hook does not let it go on, and why: words for the room.
     Refused(String),
+    /// What it was to answer was said to somebody else.
+    NotMeant,
     /// People are to decide about its calls, or agents to answer them.
     Waits,
     /// Its trigger is gone, or a person said stop.
@@ -314,6 +317,7 @@ impl Working<'_> {
             Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
             Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
             Work::Refused(why) => self.end_refused(spec, why).await,
+            Work::NotMeant => self.end_not_meant(spec).await,
             Work::Cancelled => self.cancel(spec).await,
             Work::Waits => self.wait_for_people().await,
             Work::LeaseLost => Ok(()),
@@ -584,7 +588,12 @@ impl Working<'_> {
         }
         let asked = built.prompt.messages.last();
         let text = asked.map_or("", |message| message.content.as_str());
-        let judging = async { Ok(hooking.before_run(text, &spec.model_use.name).await) };
+        let intent = IntentAsking {
+            working: self,
+            spec,
+            prompt: &built.prompt.messages,
+        };
+        let judging = hooking.before_run(text, &spec.model_use.name, &intent);
         let signs = self.show_working(None);
         let (judged, verdicts) = match self.hold(spec, begun, signs, judging).await? {
             UnderLease::Done(said) => said,
@@ -600,8 +609,9 @@ impl Working<'_> {
             return Ok(UnderLease::BrokenOff(Work::LeaseLost));
         }
         Ok(match judged {
-            RunJudged::Goes => UnderLease::Done(hooking),
-            RunJudged::Refused(why) => UnderLease::BrokenOff(Work::Refused(why)),
+            BeginJudged::Run(RunJudged::Goes) => UnderLease::Done(hooking),
+            BeginJudged::Run(RunJudged::Refused(why)) => UnderLease::BrokenOff(Work::Refused(why)),
+            BeginJudged::NotMeant => UnderLease::BrokenOff(Work::NotMeant),
         })
     }
 

@@ -482,6 +482,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         stop_after_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),
+        intent_models: Default::default(),
         knowledge: BTreeMap::new(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),

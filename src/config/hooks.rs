@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::SecretRef;
 use super::resolve::Review;
-use super::settings::{Agent, Hook, HookKind};
+use super::settings::{Agent, Hook, HookKind, Model};
 use super::tools::Checking;
 use crate::tools::http::{BodyTemplate, HttpToolSettings, UrlTemplate};
 use vocative_core::hooking::{HookPoint, PATTERNS_MAX, Redactor, Removed};
@@ -20,6 +20,8 @@ use vocative_core::tool_call::CallRule;
 const ANSWER_BYTES_DEFAULT: usize = 256 << 10;
 /// How long a hook has for its word where the settings do not say, in milliseconds.
 const TIMEOUT_MS_DEFAULT: u64 = 2_000;
+/// How long a model has for its word where the settings do not say, in milliseconds.
+const INTENT_TIMEOUT_MS_DEFAULT: u64 = 5_000;
 
 /// Who is asked at points of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -56,6 +58,8 @@ pub(super) struct HookShape {
     /// The longest answer that is read, in bytes.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub answer_max_bytes: Option<usize>,
+    /// The model that a hook of kind "intent" asks.
+    pub model: Option<String>,
     /// Milliseconds that it has for its word.
     #[schemars(range(min = 50, max = 30_000))]
     pub timeout_ms: Option<u64>,
@@ -73,6 +77,8 @@ pub(super) enum HookKindShape {
     Redact,
     /// A server is asked.
     Http,
+    /// A model is asked whether a message was meant for the agent.
+    Intent,
 }
 
 /// A point of a run.
@@ -161,8 +167,22 @@ pub(super) fn resolve_hooks(
 pub(super) fn check_hooks(
     hooks: &BTreeMap<String, Hook>,
     agents: &BTreeMap<AgentName, Agent>,
+    models: &BTreeMap<String, Model>,
     review: &mut Review<'_>,
 ) {
+    let model_names: Vec<&str> = models.keys().map(String::as_str).collect();
+    for (name, hook) in hooks {
+        if let HookKind::Intent { model, .. } = &hook.kind
+            && !models.contains_key(model)
+        {
+            review.dangling(
+                &format!("hooks.{name}.model"),
+                "models",
+                model,
+                &model_names,
+            );
+        }
+    }
     let known: Vec<&str> = hooks.keys().map(String::as_str).collect();
     for agent in agents.values() {
         let key = format!("agents.{}.hooks", agent.name);
@@ -195,16 +215,14 @@ fn resolve_hook(shape: HookShape, checking: &mut Checking<'_, '_>) -> Option<Hoo
     let kind = match shape.kind {
         HookKindShape::Redact => redact(&shape, &points, checking)?,
         HookKindShape::Http => http(shape, &points, checking)?,
+        HookKindShape::Intent => intent(&shape, &points, checking)?,
     };
     Some(Hook { points, kind })
 }
 
-fn redact(
-    shape: &HookShape,
-    points: &[HookPoint],
-    checking: &mut Checking<'_, '_>,
-) -> Option<HookKind> {
-    let others = [
+/// Settings of hooks of kind "http" in one of another kind.
+fn of_servers(shape: &HookShape, checking: &mut Checking<'_, '_>) {
+    let settings = [
         ("url", shape.url.is_some()),
         ("headers", !shape.headers.is_empty()),
         ("bearer", shape.bearer.is_some()),
@@ -212,10 +230,60 @@ fn redact(
         ("allow_private", !shape.allow_private.is_empty()),
         ("content", shape.content),
         ("answer_max_bytes", shape.answer_max_bytes.is_some()),
-        ("timeout_ms", shape.timeout_ms.is_some()),
     ];
-    for (setting, _) in others.iter().filter(|(_, is_set)| *is_set) {
+    for (setting, _) in settings.iter().filter(|(_, is_set)| *is_set) {
         checking.problem(setting, "is for hooks of kind \"http\"");
+    }
+}
+
+/// Settings of hooks of kind "redact" in one of another kind.
+fn of_patterns(shape: &HookShape, checking: &mut Checking<'_, '_>) {
+    let settings = [
+        ("remove", !shape.remove.is_empty()),
+        ("patterns", !shape.patterns.is_empty()),
+    ];
+    for (setting, _) in settings.iter().filter(|(_, is_set)| *is_set) {
+        checking.problem(setting, "is for hooks of kind \"redact\"");
+    }
+}
+
+/// Settings of hooks of kind "intent" in one of another kind.
+fn of_models(shape: &HookShape, checking: &mut Checking<'_, '_>) {
+    if shape.model.is_some() {
+        checking.problem("model", "is for hooks of kind \"intent\"");
+    }
+}
+
+fn intent(
+    shape: &HookShape,
+    points: &[HookPoint],
+    checking: &mut Checking<'_, '_>,
+) -> Option<HookKind> {
+    of_servers(shape, checking);
+    of_patterns(shape, checking);
+    if points.iter().any(|point| *point != HookPoint::BeforeRun) {
+        let what = "a hook of kind \"intent\" is asked at \"before_run\" only";
+        checking.problem("at", what);
+    }
+    let Some(model) = shape.model.clone() else {
+        checking.problem("model", "must name the model that is asked");
+        return None;
+    };
+    Some(HookKind::Intent {
+        model,
+        timeout_ms: shape.timeout_ms.unwrap_or(INTENT_TIMEOUT_MS_DEFAULT),
+    })
+}
+
+fn redact(
+    shape: &HookShape,
+    points: &[HookPoint],
+    checking: &mut Checking<'_, '_>,
+) -> Option<HookKind> {
+    of_servers(shape, checking);
+    of_models(shape, checking);
+    if shape.timeout_ms.is_some() {
+        checking.problem("timeout_ms", "is for hooks of kind \"http\" or \"intent\"");
     }
     for point in points.iter().filter(|point| !point.takes_words_out()) {
         let instead = match point {
@@ -251,13 +319,8 @@ fn http(
     points: &[HookPoint],
     checking: &mut Checking<'_, '_>,
 ) -> Option<HookKind> {
-    let others = [
-        ("remove", !shape.remove.is_empty()),
-        ("patterns", !shape.patterns.is_empty()),
-    ];
-    for (setting, _) in others.iter().filter(|(_, is_set)| *is_set) {
-        checking.problem(setting, "is for hooks of kind \"redact\"");
-    }
+    of_patterns(&shape, checking);
+    of_models(&shape, checking);
     let offered = [
         HookPoint::BeforeRun,
         HookPoint::BeforeModel,

@@ -312,7 +312,7 @@ impl Config {
                 .iter()
                 .map(|header| (format!("hooks.{name}.{}", header.setting), &header.secret))
                 .collect(),
-            HookKind::Redact(_) => Vec::new(),
+            HookKind::Redact(_) | HookKind::Intent { .. } => Vec::new(),
         });
         let servers = self.mcp.iter().flat_map(|(name, server)| {
             let bearer = server.bearer.iter().map(|it| ("bearer", it));

@@ -140,6 +140,7 @@ const TAKEN: &[&str] = &[
     "hooks.*.content",
     "hooks.*.headers",
     "hooks.*.kind",
+    "hooks.*.model",
     "hooks.*.patterns",
     "hooks.*.remove",
     "hooks.*.timeout_ms",

@@ -202,7 +202,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let console = resolve_console(shape.console, &channel_names, review);
     let mut channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
     add_api_channel(&mut channels, &api, inherited, review);
-    check_hooks(&hooks, &agents, review);
+    check_hooks(&hooks, &agents, &models, review);
     check_experts(&agents, &channels, review);
     let all_agents: Vec<_> = agents.values().collect();
     check_approvals(&tools, &all_agents, review);

@@ -257,6 +257,9 @@ pub fn agents(
             let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
             Hooks::new(named.collect())
         },
+        intent_models: intent_models(config, agent)
+            .map(|(name, settings)| (name.to_owned(), background(settings)))
+            .collect(),
         calls_per_run: agent.calls_per_run,
         budget: agent.budget,
         approval: agent.approval.clone(),
@@ -406,6 +409,19 @@ fn request(
     })
 }
 
+/// The models that an agent's hooks ask whether a message was meant for it.
+fn intent_models<'a>(
+    config: &'a Config,
+    agent: &'a config::Agent,
+) -> impl Iterator<Item = (&'a str, &'a config::Model)> {
+    agent.hooks.iter().filter_map(|name| {
+        let config::HookKind::Intent { model, .. } = &config.hooks.get(name)?.kind else {
+            return None;
+        };
+        Some((name.as_str(), config.models.get(model)?))
+    })
+}
+
 /// Every hook that agents may name, with its secrets.
 fn hooks<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str, Arc<Hook>> {
     let hook = |(name, settings): (&'a String, &config::Hook)| {
@@ -418,6 +434,9 @@ fn hooks<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str,
             } => HookKind::Http {
                 request: request(settings, secret_headers, secrets),
                 has_content: *has_content,
+            },
+            config::HookKind::Intent { timeout_ms, .. } => HookKind::Intent {
+                timeout_ms: *timeout_ms,
             },
         };
         let hook = Hook {

@@ -42,6 +42,11 @@ pub enum HookKind {
         /// Whether it is sent what people, models and tools said.
         has_content: bool,
     },
+    /// A model that is asked whether a message was meant for the agent. The agent asks it.
+    Intent {
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
 }
 
 /// An agent's hooks, in the order in which they are asked. Cloning shares them.
@@ -182,7 +187,7 @@ impl Hooks {
             let is_there = points.iter().any(|point| hook.points.contains(point));
             match &hook.kind {
                 HookKind::Redact(redactor) if is_there => Some((&**hook, redactor)),
-                HookKind::Redact(_) | HookKind::Http { .. } => None,
+                HookKind::Redact(_) | HookKind::Http { .. } | HookKind::Intent { .. } => None,
             }
         })
     }
@@ -216,7 +221,19 @@ impl Hook {
                 request,
                 has_content,
             } => asking::ask(&self.name, request, *has_content, about, at, subject).await,
+            HookKind::Intent { .. } => Verdict::Pass,
         };
+        self.settled(about, at, subject, verdict)
+    }
+
+    /// What of a verdict on a subject holds. It is counted.
+    pub fn settled(
+        &self,
+        about: &AboutRun,
+        at: At,
+        subject: Subject<'_>,
+        verdict: Verdict,
+    ) -> Verdict {
         let verdict = settle(at.point, judged(subject), verdict);
         self.note(&verdict);
         if let Verdict::Failed { reason } = &verdict {

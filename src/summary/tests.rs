@@ -170,6 +170,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         stop_after_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),
+        intent_models: Default::default(),
         knowledge: BTreeMap::new(),
     }
 }

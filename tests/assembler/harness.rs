@@ -392,6 +392,7 @@ impl Room {
             stop_after_tools: Vec::new(),
             answer_form: None,
             hooks: Default::default(),
+            intent_models: Default::default(),
             approval: Default::default(),
             tool_timeout_ms: 1_000,
             question_expires_ms: 86_400_000,

@@ -541,3 +541,72 @@ async fn what_was_decided_is_told_and_what_nobody_can_be_told_is_given_up() {
     assert_eq!(last[1]["id"], last[before.len()]["id"]);
     assert_eq!(it.flow.stop().await, Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_to_somebody_else_is_not_answered() {
+    let flow = FlowBuilder::default()
+        .agent("vocative", "aliases = [\"Kael\"]\nhooks = [\"meant\"]")
+        .config("[hooks.meant]\nkind = \"intent\"\nat = [\"before_run\"]\nmodel = \"scripted\"\n")
+        .start()
+        .await;
+    let say = |text: &str, thread: Option<&str>| match thread {
+        Some(root) => flow.slack.say_in(GENERAL, "ann", root, text),
+        None => flow.slack.say(GENERAL, "ann", text),
+    };
+    let replies = |root: &str| -> Vec<String> {
+        let posts = flow.slack_posts("C0GENERAL").into_iter();
+        let posts = posts.filter(|(thread, _)| thread.as_deref() == Some(root));
+        posts.map(|(_, text)| text).collect()
+    };
+    let timelines = async || {
+        let mut all = String::new();
+        for conversation in flow.conversations().await {
+            let id = conversation["id"].as_str().unwrap();
+            let args = ["conversations", "show", id, "--timeline"];
+            all.push_str(&flow.cli(&args).await.stdout);
+        }
+        all
+    };
+    // A name that opens a message may only be spoken of.
+    flow.model.enqueue(ModelReply::text("No."));
+    let spoken_of = say("Kael, by the way, wrote the report", None);
+    flow.wait_until("the model is asked", || flow.model.requests().len() == 1)
+        .await;
+    flow.settle().await;
+    assert!(replies(&spoken_of).is_empty());
+    let asked = flow.model.requests()[0].body.to_string();
+    assert!(
+        asked.contains("Is the last message said to") && asked.contains("wrote the report"),
+        "{asked}"
+    );
+    assert!(!asked.contains("\"tools\""), "{asked}");
+    let told = timelines().await;
+    assert!(
+        told.contains("meant at before_run: deny, said to somebody else"),
+        "{told}"
+    );
+
+    flow.model.enqueue(ModelReply::text("Yes"));
+    flow.model.enqueue(ModelReply::text("Four."));
+    let meant = say("Kael, what is two and two?", None);
+    assert_eq!(flow.slack_reply(GENERAL, &meant).await.text, "Four.");
+    // In its thread people also talk to each other; who mentions it is not asked about.
+    flow.model.enqueue(ModelReply::text("no"));
+    say("Bob, are you coming to lunch?", Some(&meant));
+    flow.wait_until("the model is asked", || flow.model.requests().len() == 4)
+        .await;
+    flow.settle().await;
+    flow.model.enqueue(ModelReply::text("Five."));
+    say("@vocative and one more?", Some(&meant));
+    let is_said = || replies(&meant) == ["Four.", "Five."];
+    flow.wait_until("it answers", is_said).await;
+    assert_eq!(flow.model.requests().len(), 5);
+    // Without a clear no it answers.
+    flow.model.enqueue(ModelReply::text("Hard to say"));
+    flow.model.enqueue(ModelReply::text("Six."));
+    say("and one more", Some(&meant));
+    let is_said = || replies(&meant) == ["Four.", "Five.", "Six."];
+    flow.wait_until("it answers", is_said).await;
+    flow.settle().await;
+    assert!(timelines().await.contains("said neither yes nor no"));
+}

@@ -404,6 +404,7 @@ impl Daemon {
             stop_after_tools: Vec::new(),
             answer_form: None,
             hooks: Default::default(),
+            intent_models: Default::default(),
             knowledge: BTreeMap::new(),
             files: Default::default(),
             prefixed_channels: [].into(),

@@ -106,6 +106,17 @@ pub fn addressing(
     (Rule::Chatter, Vec::new())
 }
 
+/// Whether a message may be meant for somebody else than the agents that it addresses: a name in a room may be only
+/// spoken of, and what is said in a thread may go to another person there.
+#[must_use]
+pub fn is_unsure(rule: Rule, message: &InboundMessage, facts: &MessageFacts) -> bool {
+    match rule {
+        Rule::Name => !message.mentions_bot && !is_direct(facts, message),
+        Rule::FollowUp => true,
+        _ => false,
+    }
+}
+
 /// What calls the bot itself in a message, whichever agent that is.
 fn called(
     message: &InboundMessage,

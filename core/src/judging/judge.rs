@@ -9,7 +9,7 @@ use crate::addressing::{
 };
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
-use crate::judging::addressing::{Rule, addressing, may_follow_up};
+use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
@@ -115,6 +115,7 @@ pub fn judge(
         would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
         access,
         addressed_to,
+        is_unsure: is_unsure(rule, message, facts),
         rule,
         runs,
     }
@@ -496,6 +497,7 @@ mod tests {
             access: Access::Served,
             addressed_to: vec![agent("kael")],
             rule: Rule::Mention,
+            is_unsure: false,
             runs: RunVerdict::Run,
             opens_thread: true,
             not_before_ms: 0,

@@ -27,4 +27,11 @@ pub enum HookKind {
         /// Whether it is sent what people, models and tools said.
         has_content: bool,
     },
+    /// A model is asked whether a message was meant for the agent.
+    Intent {
+        /// Which model.
+        model: String,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
 }

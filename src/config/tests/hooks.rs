@@ -77,6 +77,27 @@ fn a_hook_that_would_not_do_what_it_seems_to_is_refused() {
         ),
         (http("timeout_ms = 60000"), "from 50 to 30000"),
         (
+            http("model = \"default\""),
+            "is for hooks of kind \"intent\"",
+        ),
+        (
+            "kind = \"intent\"\nat = [\"before_run\"]".to_owned(),
+            "must name the model that is asked",
+        ),
+        (
+            "kind = \"intent\"\nat = [\"before_tool\"]\nmodel = \"default\"".to_owned(),
+            "is asked at \"before_run\" only",
+        ),
+        (
+            "kind = \"intent\"\nat = [\"before_run\"]\nmodel = \"smal\"".to_owned(),
+            "smal",
+        ),
+        (
+            "kind = \"intent\"\nat = [\"before_run\"]\nmodel = \"default\"\nurl = \"https://x.example/\""
+                .to_owned(),
+            "is for hooks of kind \"http\"",
+        ),
+        (
             redact("at = [\"run_ended\"]\nremove = [\"keys\"]"),
             "no words can be taken out at \"run_ended\"",
         ),

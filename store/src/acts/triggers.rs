@@ -88,6 +88,11 @@ pub(crate) fn address_txn(
             (OnAddress::BringBack | OnAddress::Note, _) => {}
         }
     }
+    if !verdict.addressed_to.is_empty() {
+        connection
+            .prepare_cached("UPDATE run_triggers SET is_unsure = ?2 WHERE turn_seq = ?1")?
+            .execute((turn.seq, verdict.is_unsure))?;
+    }
     Ok(addressed)
 }
 

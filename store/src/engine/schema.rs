@@ -156,6 +156,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "changed_calls",
         sql: include_str!("../migrations/0033_changed_calls.sql"),
     },
+    Migration {
+        name: "intent",
+        sql: include_str!("../migrations/0034_intent.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

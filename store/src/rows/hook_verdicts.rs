@@ -20,6 +20,25 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Whether all that a run answers may be meant for somebody else than its agent.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn is_unsurely_addressed(&self, run: RunId) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let found: Option<bool> = connection
+                .prepare_cached(
+                    "SELECT min(g.is_unsure) AS is_unsure
+                     FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE r.uuid = ?1",
+                )?
+                .query_row([run], |row| row.get("is_unsure"))?;
+            Ok(found.unwrap_or(false))
+        })
+        .await
+    }
+}
+
 impl<C: MayReply> Store<C> {
     /// Keeps what hooks said of a leased run before its model is asked. What was kept before stays.
     ///
