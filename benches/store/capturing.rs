@@ -123,10 +123,9 @@ async fn take_in(
 ) -> Result<f64, Fail> {
     let started = Instant::now();
     stream::iter(lines.map(|n| Ok(envelope(n))))
-        .try_for_each_concurrent(
-            pending,
-            |envelope| async move { intake.accept(envelope).await },
-        )
+        .try_for_each_concurrent(pending, |envelope| async move {
+            intake.accept(envelope).await.map(drop)
+        })
         .await?;
     Ok(started.elapsed().as_secs_f64())
 }

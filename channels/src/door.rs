@@ -12,7 +12,7 @@ use http::HeaderMap;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vocative_contract::channel::{ConnectionState, Intake, IntakeError, Reporter};
+use vocative_contract::channel::{Accepted, ConnectionState, Intake, IntakeError, Reporter};
 use vocative_contract::crash;
 use vocative_contract::envelope::Envelope;
 use vocative_contract::webhook::WebhookResponse;
@@ -40,19 +40,27 @@ struct OpenDoor {
 }
 
 /// What became of a request's envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It is on disk.
-    Committed,
+    Committed(Accepted),
     /// It is not, or not yet: the platform is to send it again.
     NotNow,
 }
 
 impl Taken {
+    /// What is wrong with a form that was sent.
+    pub(crate) fn form_problem(&self) -> Option<&str> {
+        match self {
+            Self::Committed(accepted) => accepted.form_problem.as_deref(),
+            Self::NotNow => None,
+        }
+    }
+
     /// The answer that says so.
-    pub(crate) fn response(self) -> WebhookResponse {
+    pub(crate) fn response(&self) -> WebhookResponse {
         WebhookResponse::of(match self {
-            Self::Committed => 200,
+            Self::Committed(_) => 200,
             Self::NotNow => 503,
         })
     }
@@ -168,11 +176,11 @@ impl Door {
             stored
         });
         match timeout(within, commit).await {
-            Ok(Ok(Ok(()))) => {
+            Ok(Ok(Ok(accepted))) => {
                 let lag_ms = u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX);
                 open.reporter.acknowledged(lag_ms);
                 self.has_answered.store(true, Ordering::Relaxed);
-                Taken::Committed
+                Taken::Committed(accepted)
             }
             Ok(Ok(Err(error))) => {
                 self.not_stored(&error);

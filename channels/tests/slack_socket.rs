@@ -17,7 +17,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async};
 use tokio_util::sync::CancellationToken;
 use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
 use vocative_contract::channel::{
-    BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
+    Accepted, BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::Envelope;
 use vocative_contract::error::ChannelError;
@@ -36,9 +36,9 @@ enum Told {
 struct Ear(mpsc::UnboundedSender<Told>);
 
 impl Intake for Ear {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         let _ = self.0.send(Told::Envelope(Box::new(envelope)));
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(std::future::ready(Ok(Accepted::default())))
     }
 }
 

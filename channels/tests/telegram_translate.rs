@@ -463,6 +463,7 @@ fn what_is_no_message_is_an_interaction_or_ignored() {
             team: None,
             is_anonymous: false,
             data: data.to_owned(),
+            written: None,
         })
     };
     assert_eq!(

@@ -17,15 +17,15 @@ use vocative_core::judging::policy::ChannelPolicy;
 
 /// What a reply may change, if it is to the card of a call that waits.
 pub(super) struct ChangeWish {
-    text: String,
-    sender: String,
-    sender_name: Option<String>,
-    is_member: bool,
+    pub(super) text: String,
+    pub(super) sender: String,
+    pub(super) sender_name: Option<String>,
+    pub(super) is_member: bool,
     /// Whether its sender can be told something alone; else they are told in the chat.
-    is_private: bool,
-    policy: Arc<ChannelPolicy>,
-    renderer: Option<Arc<dyn Renderer>>,
-    now_ms: i64,
+    pub(super) is_private: bool,
+    pub(super) policy: Arc<ChannelPolicy>,
+    pub(super) renderer: Option<Arc<dyn Renderer>>,
+    pub(super) now_ms: i64,
 }
 
 impl ChannelIntake {
@@ -81,7 +81,8 @@ impl ChangeWish {
         }
     }
 
-    fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
+    /// The change; `Err`: why there is none, for who wishes it.
+    pub(super) fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
         let approval = &of.approval;
         let facts = ChangeFacts {
             state: approval.state,

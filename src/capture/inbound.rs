@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tracing::{error, info, trace, warn};
-use vocative_contract::channel::{BoxFuture, Intake, IntakeError};
+use vocative_contract::channel::{Accepted, BoxFuture, Intake, IntakeError};
 use vocative_contract::crash;
 use vocative_contract::envelope::{
     Belonging, ChatKind, Command, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
     Standing,
 };
-use vocative_contract::handles::Renderer;
+use vocative_contract::handles::{Forms, Renderer};
 use vocative_contract::markup::neutral_text;
 
 use crate::capture::changes::ChangeWish;
@@ -54,6 +54,8 @@ pub struct ChannelIntake {
     counter: Counter,
     /// Makes posts of cards, where the channel can.
     pub(super) cards: Option<Arc<dyn Renderer>>,
+    /// Opens forms, where the channel can.
+    pub(super) forms: Option<Arc<dyn Forms>>,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     pub(super) seen: Mutex<Seen>,
@@ -90,6 +92,7 @@ impl ChannelIntake {
             keeping,
             counter,
             cards: None,
+            forms: None,
             wake,
             counters,
             seen: Mutex::default(),
@@ -103,6 +106,12 @@ impl ChannelIntake {
             cards: Some(renderer),
             ..self
         }
+    }
+
+    /// The same intake, which asks for other arguments with forms.
+    #[must_use]
+    pub fn with_forms(self, forms: Option<Arc<dyn Forms>>) -> Self {
+        Self { forms, ..self }
     }
 
     pub(super) fn store(&self) -> &Store<Capturing> {
@@ -145,14 +154,14 @@ impl ChannelIntake {
         envelope: Envelope,
         origin: CaptureOrigin,
     ) -> Result<(), StoreError> {
-        self.take_in(envelope, origin).await
+        self.take_in(envelope, origin).await.map(drop)
     }
 
     async fn take_in(
         &self,
         mut envelope: Envelope,
         origin: CaptureOrigin,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Accepted, StoreError> {
         let policy = self.policy();
         let numbered = envelope.numbered.take().filter(|numbered| {
             // Nothing is stored of a chat that is not served, not even its newest number.
@@ -174,12 +183,12 @@ impl ChannelIntake {
         envelope: Envelope,
         origin: CaptureOrigin,
         policy: &Arc<ChannelPolicy>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Accepted, StoreError> {
         let now_ms = envelope.received_at_ms;
         let account = policy.account;
         let is_edit = matches!(envelope.event, Event::Edited(_));
         trace!(channel.id = %policy.channel, kind = kind_of(&envelope.event), ?origin, "an event came in");
-        match envelope.event {
+        let done = match envelope.event {
             Event::Posted(message) | Event::Edited(message) => {
                 let arrived = Arrived {
                     is_edit,
@@ -213,7 +222,7 @@ impl ChannelIntake {
             Event::PersonChanged { sender } => self.store.learn_person(account, sender).await,
             Event::Command(command) => self.take_command(command, now_ms, policy).await,
             Event::Interaction(interaction) => {
-                self.take_interaction(interaction, now_ms, policy).await
+                return self.take_interaction(interaction, now_ms, policy).await;
             }
             Event::Thumb(change) => self.take_thumb(change, now_ms, policy).await,
             Event::Untranslated { reason } => {
@@ -233,7 +242,8 @@ impl ChannelIntake {
                 error!(channel.id = %policy.channel, reason, "the platform has withdrawn the bot's access; renew its token");
                 self.keep_raw(reason, &envelope.raw, now_ms, policy).await
             }
-        }
+        };
+        done.map(|()| Accepted::default())
     }
 
     /// Keeps an envelope as it came, with why.
@@ -524,7 +534,7 @@ impl ChannelIntake {
 }
 
 impl Intake for ChannelIntake {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             crash::point("received");
             let taken = self.take_in(envelope, CaptureOrigin::Live).await;

@@ -5,18 +5,23 @@
 use std::sync::Arc;
 
 use vocative_contract::card::CardMisfit;
+use vocative_contract::channel::Accepted;
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
-use vocative_contract::handles::Renderer;
-use vocative_contract::interaction::Interaction;
+use vocative_contract::form::Form;
+use vocative_contract::handles::{Forms, Renderer};
+use vocative_contract::interaction::{Control, Interaction};
 use vocative_contract::markup::neutral_text;
-use vocative_contract::outbound::Part;
+use vocative_contract::outbound::{Part, Target};
 
+use crate::capture::changes::ChangeWish;
 use crate::capture::gate::Haste;
 use crate::capture::inbound::{ChannelIntake, cut_text};
+use vocative_core::addressing::{ChangedCall, WaitingCall};
 use vocative_core::approving::{
     ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, Decider, PressFacts,
-    PressVerdict, StoredApproval, Via, outcome_card, press, told_text,
+    PressVerdict, StoredApproval, Told, Via, arguments_to_change, how_to_change, outcome_card,
+    press, told_text, visible_line,
 };
 use vocative_core::judging::access::{Access, access};
 use vocative_core::judging::policy::ChannelPolicy;
@@ -27,7 +32,7 @@ use vocative_core::questioning::{
 use vocative_store::StoreError;
 use vocative_store::contract::{
     ApprovalFacts, NewPress, NonMessage, OptionAnswer, OptionFacts, PressAnswer, PressedButton,
-    PressedCard, PressedOption,
+    PressedCard, PressedOption, SentForm,
 };
 
 /// What a person is told whose press can't count, whatever it is about.
@@ -39,7 +44,7 @@ impl ChannelIntake {
         interaction: Interaction,
         now_ms: i64,
         policy: &Arc<ChannelPolicy>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Accepted, StoreError> {
         let max_bytes = policy.limits.inbound_text_max_bytes;
         let event = NonMessage {
             account: policy.account,
@@ -56,7 +61,8 @@ impl ChannelIntake {
             interaction.answer_target(),
         ) else {
             let (place, sender) = (interaction.place.as_ref(), &interaction.sender);
-            return self.keep_non_message(event, place, sender, policy).await;
+            let kept = self.keep_non_message(event, place, sender, policy);
+            return kept.await.map(|()| Accepted::default());
         };
         let mut sender = interaction.sender.clone();
         let (belonging, is_member, name) = tokio::join!(
@@ -77,16 +83,20 @@ impl ChannelIntake {
                 .or_else(|| sender.username.clone()),
             policy: Arc::clone(policy),
             renderer: self.cards.clone(),
+            forms: self.forms.clone(),
             now_ms,
         };
-        let pressed = judging.pressed(&interaction.data);
+        let pressed = match interaction.control {
+            Control::Form => judging.sent_form(&interaction),
+            Control::Button | Control::Other => judging.pressed(&interaction.data),
+        };
         let new = NewPress {
             event,
             is_kept: is_served,
             pressed,
             message_id: message.id.clone(),
             sender,
-            place: target,
+            place: target.clone(),
         };
         crash::point("press.before-commit");
         let pressed = self.store().capture_press(new).await?;
@@ -95,7 +105,45 @@ impl ChannelIntake {
             self.wake.runs.notify_one();
         }
         self.wake.posts.notify_one();
-        Ok(())
+        if pressed.opens_form {
+            self.open_form(&interaction, &message.id, target).await;
+        }
+        Ok(Accepted {
+            form_problem: pressed.form_problem,
+        })
+    }
+
+    /// Asks who pressed for other arguments. Nothing hangs on it: who sees no form presses once more.
+    async fn open_form(&self, interaction: &Interaction, message_id: &str, place: Target) {
+        let (Some(forms), Some(button)) = (&self.forms, ApprovalButton::read(&interaction.data))
+        else {
+            return;
+        };
+        let approval = match self.store().approval(button.approval).await {
+            Ok(approval) => approval,
+            Err(cause) => {
+                tracing::warn!(error = %cause, approval.id = %button.approval, "no form for a call: it could not be read");
+                return;
+            }
+        };
+        let text = arguments_to_change(&approval.arguments);
+        if !forms.fits(&text) {
+            return;
+        }
+        let form = Form {
+            title: "Other arguments".to_owned(),
+            label: format!("Arguments of {}", visible_line(&approval.tool)),
+            hint: "JSON. The call is asked for once more, with these.".to_owned(),
+            text,
+            send: "Change".to_owned(),
+            data: interaction.data.clone(),
+            message_id: message_id.to_owned(),
+            place,
+        };
+        if let Err(error) = forms.open(&interaction.id, &form).await {
+            let reason = error.reason();
+            tracing::warn!(approval.id = %button.approval, reason, "a form for other arguments was not opened");
+        }
     }
 }
 
@@ -140,10 +188,75 @@ struct Judging {
     presser_name: Option<String>,
     policy: Arc<ChannelPolicy>,
     renderer: Option<Arc<dyn Renderer>>,
+    forms: Option<Arc<dyn Forms>>,
     now_ms: i64,
 }
 
 impl Judging {
+    /// The form of ours that was sent.
+    fn sent_form(self, interaction: &Interaction) -> Option<PressedButton> {
+        let button = ApprovalButton::read(&interaction.data)?;
+        let (of, written) = (button.clone(), interaction.written.clone()?);
+        let judge = Box::new(move |facts| self.judge_form(&of, facts, written));
+        Some(PressedButton::Form(SentForm { button, judge }))
+    }
+
+    /// How who pressed changes a call for which no form is opened; `None` = one is.
+    fn how_without_form(&self, approval: &StoredApproval) -> Option<String> {
+        let is_too_long = match &self.forms {
+            Some(forms) if forms.fits(&arguments_to_change(&approval.arguments)) => return None,
+            Some(_) => true,
+            None => false,
+        };
+        Some(how_to_change(is_too_long, approval.id))
+    }
+
+    fn judge_form(
+        self,
+        button: &ApprovalButton,
+        facts: ApprovalFacts,
+        written: String,
+    ) -> Result<ChangedCall, String> {
+        let approval = &facts.approval;
+        if !self.can_count || !self.is_served {
+            return Err(NOT_COUNTED.to_owned());
+        }
+        if !facts.is_in_card {
+            return Err(told_text(
+                Told::NotThisCard,
+                &approval.approvers,
+                &approval.decided,
+            ));
+        }
+        let wish = ChangeWish {
+            text: written,
+            sender: self.presser,
+            sender_name: self.presser_name,
+            is_member: self.is_member,
+            is_private: true,
+            policy: self.policy,
+            renderer: self.renderer,
+            now_ms: self.now_ms,
+        };
+        let unchangeable = || told_text(Told::Unchangeable, &approval.approvers, &approval.decided);
+        let parameters = facts.parameters.clone().ok_or_else(unchangeable)?;
+        // What was changed meanwhile is another call.
+        let is_same_call = button.is_for(&approval.digest);
+        if !is_same_call && approval.state == ApprovalState::Open {
+            return Err(told_text(
+                Told::NotThisCard,
+                &approval.approvers,
+                &approval.decided,
+            ));
+        }
+        wish.changed(&WaitingCall {
+            is_requester: facts.is_requester,
+            sender_name: facts.presser_name.clone(),
+            approval: facts.approval,
+            parameters,
+        })
+    }
+
     /// The button of ours that a press may be of, by its data.
     fn pressed(self, data: &str) -> Option<PressedButton> {
         if let Some(button) = ApprovalButton::read(data) {
@@ -208,6 +321,7 @@ impl Judging {
             is_same_call: button.is_for(&approval.digest),
             is_whole: approval.is_whole,
             is_changer: changers.any(|changer| changer.may_be(&self.presser, &names)),
+            changes: (facts.parameters.as_ref()).map(|_| approval.changed_by.len()),
             has_one_requester: approval.requesters.len() == 1,
             approvers: &approval.approvers,
             decider: Decider {
@@ -220,10 +334,11 @@ impl Judging {
             },
             now_ms: self.now_ms,
         });
+        let how = self.how_without_form(approval);
         let state = match verdict {
             PressVerdict::Approve { .. } => Some(ApprovalState::Approved),
             PressVerdict::Deny => Some(ApprovalState::Denied),
-            PressVerdict::ShowAll | PressVerdict::Tell(_) => None,
+            PressVerdict::ShowAll | PressVerdict::Change | PressVerdict::Tell(_) => None,
         };
         let by = DecidedBy {
             name: Some(
@@ -244,6 +359,7 @@ impl Judging {
             answer: Part::plain(match verdict {
                 PressVerdict::Approve { .. } | PressVerdict::Deny => String::new(),
                 PressVerdict::ShowAll => all_of(approval),
+                PressVerdict::Change => how.unwrap_or_default(),
                 PressVerdict::Tell(_) if !self.can_count => NOT_COUNTED.to_owned(),
                 PressVerdict::Tell(told) => told_text(told, &approval.approvers, &approval.decided),
             }),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use vocative_contract::channel::{BoxFuture, ConnectionState, Intake, IntakeError};
+use vocative_contract::channel::{Accepted, BoxFuture, ConnectionState, Intake, IntakeError};
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::history::HistoryReader;
 
@@ -346,7 +346,7 @@ impl From<StoreError> for Look {
 }
 
 impl Intake for Keeper {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             let prepared = async {
                 // A loss between this look and the capture concerns what comes after it.

@@ -198,7 +198,8 @@ impl Shared {
             self.wake.clone(),
             Arc::clone(&self.counters),
         );
-        let intake = Arc::new(intake.with_cards(Arc::clone(&room.renderer)));
+        let intake = intake.with_cards(Arc::clone(&room.renderer));
+        let intake = Arc::new(intake.with_forms(outbound.forms.clone()));
         intakes.insert(name.to_owned(), (Arc::clone(&intake), identity));
         self.rooms.set_gate(account, gate);
         self.posters.set(account, outbound.poster);

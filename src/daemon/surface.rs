@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use vocative_contract::channel::{BoxFuture, Intake, IntakeError};
+use vocative_contract::channel::{Accepted, BoxFuture, Intake, IntakeError};
 use vocative_contract::envelope::{ChatKind, Envelope, Event, Place, Sender, SenderKind};
 use vocative_contract::handles::Signs;
 use vocative_contract::markup::{one_line, replace_mentions};
@@ -74,10 +74,10 @@ impl Surface {
 }
 
 impl Intake for Surface {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             let dressing = self.dressing(&envelope.event);
-            self.intake.accept(envelope).await?;
+            let accepted = self.intake.accept(envelope).await?;
             let seat = Arc::clone(&self.seats).try_acquire_owned();
             if let (Some(dressed), Ok(seat)) = (dressing, seat) {
                 let (signs, gate) = (Arc::clone(&self.signs), Arc::clone(&self.gate));
@@ -88,7 +88,7 @@ impl Intake for Surface {
                     drop(seat);
                 });
             }
-            Ok(())
+            Ok(accepted)
         })
     }
 }

@@ -268,10 +268,15 @@ impl Doors {
         });
         let answer = answer.await;
         let status = StatusCode::from_u16(answer.status);
-        plain(
+        let mut response = plain(
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             answer.body,
-        )
+        );
+        if answer.is_json {
+            let json = header::HeaderValue::from_static("application/json; charset=utf-8");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+        }
+        response
     }
 }
 

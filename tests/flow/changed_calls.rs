@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::slack::SlackPost;
 use vocative_sandbox::telegram::{TelegramPost, TelegramWorld};
 
 use crate::approvals::{data, made, refund, with_refunds};
-use crate::harness::{Flow, WAIT};
+use crate::harness::{Called, Flow, WAIT};
 
 const GENERAL: &str = "#general";
 const GROUP: i64 = TelegramWorld::GROUP;
@@ -167,4 +168,120 @@ async fn a_reply_to_the_card_changes_a_call_and_who_changed_it_is_no_second_pair
     said(&flow, "Five are refunded.").await;
     assert_eq!(made(&shop), [json!({"what": "red jam", "amount": 5})]);
     assert_eq!(flow.stop().await, Some(0));
+}
+
+impl Flow {
+    /// The text of the form that a person has open, once it is.
+    async fn form(&self) -> Value {
+        self.wait_until("a form is open", || self.slack.views().len() == 1)
+            .await;
+        self.slack.views().remove(0)
+    }
+
+    /// Sends the form that a person has open.
+    fn write(&self, who: &str, text: &str) {
+        let values = json!({"written": text});
+        self.slack.submit_view(who, &values).unwrap();
+    }
+}
+
+/// The card of a changed call is another one, with buttons of its own.
+async fn changed_card(flow: &Flow, asked: &str, old: &SlackPost, words: &str) -> SlackPost {
+    let is_it = |post: &SlackPost| {
+        let shown = format!("{} {}", post.text, post.blocks.clone().unwrap_or_default());
+        post.is_reply_in(asked) && post.ts != old.ts && shown.contains(words)
+    };
+    let card = flow.slack_post(GENERAL, is_it).await;
+    flow.settle().await;
+    card
+}
+
+async fn a_form_changes_a_call(called: Option<Called>) {
+    let (mut flow, shop) = with_refunds("approvers = \"requester\"", called).await;
+    flow.model.enqueue(refund("tea", 120));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative refund the tea");
+    let old = flow.card(&asked).await;
+    flow.press("bob", &old, "Change");
+    flow.told_privately("U0BOB", "You can't decide this").await;
+    assert!(flow.slack.views().is_empty());
+    flow.press("ann", &old, "Change");
+    let form = flow.form().await.to_string();
+    assert!(
+        form.contains("Arguments of refund") && form.contains("\\\"amount\\\": 120"),
+        "{form}"
+    );
+    // What is wrong is said in the form, which stays open.
+    for (text, words) in [
+        ("{\"amount\": 5}", "what"),
+        (
+            "{\"what\": \"tea\", \"amount\": \"much\"}",
+            "must be number",
+        ),
+        ("I changed my mind", "write a JSON object"),
+        ("amount = 120", "its arguments already"),
+    ] {
+        flow.write("ann", text);
+        let is_told = || {
+            let views = flow.slack.views();
+            let errors = views.first().map(|view| view["errors"].to_string());
+            errors.is_some_and(|errors| errors.contains(words))
+        };
+        flow.wait_until("the form says what is wrong", is_told)
+            .await;
+    }
+    flow.write("ann", "{\"what\": \"tea\", \"amount\": 50}");
+    flow.wait_until("the form is closed", || flow.slack.views().is_empty())
+        .await;
+    flow.kill().await;
+    flow.start().await;
+    let said = flow.outcome(&old, "Changed").await;
+    assert!(said.contains("see the card below"), "{said}");
+    let new = changed_card(&flow, &asked, &old, "50").await;
+    assert!(made(&shop).is_empty());
+    // A form of a call that was decided meanwhile changes nothing.
+    flow.press("ann", &new, "Change");
+    flow.form().await;
+    flow.model.enqueue(ModelReply::text("Fifty are refunded."));
+    flow.press("ann", &new, "Approve");
+    flow.outcome(&new, "Approved").await;
+    flow.write("ann", "amount = 60");
+    let is_told = || {
+        flow.slack.views()[0]["errors"]
+            .to_string()
+            .contains("approved")
+    };
+    flow.wait_until("the form says that it is over", is_told)
+        .await;
+    flow.settle().await;
+    assert_eq!(made(&shop), [json!({"what": "tea", "amount": 50})]);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_in_slack_changes_a_call() {
+    a_form_changes_a_call(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_in_slack_changes_a_call_over_http() {
+    let called = Called {
+        by_slack: true,
+        by_telegram: false,
+    };
+    a_form_changes_a_call(Some(called)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn telegram_says_how_to_change_a_call_and_arguments_that_fit_no_form_are_changed_outside() {
+    let (flow, _shop) = with_refunds("approvers = \"anyone_in_chat\"", None).await;
+    flow.model.enqueue(refund("jam", 7));
+    flow.telegram
+        .say(GROUP, ANN, "@vocative_bot refund the jam");
+    let card = flow.telegram_card_with(GROUP, "7").await;
+    let change = data(&card, "Change");
+    let pressed = flow.telegram.callback(GROUP, BOB, card.message_id, &change);
+    let told = || flow.telegram.callback_answer(&pressed);
+    flow.wait_until("he is told how", || told().is_some()).await;
+    let told = told().unwrap()["text"].as_str().unwrap().to_owned();
+    assert!(told.starts_with("Reply to this card"), "{told}");
 }

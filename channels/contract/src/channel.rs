@@ -30,7 +30,15 @@ pub trait Intake: Send + Sync + 'static {
     /// # Errors
     /// [`IntakeError`] if storage failed. Nothing in an envelope's content can make it fail. The
     /// caller must not acknowledge; the platform sends again.
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>>;
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>>;
+}
+
+/// What the acknowledgement of an envelope says beside that it was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// What is wrong with what a person wrote into a form, in words for that person: nothing was done. `None` = nothing
+    /// is, or it was no form.
+    pub form_problem: Option<String>,
 }
 
 /// Storage failed; nothing was made durable.

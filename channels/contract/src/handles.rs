@@ -8,6 +8,7 @@ use crate::card::{Card, CardMisfit};
 use crate::channel::BoxFuture;
 use crate::envelope::{Belonging, Place};
 use crate::error::{ChannelError, Fallback};
+use crate::form::Form;
 use crate::live::LivePost;
 use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
 use crate::people::People;
@@ -24,18 +25,21 @@ pub struct Outbound {
     pub look_ups: Arc<dyn LookUps>,
     /// Asks about single messages; there where a post of unknown outcome can be looked for in no other way.
     pub prober: Option<Arc<dyn Prober>>,
+    /// Opens forms; there where a press of a button can open one.
+    pub forms: Option<Arc<dyn Forms>>,
     /// Posts.
     pub poster: Arc<dyn Poster>,
 }
 
 impl Outbound {
-    /// The handles of an adapter that is one value; without a prober.
+    /// The handles of an adapter that is one value; without a prober and forms.
     pub fn of<T: Renderer + Signs + LookUps + Poster>(adapter: &Arc<T>) -> Self {
         Self {
             renderer: Arc::clone(adapter) as _,
             signs: Arc::clone(adapter) as _,
             look_ups: Arc::clone(adapter) as _,
             prober: None,
+            forms: None,
             poster: Arc::clone(adapter) as _,
         }
     }
@@ -102,6 +106,23 @@ pub trait Signs: Send + Sync + 'static {
         let _ = (target, dressing);
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Opens forms. Nothing of it is stored, and nothing is tried again: who pressed sees none and presses once more.
+pub trait Forms: Send + Sync + 'static {
+    /// Whether a form can show this text.
+    fn fits(&self, text: &str) -> bool;
+
+    /// Opens a form for who made that press ([`Interaction::id`](crate::interaction::Interaction::id)), at once: the
+    /// platform takes it for seconds only. What is sent with it comes in as an interaction.
+    ///
+    /// # Errors
+    /// A [`ChannelError`]; the form is not open, or it is not known whether it is.
+    fn open<'a>(
+        &'a self,
+        press: &'a str,
+        form: &'a Form,
+    ) -> BoxFuture<'a, Result<(), ChannelError>>;
 }
 
 /// Asks the platform, and changes nothing there.

@@ -13,7 +13,7 @@ pub struct Interaction {
     pub control: Control,
     /// Where it happened, if anywhere.
     pub place: Option<Place>,
-    /// The message that it was pressed in. `None` for what is no message (a modal, a tab), and for a message
+    /// The message that it was pressed in; of a form, the one with the button that opened it. `None` for what is no message (a modal, a tab), and for a message
     /// that people had the bot write in a chat without it (Telegram `inline_message_id`).
     pub message: Option<PressedMessage>,
     /// Who did it.
@@ -26,6 +26,8 @@ pub struct Interaction {
     /// Of a button of ours its [`CardButton::data`](crate::card::CardButton::data), as the platform tells it:
     /// no proof that such a button is, or ever was, in the message. Else what the platform calls the control.
     pub data: String,
+    /// What was written into a form of ours, as it was written.
+    pub written: Option<String>,
 }
 
 /// What was pressed.
@@ -33,7 +35,9 @@ pub struct Interaction {
 pub enum Control {
     /// A button.
     Button,
-    /// Something else: a menu, a shortcut, a modal.
+    /// A form that was sent.
+    Form,
+    /// Something else: a menu, a shortcut, a modal of others.
     Other,
 }
 
@@ -86,7 +90,7 @@ impl Interaction {
     #[must_use]
     pub fn refusal(&self) -> Option<PressRefusal> {
         let message = match (&self.message, &self.place, self.control) {
-            (Some(message), Some(_), Control::Button) => message,
+            (Some(message), Some(_), Control::Button | Control::Form) => message,
             (None, _, _) | (_, None, _) | (_, _, Control::Other) => {
                 return Some(PressRefusal::NoMessage);
             }
@@ -151,6 +155,7 @@ mod tests {
             team: Some("T1".to_owned()),
             is_anonymous: false,
             data: "a".to_owned(),
+            written: None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! [`channel::Intake`] and lets the daemon render, show, ask and post through [`handles::Outbound`]. This crate names no platform's
 //! protocol and does no I/O.
 //!
-//! Reading order: `channel`, `envelope`, `interaction`, `feedback`, `outbound`, `card`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
+//! Reading order: `channel`, `envelope`, `interaction`, `feedback`, `outbound`, `card`, `form`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
 //! `error`, `clock` (the platform's time); `crash` and `work` are instruments of the tests.
 
 pub mod capability;
@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod error;
 pub mod feedback;
 pub mod file;
+pub mod form;
 pub mod handles;
 pub mod history;
 pub mod identity;

@@ -24,8 +24,10 @@ pub struct WebhookRequest {
 pub struct WebhookResponse {
     /// The HTTP status; 503 asks the platform to send again.
     pub status: u16,
-    /// The body, as plain text; empty for most.
+    /// The body; empty for most.
     pub body: String,
+    /// Whether the body is JSON; else it is plain text.
+    pub is_json: bool,
 }
 
 impl WebhookResponse {
@@ -35,6 +37,7 @@ impl WebhookResponse {
         Self {
             status,
             body: String::new(),
+            is_json: false,
         }
     }
 }

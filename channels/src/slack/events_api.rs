@@ -85,8 +85,8 @@ impl EventsApi {
             SlackRequest::Challenge(challenge) => {
                 tracing::info!(channel.id = %self.channel, "Slack verified the request URL");
                 WebhookResponse {
-                    status: 200,
                     body: challenge,
+                    ..WebhookResponse::of(200)
                 }
             }
             SlackRequest::Nothing => WebhookResponse::of(200),
@@ -119,7 +119,15 @@ impl EventsApi {
         let envelope = translate(&delivery, identity).heard_by(&self.clock);
         notice(&self.channel, &self.names, &envelope.event);
         let within = Duration::from_millis(ANSWER_WITHIN_MS);
-        self.door.commit(envelope, bytes, within).await.response()
+        let taken = self.door.commit(envelope, bytes, within).await;
+        match taken.form_problem() {
+            Some(problem) => WebhookResponse {
+                body: super::form::refusal(problem).to_string(),
+                is_json: true,
+                ..WebhookResponse::of(200)
+            },
+            None => taken.response(),
+        }
     }
 }
 
@@ -294,7 +302,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use vocative_contract::channel::{ConnectionState, IntakeError};
+    use vocative_contract::channel::{Accepted, ConnectionState, IntakeError};
     use vocative_contract::envelope::Envelope;
     use vocative_contract::identity::Platform;
 
@@ -344,11 +352,11 @@ mod tests {
     }
 
     impl Intake for Disk {
-        fn accept(&self, _envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+        fn accept(&self, _envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
             Box::pin(async {
                 self.free.notified().await;
                 self.stored.fetch_add(1, Ordering::Relaxed);
-                Ok(())
+                Ok(Accepted::default())
             })
         }
     }

@@ -20,7 +20,10 @@ use super::translate::{Delivery, translate};
 /// What a text frame of a socket becomes; `None` if it is nothing to acknowledge.
 #[must_use]
 pub fn frame(text: &str, identity: &Identity, received_at_ms: i64) -> Option<Envelope> {
-    let FrameContent::Envelope { kind, id, payload } = said(text) else {
+    let FrameContent::Envelope {
+        kind, id, payload, ..
+    } = said(text)
+    else {
         return None;
     };
     let delivery = Delivery {

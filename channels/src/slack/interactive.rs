@@ -5,6 +5,7 @@ use vocative_contract::identity::Identity;
 use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::neutral_text;
 
+use super::form::{SentForm, sent};
 use super::translate::{Context, chat_kind, ignored, named_chat, untranslated, user_sender};
 use super::wire::{Action, ClickedMessage, Container, InteractivePayload};
 use crate::json_object::read_object;
@@ -22,16 +23,39 @@ pub(super) fn interactive(payload: &str, identity: &Identity) -> Event {
     let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
         return ignored("interaction");
     };
+    let team = user.and_then(|user| user.team_id.clone());
+    if let Some(form) = sent_form(&payload) {
+        return Event::Interaction(Interaction {
+            id,
+            control: Control::Form,
+            place: Some(form.place),
+            message: Some(form.message),
+            team,
+            sender,
+            is_anonymous: false,
+            data: form.data,
+            written: Some(form.written),
+        });
+    }
     Event::Interaction(Interaction {
         id,
         control: control(&payload),
         place: place(&payload),
         message: message(&payload, identity),
-        team: user.and_then(|user| user.team_id.clone()),
+        team,
         sender,
         is_anonymous: false,
         data: data(&payload),
+        written: None,
     })
+}
+
+/// The form of ours that was sent.
+fn sent_form(payload: &InteractivePayload) -> Option<SentForm> {
+    let view = payload.view.as_ref()?;
+    (payload.kind.as_deref() == Some("view_submission"))
+        .then(|| sent(view))
+        .flatten()
 }
 
 /// The one button that was pressed, or something else.

@@ -19,6 +19,7 @@ mod events_api;
 mod export;
 mod export_files;
 mod file;
+mod form;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;

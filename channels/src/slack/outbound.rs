@@ -13,6 +13,7 @@ use vocative_contract::outbound::{Delivered, Part};
 
 use super::api::{Api, Granted, Token};
 use super::card::blocks_of;
+use super::form::SlackForms;
 use super::look_ups::SlackLookUps;
 use super::names::NameMemory;
 use super::posting::SlackPoster;
@@ -48,6 +49,7 @@ pub(super) fn outbound(api: Arc<Api>, names: Arc<NameMemory>, identity: Identity
         signs: Arc::new(SlackSigns::new(Arc::clone(&api), Arc::clone(&rates))),
         look_ups: Arc::new(SlackLookUps::new(Arc::clone(&api), names, identity.clone())),
         prober: None,
+        forms: Some(Arc::new(SlackForms::new(Arc::clone(&api)))),
         poster: Arc::new(SlackPoster::new(api, rates, identity)),
     }
 }

@@ -29,6 +29,7 @@ use vocative_contract::envelope::Event;
 use vocative_contract::error::ChannelError;
 
 use super::api::{Api, Token};
+use super::form;
 use super::names::NameMemory;
 use super::socket_pool::Shared;
 use super::translate::{Delivery, translate};
@@ -231,6 +232,8 @@ pub(super) enum FrameContent<'a> {
         kind: String,
         id: String,
         payload: &'a str,
+        /// Whether the acknowledgement may say more than that it was taken.
+        takes_answer: bool,
     },
     /// Nothing that can be acknowledged.
     Malformed(&'static str),
@@ -249,6 +252,7 @@ pub(super) fn said(text: &str) -> FrameContent<'_> {
             kind,
             id,
             payload: frame.payload.map_or(text, |payload| payload.get()),
+            takes_answer: *frame.accepts_response_payload == Some(true),
         },
         _ => FrameContent::Malformed("a frame without an envelope id"),
     }
@@ -265,6 +269,7 @@ fn said_strangely(text: &str) -> FrameContent<'_> {
             kind: String::new(),
             id: id.to_owned(),
             payload: text,
+            takes_answer: false,
         },
         None => FrameContent::Malformed("a frame that is no envelope"),
     }
@@ -356,7 +361,7 @@ pub(super) struct Controls {
 pub(super) enum Outgoing {
     /// An acknowledgement, and who waits for it to be written.
     Ack {
-        envelope_id: String,
+        frame: String,
         written: oneshot::Sender<()>,
     },
     /// The last frame.
@@ -482,12 +487,8 @@ async fn write_batch(
     }
     for frame in batch.drain(..) {
         match frame {
-            Outgoing::Ack {
-                envelope_id,
-                written,
-            } => {
-                let ack = serde_json::json!({ "envelope_id": envelope_id }).to_string();
-                sink.feed(Message::text(ack)).await?;
+            Outgoing::Ack { frame, written } => {
+                sink.feed(Message::text(frame)).await?;
                 waiting.push(written);
             }
             Outgoing::Close => {
@@ -641,8 +642,13 @@ impl FrameReader {
         match said(text) {
             FrameContent::Hello => None,
             FrameContent::Disconnect(reason) => self.disconnect(&reason),
-            FrameContent::Envelope { kind, id, payload } => {
-                self.envelope(&kind, &id, payload);
+            FrameContent::Envelope {
+                kind,
+                id,
+                payload,
+                takes_answer,
+            } => {
+                self.envelope(&kind, &id, payload, takes_answer);
                 None
             }
             FrameContent::Malformed(what) => {
@@ -662,7 +668,7 @@ impl FrameReader {
         }
     }
 
-    fn envelope(&mut self, kind: &str, envelope_id: &str, payload: &str) {
+    fn envelope(&mut self, kind: &str, envelope_id: &str, payload: &str, takes_answer: bool) {
         let shared = Arc::clone(&self.shared);
         let delivery = Delivery {
             channel: &shared.channel,
@@ -678,13 +684,21 @@ impl FrameReader {
         let bytes = payload.len();
         self.in_flight_bytes += bytes;
         self.in_flight.push(Box::pin(async move {
-            if let Err(error) = shared.intake.accept(envelope).await {
-                shared.not_stored(&error);
-                return bytes;
-            }
+            let accepted = match shared.intake.accept(envelope).await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    shared.not_stored(&error);
+                    return bytes;
+                }
+            };
+            let problem = accepted.form_problem.filter(|_| takes_answer);
+            let ack = match problem {
+                Some(problem) => serde_json::json!({"envelope_id": envelope_id, "payload": form::refusal(&problem)}),
+                None => serde_json::json!({"envelope_id": envelope_id}),
+            };
             crash::point("ack.before");
             let wait = Duration::from_millis(shared.timings.ack_wait_ms);
-            if shared.acks.send(socket, &envelope_id, wait).await {
+            if shared.acks.send(socket, &ack.to_string(), wait).await {
                 crash::point("ack.after");
                 shared.acknowledged(
                     u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX),

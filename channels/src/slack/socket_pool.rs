@@ -184,7 +184,7 @@ impl Acks {
 
     /// Writes an acknowledgement on its own socket or, if that is gone, on the newest that works;
     /// waits up to `wait` for one to come. False if none did: Slack sends the envelope again.
-    pub(super) async fn send(&self, own: u64, envelope_id: &str, wait: Duration) -> bool {
+    pub(super) async fn send(&self, own: u64, frame: &str, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         let mut tried = Vec::new();
         loop {
@@ -199,9 +199,8 @@ impl Acks {
             };
             tried.push(id);
             let (written, is_written) = oneshot::channel();
-            let envelope_id = envelope_id.to_owned();
             let ack = Outgoing::Ack {
-                envelope_id,
+                frame: frame.to_owned(),
                 written,
             };
             if outgoing.send(ack).await.is_ok() && is_written.await.is_ok() {
@@ -394,12 +393,9 @@ mod tests {
     /// Writes what comes, and returns it.
     async fn written(frames: &mut mpsc::Receiver<Outgoing>) -> Option<String> {
         match frames.recv().await? {
-            Outgoing::Ack {
-                envelope_id,
-                written,
-            } => {
+            Outgoing::Ack { frame, written } => {
                 let _ = written.send(());
-                Some(envelope_id)
+                Some(frame)
             }
             Outgoing::Close => None,
         }

@@ -101,6 +101,9 @@ pub(super) struct Frame<'a> {
     /// What an acknowledgement names.
     #[serde(default)]
     pub(super) envelope_id: Maybe<String>,
+    /// Whether an acknowledgement may say more than that it was taken.
+    #[serde(default)]
+    pub(super) accepts_response_payload: Maybe<bool>,
     /// The payload, unread.
     #[serde(default, borrow)]
     pub(super) payload: Option<&'a RawValue>,
@@ -458,6 +461,23 @@ pub(super) struct Action {
 #[serde(default)]
 pub(super) struct View {
     pub(super) callback_id: Maybe<String>,
+    pub(super) private_metadata: Maybe<String>,
+    pub(super) state: Maybe<ViewState>,
+}
+
+/// What a person entered into a modal.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ViewState {
+    pub(super) values: Maybe<Value>,
+}
+
+impl ViewState {
+    /// The text of an input; empty where nothing was entered. `None` = there is no such input.
+    pub(super) fn text_of(&self, block: &str, action: &str) -> Option<String> {
+        let input = self.values.as_ref()?.get(block)?.get(action)?;
+        Some(input["value"].as_str().unwrap_or_default().to_owned())
+    }
 }
 
 /// The parts of Web API answers that are read.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use vocative_contract::channel::{BoxFuture, Inbound, Intake, IntakeError, Reporter};
+use vocative_contract::channel::{Accepted, BoxFuture, Inbound, Intake, IntakeError, Reporter};
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
 
@@ -64,15 +64,15 @@ impl Dismissing {
 }
 
 impl Intake for Dismissing {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         let press = match &envelope.event {
             Event::Interaction(press) if press.place.is_none() => Some(press.id.clone()),
             _ => None,
         };
         Box::pin(async move {
-            self.intake.accept(envelope).await?;
+            let accepted = self.intake.accept(envelope).await?;
             press.into_iter().for_each(|press| self.dismiss(press));
-            Ok(())
+            Ok(accepted)
         })
     }
 }

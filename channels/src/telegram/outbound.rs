@@ -49,6 +49,7 @@ pub(super) fn outbound(api: Arc<Api>, has_inline_mode: Arc<AtomicBool>) -> Outbo
         signs: Arc::new(TelegramSigns::new(Arc::clone(&api), Arc::clone(&rates))),
         look_ups: Arc::new(TelegramLookUps::new(Arc::clone(&api))),
         prober: Some(Arc::new(prober)),
+        forms: None,
         poster: Arc::new(TelegramPoster::new(api, rates)),
     }
 }

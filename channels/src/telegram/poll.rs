@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::http::HttpTimeouts;
-use vocative_contract::channel::{BoxFuture, ConnectionState, Inbound, Intake, Reporter};
+use vocative_contract::channel::{Accepted, BoxFuture, ConnectionState, Inbound, Intake, Reporter};
 use vocative_contract::clock::PlatformClock;
 use vocative_contract::crash;
 use vocative_contract::envelope::{Envelope, Event};
@@ -438,7 +438,7 @@ impl Poller {
 
     fn storage_failed(
         &mut self,
-        results: &[Result<(), vocative_contract::channel::IntakeError>],
+        results: &[Result<Accepted, vocative_contract::channel::IntakeError>],
         reporter: &dyn Reporter,
     ) -> NextPoll {
         let wait_ms = self.backoff.next_ms();

@@ -426,6 +426,7 @@ fn interaction(bot: &Identity, value: &Value) -> Result<Event, &'static str> {
         team: None,
         data: neutral_text(query.data.as_deref().unwrap_or_default()),
         id: query.id,
+        written: None,
     }))
 }
 

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::card::{ButtonStyle, Card, CardButton, CardFact, CardText};
 use vocative_contract::channel::{
-    BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
+    Accepted, BoxFuture, Channel, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event, SenderKind};
 use vocative_contract::error::ChannelError;
@@ -72,7 +72,7 @@ fn texts(heard: &Heard) -> Vec<String> {
 }
 
 impl Intake for Recorder {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             self.heard.send_modify(|heard| heard.offered += 1);
             self.commits
@@ -85,7 +85,7 @@ impl Intake for Recorder {
             }
             self.heard
                 .send_modify(|heard| heard.accepted.push(envelope.event));
-            Ok(())
+            Ok(Accepted::default())
         })
     }
 }

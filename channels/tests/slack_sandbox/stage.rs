@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use vocative_channels::http::HttpTimeouts;
 use vocative_channels::slack::{SlackChannel, SlackSettings, SocketTimings};
 use vocative_contract::channel::{
-    BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
+    Accepted, BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event, InboundMessage};
 use vocative_contract::error::ChannelError;
@@ -119,7 +119,7 @@ impl Seen {
 pub(super) struct TestIntake(pub(super) Arc<Seen>);
 
 impl Intake for TestIntake {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             let seen = &self.0;
             seen.change(&seen.storing, |(count, most)| {
@@ -134,7 +134,7 @@ impl Intake for TestIntake {
             }
             self.0
                 .change(&self.0.envelopes, |envelopes| envelopes.push(envelope));
-            Ok(())
+            Ok(Accepted::default())
         })
     }
 }

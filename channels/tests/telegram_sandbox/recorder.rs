@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_channels::telegram::{PollTimings, TelegramChannel, TelegramSettings};
 use vocative_contract::channel::{
-    BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
+    Accepted, BoxFuture, Channel as _, ConnectionState, Intake, IntakeError, Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event, InboundMessage};
 use vocative_contract::error::ChannelError;
@@ -151,13 +151,13 @@ pub(crate) fn posted(heard: &Heard) -> Vec<InboundMessage> {
 }
 
 impl Intake for Recorder {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             self.note(|heard| heard.offered += 1);
             self.open.subscribe().wait_for(|open| *open).await.unwrap();
             if (self.storage.lock().unwrap())(&envelope) {
                 self.note(|heard| heard.accepted.push(envelope));
-                Ok(())
+                Ok(Accepted::default())
             } else {
                 self.note(|heard| heard.refused += 1);
                 Err(IntakeError("disk full".into()))

@@ -24,11 +24,19 @@ pub enum Choice {
     Deny,
     /// All arguments are shown to the person who presses.
     ShowAll,
+    /// The person who presses is asked for other arguments, or told how to say them.
+    Change,
 }
 
 impl Choice {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Approve, Self::Grant, Self::Deny, Self::ShowAll];
+    pub const ALL: [Self; 5] = [
+        Self::Approve,
+        Self::Grant,
+        Self::Deny,
+        Self::ShowAll,
+        Self::Change,
+    ];
 
     fn letter(self) -> char {
         match self {
@@ -36,6 +44,7 @@ impl Choice {
             Self::Grant => 'g',
             Self::Deny => 'n',
             Self::ShowAll => 's',
+            Self::Change => 'c',
         }
     }
 }

@@ -90,13 +90,14 @@ pub fn waiting_card<'o>(
     let approve = button(Choice::Approve, "Approve", ButtonStyle::Positive);
     let grant = button(Choice::Grant, "Allow here for 24 h", ButtonStyle::Plain);
     let deny = button(Choice::Deny, "Deny", ButtonStyle::Negative);
+    let change = button(Choice::Change, "Change", ButtonStyle::Plain);
     let show_all = button(Choice::ShowAll, "How to see all", ButtonStyle::Plain);
     let grant = offers_grant.then_some(grant);
     let buttons = CardButtons {
         whole: [approve]
             .into_iter()
             .chain(grant)
-            .chain([deny.clone()])
+            .chain([deny.clone(), change])
             .collect(),
         cut: vec![show_all, deny],
     };
@@ -235,6 +236,7 @@ mod tests {
         [Approve]
         [Allow here for 24 h]
         [Deny]
+        [Change]
         "#);
         assert!(whole.is_whole);
         let read = [Taint::of_prompt(OutsideSource::File)];

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::approving::{ApprovalState, Approvers, Decider, Expiry, Told, may_decide};
+use crate::ids::ApprovalId;
 
 /// How often the arguments of one call may be changed.
 pub const CHANGES_MAX: usize = 10;
@@ -50,6 +51,28 @@ pub fn reads_as_change(text: &str) -> bool {
     }
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     !text.is_empty() && lines.all(|line| named(line).is_some())
+}
+
+/// The arguments as they stand in a form: JSON, a line for each where it helps.
+#[must_use]
+pub fn arguments_to_change(arguments: &str) -> String {
+    let read: Result<Value, _> = serde_json::from_str(arguments);
+    read.ok()
+        .and_then(|read| serde_json::to_string_pretty(&read).ok())
+        .unwrap_or_else(|| arguments.to_owned())
+}
+
+/// How the arguments of a call are changed where no form can be opened, in words for who pressed.
+#[must_use]
+pub fn how_to_change(is_too_long: bool, id: ApprovalId) -> String {
+    match is_too_long {
+        true => format!(
+            "These arguments are too long for a form. Those who run me change them with: vocative approvals approve {id} --arguments FILE."
+        ),
+        false => "Reply to this card with a line for each argument that is to be another one, as in: amount = 50. Or \
+                  with all of them as JSON."
+            .to_owned(),
+    }
 }
 
 /// A line `name = value`.

@@ -1,6 +1,6 @@
 //! What a decision does, given what is known when it comes. Of fifty presses at once one finds the approval open.
 
-use crate::approving::{Approvers, Choice, Decider, may_decide};
+use crate::approving::{Approvers, CHANGES_MAX, Choice, Decider, may_decide};
 
 /// The most open approvals of one person. A further call is refused, so that cards can't flood a room.
 pub const OPEN_MAX_PERSON: u32 = 5;
@@ -113,6 +113,8 @@ pub struct PressFacts<'a> {
     pub is_whole: bool,
     /// Whether who pressed changed the call's arguments before.
     pub is_changer: bool,
+    /// How often the call's arguments were changed before; `None` = they can't be.
+    pub changes: Option<usize>,
     /// Whether one person alone asked for the run.
     pub has_one_requester: bool,
     /// Who may decide.
@@ -135,6 +137,8 @@ pub enum PressVerdict {
     Deny,
     /// All arguments are shown to the person who pressed.
     ShowAll,
+    /// The person who pressed is asked for other arguments, or told how to say them.
+    Change,
     /// Nothing is decided; the person who pressed is told why.
     Tell(Told),
 }
@@ -156,6 +160,8 @@ pub enum Told {
     OwnChange,
     /// Its arguments were changed as often as they may be.
     ChangedTooOften,
+    /// Its arguments can't be changed: it was asked for by an older version.
+    Unchangeable,
 }
 
 /// Decides what a press does.
@@ -179,6 +185,11 @@ pub fn press(facts: &PressFacts<'_>) -> PressVerdict {
     match facts.choice {
         Choice::Deny => PressVerdict::Deny,
         Choice::ShowAll => PressVerdict::ShowAll,
+        Choice::Change => match facts.changes {
+            None => PressVerdict::Tell(Told::Unchangeable),
+            Some(CHANGES_MAX..) => PressVerdict::Tell(Told::ChangedTooOften),
+            Some(_) => PressVerdict::Change,
+        },
         Choice::Approve | Choice::Grant if !facts.is_whole => PressVerdict::Tell(Told::NotWhole),
         Choice::Approve | Choice::Grant if facts.is_changer && facts.approvers.are_four_eyes() => {
             PressVerdict::Tell(Told::OwnChange)
@@ -240,6 +251,7 @@ mod tests {
             is_same_call: true,
             is_whole: true,
             is_changer: false,
+            changes: Some(0),
             has_one_requester: true,
             approvers: &approvers,
             decider: Decider {
@@ -253,7 +265,7 @@ mod tests {
             now_ms: ASKED_AT_MS + 1,
         };
         type Change = fn(&mut PressFacts<'_>);
-        let table: [(Change, PressVerdict); 17] = [
+        let table: [(Change, PressVerdict); 20] = [
             (|_| {}, Approve { has_grant: false }),
             (|it| it.choice = Choice::Grant, Approve { has_grant: true }),
             (
@@ -262,6 +274,15 @@ mod tests {
             ),
             (|it| it.choice = Choice::Deny, Deny),
             (|it| it.choice = Choice::ShowAll, ShowAll),
+            (|it| it.choice = Choice::Change, PressVerdict::Change),
+            (
+                |it| (it.choice, it.changes) = (Choice::Change, Some(CHANGES_MAX)),
+                Tell(Told::ChangedTooOften),
+            ),
+            (
+                |it| (it.choice, it.changes) = (Choice::Change, None),
+                Tell(Told::Unchangeable),
+            ),
             (|it| it.is_whole = false, Tell(Told::NotWhole)),
             (
                 |it| (it.is_whole, it.choice) = (false, Choice::Grant),

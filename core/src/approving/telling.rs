@@ -125,6 +125,9 @@ pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy) -> String {
         Told::ChangedTooOften => {
             "It was changed as often as it may be; approve it as it is, or deny it.".to_owned()
         }
+        Told::Unchangeable => {
+            "It was asked for by an older version, so its arguments can't be changed.".to_owned()
+        }
         Told::Over(ApprovalState::Open) | Told::NotThisCard => {
             "This button is not valid here.".to_owned()
         }

@@ -7,6 +7,7 @@ use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
 use crate::addressing::{
     AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
 };
+use crate::command::CommandVerdict;
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
 use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
@@ -53,19 +54,11 @@ pub fn judge(
     }
     let is_old = now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms;
     if let Some(command) = read_message(message, facts, policy).filter(|_| !is_old) {
-        return Verdict {
-            is_admitted: true,
-            command: Some(command),
-            ..Verdict::default()
-        };
+        return carried_out(command);
     }
     let is_stop = !is_old && !addressed_to.is_empty() && says_stop(message, policy);
     if let Some(command) = commands::refused_stop(message, kind, policy).filter(|_| is_stop) {
-        return Verdict {
-            is_admitted: true,
-            command: Some(command),
-            ..Verdict::default()
-        };
+        return carried_out(command);
     }
     if !is_stop && let Some(verdict) = replied(message, facts, rule, kind, policy, now_ms) {
         return verdict;
@@ -118,6 +111,15 @@ pub fn judge(
         is_unsure: is_unsure(rule, message, facts),
         rule,
         runs,
+    }
+}
+
+/// A command is no message to an agent.
+fn carried_out(command: CommandVerdict) -> Verdict {
+    Verdict {
+        is_admitted: true,
+        command: Some(command),
+        ..Verdict::default()
     }
 }
 

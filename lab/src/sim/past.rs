@@ -96,6 +96,7 @@ pub(super) fn told(world: &World, number: usize) -> Event {
             team: world.is_slack().then(|| ACCOUNT.to_owned()),
             is_anonymous: false,
             data: data.clone(),
+            written: None,
         }),
     }
 }

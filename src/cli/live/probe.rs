@@ -8,7 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::channel::{
-    BoxFuture, Channel, ConnectionState, Finding, FindingLevel, Intake, IntakeError, Reporter,
+    Accepted, BoxFuture, Channel, ConnectionState, Finding, FindingLevel, Intake, IntakeError,
+    Reporter,
 };
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
@@ -317,7 +318,7 @@ impl Default for Heard {
 }
 
 impl Intake for Heard {
-    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<(), IntakeError>> {
+    fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             if let (Event::Posted(message), Some(code)) = (&envelope.event, &self.code)
                 && let Some(words) = FirstWords::of(message, code)
@@ -332,7 +333,7 @@ impl Intake for Heard {
             };
             self.echoes
                 .send_modify(|echoes| echoes.push(Echo { message_id, marker }));
-            Ok(())
+            Ok(Accepted::default())
         })
     }
 }

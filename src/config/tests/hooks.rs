@@ -77,6 +77,36 @@ fn a_hook_that_would_not_do_what_it_seems_to_is_refused() {
         ),
         (http("timeout_ms = 60000"), "from 50 to 30000"),
         (
+            redact("at = [\"run_ended\"]\nremove = [\"keys\"]"),
+            "no words can be taken out at \"run_ended\"",
+        ),
+        (
+            "kind = \"http\"\nat = [\"approval_decided\"]\nurl = \"https://guard.example/x\"\ncontent = true"
+                .to_owned(),
+            "is for points where a hook is asked; what it is told holds no texts",
+        ),
+        (http("at_once = true"), "there is no such setting"),
+    ];
+    for (settings, words) in cases {
+        let said = refused(&with_hook(&settings));
+        assert!(said.contains(words), "{settings}: {said}");
+    }
+    let said = refused(&format!(
+        "{MINIMAL}\n[agents.vocative]\nhooks = [\"gard\"]\n[hooks.guard]\n{}",
+        http("")
+    ));
+    assert!(said.contains("gard") && said.contains("guard"), "{said}");
+}
+
+#[test]
+fn a_hook_that_asks_a_model_names_one_that_is_there() {
+    let http = |more: &str| {
+        format!(
+            "kind = \"http\"\nat = [\"before_tool\"]\nurl = \"https://guard.example/x\"\n{more}"
+        )
+    };
+    let cases = [
+        (
             http("model = \"default\""),
             "is for hooks of kind \"intent\"",
         ),
@@ -97,24 +127,9 @@ fn a_hook_that_would_not_do_what_it_seems_to_is_refused() {
                 .to_owned(),
             "is for hooks of kind \"http\"",
         ),
-        (
-            redact("at = [\"run_ended\"]\nremove = [\"keys\"]"),
-            "no words can be taken out at \"run_ended\"",
-        ),
-        (
-            "kind = \"http\"\nat = [\"approval_decided\"]\nurl = \"https://guard.example/x\"\ncontent = true"
-                .to_owned(),
-            "is for points where a hook is asked; what it is told holds no texts",
-        ),
-        (http("at_once = true"), "there is no such setting"),
     ];
     for (settings, words) in cases {
         let said = refused(&with_hook(&settings));
         assert!(said.contains(words), "{settings}: {said}");
     }
-    let said = refused(&format!(
-        "{MINIMAL}\n[agents.vocative]\nhooks = [\"gard\"]\n[hooks.guard]\n{}",
-        http("")
-    ));
-    assert!(said.contains("gard") && said.contains("guard"), "{said}");
 }

@@ -8,14 +8,16 @@ use vocative_contract::outbound::{Operation, Part, Target};
 use crate::acts::changing::change_txn;
 use crate::acts::questions::{expire_questions_txn, press_question_txn};
 use crate::contract::{
-    ApprovalFacts, NewPress, OperatorDecided, OperatorDecision, Pressed, PressedButton,
+    ApprovalFacts, NewPress, OperatorDecided, OperatorDecision, Pressed, PressedButton, SentForm,
 };
 use crate::new_id::NewId as _;
-use crate::rows::approvals::{ApprovalRow, CardRow, approval_of, card_of, not_found};
+use crate::rows::approvals::{
+    ApprovalRow, CardRow, approval_of, card_of, not_found, parameters_of,
+};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::find_chat;
-use crate::rows::raw::keep_non_message_txn;
+use crate::rows::raw::{is_kept_non_message, keep_non_message_txn};
 use crate::rows::tellings::tell_decision_txn;
 use crate::{Store, StoreError};
 use vocative_core::approving::{
@@ -25,6 +27,8 @@ use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
 use vocative_core::tool_call::CallDigest;
 use vocative_core::turn::ParticipantKind;
 
+/// What is told of a form whose call is not there, or not open, any more.
+const NO_FORM: &str = "This form is not valid here any more.";
 /// How many approvals one transaction lets expire.
 const EXPIRED_AT_ONCE: i64 = 100;
 
@@ -90,6 +94,10 @@ impl Store {
 }
 
 fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, StoreError> {
+    if let Some(PressedButton::Form(form)) = press.pressed {
+        press.pressed = None;
+        return form_txn(connection, &press, form);
+    }
     let event = &press.event;
     let (account, now_ms) = (event.account, event.received_at_ms);
     if press.is_kept && !keep_non_message_txn(connection, event)? {
@@ -111,7 +119,7 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
         Some(PressedButton::Question(pressed)) => {
             return press_question_txn(connection, &press, pressed, &to_presser);
         }
-        None => return nothing(),
+        Some(PressedButton::Form(_)) | None => return nothing(),
     };
     let found = approval_of(connection, pressed.button.approval)?;
     let Some(found) = found.filter(|found| found.approval.account == account) else {
@@ -124,27 +132,14 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
         _ if !press.is_kept => None,
         PressVerdict::Approve { .. } => Some(ApprovalState::Approved),
         PressVerdict::Deny => Some(ApprovalState::Denied),
-        PressVerdict::ShowAll | PressVerdict::Tell(_) => None,
+        PressVerdict::ShowAll | PressVerdict::Change | PressVerdict::Tell(_) => None,
     };
     if let Some(state) = state {
-        // A press may name its person otherwise than messages do.
+        let has_grant = matches!(answer.verdict, PressVerdict::Approve { has_grant: true });
         let is_known = presser_name.is_some();
-        let heard = HeardSender {
-            kind: ParticipantKind::User,
-            platform_id: &press.sender.id,
-            display_name: press.sender.display_name.as_deref().filter(|_| !is_known),
-            username: press.sender.username.as_deref(),
-            is_bot: None,
-        };
         let decision = Decision {
-            state,
-            by: Some(upsert_participant_txn(connection, account, heard, now_ms)?),
-            operator: None,
-            people: Vec::new(),
-            via: Some(Via::Card),
-            note: None,
-            has_grant: matches!(answer.verdict, PressVerdict::Approve { has_grant: true }),
-            now_ms,
+            has_grant,
+            ..by_presser_txn(connection, &press, is_known, state)?
         };
         decide_txn(connection, &found, &decision)?;
         if let Some(outcome) = &answer.outcome {
@@ -154,6 +149,75 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
     to_presser.answer_txn(connection, &answer.answer)?;
     Ok(Pressed {
         is_decided: state.is_some(),
+        opens_form: answer.verdict == PressVerdict::Change && press.is_kept,
+        form_problem: None,
+    })
+}
+
+/// A form changes the call that its card is of, or nothing of it is kept: sent once more it is judged anew.
+fn form_txn(
+    connection: &Connection,
+    press: &NewPress,
+    form: SentForm,
+) -> Result<Pressed, StoreError> {
+    let refused = |problem: &str| {
+        Ok(Pressed {
+            form_problem: Some(problem.to_owned()),
+            ..Pressed::default()
+        })
+    };
+    let event = &press.event;
+    if is_kept_non_message(connection, event)? {
+        return Ok(Pressed::default());
+    }
+    let found = approval_of(connection, form.button.approval)?;
+    let found = found.filter(|found| found.approval.account == event.account);
+    let Some(found) = found.filter(|_| press.is_kept) else {
+        return refused(NO_FORM);
+    };
+    let facts = facts_of(connection, &found, press)?;
+    let is_known = facts.presser_name.is_some();
+    let change = match (form.judge)(facts) {
+        Ok(change) => change,
+        Err(problem) => return refused(&problem),
+    };
+    let decision = by_presser_txn(connection, press, is_known, ApprovalState::Changed)?;
+    if !change_txn(connection, &found, &decision, &change.arguments)? {
+        return refused(NO_FORM);
+    }
+    keep_non_message_txn(connection, event)?;
+    show_outcome_txn(connection, found.row, &change.outcome, event.received_at_ms)?;
+    Ok(Pressed {
+        is_decided: true,
+        ..Pressed::default()
+    })
+}
+
+/// The decision of who pressed.
+fn by_presser_txn(
+    connection: &Connection,
+    press: &NewPress,
+    is_known: bool,
+    state: ApprovalState,
+) -> Result<Decision, StoreError> {
+    let (account, now_ms) = (press.event.account, press.event.received_at_ms);
+    // A press may name its person otherwise than messages do.
+    let heard = HeardSender {
+        kind: ParticipantKind::User,
+        platform_id: &press.sender.id,
+        display_name: press.sender.display_name.as_deref().filter(|_| !is_known),
+        username: press.sender.username.as_deref(),
+        is_bot: None,
+    };
+    Ok(Decision {
+        state,
+        by: Some(upsert_participant_txn(connection, account, heard, now_ms)?),
+        operator: None,
+        people: Vec::new(),
+        via: Some(Via::Card),
+        note: None,
+        has_grant: false,
+        now_ms,
     })
 }
 
@@ -176,6 +240,7 @@ fn facts_of(
         }),
         is_requester: requesters.any(|person| person.id == press.sender.id),
         presser_name: known_name(connection, account, &press.sender.id)?,
+        parameters: parameters_of(connection, found.row)?,
     })
 }
 

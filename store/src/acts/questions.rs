@@ -217,7 +217,10 @@ pub(crate) fn press_question_txn(
         }
     }
     to_presser.answer_txn(connection, &answer.told)?;
-    Ok(Pressed { is_decided: counts })
+    Ok(Pressed {
+        is_decided: counts,
+        ..Pressed::default()
+    })
 }
 
 fn facts_of(

@@ -2,6 +2,7 @@
 
 use vocative_contract::envelope::Sender;
 use vocative_contract::outbound::{Part, Target};
+use vocative_core::addressing::ChangedCall;
 use vocative_core::approving::{
     AfterUntrusted, ApprovalButton, Approvers, Asking, DecidedBy, PressVerdict, StoredApproval, Via,
 };
@@ -110,6 +111,8 @@ pub struct ApprovalFacts {
     pub is_requester: bool,
     /// The name by which the one who pressed is known, if any is.
     pub presser_name: Option<String>,
+    /// The JSON schema of the tool's arguments; `None` = they can't be changed.
+    pub parameters: Option<String>,
 }
 
 /// What a press comes to.
@@ -132,6 +135,22 @@ pub enum PressedButton {
     Card(PressedCard),
     /// One of a question.
     Question(PressedOption),
+    /// A form that one of an approval's card had opened.
+    Form(SentForm),
+}
+
+/// Decides about a form with other arguments, given what is known of its approval; pure.
+///
+/// # Errors
+/// What is wrong with it, for who sent it.
+pub type FormJudge = Box<dyn FnOnce(ApprovalFacts) -> Result<ChangedCall, String> + Send>;
+
+/// A form with other arguments for a call.
+pub struct SentForm {
+    /// The button that had opened it.
+    pub button: ApprovalButton,
+    /// Decides.
+    pub judge: FormJudge,
 }
 
 /// A press of a button that has the form of those of cards.
@@ -159,10 +178,14 @@ pub struct NewPress {
 }
 
 /// What a press did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pressed {
     /// Whether it decided something.
     pub is_decided: bool,
+    /// Whether who pressed is to be asked for other arguments.
+    pub opens_form: bool,
+    /// What is wrong with a form, for who sent it: nothing of it is kept.
+    pub form_problem: Option<String>,
 }
 
 /// Makes what takes a card's place.

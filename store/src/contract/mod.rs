@@ -26,9 +26,9 @@ mod status;
 mod tellings;
 
 pub use approvals::{
-    ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, NewApproval, NewPress,
-    OperatorDecided, OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge, Pressed,
-    PressedButton, PressedCard,
+    ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, FormJudge, NewApproval,
+    NewPress, OperatorDecided, OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge,
+    Pressed, PressedButton, PressedCard, SentForm,
 };
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{

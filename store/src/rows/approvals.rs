@@ -337,6 +337,17 @@ impl Reader {
     }
 }
 
+/// The JSON schema that the arguments of an approval's call are held against; `None` = they can't be changed.
+pub(crate) fn parameters_of(
+    connection: &Connection,
+    approval_row: i64,
+) -> Result<Option<String>, StoreError> {
+    let found = connection
+        .prepare_cached("SELECT parameters FROM approvals WHERE id = ?1")?
+        .query_row([approval_row], |row| row.get("parameters"))?;
+    Ok(found)
+}
+
 /// Everybody whose messages a run answers; of one that another run started, those of the run that people asked for.
 pub(crate) fn requesters(
     connection: &Connection,

@@ -85,6 +85,22 @@ pub(crate) fn keep_non_message_txn(
     Ok(added > 0)
 }
 
+/// Whether an event was kept before.
+pub(crate) fn is_kept_non_message(
+    connection: &Connection,
+    event: &NonMessage,
+) -> Result<bool, StoreError> {
+    let found = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM non_messages
+                            WHERE account_id = ?1 AND kind = ?2 AND platform_id = ?3) AS is_kept",
+        )?
+        .query_row((event.account, event.kind, &event.id), |row| {
+            row.get("is_kept")
+        })?;
+    Ok(found)
+}
+
 /// Keeps a captured message's own JSON, where that is asked for.
 pub(crate) fn keep_envelope_txn(
     connection: &Connection,

@@ -5,6 +5,7 @@
 use vocative_contract::envelope::{Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::acting::Beginning;
+use vocative_core::addressing::ChangedCall;
 use vocative_core::approving::{
     AfterUntrusted, ApprovalButton, ApprovalState, Approvers, Asking, Choice, DecidedBy,
     OPEN_MAX_PERSON, PressVerdict, StoredApproval, Told, Via,
@@ -17,7 +18,7 @@ use crate::NewId as _;
 use crate::contract::{
     ApprovalFilter, Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress,
     NewToolCall, NonMessage, OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed,
-    PressedButton, PressedCard,
+    PressedButton, PressedCard, SentForm,
 };
 use crate::scene::{LEASE_MS, Room, Scene, UNLIMITED};
 
@@ -164,7 +165,49 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
         Choice::Grant => PressVerdict::Approve { has_grant: true },
         Choice::Deny => PressVerdict::Deny,
         Choice::ShowAll => PressVerdict::ShowAll,
+        Choice::Change => PressVerdict::Change,
     };
+    let pressed = PressedButton::Card(PressedCard {
+        button: ApprovalButton::new(approval, choice, &DIGEST),
+        judge: Box::new(move |facts| match facts.approval.state {
+            ApprovalState::Open => PressAnswer {
+                verdict,
+                outcome: Some(Part::plain("outcome")),
+                answer: Part::plain(""),
+            },
+            state => PressAnswer {
+                verdict: PressVerdict::Tell(Told::Over(state)),
+                outcome: None,
+                answer: Part::plain("over"),
+            },
+        }),
+    });
+    capture(scene, id, pressed).await
+}
+
+/// Ann sends a form with other arguments; without any, there is something wrong with it.
+async fn send_form(
+    scene: &Scene,
+    approval: ApprovalId,
+    id: &str,
+    arguments: Option<&str>,
+) -> Pressed {
+    let arguments = arguments.map(str::to_owned);
+    let pressed = PressedButton::Form(SentForm {
+        button: ApprovalButton::new(approval, Choice::Change, &DIGEST),
+        judge: Box::new(move |facts| match (facts.approval.state, arguments) {
+            (ApprovalState::Open, Some(arguments)) => Ok(ChangedCall {
+                approval,
+                arguments,
+                outcome: Part::plain("outcome"),
+            }),
+            _ => Err("wrong".to_owned()),
+        }),
+    });
+    capture(scene, id, pressed).await
+}
+
+async fn capture(scene: &Scene, id: &str, pressed: PressedButton) -> Pressed {
     let new = NewPress {
         event: NonMessage {
             account: scene.account,
@@ -185,21 +228,7 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
             is_stranger: false,
         },
         place: target(),
-        pressed: Some(PressedButton::Card(PressedCard {
-            button: ApprovalButton::new(approval, choice, &DIGEST),
-            judge: Box::new(move |facts| match facts.approval.state {
-                ApprovalState::Open => PressAnswer {
-                    verdict,
-                    outcome: Some(Part::plain("outcome")),
-                    answer: Part::plain(""),
-                },
-                state => PressAnswer {
-                    verdict: PressVerdict::Tell(Told::Over(state)),
-                    outcome: None,
-                    answer: Part::plain("over"),
-                },
-            }),
-        })),
+        pressed: Some(pressed),
     };
     scene.store.capture_press(new).await.unwrap()
 }
@@ -722,6 +751,36 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
     let counts = scene.store.approval_counts(0).await.unwrap().remove(0);
     let counts = (counts.asked, counts.open, counts.changed, counts.cancelled);
     assert_eq!(counts, (2, 1, 1, 0));
+}
+
+#[tokio::test]
+async fn a_form_changes_a_call_once_and_of_a_wrong_one_nothing_is_kept() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let first = waiting(&scene, &room, Some(300_200)).await;
+    let pressed = press(&scene, first.approval, "open", Choice::Change).await;
+    assert!(pressed.opens_form && !pressed.is_decided);
+    let again = press(&scene, first.approval, "open", Choice::Change).await;
+    assert!(!again.opens_form, "a press that comes twice opens one form");
+
+    // The same form is judged anew when it comes again.
+    for _ in 0..2 {
+        let wrong = send_form(&scene, first.approval, "sent", None).await;
+        assert_eq!(wrong.form_problem.as_deref(), Some("wrong"));
+    }
+    let sent = send_form(&scene, first.approval, "sent", Some("{\"amount\":9}")).await;
+    assert!(sent.is_decided && sent.form_problem.is_none());
+    let twice = send_form(&scene, first.approval, "sent", Some("{\"amount\":9}")).await;
+    assert_eq!(twice, Pressed::default());
+    let other = send_form(&scene, first.approval, "later", Some("{\"amount\":8}")).await;
+    assert_eq!(other.form_problem.as_deref(), Some("wrong"));
+    let stored = stored(&scene, first.approval).await;
+    assert_eq!(stored.state, ApprovalState::Changed);
+    assert_eq!(stored.decided.name.as_deref(), Some("Ann"));
+    let run = scene.claim(400).await.unwrap();
+    let read = (scene.store).record_tool_calls(run.run.id, run.token, 1, Vec::new(), 401);
+    let call = read.await.unwrap().unwrap().remove(0);
+    assert_eq!(call.arguments, "{\"amount\":9}");
 }
 
 #[tokio::test]
