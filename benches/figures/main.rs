@@ -2,10 +2,11 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers` and `streams` are taken only by
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals` and `schedules` are taken only by
 //! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
+mod acting;
 mod answers;
 mod disk;
 mod flood;
@@ -25,9 +26,22 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 12] = [
-    "size", "idle", "start", "answers", "floods", "gaps", "flood", "soak", "imports", "readers",
-    "streams", "live",
+const NAMES: [&str; 15] = [
+    "size",
+    "idle",
+    "start",
+    "answers",
+    "floods",
+    "gaps",
+    "flood",
+    "soak",
+    "imports",
+    "readers",
+    "streams",
+    "live",
+    "tools",
+    "approvals",
+    "schedules",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -98,6 +112,15 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("streams") {
         streams::measure(rounds).await?;
+    }
+    if is_named("tools") {
+        acting::measure_tools().await?;
+    }
+    if is_named("approvals") {
+        acting::measure_approvals().await?;
+    }
+    if is_named("schedules") {
+        acting::measure_schedules().await?;
     }
     Ok(())
 }

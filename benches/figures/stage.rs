@@ -105,6 +105,16 @@ max_output_tokens = 32768"#
         Ok(std::fs::write(self.config_path(), text + tables)?)
     }
 
+    /// Adds settings of the agent.
+    pub(crate) fn configure_agent(&self, settings: &str) -> Result<(), Fail> {
+        let text = std::fs::read_to_string(self.config_path())?;
+        let agent = format!("[agents.vocative]\n{settings}\n");
+        Ok(std::fs::write(
+            self.config_path(),
+            text.replace("[agents.vocative]\n", &agent),
+        )?)
+    }
+
     /// Where the daemon's database is.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
