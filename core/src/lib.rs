@@ -44,6 +44,7 @@ pub mod scheduling;
 pub mod search;
 pub mod sending;
 pub mod sent;
+pub mod skills;
 pub mod slots;
 pub mod summary;
 pub mod timing;
