@@ -70,6 +70,8 @@ permissions! {
     MayIndex;
     /// May pin what servers of tools offer.
     MayPin;
+    /// May approve skills, and take that back.
+    MayApproveSkills;
     /// May note what calls of models cost, and which models rest; and want a file again.
     MayUseModels;
 }

@@ -22,6 +22,7 @@ mod requests;
 mod run_story;
 mod runs;
 mod schedules;
+mod skills;
 mod status;
 mod tellings;
 
@@ -79,5 +80,6 @@ pub use schedules::{
     DueSchedules, Fired, NewFiring, OperatorSchedule, PlanOfCall, Planned, Reminder,
     ScheduleChange, ScheduleFilter,
 };
+pub use skills::SkillApproval;
 pub use status::{AccountStatus, FileCounts, StoreStatus};
 pub use tellings::{Telling, TellingHook};

@@ -160,6 +160,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "intent",
         sql: include_str!("../migrations/0034_intent.sql"),
     },
+    Migration {
+        name: "skills",
+        sql: include_str!("../migrations/0035_skills.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -669,6 +669,12 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     account("sequences", text(&[], &[], &["name"]), STATE),
     nobody(
+        "skill_approvals",
+        "what operators approve of their skills is the operators'",
+        text(&[], &[], &["skill", "digest", "approved_by"]),
+        STATE,
+    ),
+    nobody(
         "stem_index",
         "how far an index over all turns is",
         text(&[], &[], &[]),

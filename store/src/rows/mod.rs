@@ -39,6 +39,7 @@ pub(crate) mod run_taints;
 pub(crate) mod schedules;
 pub(crate) mod search_text;
 pub(crate) mod sent_prompts;
+pub(crate) mod skills;
 pub mod spending;
 pub(crate) mod stem_index;
 pub(crate) mod steps;

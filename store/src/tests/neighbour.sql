@@ -119,3 +119,4 @@ INSERT INTO knowledge_chunks VALUES (900, 900, '[]', 1, NULL, 'Book early.');
 INSERT INTO knowledge_words VALUES (900, 'earli');
 INSERT INTO telling_hooks VALUES ('helper', 'run_ended', 'guard');
 INSERT INTO tellings VALUES (900, x'0900', 'guard', 'run_ended', 900, NULL, 'done', 0);
+INSERT INTO skill_approvals VALUES ('pdf-forms', '00', 'ann', 0);
