@@ -24,6 +24,7 @@ pub mod jobs;
 pub mod knowledge;
 pub mod learning;
 pub mod llm;
+pub mod skills;
 pub mod summary;
 pub mod tools;
 pub mod transcripts;

@@ -73,6 +73,7 @@ fn operations(store: &Store) -> Operations {
     Operations {
         store: store.clone(),
         registry: Registry::default(),
+        skills: Default::default(),
         rooms: Rooms::default(),
         clock: Arc::new(|| 1_000),
         running: None,

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "confining",
     "llm",
     "embeddings",
     "tools",
     "hooks",
     "knowledge",
+    "skills",
     "config",
     "capture",
     "catchup",

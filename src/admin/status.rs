@@ -85,6 +85,7 @@ pub fn status_view(
         tools: store.tools.iter().map(Into::into).collect(),
         hooks: hooks(),
         mcp: Vec::new(),
+        skills: Vec::new(),
         knowledge: store.knowledge.iter().map(Into::into).collect(),
         embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
             model: it.model.clone(),

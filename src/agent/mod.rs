@@ -2,7 +2,7 @@
 //! the answer.
 //!
 //! Knows no platform and posts nothing: an answer leaves through the outbox. Reading order:
-//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `recall`, `prompting`, `sent`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`, `answering` (when they are over), `approving` (a call that needs a person),
+//! `registry`, `counting`, `context`, `attached` (with `decode` and `picture`), `recall`, `prompting`, `sent`, `skilled`, `stable`, `run`, `failing`, `ending`, `standing` and `models` (which models are asked), `stepping`, `step`, `answering` (when they are over), `approving` (a call that needs a person),
 //! `telling`, `events`, `network` (a run of several agents) with `routing` (who says who is next), `worker`, `desk`, `scheduler`.
 
 mod answering;
@@ -32,6 +32,7 @@ mod routing;
 mod run;
 pub mod scheduler;
 pub mod sent;
+mod skilled;
 mod stable;
 mod standing;
 mod step;

@@ -74,6 +74,8 @@ pub struct AgentSpec {
     pub chat_tools: BTreeMap<ChatName, Vec<String>>,
     /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.
     pub knowledge: BTreeMap<String, Option<BTreeSet<ChatName>>>,
+    /// The names of its skills.
+    pub skills: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.

@@ -51,6 +51,7 @@ use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::remembering::MemoryMode;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::running::budget::RunUsedUp;
+use vocative_core::skills::Skill;
 use vocative_core::turn::Recount;
 use vocative_store::StoreError;
 use vocative_store::contract::{LeaseOutcome, Parked, ReplyRoute, RunLease};
@@ -448,13 +449,14 @@ impl Working<'_> {
         if let Some(work) = self.without_asking(spec, &recorded) {
             return Ok(work.into());
         }
-        let spec = &spec.fitted();
+        let skills = self.skills(spec).await?;
+        let spec = &spec.fitted().listing(&skills);
         let begun = Instant::now();
         let (built, hooking) = match self.begun(spec, begun).await? {
             UnderLease::Done(begun) => begun,
             UnderLease::BrokenOff(work) => return Ok(work.into()),
         };
-        let toolbox = self.toolbox(spec).await?;
+        let toolbox = self.toolbox(spec, skills).await?;
         let tools = self.tools(&toolbox, &recorded).await?;
         if recorded.is_empty() && self.task.is_none() {
             record_sent(worker, claimed, spec, &built, &tools).await;
@@ -678,7 +680,11 @@ impl Working<'_> {
     }
 
     /// What the model may call for those who ask.
-    async fn toolbox(&self, spec: &AgentSpec) -> Result<Toolbox, StoreError> {
+    async fn toolbox(
+        &self,
+        spec: &AgentSpec,
+        skills: Vec<Arc<Skill>>,
+    ) -> Result<Toolbox, StoreError> {
         let people = self.worker.store.run_askers(self.claimed.run.id).await?;
         let conversation = self.claimed.run.conversation;
         let options = options_in(&self.worker.store.reader(), spec, conversation).await?;
@@ -689,7 +695,7 @@ impl Working<'_> {
             self.route,
             spec,
             &options,
-            people,
+            (people, skills),
         )
         .only(self.given.tools.as_deref());
         let desk = self.seat.map(|seat| &seat.desk);
@@ -1018,7 +1024,7 @@ fn toolbox(
     route: &ReplyRoute,
     spec: &AgentSpec,
     options: &AssemblerOptions,
-    people: Vec<String>,
+    (people, skills): (Vec<String>, Vec<Arc<Skill>>),
 ) -> Toolbox {
     let chat = ChatName {
         channel: route.channel.clone(),
@@ -1026,6 +1032,7 @@ fn toolbox(
     };
     let bound = BoundTo {
         knowledge: spec.knowledge_in(&chat),
+        skills,
         store: worker.store.reader(),
         conversation: claimed.run.conversation,
         search_reach: spec.search_reach,

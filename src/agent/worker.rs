@@ -21,6 +21,7 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::pause_until;
 use crate::embeddings::Embeddings;
+use crate::skills::Shelf;
 use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::slots::{Asker, Slots};
@@ -49,6 +50,8 @@ pub struct AgentWorker {
     pub models: Models,
     /// Makes vectors of what is searched for, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
+    /// The skills of the operator.
+    pub skills: Shelf,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.

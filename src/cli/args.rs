@@ -10,6 +10,7 @@ mod knowledge;
 mod memory;
 mod schedules;
 mod setup;
+mod skills;
 #[cfg(test)]
 mod tests;
 mod trying;
@@ -35,6 +36,7 @@ pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
 pub use self::memory::{ListMemoryArgs, MemoryCommand};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
+pub use self::skills::SkillsCommand;
 pub use self::trying::{DemoArgs, Fault, SandboxArgs, Scene};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
@@ -203,6 +205,11 @@ pub enum Command {
     /// List the tools that agents may call, or call one as the daemon would
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// List skills, show what one tells agents, approve it or take that back
+    ///
+    /// A skill is used once it is approved, and as long as no file of it changes. Works with and without a running daemon.
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// List servers of tools and what they offer, approve it, or call one of their tools
     #[command(subcommand)]
     Mcp(McpCommand),

@@ -14,6 +14,7 @@ use crate::config::{Config, ConfigError, control_socket_despite_mistakes};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use crate::daemon::wiring;
 use crate::delivery::rooms::Rooms;
+use crate::skills::Shelf;
 use crate::tools::mcp::McpServers;
 use vocative_store::{Store, StoreError, StoreOptions};
 
@@ -241,6 +242,7 @@ fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
     Ok(Operations {
         store: open(config, is_write)?,
         registry,
+        skills: Shelf::new(&config.skill_folders),
         rooms: Rooms::default(),
         clock: wall_clock(),
         running: None,

@@ -9,7 +9,7 @@ use super::args::CheckArgs;
 use super::backup::lost;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::{folders, live, programs, spending};
+use super::{folders, live, programs, skills, spending};
 use crate::config::{Agent, Channel, Config, Warning};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
@@ -31,7 +31,8 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
     let folders = folders::look(&config)?;
     let landlock = confinement::planned(&config, &context.environment);
     let programs = programs::told(&config)?;
-    let warnings = [warnings, folders].concat();
+    let skills = skills::warnings(&config, context).await;
+    let warnings = [warnings, folders, skills].concat();
     context.print(&report(&config, &landlock, &programs, &warnings))?;
     let exit = if config.channels.is_empty() {
         // `vocative run` ends with the same.

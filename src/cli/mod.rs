@@ -53,6 +53,7 @@ mod schedules;
 mod search_words;
 mod setup;
 mod since;
+mod skills;
 mod spending;
 mod status;
 mod summary;
@@ -221,6 +222,7 @@ async fn dispatch(
         Command::Knowledge(command) => knowledge::run(command, context).await,
         Command::Memory(command) => memory::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,
+        Command::Skills(command) => skills::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,
         Command::Held(command) => held::run(command, context).await,

@@ -14,6 +14,7 @@ use crate::admin::view::{
     MemoryCountsView, ModelRestView, PostCounts, StatusView, TokenRatioView,
 };
 use crate::daemon::start::wall_clock;
+use vocative_core::approving::visible_line;
 use vocative_core::counted::counted;
 use vocative_core::job::JobKind;
 use vocative_core::price::shown_amount;
@@ -122,6 +123,17 @@ fn servers(view: &StatusView, out: &mut String) {
     }
 }
 
+/// Skills that agents name and don't have.
+fn skills(view: &StatusView, out: &mut String) {
+    for skill in &view.skills {
+        let told = match (&skill.cause, skill.state.as_str()) {
+            (Some(cause), _) => visible_line(cause),
+            (None, state) => format!("{state}, waits for `vocative skills approve`"),
+        };
+        let _ = writeln!(out, "skill     {}: {told}", skill.name);
+    }
+}
+
 fn hooks(view: &StatusView, out: &mut String) {
     let mut said: Vec<(&str, Vec<String>)> = Vec::new();
     for count in &view.hooks {
@@ -154,6 +166,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
         let _ = writeln!(out, "landlock  {landlock}");
     }
     servers(view, &mut out);
+    skills(view, &mut out);
     hooks(view, &mut out);
     if view.started_at_ms.is_some() {
         let new = counted(view.intake.captured, "new message", "new messages");

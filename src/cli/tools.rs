@@ -201,6 +201,7 @@ parameters = '{"type": "object", "required": ["order"], "properties": {"order": 
         conversation_search  builtin                 all
         forget_memory        builtin  keyed          all
         knowledge_search     builtin                 all
+        read_skill           builtin                 all
         recall               builtin                 all
         refund               http     once   helper  some           5      POST https://shop.example/orders/{order}
         remember             builtin  keyed          all

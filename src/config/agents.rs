@@ -1,6 +1,7 @@
 //! Checks of `[agents]`: names that don't clash, models and channels that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use super::answer_form::resolve_form;
 use super::approvals::{Shapes, resolve_approval};
@@ -11,9 +12,10 @@ use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES, P
 use super::shape::{
     AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape, ReachShape,
 };
+use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
-use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, names};
+use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
 use vocative_core::place::Scope;
@@ -33,6 +35,8 @@ pub(super) struct Names<'a> {
     pub tools: &'a [&'a str],
     /// Collections of documents.
     pub collections: &'a [&'a str],
+    /// Folders of skills.
+    pub skill_folders: &'a [PathBuf],
     /// Agents of networks: they need no channel of their own.
     pub members: &'a BTreeSet<String>,
 }
@@ -48,6 +52,7 @@ pub(super) fn resolve_agents(
         channels,
         tools,
         collections,
+        skill_folders,
         members,
     } = names;
     let agents: BTreeMap<AgentName, Agent> = shapes
@@ -59,6 +64,7 @@ pub(super) fn resolve_agents(
             check_own_names(&agent, "agents", review);
             check_tools(&agent, tools, review);
             check_knowledge(&agent, collections, review);
+            check_skills(&agent, skill_folders, review);
             (agent.name.clone(), agent)
         })
         .collect();
@@ -109,13 +115,19 @@ fn resolve_agent(
         answer_within_ms: shape.answer_within_s * 1_000,
         overlap: shape.overlap.into(),
         tools: with_memory(
-            tools_of(shape.tools, &shape.knowledge, &shape.delegates),
+            tools_of(
+                shape.tools,
+                &shape.knowledge,
+                &shape.skills,
+                &shape.delegates,
+            ),
             memory,
         ),
         stop_after_tools: each_once(shape.stop_after_tools),
         answer_form,
         hooks: each_once(shape.hooks),
         knowledge: each_once(shape.knowledge),
+        skills: each_once(shape.skills),
         purpose: shape.purpose.trim().to_owned(),
         delegates: each_once(shape.delegates)
             .into_iter()
@@ -272,11 +284,25 @@ fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     }
 }
 
-/// An agent that may search documents has what searches them, and one that may ask others what asks them.
-fn tools_of(tools: Vec<String>, knowledge: &[String], delegates: &[String]) -> Vec<String> {
+/// An agent that may search documents has what searches them, one that has skills what reads them, and one that may ask
+/// others what asks them.
+fn tools_of(
+    tools: Vec<String>,
+    knowledge: &[String],
+    skills: &[String],
+    delegates: &[String],
+) -> Vec<String> {
     let search = Some(KNOWLEDGE_SEARCH.to_owned()).filter(|_| !knowledge.is_empty());
     let ask = Some(ASK_AGENT.to_owned()).filter(|_| !delegates.is_empty());
-    each_once(tools.into_iter().chain(search).chain(ask).collect())
+    let read = Some(READ_SKILL.to_owned()).filter(|_| !skills.is_empty());
+    each_once(
+        tools
+            .into_iter()
+            .chain(search)
+            .chain(read)
+            .chain(ask)
+            .collect(),
+    )
 }
 
 /// The agents exist that an agent may ask, and what asks them has some.

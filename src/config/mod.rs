@@ -35,6 +35,7 @@ mod secret;
 mod settings;
 mod shape;
 mod show;
+mod skills;
 mod suggest;
 mod template;
 mod tools;
@@ -198,6 +199,7 @@ impl Config {
             hooks: resolved.hooks,
             mcp: resolved.mcp,
             knowledge: resolved.knowledge,
+            skill_folders: resolved.skill_folders,
             schedules: resolved.schedules,
             channels: resolved.channels,
             file: file.map(|(path, _)| path.to_owned()),

@@ -171,6 +171,7 @@ impl Checking<'_, '_> {
             channels: channel_choice(shape.channels),
             tools: Vec::new(),
             knowledge: Vec::new(),
+            skills: Vec::new(),
             experts: BTreeMap::new(),
             // Its agents ask others, it does not, and it is none that is asked.
             delegates: Vec::new(),

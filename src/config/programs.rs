@@ -156,6 +156,16 @@ impl Config {
                 }
             }
         }
+        for path in &self.skill_folders {
+            let path = real(path);
+            let holds = |own: &&PathBuf| own.starts_with(&path) || path.starts_with(own);
+            if let Some(own) = ours.iter().find(holds) {
+                let (path, own) = (path.display(), own.display());
+                let what = format!("{path} reaches {own}, which skills must not");
+                let origin = self.origins.nearest("skills.folders");
+                problems.push(Problem::new("skills.folders", what).at(origin));
+            }
+        }
         for (table, program) in self.programs() {
             for (setting, path) in named_paths(program) {
                 let path = real(path);

@@ -29,6 +29,7 @@ use super::shape::{
     DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape, Shape,
     TranscriptionShape, WebhooksShape,
 };
+use super::skills::resolve_skills;
 use super::suggest::nearest;
 use super::tools::{known_tools, resolve_tools};
 use crate::knowledge::CollectionSettings;
@@ -145,6 +146,7 @@ pub(super) struct Resolved {
     pub hooks: BTreeMap<String, Hook>,
     pub mcp: BTreeMap<String, McpServer>,
     pub knowledge: BTreeMap<String, CollectionSettings>,
+    pub skill_folders: Vec<PathBuf>,
     pub schedules: Vec<ConfiguredSchedule>,
     pub channels: BTreeMap<String, Channel>,
 }
@@ -180,10 +182,12 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let knowledge = resolve_knowledge(shape.knowledge, &channel_names, review);
     let collections: Vec<&str> = knowledge.keys().map(String::as_str).collect();
+    let skill_folders = resolve_skills(&shape.skills, review);
     let names = Names {
         channels: &channel_names,
         tools: &known,
         collections: &collections,
+        skill_folders: &skill_folders,
         members: &members_of(&shape.networks),
     };
     let mut agents = resolve_agents(shape.agents, &models, names, review);
@@ -232,6 +236,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         hooks,
         mcp,
         knowledge,
+        skill_folders,
         schedules,
         channels,
     }

@@ -78,6 +78,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpServer>,
     /// Collections of documents by name.
     pub knowledge: BTreeMap<String, CollectionSettings>,
+    /// Folders of skills.
+    pub skill_folders: Vec<PathBuf>,
     /// What starts again and again.
     pub schedules: Vec<ConfiguredSchedule>,
     /// Channels by name, of all platforms.

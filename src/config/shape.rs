@@ -24,6 +24,7 @@ use super::secret::SecretRef;
 use super::settings::{
     Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
 };
+use super::skills::SkillsShape;
 use vocative_core::addressing::Overlap;
 use vocative_core::approving::AfterUntrusted;
 use vocative_core::options::RecallMode;
@@ -59,6 +60,8 @@ pub(super) struct Shape {
     pub api: ApiShape,
     /// The web console.
     pub console: ConsoleShape,
+    /// Skills of agents.
+    pub skills: SkillsShape,
     /// What platforms call.
     pub webhooks: WebhooksShape,
     /// Values for all models, agents and channels that don't set their own.
@@ -350,6 +353,8 @@ pub(super) struct AgentShape {
     pub experts: Vec<String>,
     /// Names from `[knowledge]`: the collections that its tool `knowledge_search` searches.
     pub knowledge: Vec<String>,
+    /// Names of skills that it may read with its tool `read_skill`, of those in `skills.folders`.
+    pub skills: Vec<String>,
     /// What it is for, in words for agents that may ask it.
     pub purpose: String,
     /// Other agents that its model may give tasks.

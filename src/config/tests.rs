@@ -11,6 +11,7 @@ mod layers;
 mod networks;
 mod refusals;
 mod secrets;
+mod skills;
 mod tools;
 mod transports;
 

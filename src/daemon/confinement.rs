@@ -144,6 +144,7 @@ fn needs(config: &Config, environment: &Environment) -> Needs {
     for collection in config.knowledge.values() {
         read.extend(collection.paths.iter().cloned());
     }
+    read.extend(config.skill_folders.iter().cloned());
     let mut own = with_linked(&daemon.data_dir);
     let mut execute = Vec::new();
     for (_, program) in config.programs() {

@@ -222,6 +222,7 @@ fn agent_worker(
         registry: shared.registry.clone(),
         models: shared.models.clone(),
         embeddings,
+        skills: shared.skills.clone(),
         owner,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),

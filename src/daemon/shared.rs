@@ -23,6 +23,7 @@ use crate::daemon::surface::Surface;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Posters, Room, Rooms};
+use crate::skills::Shelf;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::AccountId;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) registry: Registry,
     pub(super) models: Models,
     servers: McpServers,
+    pub(super) skills: Shelf,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     config: RwLock<Arc<Config>>,
@@ -76,6 +78,7 @@ impl Shared {
             rooms,
             posters: Posters::default(),
             servers,
+            skills: Shelf::new(&config.skill_folders),
             models: Models::new(store.only(), registry.clone(), wake.clone(), time.clock()),
             store,
             registry,

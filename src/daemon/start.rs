@@ -183,6 +183,7 @@ impl Daemon {
         let operations = Operations {
             store,
             registry: shared.registry.clone(),
+            skills: shared.skills.clone(),
             rooms: shared.rooms.clone(),
             clock,
             running: Some(running),

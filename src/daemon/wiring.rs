@@ -252,11 +252,7 @@ pub fn agents(
             .collect(),
         stop_after_tools: agent.stop_after_tools.clone(),
         answer_form: agent.answer_form.clone(),
-        hooks: {
-            let named = agent.hooks.iter();
-            let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
-            Hooks::new(named.collect())
-        },
+        hooks: hooks_of(agent, &hooks),
         intent_models: intent_models(config, agent)
             .map(|(name, settings)| (name.to_owned(), background(settings)))
             .collect(),
@@ -271,6 +267,7 @@ pub fn agents(
         delegates: delegates(config, agent),
         delegates_see_room: agent.delegates_see_room,
         knowledge: knowledge_of(config, agent),
+        skills: agent.skills.clone(),
         network: agent
             .network
             .as_ref()
@@ -447,6 +444,13 @@ fn hooks<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str,
         (name.as_str(), Arc::new(hook))
     };
     config.hooks.iter().map(hook).collect()
+}
+
+/// An agent's hooks, in the order in which they are asked.
+fn hooks_of(agent: &config::Agent, hooks: &BTreeMap<&str, Arc<Hook>>) -> Hooks {
+    let named = agent.hooks.iter();
+    let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
+    Hooks::new(named.collect())
 }
 
 /// The tools of a server that an agent names: `files__*`, or `files__read`.

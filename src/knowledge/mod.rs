@@ -7,7 +7,7 @@
 
 mod converting;
 mod keeper;
-mod opening;
+pub(crate) mod opening;
 mod reading;
 mod walk;
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// It is not for us, or no document: nothing of it is kept.
     Refused(String),
     /// It is not there any more.
@@ -32,7 +32,7 @@ impl Unread {
 }
 
 /// The bytes of a file below a folder, or of the file `root` itself where `path` is `None`.
-pub(super) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8>, Unread> {
+pub(crate) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8>, Unread> {
     let file = match path {
         Some(path) => below(root, path)?,
         None => opened(root).map_err(|error| Unread::of(&error))?,

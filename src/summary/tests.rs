@@ -172,6 +172,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         hooks: Default::default(),
         intent_models: Default::default(),
         knowledge: BTreeMap::new(),
+        skills: Vec::new(),
     }
 }
 

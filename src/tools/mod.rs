@@ -6,7 +6,7 @@
 //!
 //! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
 //! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`),
+//! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`), `read_skill`,
 //! `ask_person` and `ask_human` (questions to people), `ask_agent` (tasks for other agents), `schedule` (something for later),
 //! `memory` (what it is told to keep in mind), `set_state` (values of a network), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
 //! `outside` (what comes from outside is data).
@@ -24,6 +24,7 @@ pub mod mcp;
 mod memory;
 mod outside;
 pub mod program;
+mod read_skill;
 mod schedule;
 pub(crate) mod search;
 mod set_state;
@@ -45,6 +46,7 @@ pub use http::HttpTool;
 pub use knowledge::{KNOWLEDGE_SEARCH, KnowledgeSearch};
 pub use memory::{FORGET_MEMORY, ForgetMemory, MemoryDesk, RECALL, REMEMBER, Recall, Remember};
 pub use outside::for_people;
+pub use read_skill::{READ_SKILL, ReadSkill};
 pub use schedule::{Planner, SCHEDULE, Schedule};
 pub use search::{
     CONVERSATION_SEARCH, ConversationSearch, HIT_MAX_CHARS, HITS_DEFAULT, HITS_MAX, HITS_MAX_TOKENS,
@@ -57,6 +59,7 @@ use crate::embeddings::Embeddings;
 use vocative_core::approving::ApprovalPolicy;
 use vocative_core::ids::{ConversationId, ToolCallId, TurnId};
 use vocative_core::search::SearchReach;
+use vocative_core::skills::Skill;
 use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 
@@ -67,6 +70,8 @@ pub enum BuiltIn {
     ConversationSearch,
     /// Searches the operator's documents.
     KnowledgeSearch,
+    /// Reads instructions for a kind of task.
+    ReadSkill,
     /// Asks somebody in the room.
     AskPerson,
     /// Asks in the agent's room of experts.
@@ -211,6 +216,8 @@ pub struct BoundTo {
     pub is_strict: bool,
     /// The collections of documents that its agent may search there.
     pub knowledge: Vec<String>,
+    /// The skills that its agent may read.
+    pub skills: Vec<Arc<Skill>>,
     /// Makes vectors of queries, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
     /// The agents that its agent may ask.
@@ -223,9 +230,10 @@ pub struct BoundTo {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ConversationSearch,
         Self::KnowledgeSearch,
+        Self::ReadSkill,
         Self::AskPerson,
         Self::AskHuman,
         Self::AskAgent,
@@ -243,6 +251,7 @@ impl BuiltIn {
         match self {
             Self::ConversationSearch => CONVERSATION_SEARCH,
             Self::KnowledgeSearch => KNOWLEDGE_SEARCH,
+            Self::ReadSkill => READ_SKILL,
             Self::AskPerson => ASK_PERSON,
             Self::AskHuman => ASK_HUMAN,
             Self::AskAgent => ASK_AGENT,
@@ -260,6 +269,7 @@ impl BuiltIn {
             // They only read, or ask once however often they are called.
             Self::ConversationSearch
             | Self::KnowledgeSearch
+            | Self::ReadSkill
             | Self::AskPerson
             | Self::AskHuman
             | Self::AskAgent
@@ -295,6 +305,8 @@ impl BuiltIn {
         Some(match self {
             Self::ConversationSearch => Arc::new(ConversationSearch::new(to.clone())),
             Self::KnowledgeSearch => Arc::new(KnowledgeSearch::new(to)),
+            Self::ReadSkill if to.skills.is_empty() => return None,
+            Self::ReadSkill => Arc::new(ReadSkill::new(to)),
             Self::AskPerson => Arc::new(AskPerson),
             Self::AskHuman => Arc::new(AskHuman),
             Self::AskAgent if to.delegates.is_empty() => return None,

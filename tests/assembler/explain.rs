@@ -35,6 +35,7 @@ async fn explained(room: &Room, at: Option<i64>) -> Value {
     let operations = Operations {
         store: room.store.clone(),
         registry,
+        skills: Default::default(),
         rooms: Rooms::default(),
         clock: Arc::new(|| START_MS + 60_000),
         running: None,

@@ -400,6 +400,7 @@ impl Room {
             delegates_see_room: false,
             experts: BTreeMap::new(),
             knowledge: BTreeMap::new(),
+            skills: Vec::new(),
         }
     }
 

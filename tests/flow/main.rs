@@ -69,6 +69,7 @@ mod sent;
 #[cfg(target_os = "linux")]
 #[path = "../storage/shim.rs"]
 mod shim;
+mod skills;
 mod slack_streams;
 mod spending;
 mod storage;

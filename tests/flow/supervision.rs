@@ -406,6 +406,7 @@ impl Daemon {
             hooks: Default::default(),
             intent_models: Default::default(),
             knowledge: BTreeMap::new(),
+            skills: Vec::new(),
             files: Default::default(),
             prefixed_channels: [].into(),
         }]);
@@ -418,6 +419,7 @@ impl Daemon {
             registry,
             models,
             embeddings: None,
+            skills: Default::default(),
             owner,
             wake: self.wake.clone(),
             clock: wall_clock(),

@@ -16,6 +16,7 @@ mod prompts;
 mod questions;
 mod runs;
 mod schedules;
+mod skills;
 mod waiting;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
 use crate::files::held::VOICE_NOTES;
 use crate::learning::LearningCounters;
+use crate::skills::Shelf;
 use crate::summary::worker::SummaryCounters;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
@@ -333,6 +335,30 @@ pub enum AdminOperation {
         /// Whether it is done now; else it is taken away.
         retry: bool,
     },
+    /// The skills, and how each stands.
+    Skills,
+    /// A skill with its texts.
+    Skill {
+        /// Its name.
+        name: String,
+    },
+    /// Approves a skill as it is.
+    ApproveSkill {
+        /// Its name.
+        name: String,
+        /// The digest of what was looked at; refused if the skill is another one. Absent: whatever it is.
+        #[serde(default)]
+        digest: Option<String>,
+        /// Who does.
+        by: String,
+    },
+    /// Takes the approval of a skill back.
+    RevokeSkill {
+        /// Its name.
+        name: String,
+        /// Who does.
+        by: String,
+    },
     /// What servers of tools offer.
     McpTools {
         /// Only of this server.
@@ -438,6 +464,8 @@ impl AdminOperation {
                 | Self::CancelQuestion { .. }
                 | Self::AnswerQuestion(_)
                 | Self::ApproveMcpTools { .. }
+                | Self::ApproveSkill { .. }
+                | Self::RevokeSkill { .. }
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
                 | Self::Reload
@@ -547,6 +575,8 @@ pub struct Operations {
     pub store: Store,
     /// The agents.
     pub registry: Registry,
+    /// The skills of the operator.
+    pub skills: Shelf,
     /// Who we are where.
     pub rooms: Rooms,
     /// The time.
@@ -689,6 +719,18 @@ impl Operations {
             }
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
+            AdminOperation::Skills => Ok(json(&self.skills().await?)),
+            AdminOperation::Skill { name } => Ok(json(&self.skill(&name).await?)),
+            AdminOperation::ApproveSkill { name, digest, by } => {
+                let by = Operator::by_cli(&by)?;
+                Ok(json(
+                    &self.approve_skill(&name, digest.as_deref(), &by).await?,
+                ))
+            }
+            AdminOperation::RevokeSkill { name, by } => {
+                let by = Operator::by_cli(&by)?;
+                self.revoke_skill(&name, &by).await.map(Into::into)
+            }
             AdminOperation::McpTools { server } => self.mcp_tools(server.as_deref()).await,
             AdminOperation::ApproveMcpTools {
                 server,
@@ -777,6 +819,7 @@ impl Operations {
             }
             None => status_view(&status, &[], None, None),
         };
+        self.add_skills(&mut view).await?;
         view.models = self.model_rests(&status);
         let held = view.models.iter().filter(|model| model.is_held());
         view.needs_person.extend(held.map(held_model));

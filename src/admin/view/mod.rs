@@ -18,6 +18,7 @@ mod run_story;
 mod runs;
 mod schedules;
 mod search;
+mod skills;
 mod status;
 mod summaries;
 mod tools;
@@ -49,6 +50,7 @@ pub use runs::{
 };
 pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
+pub use skills::{SkillFileView, SkillTextView, SkillView, WaitingSkillView};
 pub use status::{
     AliveView, ChannelView, EmbeddingsView, FileCountsView, HistogramView, HookCountView,
     IntakeCounts, ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,

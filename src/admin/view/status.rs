@@ -6,6 +6,7 @@ use super::agents::ModelRestView;
 use super::jobs::JobCountView;
 use super::knowledge::CollectionView;
 use super::mcp::McpHealthView;
+use super::skills::WaitingSkillView;
 use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
 use vocative_core::timing::Histogram;
@@ -55,6 +56,9 @@ pub struct StatusView {
     /// Servers of tools; empty without a daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpHealthView>,
+    /// Skills that agents name and that are not used, with what is to be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<WaitingSkillView>,
     /// Collections of documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<CollectionView>,

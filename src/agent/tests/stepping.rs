@@ -880,6 +880,7 @@ async fn a_search_finds_the_room_and_nothing_of_a_direct_chat() {
     let search = ConversationSearch::new(BoundTo {
         delegates: Vec::new(),
         knowledge: Vec::new(),
+        skills: Vec::new(),
         store: house.store.reader(),
         conversation: run.run.conversation,
         search_reach: SearchReach::Threads,

@@ -105,7 +105,23 @@ fn channel(view: &ChannelView) -> Option<Finding> {
 fn waiting(view: &StatusView) -> Vec<Finding> {
     let given_up = view.jobs.iter().filter(|job| job.state == "dead");
     let servers = view.mcp.iter().filter(|server| server.state != "ready");
+    let waits = |state: &str| ["new", "changed"].contains(&state);
+    let (waiting, unusable): (Vec<_>, Vec<_>) =
+        view.skills.iter().partition(|skill| waits(&skill.state));
     let open = [
+        (
+            waiting.len() as u64,
+            ["skill waits for approval", "skills wait for approval"],
+            "vocative skills list",
+        ),
+        (
+            unusable.len() as u64,
+            [
+                "skill that an agent names is missing or broken",
+                "skills that agents name are missing or broken",
+            ],
+            "vocative skills list",
+        ),
         (
             view.runs.approvals_open,
             [

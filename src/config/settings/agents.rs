@@ -55,6 +55,8 @@ pub struct Agent {
     pub hooks: Vec<String>,
     /// The collections of documents that it may search; each once.
     pub knowledge: Vec<String>,
+    /// The names of its skills.
+    pub skills: Vec<String>,
     /// What `conversation_search` searches.
     pub search_reach: SearchReach,
     /// Model calls of one run.

@@ -142,6 +142,7 @@ async fn lines_that_a_search_found_count_if_others_said_them() {
         let search = ConversationSearch::new(BoundTo {
             delegates: Vec::new(),
             knowledge: Vec::new(),
+            skills: Vec::new(),
             store: house.store.reader(),
             conversation: run.run.conversation,
             search_reach: SearchReach::Parent,

@@ -1,0 +1,65 @@
+//! Skills of agents.
+
+use serde::{Deserialize, Serialize};
+
+/// A skill at a glance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillView {
+    /// Its name.
+    pub name: String,
+    /// In a word: approved, new, changed, broken, missing.
+    pub state: String,
+    /// The hash of all its files, in hexadecimal; absent if it is broken or missing.
+    pub digest: Option<String>,
+    /// What it says it is for.
+    pub description: String,
+    /// Where it is.
+    pub folder: Option<String>,
+    /// The agents that have it.
+    pub agents: Vec<String>,
+    /// Why it is no skill.
+    pub cause: Option<String>,
+    /// Who approved it; of one that changed, as it was before.
+    pub approved_by: Option<String>,
+    /// When that was.
+    pub approved_at_ms: Option<i64>,
+}
+
+impl SkillView {
+    /// Whether it waits for a person.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        ["new", "changed"].contains(&self.state.as_str())
+    }
+}
+
+/// A skill with its texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillTextView {
+    /// The skill.
+    pub skill: SkillView,
+    /// Its files.
+    pub files: Vec<SkillFileView>,
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillFileView {
+    /// Its path below the skill's folder.
+    pub path: String,
+    /// Its size.
+    pub bytes: usize,
+    /// What it says; absent if it is no text, of which a model is shown nothing.
+    pub text: Option<String>,
+}
+
+/// A skill that an agent names and that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingSkillView {
+    /// Its name.
+    pub name: String,
+    /// In a word: new, changed, broken, missing.
+    pub state: String,
+    /// Why, where that is no matter of approval.
+    pub cause: Option<String>,
+}
