@@ -30,7 +30,7 @@ INSERT INTO revisions VALUES (900, 1, 'zebra-7f3a9c', 0, (SELECT h.account_id FR
 INSERT INTO involvements VALUES (900, 'helper', 1, 1, 900, 'addressed');
 INSERT INTO messages (account_id, chat_id, platform_id, turn_seq, text) VALUES
     (2, 900, '1', 900, 'zebra-7f3a9c'), (2, 900, '2', 901, NULL);
-INSERT INTO run_triggers VALUES (900, 900, 'helper', 1);
+INSERT INTO run_triggers VALUES (900, 900, 'helper', 1, 0);
 INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (900, 0, '{"text":"zebra-7f3a9c"}', 1, 1, 0), (901, 0, '"zebra-7f3a9c"', 1, 1, 0);
 INSERT INTO tool_calls (uuid, run_id, step, n, call_id, tool, arguments, digest, rule, state, attempts, result,
         created_at_ms)
