@@ -776,7 +776,7 @@ async fn a_form_changes_a_call_once_and_of_a_wrong_one_nothing_is_kept() {
     assert_eq!(other.form_problem.as_deref(), Some("wrong"));
     let stored = stored(&scene, first.approval).await;
     assert_eq!(stored.state, ApprovalState::Changed);
-    assert_eq!(stored.decided.name.as_deref(), Some("Ann"));
+    assert_eq!(stored.decided.name.as_deref(), Some("Ada"));
     let run = scene.claim(400).await.unwrap();
     let read = (scene.store).record_tool_calls(run.run.id, run.token, 1, Vec::new(), 401);
     let call = read.await.unwrap().unwrap().remove(0);
