@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use serde::de::DeserializeOwned;
+
 use super::args::{SkillsCommand, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
-use crate::admin::operations::AdminOperation;
+use crate::admin::operations::{AdminOperation, SkillsOperation};
 use crate::admin::view::{SkillTextView, SkillView};
 use crate::config::Config;
 use crate::skills::Shelf;
@@ -24,7 +26,7 @@ const DIGEST_CHARS: usize = 32;
 pub(super) async fn run(command: &SkillsCommand, context: &Context) -> Result<ExitCode, CliError> {
     match command {
         SkillsCommand::List { format } => {
-            let skills: Vec<SkillView> = ask(context, AdminOperation::Skills).await?;
+            let skills: Vec<SkillView> = asked(context, SkillsOperation::List).await?;
             let text = match format {
                 TableFormat::Json => super::json_text(&skills)?,
                 TableFormat::Table => report(&skills),
@@ -33,7 +35,7 @@ pub(super) async fn run(command: &SkillsCommand, context: &Context) -> Result<Ex
         }
         SkillsCommand::Show { name, format } => {
             let name = name.clone();
-            let shown: SkillTextView = ask(context, AdminOperation::Skill { name }).await?;
+            let shown: SkillTextView = asked(context, SkillsOperation::Show { name }).await?;
             let text = match format {
                 TableFormat::Json => super::json_text(&shown)?,
                 TableFormat::Table => whole(&shown),
@@ -41,24 +43,31 @@ pub(super) async fn run(command: &SkillsCommand, context: &Context) -> Result<Ex
             context.print(&text)?;
         }
         SkillsCommand::Approve { name, digest, by } => {
-            let operation = AdminOperation::ApproveSkill {
+            let operation = SkillsOperation::Approve {
                 name: name.clone(),
                 digest: digest.clone(),
                 by: by.clone(),
             };
-            let skill: SkillView = ask(context, operation).await?;
+            let skill: SkillView = asked(context, operation).await?;
             context.print(&approved(&skill))?;
         }
         SkillsCommand::Revoke { name, by } => {
-            let operation = AdminOperation::RevokeSkill {
+            let operation = SkillsOperation::Revoke {
                 name: name.clone(),
                 by: by.clone(),
             };
-            let _: bool = ask(context, operation).await?;
+            let _: bool = asked(context, operation).await?;
             context.print(&format!("{name} is not used any more.\n"))?;
         }
     }
     Ok(Exit::Ok.into())
+}
+
+async fn asked<T: DeserializeOwned>(
+    context: &Context,
+    operation: SkillsOperation,
+) -> Result<T, CliError> {
+    ask(context, AdminOperation::Skills(operation)).await
 }
 
 /// What of the agents' skills will not be used, for `vocative check`.
@@ -72,7 +81,7 @@ pub(super) async fn warnings(config: &Config, context: &Context) -> Vec<String> 
     let shelf = Shelf::new(&config.skill_folders);
     let found = shelf.named(&names).await;
     // Without a database nothing is approved yet.
-    let known: Vec<SkillView> = ask(context, AdminOperation::Skills)
+    let known: Vec<SkillView> = asked(context, SkillsOperation::List)
         .await
         .unwrap_or_default();
     let told = |name: &String| {

@@ -30,6 +30,7 @@ pub use self::console::ConsoleDoor;
 pub use self::memories::{ChangedMemory, MemoriesAsked};
 pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
+pub use self::skills::SkillsOperation;
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::{StatusCounters, add_limits, status_view, timings};
@@ -335,30 +336,8 @@ pub enum AdminOperation {
         /// Whether it is done now; else it is taken away.
         retry: bool,
     },
-    /// The skills, and how each stands.
-    Skills,
-    /// A skill with its texts.
-    Skill {
-        /// Its name.
-        name: String,
-    },
-    /// Approves a skill as it is.
-    ApproveSkill {
-        /// Its name.
-        name: String,
-        /// The digest of what was looked at; refused if the skill is another one. Absent: whatever it is.
-        #[serde(default)]
-        digest: Option<String>,
-        /// Who does.
-        by: String,
-    },
-    /// Takes the approval of a skill back.
-    RevokeSkill {
-        /// Its name.
-        name: String,
-        /// Who does.
-        by: String,
-    },
+    /// What is asked or decided about skills.
+    Skills(SkillsOperation),
     /// What servers of tools offer.
     McpTools {
         /// Only of this server.
@@ -464,8 +443,7 @@ impl AdminOperation {
                 | Self::CancelQuestion { .. }
                 | Self::AnswerQuestion(_)
                 | Self::ApproveMcpTools { .. }
-                | Self::ApproveSkill { .. }
-                | Self::RevokeSkill { .. }
+                | Self::Skills(SkillsOperation::Approve { .. } | SkillsOperation::Revoke { .. })
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
                 | Self::Reload
@@ -719,18 +697,7 @@ impl Operations {
             }
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
-            AdminOperation::Skills => Ok(json(&self.skills().await?)),
-            AdminOperation::Skill { name } => Ok(json(&self.skill(&name).await?)),
-            AdminOperation::ApproveSkill { name, digest, by } => {
-                let by = Operator::by_cli(&by)?;
-                Ok(json(
-                    &self.approve_skill(&name, digest.as_deref(), &by).await?,
-                ))
-            }
-            AdminOperation::RevokeSkill { name, by } => {
-                let by = Operator::by_cli(&by)?;
-                self.revoke_skill(&name, &by).await.map(Into::into)
-            }
+            AdminOperation::Skills(operation) => self.skills_operation(operation).await,
             AdminOperation::McpTools { server } => self.mcp_tools(server.as_deref()).await,
             AdminOperation::ApproveMcpTools {
                 server,

@@ -2,20 +2,71 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tracing::info;
 
-use super::{OperationError, Operations, Operator};
+use super::{OperationError, Operations, Operator, json};
 use crate::admin::view::{SkillFileView, SkillTextView, SkillView, StatusView, WaitingSkillView};
 use crate::skills::Found;
 use vocative_core::skills::{Skill, SkillFile};
 use vocative_store::contract::SkillApproval;
 
+/// What is asked or decided about skills.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "skills", rename_all = "snake_case")]
+pub enum SkillsOperation {
+    /// All of them, and how each stands.
+    List,
+    /// One with its texts.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Approves one as it is.
+    Approve {
+        /// Its name.
+        name: String,
+        /// The digest of what was looked at; refused if the skill is another one. Absent: whatever it is.
+        #[serde(default)]
+        digest: Option<String>,
+        /// Who does.
+        by: String,
+    },
+    /// Takes the approval of one back.
+    Revoke {
+        /// Its name.
+        name: String,
+        /// Who does.
+        by: String,
+    },
+}
+
 /// The shortest beginning of a digest by which a skill is approved.
 const DIGEST_MIN_CHARS: usize = 32;
 
 impl Operations {
+    pub(super) async fn skills_operation(
+        &self,
+        operation: SkillsOperation,
+    ) -> Result<Value, OperationError> {
+        Ok(match operation {
+            SkillsOperation::List => json(&self.skills().await?),
+            SkillsOperation::Show { name } => json(&self.skill(&name).await?),
+            SkillsOperation::Approve { name, digest, by } => {
+                let by = Operator::by_cli(&by)?;
+                json(&self.approve_skill(&name, digest.as_deref(), &by).await?)
+            }
+            SkillsOperation::Revoke { name, by } => {
+                let by = Operator::by_cli(&by)?;
+                self.revoke_skill(&name, &by).await?;
+                Value::Bool(true)
+            }
+        })
+    }
+
     /// All skills of the folders, and those that agents name and that are not there.
-    pub(super) async fn skills(&self) -> Result<Vec<SkillView>, OperationError> {
+    async fn skills(&self) -> Result<Vec<SkillView>, OperationError> {
         let users = self.skill_users();
         let (found, problems) = self.skills.look().await;
         if found.is_empty() && !problems.is_empty() {
@@ -31,7 +82,7 @@ impl Operations {
         Ok(views)
     }
 
-    pub(super) async fn skill(&self, name: &str) -> Result<SkillTextView, OperationError> {
+    async fn skill(&self, name: &str) -> Result<SkillTextView, OperationError> {
         let (skill, found) = self.found_skill(name).await?;
         let files = found.skill.iter().flat_map(|skill| &skill.files);
         let file = |(path, file): (&String, &SkillFile)| SkillFileView {
@@ -48,7 +99,7 @@ impl Operations {
         })
     }
 
-    pub(super) async fn approve_skill(
+    async fn approve_skill(
         &self,
         name: &str,
         digest: Option<&str>,
@@ -74,11 +125,7 @@ impl Operations {
         Ok(self.found_skill(name).await?.0)
     }
 
-    pub(super) async fn revoke_skill(
-        &self,
-        name: &str,
-        by: &Operator,
-    ) -> Result<bool, OperationError> {
+    async fn revoke_skill(&self, name: &str, by: &Operator) -> Result<(), OperationError> {
         if !self.store.revoke_skill(name).await? {
             return Err(OperationError::Missing(format!(
                 "no approval of {name} is there; `vocative skills list` shows what is"
@@ -89,7 +136,7 @@ impl Operations {
             by = by.name(),
             "the approval of a skill was taken back"
         );
-        Ok(true)
+        Ok(())
     }
 
     /// The skills that agents name and that are not used, for the status.
