@@ -1,5 +1,7 @@
 //! Turns the configuration into channels, agents and policies. The only place that names platforms.
 
+mod hooks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -17,6 +19,7 @@ use vocative_contract::channel::{Announced, Announcement, Audience, Channel};
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
+use self::hooks::{hooks, hooks_of, intent_models};
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
@@ -29,7 +32,6 @@ use crate::embeddings::Embeddings;
 use crate::embeddings::client::EmbeddingClient;
 use crate::files::policy::FilesPolicy;
 use crate::files::speech::Transcriber;
-use crate::hooks::{Hook, HookKind, Hooks};
 use crate::knowledge::{Collection, CollectionSettings};
 use crate::llm::{self, Model};
 use crate::tools::http::HttpToolSettings;
@@ -404,53 +406,6 @@ fn request(
         settings: settings.clone(),
         secret_headers: secret_headers.iter().filter_map(header).collect(),
     })
-}
-
-/// The models that an agent's hooks ask whether a message was meant for it.
-fn intent_models<'a>(
-    config: &'a Config,
-    agent: &'a config::Agent,
-) -> impl Iterator<Item = (&'a str, &'a config::Model)> {
-    agent.hooks.iter().filter_map(|name| {
-        let config::HookKind::Intent { model, .. } = &config.hooks.get(name)?.kind else {
-            return None;
-        };
-        Some((name.as_str(), config.models.get(model)?))
-    })
-}
-
-/// Every hook that agents may name, with its secrets.
-fn hooks<'a>(config: &'a Config, secrets: Option<&Secrets>) -> BTreeMap<&'a str, Arc<Hook>> {
-    let hook = |(name, settings): (&'a String, &config::Hook)| {
-        let kind = match &settings.kind {
-            config::HookKind::Redact(redactor) => HookKind::Redact(redactor.clone()),
-            config::HookKind::Http {
-                settings,
-                secret_headers,
-                has_content,
-            } => HookKind::Http {
-                request: request(settings, secret_headers, secrets),
-                has_content: *has_content,
-            },
-            config::HookKind::Intent { timeout_ms, .. } => HookKind::Intent {
-                timeout_ms: *timeout_ms,
-            },
-        };
-        let hook = Hook {
-            name: name.clone(),
-            points: settings.points.clone(),
-            kind,
-        };
-        (name.as_str(), Arc::new(hook))
-    };
-    config.hooks.iter().map(hook).collect()
-}
-
-/// An agent's hooks, in the order in which they are asked.
-fn hooks_of(agent: &config::Agent, hooks: &BTreeMap<&str, Arc<Hook>>) -> Hooks {
-    let named = agent.hooks.iter();
-    let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
-    Hooks::new(named.collect())
 }
 
 /// The tools of a server that an agent names: `files__*`, or `files__read`.
