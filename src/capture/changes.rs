@@ -15,14 +15,12 @@ use vocative_core::approving::{
 };
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// What a reply may change, if it is to the card of a call that waits.
+/// Other arguments that somebody wrote, with what it takes to judge them.
 pub(super) struct ChangeWish {
     pub(super) text: String,
     pub(super) sender: String,
     pub(super) sender_name: Option<String>,
     pub(super) is_member: bool,
-    /// Whether its sender can be told something alone; else they are told in the chat.
-    pub(super) is_private: bool,
     pub(super) policy: Arc<ChannelPolicy>,
     pub(super) renderer: Option<Arc<dyn Renderer>>,
     pub(super) now_ms: i64,
@@ -48,7 +46,6 @@ impl ChannelIntake {
             sender: sender.id.clone(),
             sender_name: sender.display_name.clone().or(sender.username.clone()),
             is_member: self.gate.is_member(&message.place, &sender.id).await,
-            is_private: policy.tells_privately && message.place.kind != Some(ChatKind::Direct),
             policy: Arc::clone(policy),
             renderer: self.cards.clone(),
             now_ms,
@@ -57,14 +54,14 @@ impl ChannelIntake {
 }
 
 impl ChangeWish {
-    /// What becomes of the message of somebody who is served: it changes the call, or its sender is told why not. In
-    /// neither case is it a question.
-    pub(super) fn verdict(self, of: &WaitingCall) -> Verdict {
+    /// What becomes of the message of somebody who is served: it changes the call, or its sender is told why not, alone
+    /// where the platform can. In neither case is it a question.
+    pub(super) fn verdict(self, of: &WaitingCall, kind: Option<ChatKind>) -> Verdict {
         let quiet = Verdict {
             is_admitted: true,
             ..Verdict::default()
         };
-        let is_private = self.is_private;
+        let is_private = self.policy.tells_privately && kind != Some(ChatKind::Direct);
         match self.changed(of) {
             Ok(changed) => Verdict {
                 changes: Some(changed),

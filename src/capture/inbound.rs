@@ -15,6 +15,7 @@ use vocative_contract::markup::neutral_text;
 
 use crate::capture::changes::ChangeWish;
 use crate::capture::counters::CaptureCounters;
+use crate::capture::forms::FormDesk;
 use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{Noted, Seen, judge_again, kind_of};
@@ -55,7 +56,7 @@ pub struct ChannelIntake {
     /// Makes posts of cards, where the channel can.
     pub(super) cards: Option<Arc<dyn Renderer>>,
     /// Opens forms, where the channel can.
-    pub(super) forms: Option<Arc<dyn Forms>>,
+    pub(super) forms: Option<Arc<FormDesk>>,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
     pub(super) seen: Mutex<Seen>,
@@ -111,6 +112,7 @@ impl ChannelIntake {
     /// The same intake, which asks for other arguments with forms.
     #[must_use]
     pub fn with_forms(self, forms: Option<Arc<dyn Forms>>) -> Self {
+        let forms = forms.map(|forms| Arc::new(FormDesk::new(forms)));
         Self { forms, ..self }
     }
 
@@ -451,7 +453,7 @@ impl ChannelIntake {
                     && verdict.is_admitted
                     && verdict.access == Access::Served
                 {
-                    verdict = wish.verdict(of);
+                    verdict = wish.verdict(of, judged.place.kind.or(facts.chat_kind));
                 }
                 let mut verdict = origin.bounded(verdict, facts, &judged);
                 if is_edit {

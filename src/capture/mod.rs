@@ -5,7 +5,7 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
-//! `counters`, `inbound`, `presses` (buttons), `changes` (replies to cards), `feedback` (thumbs), `requests` (the API),
+//! `counters`, `inbound`, `forms`, `presses` (buttons), `changes` (other arguments for calls), `feedback` (thumbs), `requests` (the API),
 //! `noting`, `reply`, `import`.
 
 pub mod cancels;
@@ -13,6 +13,7 @@ mod changes;
 pub mod clock;
 pub mod counters;
 mod feedback;
+mod forms;
 pub mod gate;
 pub mod import;
 pub mod inbound;

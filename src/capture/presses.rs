@@ -1,5 +1,5 @@
-//! Presses of buttons. One of an approval's card is judged in the transaction that captures it, by the lists and the
-//! directory as they are now; any other is kept, and its person is answered
+//! Presses of buttons, and forms that one opened. What concerns an approval's card is judged in the transaction that
+//! captures it, by the lists and the directory as they are now; any other press is kept, and its person is answered
 //! without words.
 
 use std::sync::Arc;
@@ -8,20 +8,19 @@ use vocative_contract::card::CardMisfit;
 use vocative_contract::channel::Accepted;
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
-use vocative_contract::form::Form;
-use vocative_contract::handles::{Forms, Renderer};
+use vocative_contract::handles::Renderer;
 use vocative_contract::interaction::{Control, Interaction};
 use vocative_contract::markup::neutral_text;
-use vocative_contract::outbound::{Part, Target};
+use vocative_contract::outbound::Part;
 
 use crate::capture::changes::ChangeWish;
+use crate::capture::forms::{FormDesk, how_without_form};
 use crate::capture::gate::Haste;
 use crate::capture::inbound::{ChannelIntake, cut_text};
 use vocative_core::addressing::{ChangedCall, WaitingCall};
 use vocative_core::approving::{
     ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, Decider, PressFacts,
-    PressVerdict, StoredApproval, Told, Via, arguments_to_change, how_to_change, outcome_card,
-    press, told_text, visible_line,
+    PressVerdict, StoredApproval, Told, Via, outcome_card, press, told_text,
 };
 use vocative_core::judging::access::{Access, access};
 use vocative_core::judging::policy::ChannelPolicy;
@@ -112,39 +111,6 @@ impl ChannelIntake {
             form_problem: pressed.form_problem,
         })
     }
-
-    /// Asks who pressed for other arguments. Nothing hangs on it: who sees no form presses once more.
-    async fn open_form(&self, interaction: &Interaction, message_id: &str, place: Target) {
-        let (Some(forms), Some(button)) = (&self.forms, ApprovalButton::read(&interaction.data))
-        else {
-            return;
-        };
-        let approval = match self.store().approval(button.approval).await {
-            Ok(approval) => approval,
-            Err(cause) => {
-                tracing::warn!(error = %cause, approval.id = %button.approval, "no form for a call: it could not be read");
-                return;
-            }
-        };
-        let text = arguments_to_change(&approval.arguments);
-        if !forms.fits(&text) {
-            return;
-        }
-        let form = Form {
-            title: "Other arguments".to_owned(),
-            label: format!("Arguments of {}", visible_line(&approval.tool)),
-            hint: "JSON. The call is asked for once more, with these.".to_owned(),
-            text,
-            send: "Change".to_owned(),
-            data: interaction.data.clone(),
-            message_id: message_id.to_owned(),
-            place,
-        };
-        if let Err(error) = forms.open(&interaction.id, &form).await {
-            let reason = error.reason();
-            tracing::warn!(approval.id = %button.approval, reason, "a form for other arguments was not opened");
-        }
-    }
 }
 
 impl ChannelIntake {
@@ -188,7 +154,7 @@ struct Judging {
     presser_name: Option<String>,
     policy: Arc<ChannelPolicy>,
     renderer: Option<Arc<dyn Renderer>>,
-    forms: Option<Arc<dyn Forms>>,
+    forms: Option<Arc<FormDesk>>,
     now_ms: i64,
 }
 
@@ -201,16 +167,7 @@ impl Judging {
         Some(PressedButton::Form(SentForm { button, judge }))
     }
 
-    /// How who pressed changes a call for which no form is opened; `None` = one is.
-    fn how_without_form(&self, approval: &StoredApproval) -> Option<String> {
-        let is_too_long = match &self.forms {
-            Some(forms) if forms.fits(&arguments_to_change(&approval.arguments)) => return None,
-            Some(_) => true,
-            None => false,
-        };
-        Some(how_to_change(is_too_long, approval.id))
-    }
-
+    /// How a sent form changes a call; `Err`: what is wrong with it, for who sent it.
     fn judge_form(
         self,
         button: &ApprovalButton,
@@ -221,34 +178,21 @@ impl Judging {
         if !self.can_count || !self.is_served {
             return Err(NOT_COUNTED.to_owned());
         }
-        if !facts.is_in_card {
-            return Err(told_text(
-                Told::NotThisCard,
-                &approval.approvers,
-                &approval.decided,
-            ));
+        let told = |told| told_text(told, &approval.approvers, &approval.decided);
+        if !facts.is_in_card || !button.is_for(&approval.digest) {
+            return Err(told(Told::NotThisCard));
         }
+        let parameters = facts.parameters.clone();
+        let parameters = parameters.ok_or_else(|| told(Told::Unchangeable))?;
         let wish = ChangeWish {
             text: written,
             sender: self.presser,
             sender_name: self.presser_name,
             is_member: self.is_member,
-            is_private: true,
             policy: self.policy,
             renderer: self.renderer,
             now_ms: self.now_ms,
         };
-        let unchangeable = || told_text(Told::Unchangeable, &approval.approvers, &approval.decided);
-        let parameters = facts.parameters.clone().ok_or_else(unchangeable)?;
-        // What was changed meanwhile is another call.
-        let is_same_call = button.is_for(&approval.digest);
-        if !is_same_call && approval.state == ApprovalState::Open {
-            return Err(told_text(
-                Told::NotThisCard,
-                &approval.approvers,
-                &approval.decided,
-            ));
-        }
         wish.changed(&WaitingCall {
             is_requester: facts.is_requester,
             sender_name: facts.presser_name.clone(),
@@ -334,7 +278,7 @@ impl Judging {
             },
             now_ms: self.now_ms,
         });
-        let how = self.how_without_form(approval);
+        let how = how_without_form(self.forms.as_deref(), approval);
         let state = match verdict {
             PressVerdict::Approve { .. } => Some(ApprovalState::Approved),
             PressVerdict::Deny => Some(ApprovalState::Denied),

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::SlackPost;
+use vocative_sandbox::slack::{Fault, SlackPost};
 use vocative_sandbox::telegram::{TelegramPost, TelegramWorld};
+use vocative_sandbox::wire::{WireKind, WireRecord};
 
 use crate::approvals::{data, made, refund, with_refunds};
 use crate::harness::{Called, Flow, WAIT};
@@ -284,4 +285,20 @@ async fn telegram_says_how_to_change_a_call_and_arguments_that_fit_no_form_are_c
     flow.wait_until("he is told how", || told().is_some()).await;
     let told = told().unwrap()["text"].as_str().unwrap().to_owned();
     assert!(told.starts_with("Reply to this card"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_press_is_acknowledged_before_its_form_is_open() {
+    let (flow, _shop) = with_refunds("approvers = \"requester\"", None).await;
+    flow.model.enqueue(refund("tea", 120));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative refund the tea");
+    let card = flow.card(&asked).await;
+    let slow = Fault::Latency(2_000);
+    flow.slack.faults().next("views.open", slow);
+    flow.press("ann", &card, "Change");
+    flow.wait_until("the press is acknowledged", || flow.slack.unacked() == 0)
+        .await;
+    let is_answer =
+        |record: &WireRecord| record.kind == WireKind::Response && record.name == "views.open";
+    assert!(!flow.wire.records().iter().any(is_answer));
 }

@@ -13,8 +13,9 @@ pub struct Interaction {
     pub control: Control,
     /// Where it happened, if anywhere.
     pub place: Option<Place>,
-    /// The message that it was pressed in; of a form, the one with the button that opened it. `None` for what is no message (a modal, a tab), and for a message
-    /// that people had the bot write in a chat without it (Telegram `inline_message_id`).
+    /// The message that it was pressed in; of a form of ours, the one with the button that opened it. `None` for what
+    /// is no message (another modal, a tab), and for a message that people had the bot write in a chat without it
+    /// (Telegram `inline_message_id`).
     pub message: Option<PressedMessage>,
     /// Who did it.
     pub sender: Sender,

@@ -108,7 +108,7 @@ fn modal(form: &Form) -> Value {
     })
 }
 
-/// What was sent with a modal of ours; `None` = it is none of ours.
+/// What a person sent with a modal; `None` = the modal is not one that this adapter opened.
 pub(super) fn sent(view: &View) -> Option<SentForm> {
     if view.callback_id.as_deref() != Some(FORM) {
         return None;

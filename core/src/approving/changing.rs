@@ -10,6 +10,10 @@ pub const CHANGES_MAX: usize = 10;
 /// The longest text of changed arguments, in bytes.
 pub const CHANGE_MAX_BYTES: usize = 65_536;
 
+/// How the arguments of a call are changed where there are no forms, in words for who would change them.
+pub const HOW_TO_CHANGE: &str = "Reply to this card with a line for each argument that is to be another one, as in: \
+                                 amount = 50. Or with all of them as JSON.";
+
 /// What is known of a change when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeFacts<'a> {
@@ -62,17 +66,13 @@ pub fn arguments_to_change(arguments: &str) -> String {
         .unwrap_or_else(|| arguments.to_owned())
 }
 
-/// How the arguments of a call are changed where no form can be opened, in words for who pressed.
+/// What is said of a call whose arguments are too long for a form, to who would change them.
 #[must_use]
-pub fn how_to_change(is_too_long: bool, id: ApprovalId) -> String {
-    match is_too_long {
-        true => format!(
-            "These arguments are too long for a form. Those who run me change them with: vocative approvals approve {id} --arguments FILE."
-        ),
-        false => "Reply to this card with a line for each argument that is to be another one, as in: amount = 50. Or \
-                  with all of them as JSON."
-            .to_owned(),
-    }
+pub fn too_long_to_change(id: ApprovalId) -> String {
+    format!(
+        "These arguments are too long for a form. Those who run me change them with: vocative approvals approve {id} \
+         --arguments FILE."
+    )
 }
 
 /// A line `name = value`.

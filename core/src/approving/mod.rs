@@ -24,8 +24,8 @@ pub use approvers::{Approver, Approvers, Decider, may_decide};
 pub use buttons::{ApprovalButton, Choice};
 pub use card::{CardFacts, CardOutcome, outcome_card, waiting_card};
 pub use changing::{
-    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, arguments_to_change, change_refused,
-    changed_arguments, changed_text, how_to_change, reads_as_change,
+    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, HOW_TO_CHANGE, arguments_to_change, change_refused,
+    changed_arguments, changed_text, reads_as_change, too_long_to_change,
 };
 pub use deciding::{
     ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
