@@ -8,7 +8,7 @@ use super::judging::{self, Backup, Backups, Disk};
 use super::looking::{backup_named, backups, unit_in};
 use super::standing;
 use super::unit::{self, SHIPPED, Unit};
-use crate::admin::view::{ChannelView, RunCounts, StatusView, StoreView};
+use crate::admin::view::{ChannelView, RunCounts, StatusView, StoreView, WaitingSkillView};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -223,6 +223,13 @@ fn what_waits_for_a_person_comes_with_what_to_type() {
             approvals_open: 2,
             ..RunCounts::default()
         },
+        skills: ["new", "changed", "broken"]
+            .map(|state| WaitingSkillView {
+                name: state.to_owned(),
+                state: state.to_owned(),
+                cause: None,
+            })
+            .to_vec(),
         store: StoreView {
             erasures_open: 1,
             ..StoreView::default()
@@ -241,8 +248,18 @@ fn what_waits_for_a_person_comes_with_what_to_type() {
             (Level::Ok, None),
             (Level::Fix, None),
             (Level::Fix, Some("vocative held list")),
+            (Level::Warn, Some("vocative skills list")),
+            (Level::Warn, Some("vocative skills list")),
             (Level::Warn, Some("vocative approvals list")),
             (Level::Warn, Some("vocative jobs")),
+        ]
+    );
+    let skills: Vec<&str> = findings[4..6].iter().map(|it| it.what.as_str()).collect();
+    assert_eq!(
+        skills,
+        [
+            "2 skills wait for approval",
+            "1 skill that an agent names is missing or broken"
         ]
     );
     let stopped = StatusView::default();
