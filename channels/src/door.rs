@@ -50,6 +50,7 @@ pub(crate) enum Taken {
 
 impl Taken {
     /// What is wrong with a form that was sent.
+    #[cfg(feature = "slack")]
     pub(crate) fn form_problem(&self) -> Option<&str> {
         match self {
             Self::Committed(accepted) => accepted.form_problem.as_deref(),
