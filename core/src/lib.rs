@@ -5,7 +5,7 @@
 //! `tool_call`.
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
-//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts), [`delegating`] (whether an agent may ask another one, and with which share),
+//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts), [`eliciting`] (what a server of tools asks people), [`delegating`] (whether an agent may ask another one, and with which share),
 //! [`remembering`] (what agents remember of what people said, and where it may appear), [`routing`] (which agent of a network is next), [`scheduling`] (what starts when), [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod acting;
@@ -15,6 +15,7 @@ pub mod command;
 pub mod counted;
 pub mod decode;
 pub mod delegating;
+pub mod eliciting;
 pub mod file;
 pub mod folding;
 pub mod given;

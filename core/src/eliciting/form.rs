@@ -1,0 +1,457 @@
+//! What a server asks a person for: a message and a flat list of fields.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approving::visible_line;
+use crate::questioning::{OPTION_MAX_CHARS, OPTIONS_MAX, QUESTION_MAX_CHARS};
+
+/// What declines a form: the last button, or a reply.
+pub const DECLINE: &str = "Decline";
+/// What accepts a form without fields.
+const ACCEPT: &str = "Accept";
+/// The most fields of a form.
+const FIELDS_MAX: usize = 8;
+/// The most choices of a field.
+const CHOICES_MAX: usize = 50;
+/// Words of what nobody is asked for in a chat. *Source:* the protocol forbids servers to ask for secrets in forms.
+const SECRETS: [&str; 17] = [
+    "password",
+    "passwords",
+    "passwort",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "token",
+    "tokens",
+    "apikey",
+    "pin",
+    "otp",
+    "cvv",
+    "cvc",
+    "iban",
+];
+/// The same in two words.
+const SECRET_PAIRS: [(&str, &str); 7] = [
+    ("api", "key"),
+    ("private", "key"),
+    ("access", "key"),
+    ("credit", "card"),
+    ("card", "number"),
+    ("verification", "code"),
+    ("security", "code"),
+];
+
+/// A form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    /// What the server says to the person.
+    pub message: String,
+    /// What it asks for.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name for the server.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// What it takes.
+    pub kind: FieldKind,
+    /// Whether it must have a value.
+    pub is_required: bool,
+    /// The value of one that is left out.
+    pub default: Option<Value>,
+}
+
+/// What a field takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldKind {
+    /// A text of so many characters, of a format if one is named.
+    Text {
+        /// At least.
+        min: Option<u64>,
+        /// At most.
+        max: Option<u64>,
+        /// `email`, `uri`, `date` or `date-time`.
+        format: Option<String>,
+    },
+    /// A number between these, a whole one or any. Bounds are as the server wrote them.
+    Number {
+        /// Whether it has no fraction.
+        is_whole: bool,
+        /// At least.
+        min: Option<Value>,
+        /// At most.
+        max: Option<Value>,
+    },
+    /// Yes or no.
+    Boolean,
+    /// One of these: the value, and its name for people.
+    One(Vec<(String, String)>),
+    /// Several of these.
+    Several(Vec<(String, String)>),
+}
+
+/// Why a server's request is not put to a person.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormRefused {
+    /// It is no form.
+    #[error("it wants a person to open a page, which is not possible here")]
+    Page,
+    /// Nobody gives secrets to a chat.
+    #[error("it asks for a secret ({0}), and people are not asked for secrets here")]
+    Secret(String),
+    /// It is too long, or of another shape.
+    #[error("what it asks a person for can't be shown: {0}")]
+    Unfit(String),
+}
+
+impl Form {
+    /// The form of a request's parameters.
+    ///
+    /// # Errors
+    /// Why it is not put to a person.
+    pub fn of(params: &Value) -> Result<Self, FormRefused> {
+        if !matches!(params["mode"].as_str(), None | Some("form")) {
+            return Err(FormRefused::Page);
+        }
+        let message = params["message"].as_str().unwrap_or_default().trim();
+        refuse_secret(message)?;
+        let schema = &params["requestedSchema"];
+        let required: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let properties = schema["properties"].as_object();
+        let properties = properties.into_iter().flatten();
+        let fields = properties.map(|(name, schema)| {
+            let mut field = Field::of(name, schema)?;
+            field.is_required = required.contains(&name.as_str());
+            Ok(field)
+        });
+        let fields: Vec<Field> = fields.collect::<Result<_, FormRefused>>()?;
+        if fields.len() > FIELDS_MAX {
+            let what = format!("it has more than {FIELDS_MAX} fields");
+            return Err(FormRefused::Unfit(what));
+        }
+        Ok(Self {
+            message: message.to_owned(),
+            fields,
+        })
+    }
+
+    /// The question that a person reads, with what was wrong with the answer before.
+    ///
+    /// # Errors
+    /// It is longer than a question may be.
+    pub fn question(&self, server: &str, problem: Option<&str>) -> Result<String, FormRefused> {
+        let mut lines = Vec::new();
+        if let Some(problem) = problem {
+            lines.push(format!("{problem}. Once more:"));
+        }
+        lines.push(format!("The server {} asks:", visible_line(server)));
+        lines.extend(self.message.lines().map(visible_line));
+        match self.fields.as_slice() {
+            [] => {}
+            [one] => lines.push(format!("{}: {}", visible_line(&one.title), one.wanted())),
+            several => {
+                lines.push("Reply with a line for each:".to_owned());
+                let line =
+                    |field: &Field| format!("- {}: {}", visible_line(&field.title), field.wanted());
+                lines.extend(several.iter().map(line));
+            }
+        }
+        lines.push(format!(
+            "What you answer goes to that server. \"{DECLINE}\" gives it nothing."
+        ));
+        let text = lines.join("\n");
+        if text.chars().count() > QUESTION_MAX_CHARS {
+            let what = format!("it takes more than {QUESTION_MAX_CHARS} characters");
+            return Err(FormRefused::Unfit(what));
+        }
+        Ok(text)
+    }
+
+    /// The answers that are buttons; `DECLINE` is the last one.
+    #[must_use]
+    pub fn options(&self) -> Vec<String> {
+        let mut options: Vec<String> = match self.fields.as_slice() {
+            [] => vec![ACCEPT.to_owned()],
+            [one] => match &one.kind {
+                FieldKind::Boolean => vec!["Yes".to_owned(), "No".to_owned()],
+                FieldKind::One(choices) => choices.iter().map(|(_, title)| title.clone()).collect(),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let is_fit = |option: &String| {
+            (1..=OPTION_MAX_CHARS).contains(&option.chars().count()) && !option.contains('\n')
+        };
+        if options.len() >= OPTIONS_MAX || !options.iter().all(is_fit) {
+            options.clear();
+        }
+        if !options
+            .iter()
+            .any(|option| option.eq_ignore_ascii_case(DECLINE))
+        {
+            options.push(DECLINE.to_owned());
+        }
+        options
+    }
+}
+
+impl Field {
+    fn of(name: &str, schema: &Value) -> Result<Self, FormRefused> {
+        let text = |key: &str| schema[key].as_str().unwrap_or_default().trim();
+        for words in [name, text("title"), text("description"), text("format")] {
+            refuse_secret(words)?;
+        }
+        let title = match text("title") {
+            "" => name,
+            title => title,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            kind: FieldKind::of(name, schema)?,
+            is_required: false,
+            default: schema.get("default").filter(|it| !it.is_null()).cloned(),
+        })
+    }
+
+    /// What it takes, in words.
+    fn wanted(&self) -> String {
+        let between = |min: Option<String>, max: Option<String>| match (min, max) {
+            (Some(min), Some(max)) => format!(", {min} to {max}"),
+            (Some(min), None) => format!(", at least {min}"),
+            (None, Some(max)) => format!(", at most {max}"),
+            (None, None) => String::new(),
+        };
+        let titles = |choices: &[(String, String)]| {
+            let titles: Vec<String> = choices.iter().map(|(_, it)| visible_line(it)).collect();
+            titles.join(", ")
+        };
+        let wanted = match &self.kind {
+            FieldKind::Text { min, max, format } => {
+                let what = match format.as_deref() {
+                    Some("email") => "an e-mail address",
+                    Some("uri") => "an address such as https://example.com",
+                    Some("date") => "a date such as 2026-11-27",
+                    Some("date-time") => "a time such as 2026-11-27T14:00:00Z",
+                    _ => "a text",
+                };
+                let bound = |it: &Option<u64>| it.map(|it| it.to_string());
+                let bounds = between(bound(min), bound(max));
+                match bounds.is_empty() {
+                    true => what.to_owned(),
+                    false => format!("{what}{bounds} characters"),
+                }
+            }
+            FieldKind::Number { is_whole, min, max } => {
+                let what = match is_whole {
+                    true => "a whole number",
+                    false => "a number",
+                };
+                let bound = |it: &Option<Value>| it.as_ref().map(Value::to_string);
+                format!("{what}{}", between(bound(min), bound(max)))
+            }
+            FieldKind::Boolean => "yes or no".to_owned(),
+            FieldKind::One(choices) => format!("one of: {}", titles(choices)),
+            FieldKind::Several(choices) => {
+                format!("any of these, with commas: {}", titles(choices))
+            }
+        };
+        match self.is_required {
+            true => wanted,
+            false => format!("{wanted} (may be left out)"),
+        }
+    }
+}
+
+impl FieldKind {
+    fn of(name: &str, schema: &Value) -> Result<Self, FormRefused> {
+        let unfit =
+            |what: &str| FormRefused::Unfit(format!("the field {} {what}", visible_line(name)));
+        let choices_of = |schema: &Value| -> Result<Option<Vec<(String, String)>>, FormRefused> {
+            let named = ["oneOf", "anyOf"]
+                .iter()
+                .find_map(|key| schema[*key].as_array());
+            let choices: Option<Vec<(String, String)>> = match (schema["enum"].as_array(), named) {
+                (Some(values), _) => values
+                    .iter()
+                    .enumerate()
+                    .map(|(n, value)| {
+                        let value = value.as_str()?;
+                        let title = schema["enumNames"][n].as_str().unwrap_or(value);
+                        Some((value.to_owned(), title.to_owned()))
+                    })
+                    .collect(),
+                (None, Some(choices)) => choices
+                    .iter()
+                    .map(|choice| {
+                        let value = choice["const"].as_str()?;
+                        let title = choice["title"].as_str().unwrap_or(value);
+                        Some((value.to_owned(), title.to_owned()))
+                    })
+                    .collect(),
+                (None, None) => return Ok(None),
+            };
+            match choices {
+                Some(choices) if (1..=CHOICES_MAX).contains(&choices.len()) => Ok(Some(choices)),
+                _ => Err(unfit("has choices that are no texts, or too many")),
+            }
+        };
+        Ok(match schema["type"].as_str() {
+            Some("boolean") => Self::Boolean,
+            Some(kind @ ("integer" | "number")) => {
+                let bound = |key: &str| schema.get(key).filter(|it| it.is_number()).cloned();
+                Self::Number {
+                    is_whole: kind == "integer",
+                    min: bound("minimum"),
+                    max: bound("maximum"),
+                }
+            }
+            Some("array") => match choices_of(&schema["items"])? {
+                Some(choices) => Self::Several(choices),
+                None => return Err(unfit("is a list of anything")),
+            },
+            Some("string") => match choices_of(schema)? {
+                Some(choices) => Self::One(choices),
+                None => Self::Text {
+                    min: schema["minLength"].as_u64(),
+                    max: schema["maxLength"].as_u64(),
+                    format: schema["format"].as_str().map(str::to_owned),
+                },
+            },
+            _ => return Err(unfit("is of no kind that a form has")),
+        })
+    }
+}
+
+/// Refuses what names a secret: `apiKey`, `API key` and `api_key` alike.
+fn refuse_secret(words: &str) -> Result<(), FormRefused> {
+    let mut all: Vec<String> = Vec::new();
+    let mut is_after_small = false;
+    for c in words.chars() {
+        let is_new = !c.is_alphanumeric() || (c.is_uppercase() && is_after_small);
+        if is_new || all.is_empty() {
+            all.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = all.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        is_after_small = c.is_lowercase();
+    }
+    all.retain(|word| !word.is_empty());
+    let single = all.iter().find(|word| SECRETS.contains(&word.as_str()));
+    let pair = all.windows(2).find_map(|pair| {
+        let pair = (pair[0].as_str(), pair[1].as_str());
+        SECRET_PAIRS
+            .contains(&pair)
+            .then(|| format!("{} {}", pair.0, pair.1))
+    });
+    match single.cloned().or(pair) {
+        Some(word) => Err(FormRefused::Secret(word)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form(properties: &Value) -> Result<Form, FormRefused> {
+        let schema = json!({"type": "object", "properties": properties, "required": ["size"]});
+        Form::of(&json!({"mode": "form", "message": "Which box?", "requestedSchema": schema}))
+    }
+
+    #[test]
+    fn a_question_says_who_asks_and_what_for() {
+        let size = json!({"size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}});
+        let one = form(&size).unwrap();
+        assert_eq!(
+            one.question("boxes", None).unwrap(),
+            "The server boxes asks:\nWhich box?\nsize: one of: Small, Large\n\
+             What you answer goes to that server. \"Decline\" gives it nothing."
+        );
+        assert_eq!(one.options(), ["Small", "Large", "Decline"]);
+        let several = form(&json!({
+            "size": {"type": "integer", "minimum": 1, "maximum": 9},
+            "mail": {"type": "string", "format": "email", "title": "Your address"},
+            "gift": {"type": "boolean"},
+        }));
+        let several = several.unwrap();
+        let asked = several
+            .question("boxes", Some("`size` is missing"))
+            .unwrap();
+        assert!(
+            asked.starts_with("`size` is missing. Once more:\nThe server boxes asks:\nWhich box?\nReply with a line for each:\n"),
+            "{asked}"
+        );
+        for line in [
+            "- size: a whole number, 1 to 9\n",
+            "- Your address: an e-mail address (may be left out)\n",
+            "- gift: yes or no (may be left out)\n",
+        ] {
+            assert!(asked.contains(line), "{asked}");
+        }
+        assert_eq!(several.options(), ["Decline"]);
+        assert_eq!(form(&json!({})).unwrap().options(), ["Accept", "Decline"]);
+    }
+
+    #[test]
+    fn what_can_not_be_asked_says_why() {
+        let page = json!({"mode": "url", "message": "Sign in", "url": "https://example.com"});
+        assert_eq!(Form::of(&page), Err(FormRefused::Page));
+        for (properties, words) in [
+            (json!({"apiKey": {"type": "string"}}), "a secret (api key)"),
+            (
+                json!({"user_password": {"type": "string"}}),
+                "a secret (password)",
+            ),
+            (
+                json!({"x": {"type": "string", "title": "Your PIN"}}),
+                "a secret (pin)",
+            ),
+            (
+                json!({"x": {"type": "object"}}),
+                "the field x is of no kind",
+            ),
+            (
+                json!({"x": {"type": "array", "items": {"type": "string"}}}),
+                "a list of anything",
+            ),
+            (
+                json!({"x": {"type": "string", "enum": []}}),
+                "no texts, or too many",
+            ),
+        ] {
+            let told = form(&properties).unwrap_err().to_string();
+            assert!(told.contains(words), "{words} in {told}");
+        }
+        let asks = json!({"message": "Please type your password", "requestedSchema": {}});
+        assert!(matches!(Form::of(&asks), Err(FormRefused::Secret(_))));
+        // Words that only contain one are none: a spin, a tokenizer.
+        assert!(form(&json!({"spin": {"type": "string", "title": "Tokenizer"}})).is_ok());
+        let long = json!({"message": "x".repeat(2_000), "requestedSchema": {}});
+        let told = Form::of(&long)
+            .unwrap()
+            .question("boxes", None)
+            .unwrap_err();
+        assert!(told.to_string().contains("more than 1000 characters"));
+    }
+}
