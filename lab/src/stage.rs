@@ -52,7 +52,7 @@ const CHANGED_BY: &str = "Changed by";
 pub(super) const NOTE: &str = "gift";
 /// Of so many cards, by their ids, one is answered with another argument first.
 const CHANGED_ONE_IN: i64 = 2;
-/// So often a person replies to a card that does not change: of one that was just posted the daemon may not know yet.
+/// So often a person replies to a card, presses its button or sends its form without a change: of one that was just posted the daemon may not know yet.
 const REPLIES_MAX: usize = 5;
 /// A card that is still there is pressed again after so long.
 const PRESS_EVERY: Duration = Duration::from_secs(1);
@@ -196,19 +196,16 @@ impl Stage {
     }
 
     /// Presses the button that allows a call on every card that has one, each at most once a second: a press that
-    /// nobody took is not sent again by Slack, so the person tries again. Of Telegram's cards some are first answered
-    /// with another argument.
+    /// nobody took is not sent again by Slack, so the person tries again. Some calls first get another argument: by a
+    /// reply to the card on Telegram, by the form that a button opens on Slack.
     pub(super) fn press_cards(&self) {
+        if self.mode == Mode::Slack {
+            self.send_forms();
+        }
         for (chat, message, button) in self.open_cards() {
-            let key = (chat.clone(), message.clone());
-            let mut pressed = self.pressed.lock().expect("nobody panics with it");
-            let now = Instant::now();
-            let (last, tries) = pressed.get(&key).copied().unwrap_or((now, 0));
-            if tries > 0 && now < last + PRESS_EVERY {
+            let Some(tries) = self.next_try(&chat, &message) else {
                 continue;
-            }
-            pressed.insert(key, (now, tries + 1));
-            drop(pressed);
+            };
             match (chat.parse(), message.parse()) {
                 (Ok(chat), Ok(message)) => {
                     if tries < REPLIES_MAX && self.changes(chat, message) {
@@ -219,11 +216,14 @@ impl Stage {
                     self.telegram.callback(chat, chat, message, &button);
                 }
                 _ => {
+                    let change = (tries < REPLIES_MAX)
+                        .then(|| self.changing_button(&chat, &message))
+                        .flatten();
                     let action = BlockAction {
                         channel: chat,
                         user: SLACK_PERSON.to_owned(),
                         message_ts: message,
-                        action_id: button,
+                        action_id: change.unwrap_or(button),
                         ..BlockAction::default()
                     };
                     // The card may have gone since it was looked for.
@@ -231,6 +231,53 @@ impl Stage {
                 }
             }
         }
+    }
+
+    /// How often something was tried; `None` where that was less than a second ago.
+    fn next_try(&self, place: &str, what: &str) -> Option<usize> {
+        let mut pressed = self.pressed.lock().expect("nobody panics with it");
+        let now = Instant::now();
+        let key = (place.to_owned(), what.to_owned());
+        let (last, tries) = pressed.get(&key).copied().unwrap_or((now, 0));
+        if tries > 0 && now < last + PRESS_EVERY {
+            return None;
+        }
+        pressed.insert(key, (now, tries + 1));
+        Some(tries)
+    }
+
+    /// Sends the form on top with another argument, and closes one that says what is wrong, or that nobody takes.
+    fn send_forms(&self) {
+        let Some(form) = self.slack.views().pop() else {
+            return;
+        };
+        let id = form["id"].as_str().unwrap_or_default();
+        let Some(tries) = self.next_try("form", id) else {
+            return;
+        };
+        // The daemon may close the form meanwhile.
+        let _ = match form["errors"].is_null() && tries < REPLIES_MAX {
+            true => {
+                let values = serde_json::json!({"written": format!("note = {NOTE}")});
+                self.slack.submit_view(SLACK_PERSON, &values)
+            }
+            false => self.slack.close_view(SLACK_PERSON),
+        };
+    }
+
+    /// The button that changes the call of this card, if a person does so before allowing it: no card of a changed call.
+    fn changing_button(&self, channel: &str, ts: &str) -> Option<String> {
+        let mut posts = self.slack_posts(channel).into_iter();
+        let blocks = posts.find(|post| post.ts == ts)?.blocks?;
+        let shown = blocks.to_string();
+        if shown.contains(CHANGED_BY) {
+            let mut changed = self.changed.lock().expect("nobody panics with it");
+            changed.push(shown);
+            return None;
+        }
+        let last: i64 = ts.chars().last()?.to_digit(10)?.into();
+        let is_changed = self.changes_all || last % CHANGED_ONE_IN == 0;
+        is_changed.then(|| button_of(&blocks, "Change")).flatten()
     }
 
     /// Whether a person changes the call of this card before allowing it: no card of a changed call.
@@ -682,7 +729,12 @@ fn is_card(text: &str) -> bool {
 
 /// The button that allows a call, as a press names it.
 fn approving_button(shown: &Value) -> Option<String> {
-    let is_it = shown["text"] == "Approve" || shown["text"]["text"] == "Approve";
+    button_of(shown, "Approve")
+}
+
+/// The button with these words, as a press names it.
+fn button_of(shown: &Value, words: &str) -> Option<String> {
+    let is_it = shown["text"] == words || shown["text"]["text"] == words;
     let named = shown["callback_data"]
         .as_str()
         .or(shown["action_id"].as_str());
@@ -690,8 +742,8 @@ fn approving_button(shown: &Value) -> Option<String> {
         return Some(named.to_owned());
     }
     match shown {
-        Value::Array(all) => all.iter().find_map(approving_button),
-        Value::Object(all) => all.values().find_map(approving_button),
+        Value::Array(all) => all.iter().find_map(|it| button_of(it, words)),
+        Value::Object(all) => all.values().find_map(|it| button_of(it, words)),
         _ => None,
     }
 }
