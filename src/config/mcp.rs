@@ -177,18 +177,22 @@ fn place(
     review: &mut Review<'_>,
 ) -> Option<(McpPlace, Vec<SecretVariable>)> {
     let key = |setting: &str| format!("{table}.{setting}");
-    if let Some(socket) = shape.socket {
-        let is_more = shape.url.is_some() || !shape.argv.is_empty() || !shape.secrets.is_empty();
-        if is_more || shape.bearer.is_some() || !shape.headers.is_empty() {
-            let what = "is set and so is url, argv, secrets, bearer or headers: who listens there starts the server";
+    if let Some(socket) = &shape.socket {
+        let foreign = [of_program(&shape), of_address(&shape)].concat();
+        if !foreign.is_empty() {
+            let foreign = foreign.join(", ");
+            let what = format!("is set and so is {foreign}: who listens there starts the server");
             review.problem(&key("socket"), what);
             return None;
         }
         return Some((McpPlace::Socket(review.base_dir.join(socket)), Vec::new()));
     }
-    let Some(url) = shape.url else {
-        if shape.bearer.is_some() || !shape.headers.is_empty() {
-            review.problem(&key("url"), "must be set where bearer or headers are");
+    let foreign = of_program(&shape);
+    let Some(url) = shape.url.clone() else {
+        let foreign = of_address(&shape);
+        if !foreign.is_empty() {
+            let what = format!("must be set where {} is", foreign.join(", "));
+            review.problem(&key("url"), what);
         }
         let program = ProgramShape {
             argv: shape.argv,
@@ -205,8 +209,9 @@ fn place(
         let (program, secrets) = resolve_program(table, program, review)?;
         return Some((McpPlace::Program(Box::new(program)), secrets));
     };
-    if !shape.argv.is_empty() || !shape.secrets.is_empty() {
-        let what = "is set and so is argv or secrets: a server is a program or an address";
+    if !foreign.is_empty() {
+        let foreign = foreign.join(", ");
+        let what = format!("is set and so is {foreign}: a server is a program or an address");
         review.problem(&key("url"), what);
         return None;
     }
@@ -226,6 +231,36 @@ fn place(
         headers,
     };
     Some((place, Vec::new()))
+}
+
+/// The settings of a program that are set.
+fn of_program(shape: &McpShape) -> Vec<&'static str> {
+    let all = [
+        ("argv", !shape.argv.is_empty()),
+        ("folder", shape.folder.is_some()),
+        ("environment", !shape.environment.is_empty()),
+        ("secrets", !shape.secrets.is_empty()),
+        ("read", !shape.read.is_empty()),
+        ("write", !shape.write.is_empty()),
+        ("connect_ports", !shape.connect_ports.is_empty()),
+        ("memory_max_mib", shape.memory_max_mib.is_some()),
+        ("processes_max", shape.processes_max.is_some()),
+        ("trusted", shape.trusted),
+    ];
+    let set = all.into_iter().filter(|(_, is_set)| *is_set);
+    set.map(|(name, _)| name).collect()
+}
+
+/// The settings of an address that are set.
+fn of_address(shape: &McpShape) -> Vec<&'static str> {
+    let all = [
+        ("url", shape.url.is_some()),
+        ("bearer", shape.bearer.is_some()),
+        ("headers", !shape.headers.is_empty()),
+        ("allow_private", !shape.allow_private.is_empty()),
+    ];
+    let set = all.into_iter().filter(|(_, is_set)| *is_set);
+    set.map(|(name, _)| name).collect()
 }
 
 fn address(key: &str, url: &str, allow_private: &[String], review: &mut Review<'_>) -> Option<Url> {

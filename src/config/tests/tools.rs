@@ -230,3 +230,43 @@ fn a_room_of_experts_is_one_that_its_agent_serves() {
     let expected = [("acme".to_owned(), "C1".to_owned())].into();
     assert_eq!(*experts, Some(expected));
 }
+
+#[test]
+fn a_server_of_tools_is_in_one_place() {
+    let program = "argv = [\"/usr/bin/files\"]\ntrusted = true";
+    let socket = "socket = \"/run/files.sock\"";
+    let url = "url = \"https://files.example/mcp\"";
+    let cases = [
+        (format!("{socket}\n{url}"), "so is url: who listens there"),
+        (
+            format!("{socket}\n{program}"),
+            "so is argv, trusted: who listens there",
+        ),
+        (
+            format!("{socket}\nheaders = [\"a: b\"]"),
+            "so is headers: who",
+        ),
+        (
+            format!("{url}\n{program}"),
+            "so is argv, trusted: a server is a program or an address",
+        ),
+        (
+            format!("{url}\nmemory_max_mib = 512"),
+            "so is memory_max_mib",
+        ),
+        (
+            format!("{program}\nallow_private = [\"10.0.0.1:80\"]"),
+            "must be set where allow_private is",
+        ),
+    ];
+    for (place, expected) in cases {
+        let settings = format!("{MINIMAL}\n[mcp.files]\n{place}\napproval = \"never\"");
+        let told = refused(&settings);
+        assert!(told.contains(expected), "{settings}\n{told}");
+    }
+    for place in [program, socket, url] {
+        load(&format!(
+            "{MINIMAL}\n[mcp.files]\n{place}\napproval = \"never\""
+        ));
+    }
+}
