@@ -15,7 +15,7 @@ use crate::agent::step::{ModelStep, is_among};
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
 use crate::llm::{ToolResult, read_arguments};
-use crate::tools::{CallContext, QuestionWish, TaskWish, ToolError, ToolOutcome};
+use crate::tools::{CallContext, InputGiven, QuestionWish, TaskWish, ToolError, ToolOutcome};
 use vocative_core::acting::{Beginning, waves};
 use vocative_core::approving::{ApprovalState, Asking, DecidedBy, changed_text, denied_text};
 use vocative_core::delegating::not_delegated_text;
@@ -46,10 +46,10 @@ pub(super) enum Calls {
 }
 
 /// What became of a call.
-struct CalledTool {
+pub(super) struct CalledTool {
     state: CallState,
     refusal: Option<Refusal>,
-    outcome: ToolOutcome,
+    pub(super) outcome: ToolOutcome,
     /// Whether the tool was asked.
     is_made: bool,
     /// What hooks said that is not kept yet.
@@ -225,7 +225,7 @@ impl Stepping<'_> {
         let question = self.toolbox.question(&call.tool, &arguments);
         let task = self.toolbox.task(&call.tool, &arguments);
         if let Some(asked) = self
-            .asked_before(call, question.is_some(), task.is_some())
+            .asked_before(call, (question.is_some(), task.is_some()), is_behind_open)
             .await?
         {
             return Ok(asked);
@@ -280,7 +280,7 @@ impl Stepping<'_> {
             _ => {}
         }
         Ok(Ok(match decided {
-            Beginning::Make => self.called(call, arguments).await,
+            Beginning::Make => return self.made(call, arguments).await,
             Beginning::Refuse(refusal) => refused(refusal, self),
             Beginning::Unknown => {
                 warn!(run.id = %self.claimed.run.id, tool = call.tool, "a tool call was cut off by a restart and is not made again");
@@ -293,12 +293,13 @@ impl Stepping<'_> {
         }))
     }
 
-    /// What a call comes to that asked a person, or another agent, in an earlier attempt; `None` if it asked nobody.
+    /// What a call comes to that asked a person, or another agent, or whose server asked a person, in an earlier attempt;
+    /// `None` if nobody was asked.
     async fn asked_before(
         &self,
         call: &StoredCall,
-        is_question: bool,
-        is_task: bool,
+        (is_question, is_task): (bool, bool),
+        is_behind_open: bool,
     ) -> Result<Option<Result<CalledTool, Calls>>, StoreError> {
         let outcome = if is_question {
             let asked = self.store.question_of_call(call.id).await?;
@@ -307,15 +308,23 @@ impl Stepping<'_> {
             let given = self.store.task_of_call(call.id).await?;
             given.map(|given| outcome_of_task(&given))
         } else {
-            None
+            return self.asked_by_server(call, is_behind_open).await;
         };
         Ok(outcome.map(|outcome| outcome.map(over).ok_or(Calls::Wait)))
     }
 
     /// What the tool gave.
-    async fn called(&self, call: &StoredCall, arguments: Value) -> CalledTool {
+    pub(super) async fn called(
+        &self,
+        call: &StoredCall,
+        arguments: Value,
+        input: Option<InputGiven>,
+    ) -> CalledTool {
         crash::point("tool.called");
-        let context = CallContext::of(call.id);
+        let context = CallContext {
+            input,
+            ..CallContext::of(call.id)
+        };
         let outcome = self.toolbox.call(&call.tool, arguments, context).await;
         crash::point("tool.answered");
         CalledTool {
@@ -334,7 +343,7 @@ impl Stepping<'_> {
             Ok(wish) => wish,
             Err(wrong) => return Ok(Ok(over(ToolOutcome::failed(wrong.to_string())))),
         };
-        Ok(match self.ask_person(call, wish).await? {
+        Ok(match self.ask_person(call, wish, None).await? {
             Questioned::Waits => Err(Calls::Wait),
             Questioned::Not(outcome) => Ok(over(outcome)),
             Questioned::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
@@ -413,7 +422,7 @@ fn not_allowed(state: ApprovalState, by: &DecidedBy) -> CalledTool {
     }
 }
 
-fn over(outcome: ToolOutcome) -> CalledTool {
+pub(super) fn over(outcome: ToolOutcome) -> CalledTool {
     CalledTool {
         state: outcome.state,
         refusal: None,
@@ -423,7 +432,7 @@ fn over(outcome: ToolOutcome) -> CalledTool {
     }
 }
 
-fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
+pub(super) fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
     CalledTool {
         state: CallState::Denied,
         refusal: Some(refusal),

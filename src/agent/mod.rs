@@ -14,6 +14,7 @@ mod context;
 mod counting;
 mod delegating;
 pub mod desk;
+mod eliciting;
 mod ending;
 mod events;
 mod failing;

@@ -7,6 +7,7 @@ use vocative_contract::outbound::Target;
 use crate::agent::stepping::Stepping;
 use crate::tools::{QuestionTo, QuestionWish, ToolOutcome};
 use vocative_core::approving::Requester;
+use vocative_core::eliciting::AskedForm;
 use vocative_core::ids::{ParticipantId, QuestionId};
 use vocative_core::questioning::{
     EXPERTS, QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card,
@@ -48,6 +49,7 @@ impl Stepping<'_> {
         &self,
         call: &StoredCall,
         wish: QuestionWish,
+        form: Option<AskedForm>,
     ) -> Result<Questioned, StoreError> {
         let asked = match self.whom_to_ask(&wish).await? {
             Ok(asked) => asked,
@@ -80,6 +82,7 @@ impl Stepping<'_> {
             replied: part(&answered_card(&card, None, None)),
             text: wish.text.clone(),
             options: wish.options.clone(),
+            form,
             expires_at_ms,
             now_ms,
         };
@@ -152,5 +155,6 @@ pub(super) fn outcome_of(question: &StoredQuestion) -> Option<ToolOutcome> {
             .filter(|answer| answer.text.is_some())
             .map(|answer| answer.turn)
             .collect(),
+        input: None,
     })
 }

@@ -30,6 +30,7 @@ pub(crate) mod search;
 mod set_state;
 mod toolbox;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -57,6 +58,7 @@ pub use toolbox::{RESULT_MAX_CHARS, ToolOutcome, Toolbox};
 use self::mcp::McpServer;
 use crate::embeddings::Embeddings;
 use vocative_core::approving::ApprovalPolicy;
+use vocative_core::eliciting::InputRound;
 use vocative_core::ids::{ConversationId, ToolCallId, TurnId};
 use vocative_core::search::SearchReach;
 use vocative_core::skills::Skill;
@@ -372,12 +374,23 @@ pub trait Tool: Send + Sync {
 }
 
 /// What a tool is told of a call beside its arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallContext {
     /// The call's own id: the same however often it is made.
     pub call: ToolCallId,
     /// How long the call may take, in milliseconds; `None` = as the toolbox has it, which fills this in.
     pub limit_ms: Option<u64>,
+    /// What people answered the tool's server that asked them first.
+    pub input: Option<InputGiven>,
+}
+
+/// What people answered a server of tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputGiven {
+    /// What it asked.
+    pub round: InputRound,
+    /// The answers, by its own names.
+    pub answers: BTreeMap<String, Value>,
 }
 
 impl CallContext {
@@ -387,6 +400,7 @@ impl CallContext {
         Self {
             call,
             limit_ms: None,
+            input: None,
         }
     }
 }
@@ -412,4 +426,7 @@ pub enum ToolError {
     /// Whether it acted is not known.
     #[error("it is not known whether the tool acted: {0}")]
     Unknown(String),
+    /// Its server asks people first; it has not acted.
+    #[error("the server {} asks a person first, which is not possible here", .0.server)]
+    InputRequired(Box<InputRound>),
 }

@@ -13,6 +13,7 @@ use super::{
     CallApproval, CallContext, QuestionWish, TaskWish, Tool, ToolError, ToolLimits, ToolOutput,
 };
 use crate::llm::{ToolSpec, read_arguments};
+use vocative_core::eliciting::InputRound;
 use vocative_core::ids::TurnId;
 use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState};
 
@@ -52,6 +53,8 @@ pub struct ToolOutcome {
     pub content: String,
     /// Turns that it quotes.
     pub sources: Vec<TurnId>,
+    /// What its server asks people before it goes on. Then it is not over yet, unless nobody can be asked.
+    pub input: Option<Box<InputRound>>,
 }
 
 impl ToolOutcome {
@@ -78,6 +81,7 @@ impl ToolOutcome {
             state,
             content: content.into(),
             sources: Vec::new(),
+            input: None,
         }
     }
 }
@@ -307,6 +311,10 @@ impl Toolbox {
         match tokio::time::timeout(Duration::from_millis(limit_ms), working).await {
             Ok(Ok(Ok(output))) => shown(output),
             Ok(Ok(Err(cause @ ToolError::Unknown(_)))) => broken_off(cause.to_string()),
+            Ok(Ok(Err(ToolError::InputRequired(input)))) => ToolOutcome {
+                input: Some(input.clone()),
+                ..ToolOutcome::failed(ToolError::InputRequired(input).to_string())
+            },
             Ok(Ok(Err(cause))) => ToolOutcome::failed(cut(cause.to_string())),
             Ok(Err(cause)) => {
                 warn!(
@@ -348,6 +356,7 @@ fn shown(output: ToolOutput) -> ToolOutcome {
         state: CallState::Done,
         content: cut(output.content),
         sources: output.sources,
+        input: None,
     }
 }
 

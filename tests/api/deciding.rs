@@ -89,6 +89,7 @@ impl House {
             is_for_experts: false,
             text: "Which colour?".to_owned(),
             options: vec!["Blue".to_owned()],
+            form: None,
             place: serde_json::from_value(json!({ "chat": "C1" })).unwrap(),
             card: Part::plain("card"),
             expired: Part::plain("expired"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use vocative_sandbox::mcp::{Era, Fault, McpServer, McpWorld};
 use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::slack::SlackPost;
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -93,10 +94,7 @@ async fn called(flow: &Flow, tool: &str, text: &str) -> String {
     flow.model.enqueue(ModelReply::text("It is done."));
     let asked = flow.slack.say(GENERAL, "ann", "@vocative look");
     flow.slack_reply(GENERAL, &asked).await;
-    let request = flow.model.requests().pop().unwrap();
-    let messages = request.body["messages"].as_array().unwrap();
-    let last = messages.iter().rfind(|message| message["role"] == "tool");
-    last.unwrap()["content"].as_str().unwrap().to_owned()
+    told(flow)
 }
 
 async fn ask(flow: &Flow) {
@@ -256,7 +254,6 @@ async fn a_changed_tool_waits_for_a_person() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_server_does_the_question_is_answered() {
     let faults = [
-        (Fault::Asks, "wants to ask a person first"),
         (Fault::Refuses, "there is no such thing"),
         (
             Fault::Files,
@@ -277,6 +274,135 @@ async fn whatever_a_server_does_the_question_is_answered() {
         let told = called(&flow, "files__echo", "hello").await;
         assert!(told.contains(expected), "{fault:?}: {told}");
     }
+}
+
+/// The result that the model was told last.
+fn told(flow: &Flow) -> String {
+    let request = flow.model.requests().pop().unwrap();
+    let messages = request.body["messages"].as_array().unwrap();
+    let last = messages.iter().rfind(|message| message["role"] == "tool");
+    last.unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+/// A flow with a server that asks for a size before it goes on with a call.
+async fn that_asks(settings: &str) -> (Flow, McpServer) {
+    let world = McpWorld {
+        fault: Some(Fault::Asks),
+        ..McpWorld::default()
+    };
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = McpServer::start(anywhere, world).await.unwrap();
+    let host = server.addr();
+    let table = format!(
+        "[mcp.files]\nurl = \"http://{host}/mcp\"\nallow_private = [\"{host}\"]\napproval = \"never\"\n"
+    );
+    let agent = format!("tools = [\"files__*\"]\n{settings}");
+    let flow = FlowBuilder::default().agent("vocative", &agent);
+    let flow = flow.config(&table).start().await;
+    until(&flow, "ready", 0).await;
+    let told = flow.cli(&["mcp", "approve", "files", "echo"]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    until(&flow, "ready", 1).await;
+    (flow, server)
+}
+
+/// All that a post shows.
+fn all_of(post: &SlackPost) -> String {
+    format!("{} {}", post.text, post.blocks.clone().unwrap_or_default())
+}
+
+/// A question of Ann for which the server asks a size first, in Slack.
+async fn sized(flow: &Flow) -> String {
+    let call = ModelReply::tool_call("call_1", "files__echo", json!({"text": "hello"}));
+    flow.model.enqueue(call);
+    flow.model.enqueue(ModelReply::text("It is done."));
+    flow.slack.say(GENERAL, "ann", "@vocative look")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_asks_first_waits_through_a_kill_for_who_asked() {
+    let (mut flow, server) = that_asks("").await;
+    let asked = sized(&flow).await;
+    let question = flow.question(&asked).await;
+    for words in [
+        "A question for Ann",
+        "The server files asks:",
+        "Which size?",
+    ] {
+        assert!(all_of(&question).contains(words), "{words}: {question:?}");
+    }
+    flow.choose("bob", &question, "Large");
+    flow.is_told("U0BOB", "This question is for Ann").await;
+    assert_eq!(server.calls(), 1);
+    flow.kill().await;
+    flow.start().await;
+    flow.choose("ann", &question, "Large");
+    flow.became(&question, "Answered").await;
+    flow.answered_in(&asked, "It is done.").await;
+    assert!(told(&flow).contains("hello: accept l"), "{}", told(&flow));
+    // The call that acts was made once more, with the answer, and not a third time.
+    assert_eq!(server.calls(), 2);
+    let asked = flow.cli_json(&["questions", "list", "--all"]).await;
+    assert_eq!(asked[0]["answer"], "Large", "{asked}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_that_are_no_answer_are_asked_again_and_a_person_may_decline() {
+    let (mut flow, server) = that_asks("").await;
+    let asked = sized(&flow).await;
+    let first = flow.question(&asked).await;
+    flow.slack.reply(GENERAL, "ann", &asked, "medium, please");
+    flow.became(&first, "Answered").await;
+    let again = |post: &SlackPost| {
+        let words = "It is to be one of: Small, Large. Once more";
+        post.is_reply_in(&asked) && all_of(post).contains(words)
+    };
+    let second = flow.slack_post(GENERAL, again).await;
+    flow.settle().await;
+    flow.slack.reply(GENERAL, "ann", &asked, "Decline");
+    flow.became(&second, "Answered").await;
+    flow.answered_in(&asked, "It is done.").await;
+    assert!(
+        told(&flow).contains("hello: decline nothing"),
+        "{}",
+        told(&flow)
+    );
+    assert_eq!(server.calls(), 2);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_is_another_one_by_the_answer_is_not_called_with_it() {
+    let (mut flow, server) = that_asks("").await;
+    let asked = sized(&flow).await;
+    let question = flow.question(&asked).await;
+    server.change(|world| world.description = "Sends a text to everybody.".to_owned());
+    flow.restart().await;
+    until(&flow, "ready", 0).await;
+    flow.choose("ann", &question, "Large");
+    flow.answered_in(&asked, "It is done.").await;
+    assert!(
+        told(&flow).contains("this tool was changed meanwhile"),
+        "{}",
+        told(&flow)
+    );
+    assert_eq!(server.calls(), 1);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_nobody_answers_is_told_so() {
+    let (mut flow, server) = that_asks("question_expires_s = 1").await;
+    let asked = sized(&flow).await;
+    flow.answered_in(&asked, "It is done.").await;
+    assert!(
+        told(&flow).contains("hello: cancel nothing"),
+        "{}",
+        told(&flow)
+    );
+    assert_eq!(server.calls(), 2);
+    assert_eq!(flow.stop().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,7 +59,7 @@ fn data(post: &TelegramPost, words: &str) -> String {
 
 impl Flow {
     /// Waits for a question in the thread of a Slack message.
-    async fn question(&self, root_ts: &str) -> SlackPost {
+    pub(crate) async fn question(&self, root_ts: &str) -> SlackPost {
         let is_question =
             |post: &SlackPost| post.is_reply_in(root_ts) && post.text.contains("A question for");
         let post = self.slack_post(GENERAL, is_question).await;
@@ -68,13 +68,13 @@ impl Flow {
         post
     }
 
-    async fn answered_in(&self, root_ts: &str, text: &str) {
+    pub(crate) async fn answered_in(&self, root_ts: &str, text: &str) {
         let is_it = |post: &SlackPost| post.is_reply_in(root_ts) && post.text == text;
         self.slack_post(GENERAL, is_it).await;
     }
 
     /// Waits until a question's post says what became of it.
-    async fn became(&self, question: &SlackPost, word: &str) -> String {
+    pub(crate) async fn became(&self, question: &SlackPost, word: &str) -> String {
         let is_over = |post: &SlackPost| {
             post.ts == question.ts && buttons(post).is_empty() && post.text.contains(word)
         };
@@ -82,7 +82,7 @@ impl Flow {
         format!("{} {}", post.text, post.blocks.unwrap_or_default())
     }
 
-    async fn is_told(&self, who: &str, words: &str) {
+    pub(crate) async fn is_told(&self, who: &str, words: &str) {
         let is_told = || {
             let all = self.slack.ephemerals();
             all.iter()
@@ -92,7 +92,7 @@ impl Flow {
             .await;
     }
 
-    fn choose(&self, who: &str, question: &SlackPost, words: &str) {
+    pub(crate) fn choose(&self, who: &str, question: &SlackPost, words: &str) {
         let buttons = buttons(question);
         let (_, action) = buttons.iter().find(|(text, _)| text == words).unwrap();
         self.slack.block_action(&BlockAction {
@@ -104,7 +104,7 @@ impl Flow {
         });
     }
 
-    async fn telegram_question(&self) -> TelegramPost {
+    pub(crate) async fn telegram_question(&self) -> TelegramPost {
         let is_question = |post: &TelegramPost| post.by_bot && post.text.contains("A question for");
         let found = self.telegram.wait_for_post(GROUP, is_question, WAIT).await;
         let post = found.unwrap_or_else(|| panic!("{:#?}", self.telegram.bot_posts(GROUP)));
@@ -112,7 +112,7 @@ impl Flow {
         post
     }
 
-    async fn telegram_became(&self, question: &TelegramPost, word: &str) -> String {
+    pub(crate) async fn telegram_became(&self, question: &TelegramPost, word: &str) -> String {
         let is_over = |post: &TelegramPost| {
             post.message_id == question.message_id && post.text.contains(word)
         };

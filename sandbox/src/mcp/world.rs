@@ -62,7 +62,7 @@ pub enum Fault {
     Dies,
     /// It never answers.
     Hangs,
-    /// It asks a person first.
+    /// It asks a person first: for a size, `s` or `l`. Then it says the text, and what was answered.
     Asks,
     /// It answers with 8 MiB.
     Huge,
@@ -230,13 +230,7 @@ impl McpWorld {
                 refused["isError"] = true.into();
                 Reply::Message(refused)
             }
-            Some(Fault::Asks) => Reply::Message(json!({
-                "resultType": "input_required",
-                "requestState": "opaque",
-                "inputRequests": {"q": {"method": "elicitation/create", "params": {
-                    "mode": "form", "message": "Which?", "requestedSchema": {"type": "object", "properties": {}},
-                }}},
-            })),
+            Some(Fault::Asks) => return asked(params, said),
             Some(Fault::Files) => Reply::Message(json!({"content": [
                 {"type": "text", "text": said},
                 {"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"},
@@ -244,6 +238,41 @@ impl McpWorld {
             ]})),
         })
     }
+}
+
+/// What a tool does that asks for a size: a client that can't ask is refused, and one that sends something else back.
+fn asked(params: &Value, said: &str) -> Result<Reply, (i64, &'static str, Value)> {
+    const STATE: &str = "opaque ä 1";
+    if params["_meta"][META_CAPABILITIES]["elicitation"].is_null() {
+        return Err((-32003, "the client can't ask anybody", Value::Null));
+    }
+    let answers = &params["inputResponses"];
+    if answers.is_null() {
+        let schema = json!({"type": "object", "required": ["size"], "properties": {
+            "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
+        }});
+        return Ok(Reply::Message(json!({
+            "resultType": "input_required",
+            "requestState": STATE,
+            "inputRequests": {"q": {"method": "elicitation/create", "params": {
+                "mode": "form", "message": "Which size?", "requestedSchema": schema,
+            }}},
+        })));
+    }
+    let action = answers["q"]["action"].as_str().unwrap_or_default();
+    let size = answers["q"]["content"]["size"].as_str();
+    let is_fit = match action {
+        "accept" => matches!(size, Some("s" | "l")),
+        "decline" | "cancel" => size.is_none(),
+        _ => false,
+    };
+    if params["requestState"] != STATE || !is_fit {
+        return Err((-32602, "that is no answer to what was asked", Value::Null));
+    }
+    let text = format!("{said}: {action} {}", size.unwrap_or("nothing"));
+    Ok(Reply::Message(
+        json!({"content": [{"type": "text", "text": text}]}),
+    ))
 }
 
 #[cfg(test)]

@@ -83,6 +83,6 @@ impl Tool for Arc<CommandTool> {
         context: CallContext,
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let tool = Arc::clone(self);
-        Box::pin(async move { running::run(&tool, &arguments, context).await })
+        Box::pin(async move { running::run(&tool, &arguments, &context).await })
     }
 }

@@ -35,7 +35,7 @@ struct Endless;
 pub(super) async fn run(
     tool: &CommandTool,
     arguments: &Value,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let call = context.call.to_string();
     let running = tool.program.start(&[(CALL_ID, &call)]);

@@ -122,6 +122,6 @@ impl Tool for Arc<HttpTool> {
         context: CallContext,
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let tool = Arc::clone(self);
-        Box::pin(async move { sending::send(&tool, &arguments, context).await })
+        Box::pin(async move { sending::send(&tool, &arguments, &context).await })
     }
 }

@@ -27,7 +27,7 @@ const CONNECT_MS: u64 = 10_000;
 pub(super) async fn send(
     tool: &HttpTool,
     arguments: &Value,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let response = answered(tool, arguments, context).await?;
     read(tool, response).await
@@ -37,7 +37,7 @@ pub(super) async fn send(
 async fn answered(
     tool: &HttpTool,
     arguments: &Value,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<Response, ToolError> {
     let begun = Instant::now();
     let first = tool.settings.url.fill(arguments);
@@ -83,7 +83,7 @@ async fn in_time<T>(
     };
     let arguments = json!({ WHOLE: event });
     let asking = async {
-        let response = answered(tool, &arguments, context).await?;
+        let response = answered(tool, &arguments, &context).await?;
         let status = response.status().as_u16();
         if !response.status().is_success() {
             return Err(failed(format!("the server answered {status}")));
@@ -95,6 +95,7 @@ async fn in_time<T>(
         Ok(Err(
             ToolError::Arguments(what) | ToolError::Failed(what) | ToolError::Unknown(what),
         )) => Err(what),
+        Ok(Err(wanted @ ToolError::InputRequired(_))) => Err(wanted.to_string()),
         Err(_) => Err(format!("the server did not answer within {limit_ms} ms")),
     }
 }
@@ -104,7 +105,7 @@ async fn follow(
     tool: &HttpTool,
     mut url: Url,
     body: Option<&Value>,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<Response, ToolError> {
     for _ in 0..=HOPS_MAX {
         let response = ask(tool, &url, body, context).await?;
@@ -121,7 +122,7 @@ async fn follow(
 fn worth_waiting(
     tool: &HttpTool,
     response: &Response,
-    context: CallContext,
+    context: &CallContext,
     elapsed: Duration,
 ) -> Option<Duration> {
     let is_put_off = matches!(response.status().as_u16(), 429 | 503);
@@ -155,7 +156,7 @@ async fn ask(
     tool: &HttpTool,
     url: &Url,
     body: Option<&Value>,
-    context: CallContext,
+    context: &CallContext,
 ) -> Result<Response, ToolError> {
     let admits_own = is_allowed_private(tool, url);
     if url.scheme() != "https" && !admits_own {

@@ -106,7 +106,7 @@ fn tool(method: Method, url: &str) -> HttpTool {
 
 async fn called(tool: &HttpTool, arguments: Value) -> Result<Value, ToolError> {
     let context = CallContext::of(ToolCallId::generate());
-    let output = send(tool, &arguments, context).await?;
+    let output = send(tool, &arguments, &context).await?;
     Ok(serde_json::from_str(&output.content).unwrap())
 }
 
@@ -121,7 +121,7 @@ async fn a_request_is_made_of_its_arguments_and_its_answer_is_data() {
     tool.settings.result = "/order/state".to_owned();
     let context = CallContext::of(ToolCallId::generate());
     let arguments = json!({"order": "a/b", "amount": 120});
-    let output = send(&tool, &arguments, context).await.unwrap();
+    let output = send(&tool, &arguments, &context).await.unwrap();
     let shown: Value = serde_json::from_str(&output.content).unwrap();
     assert_eq!(
         (&shown["status"], &shown["data"]),
@@ -306,7 +306,7 @@ async fn a_request_that_was_put_off_is_made_once_more_if_it_may_be() {
             limit_ms: Some(20_000),
             ..CallContext::of(ToolCallId::generate())
         };
-        let outcome = send(&tool, &json!({}), context).await;
+        let outcome = send(&tool, &json!({}), &context).await;
         assert_eq!(outcome.is_ok(), is_made_again, "{rule:?}: {outcome:?}");
         assert_eq!(server.asked().len(), 1 + usize::from(is_made_again));
     }

@@ -7,17 +7,19 @@ use std::time::Duration;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
-    PaginatedRequestParams, ProtocolVersion, ServerResult,
+    ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, FormElicitationCapability, Implementation,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
-    ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
+    ClientLifecycleMode, NotificationContext, RequestContext, RunningService,
+    serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::{ClientHandler, Peer, RoleClient};
+use rmcp::{ClientHandler, ErrorData as McpError, Peer, RoleClient};
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::sync::Notify;
@@ -53,7 +55,9 @@ pub(super) struct Connection {
     pub(super) changed: Arc<Notify>,
 }
 
-/// What the server's own requests get: the protocol's refusals. No model, no folder, no person is lent to it.
+/// What the server's own requests get: the protocol's refusals. No model and no folder is lent to it. People are asked
+/// between two requests; a server of the older protocol, which asks while its call is at work, is told that nobody
+/// answers: that wait would not outlive a restart.
 pub(super) struct Handler {
     changed: Arc<Notify>,
 }
@@ -61,7 +65,18 @@ pub(super) struct Handler {
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("vocative", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), own)
+        let mut able = ClientCapabilities::default();
+        able.elicitation =
+            Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        ClientConfig::new(able, own)
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, McpError> {
+        Ok(ElicitResult::new(ElicitationAction::Cancel))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

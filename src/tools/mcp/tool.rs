@@ -12,7 +12,7 @@ use super::connection::{START_LIMIT, connect};
 use super::definition::Definition;
 use super::outcome::outcome;
 use super::{McpConfigured, McpServer};
-use crate::tools::{CallContext, Tool, ToolError, ToolOutput};
+use crate::tools::{CallContext, InputGiven, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
 /// Calls in a row that took too long after which a server is started again.
@@ -95,7 +95,11 @@ impl McpTool {
                 "this tool was changed meanwhile, and waits for a person".to_owned(),
             ));
         }
-        let params = params(&self.definition.name, arguments);
+        let round = context
+            .input
+            .as_ref()
+            .map_or(1, |input| input.round.number + 1);
+        let params = params(&self.definition.name, arguments, context.input);
         let unanswered = Unanswered(&self.server);
         let mut answer = peer.call_tool_once(params.clone()).await;
         let is_lost = matches!(
@@ -113,15 +117,24 @@ impl McpTool {
             .timeouts
             .lock()
             .expect("no holder of this lock panics") = 0;
-        outcome(name, answer)
+        outcome(name, round, answer)
     }
 }
 
-fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
-    let params = CallToolRequestParams::new(tool.to_owned());
-    match arguments {
-        Value::Object(arguments) => params.with_arguments(arguments),
-        _ => params,
+fn params(tool: &str, arguments: Value, input: Option<InputGiven>) -> CallToolRequestParams {
+    let mut params = CallToolRequestParams::new(tool.to_owned());
+    if let Value::Object(arguments) = arguments {
+        params = params.with_arguments(arguments);
+    }
+    let Some(input) = input else {
+        return params;
+    };
+    if let Some(state) = input.round.state {
+        params = params.with_request_state(state);
+    }
+    match input.answers.is_empty() {
+        true => params,
+        false => params.with_input_responses(input.answers),
     }
 }
 
@@ -142,7 +155,7 @@ pub async fn call_once(
         .map_err(failed)?;
     let answer = connection
         .peer
-        .call_tool_once(params(tool, arguments))
+        .call_tool_once(params(tool, arguments, None))
         .await;
-    outcome(&configured.settings.name, answer)
+    outcome(&configured.settings.name, 1, answer)
 }

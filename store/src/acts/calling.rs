@@ -17,7 +17,7 @@ use crate::acts::notices::DAEMON;
 use crate::acts::reply::{ReplyRoom, position, room_of, triggers};
 use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{
-    CallBegun, CallToBegin, CallToFinish, ConsentSought, NewToolCall, StepOutcome, ToolTurn,
+    CallBegun, CallToBegin, CallToFinish, ConsentSought, GoneOn, NewToolCall, StepOutcome, ToolTurn,
 };
 use crate::new_id::NewId as _;
 use crate::rows::hook_verdicts::keep_verdicts_txn;
@@ -86,6 +86,34 @@ impl<C: MayReply> Store<C> {
             CallRule::Repeatable => self.write_riding(job).await,
             CallRule::Keyed | CallRule::Once => self.write(job).await,
         }
+    }
+
+    /// A call whose server asked people goes on: from here on it may act.
+    ///
+    /// # Errors
+    /// Storage refuses; then the call is not to be made.
+    pub async fn go_on_with_call(
+        &self,
+        run: RunId,
+        token: LeaseToken,
+        call: ToolCallId,
+    ) -> Result<GoneOn, StoreError> {
+        self.write(move |connection| {
+            let Some(leased) = leased_run(connection, run, token)? else {
+                return Ok(GoneOn::Stale);
+            };
+            let begun = connection
+                .prepare_cached(
+                    "UPDATE tool_calls SET state = 'running' WHERE uuid = ?1 AND run_id = ?2 AND step IS NOT NULL
+                       AND (state IN ('ready', 'waiting') OR state = 'running' AND rule = 'repeatable')",
+                )?
+                .execute((call, leased.row))?;
+            Ok(match begun {
+                0 => GoneOn::SourceGone,
+                _ => GoneOn::Begun,
+            })
+        })
+        .await
     }
 
     /// Brings a call to its result.

@@ -119,8 +119,8 @@ fn ask_txn(connection: &Connection, new: &NewQuestion) -> Result<QuestionAsked, 
     connection
         .prepare_cached(
             "INSERT INTO questions (uuid, call_id, run_id, participant_id, asked_id, is_for_experts, question, options, card_post,
-                    outcomes, state, asked_at_ms, expires_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM outbox WHERE uuid = ?9), ?10, 'open', ?11, ?12)",
+                    outcomes, state, asked_at_ms, expires_at_ms, asked_form)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM outbox WHERE uuid = ?9), ?10, 'open', ?11, ?12, ?13)",
         )?
         .execute(params![
             new.id,
@@ -135,6 +135,7 @@ fn ask_txn(connection: &Connection, new: &NewQuestion) -> Result<QuestionAsked, 
             json(&[&new.expired, &new.cancelled, &new.replied]),
             new.now_ms,
             new.expires_at_ms,
+            new.form.as_ref().map(json),
         ])?;
     connection
         .prepare_cached("UPDATE tool_calls SET state = ?2 WHERE id = ?1")?
@@ -149,12 +150,14 @@ fn limit_met(
     (run_row, call_row): (i64, i64),
     chat: ChatId,
 ) -> Result<Option<QuestionAsked>, StoreError> {
+    // A model's call asks once; a server may ask again once it has its answer.
+    let asks_once = new.form.is_none();
     let (was_asked, of_run): (bool, u32) = connection
         .prepare_cached(
-            "SELECT count(*) FILTER (WHERE call_id = ?2) > 0 AS was_asked, count(*) AS of_run
+            "SELECT count(*) FILTER (WHERE call_id = ?2 AND (?3 OR state = 'open')) > 0 AS was_asked, count(*) AS of_run
              FROM questions WHERE run_id = ?1",
         )?
-        .query_row((run_row, call_row), |row| {
+        .query_row((run_row, call_row, asks_once), |row| {
             Ok((row.get("was_asked")?, row.get("of_run")?))
         })?;
     let (of_person, of_chat): (u32, u32) = connection
@@ -608,7 +611,8 @@ pub(crate) fn forget_questions_txn(
         .execute((run_row, json(&Part::plain(""))))?;
     connection
         .prepare_cached(
-            "UPDATE questions SET call_id = NULL, question = '', options = '[]', outcomes = '' WHERE run_id = ?1",
+            "UPDATE questions SET call_id = NULL, question = '', options = '[]', outcomes = '', asked_form = NULL
+             WHERE run_id = ?1",
         )?
         .execute([run_row])?;
     Ok(())

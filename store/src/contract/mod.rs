@@ -57,8 +57,8 @@ pub use memories::{
 };
 pub use networks::{AskedInRun, KeptValues, ValuesToKeep};
 pub use questions::{
-    Askable, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge, PressedOption,
-    QuestionAsked,
+    Askable, GoneOn, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge,
+    PressedOption, QuestionAsked,
 };
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub use reading::{

@@ -1,6 +1,7 @@
 //! Questions to people: asked, answered and looked at.
 
 use vocative_contract::outbound::{Part, Target};
+use vocative_core::eliciting::AskedForm;
 use vocative_core::ids::{LeaseToken, ParticipantId, QuestionId, RunId, ToolCallId};
 use vocative_core::questioning::{AnswerVerdict, QuestionButton, StoredQuestion};
 
@@ -34,6 +35,8 @@ pub struct NewQuestion {
     pub text: String,
     /// The answers that it offers.
     pub options: Vec<String>,
+    /// What of a call it asks for, where a server of tools asks and no model.
+    pub form: Option<AskedForm>,
     /// Where it is asked.
     pub place: Target,
     /// The post that asks.
@@ -48,6 +51,17 @@ pub struct NewQuestion {
     pub expires_at_ms: i64,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
+}
+
+/// Whether a call goes on with what people answered its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneOn {
+    /// It is being made.
+    Begun,
+    /// The lease is no longer held: nothing was written.
+    Stale,
+    /// Its step was forgotten with something that it was made from, or it is over: nothing was written.
+    SourceGone,
 }
 
 /// What became of asking.

@@ -164,6 +164,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "skills",
         sql: include_str!("../migrations/0035_skills.sql"),
     },
+    Migration {
+        name: "asked_forms",
+        sql: include_str!("../migrations/0036_asked_forms.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

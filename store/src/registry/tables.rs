@@ -540,7 +540,7 @@ pub(crate) const TABLES: &[Table] = &[
     account(
         "questions",
         text(
-            &["question", "options", "outcomes"],
+            &["question", "options", "outcomes", "asked_form"],
             &[],
             &["state", "card_message"],
         ),

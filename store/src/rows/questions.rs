@@ -9,6 +9,7 @@ use crate::rows::places::ChatRow;
 use crate::{Reader, StoreError};
 use vocative_contract::envelope::SenderKind;
 use vocative_core::approving::{Expiry, Requester};
+use vocative_core::eliciting::AskedForm;
 use vocative_core::ids::{
     AccountId, ConversationId, ParticipantId, QuestionId, ToolCallId, TurnId,
 };
@@ -24,7 +25,7 @@ macro_rules! select_questions {
     ($tail:literal) => {
         concat!(
             "SELECT q.id, q.uuid, q.run_id, r.uuid AS run, c.account_id, i.platform_id AS chat, r.agent, q.is_for_experts, q.question, q.options,
-                    q.state, q.asked_at_ms, q.expires_at_ms, q.ended_at_ms, q.answer_turn,
+                    q.state, q.asked_at_ms, q.expires_at_ms, q.ended_at_ms, q.answer_turn, q.asked_form,
                     a.platform_id AS asked_platform_id, a.display_name AS asked_display_name, a.username AS asked_username,
                     coalesce(b.display_name, b.username, b.platform_id) AS answered_by,
                     iif(t.visibility = 'room', t.content, NULL) AS answer
@@ -100,6 +101,32 @@ impl Reader {
                 .optional()?;
             let found = found.map(|row| row.with_asked(connection)).transpose()?;
             Ok(found.map(|row| row.question))
+        })
+        .await
+    }
+
+    /// What a call's server of tools asked people, in the order in which it was asked. What can't be read is left out:
+    /// its call is made anew, and the server asks once more.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn forms_of_call(
+        &self,
+        call: ToolCallId,
+    ) -> Result<Vec<(StoredQuestion, AskedForm)>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(select_questions!(
+                "WHERE q.call_id = (SELECT id FROM tool_calls WHERE uuid = ?1) AND q.asked_form IS NOT NULL ORDER BY q.id"
+            ))?;
+            let rows = statement.query_map([call], |row| {
+                let asked: String = row.get("asked_form")?;
+                Ok((question_row(row)?, serde_json::from_str(&asked).ok()))
+            })?;
+            let rows: Vec<(QuestionRow, Option<AskedForm>)> =
+                rows.collect::<crate::engine::sql::Result<_>>()?;
+            let rows = rows.into_iter().filter_map(|(row, asked)| Some((row, asked?)));
+            rows.map(|(row, asked)| Ok((row.with_asked(connection)?.question, asked)))
+                .collect()
         })
         .await
     }

@@ -4,7 +4,8 @@
 
 use vocative_contract::envelope::{Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
-use vocative_core::ids::{QuestionId, RunId};
+use vocative_core::eliciting::{AskedForm, InputRound};
+use vocative_core::ids::{LeaseToken, QuestionId, RunId};
 use vocative_core::questioning::{
     AnswerVerdict, NotCounted, QUESTIONS_MAX_RUN, QuestionButton, QuestionState,
 };
@@ -13,7 +14,7 @@ use vocative_core::tool_call::{CallRule, StoredCall};
 
 use crate::NewId as _;
 use crate::contract::{
-    NewPress, NewQuestion, NewToolCall, NonMessage, OperatorAnswer, OptionAnswer, Parked,
+    GoneOn, NewPress, NewQuestion, NewToolCall, NonMessage, OperatorAnswer, OptionAnswer, Parked,
     PressedButton, PressedOption, QuestionAsked,
 };
 use crate::scene::{Room, Scene};
@@ -63,6 +64,15 @@ async fn called(scene: &Scene, run: &ClaimedRun, calls: usize) -> Vec<StoredCall
 }
 
 async fn ask(scene: &Scene, run: &ClaimedRun, call: &StoredCall) -> (QuestionId, QuestionAsked) {
+    ask_for(scene, run, call, None).await
+}
+
+async fn ask_for(
+    scene: &Scene,
+    run: &ClaimedRun,
+    call: &StoredCall,
+    form: Option<AskedForm>,
+) -> (QuestionId, QuestionAsked) {
     let id = QuestionId::generate();
     let new = NewQuestion {
         id,
@@ -74,6 +84,7 @@ async fn ask(scene: &Scene, run: &ClaimedRun, call: &StoredCall) -> (QuestionId,
         is_for_experts: false,
         text: "Which colour?".to_owned(),
         options: vec!["Blue".to_owned(), "Red".to_owned()],
+        form,
         place: target(),
         card: Part::plain("card"),
         expired: Part::plain("expired"),
@@ -240,6 +251,64 @@ async fn a_question_is_asked_once_and_a_run_asks_three() {
         assert!(!scene.store.cancel_question(question.id, 301).await.unwrap());
     }
     assert_eq!(scene.claim(400).await.unwrap().run.id, run.run.id);
+}
+
+#[tokio::test]
+async fn a_server_asks_again_once_it_is_answered_and_its_call_goes_on() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    scene.ask(&room, "paint it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    let call = called(&scene, &run, 1).await.remove(0);
+    let form = |number| AskedForm {
+        round: InputRound {
+            number,
+            server: "boxes".to_owned(),
+            state: Some("zebra".to_owned()),
+            forms: Vec::new(),
+        },
+        form: 0,
+    };
+    let (first, _) = ask_for(&scene, &run, &call, Some(form(1))).await;
+    // What is open is not asked twice.
+    let (_, again) = ask_for(&scene, &run, &call, Some(form(1))).await;
+    assert_eq!(again, QuestionAsked::Waits);
+    assert_eq!(posts(&scene).await.len(), 1);
+    assert!(scene.store.cancel_question(first, 300).await.unwrap());
+    ask_for(&scene, &run, &call, Some(form(2))).await;
+    let asked = scene.store.forms_of_call(call.id).await.unwrap();
+    let states: Vec<QuestionState> = asked.iter().map(|(question, _)| question.state).collect();
+    assert_eq!(states, [QuestionState::Cancelled, QuestionState::Open]);
+    let forms: Vec<AskedForm> = asked.into_iter().map(|(_, form)| form).collect();
+    assert_eq!(forms, [form(1), form(2)]);
+
+    // A row that can't be read is none.
+    by_hand(
+        &scene,
+        "UPDATE questions SET asked_form = '{' WHERE state = 'cancelled'",
+    )
+    .await;
+    assert_eq!(scene.store.forms_of_call(call.id).await.unwrap().len(), 1);
+
+    let go_on = async |token| {
+        scene
+            .store
+            .go_on_with_call(run.run.id, token, call.id)
+            .await
+            .unwrap()
+    };
+    assert_eq!(go_on(LeaseToken::generate()).await, GoneOn::Stale);
+    for _ in 0..2 {
+        assert_eq!(go_on(run.token).await, GoneOn::Begun);
+    }
+    // One that acts goes on once.
+    by_hand(
+        &scene,
+        "UPDATE tool_calls SET rule = 'once', state = 'waiting'",
+    )
+    .await;
+    assert_eq!(go_on(run.token).await, GoneOn::Begun);
+    assert_eq!(go_on(run.token).await, GoneOn::SourceGone);
 }
 
 #[tokio::test]

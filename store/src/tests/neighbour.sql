@@ -47,9 +47,10 @@ INSERT INTO approvals (uuid, call_id, run_id, participant_id, tool, target, dige
 SELECT randomblob(16), id, run_id, 900, tool, '', x'00', x'00', 'always', 'requester', 1,
        iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'denied'), 0, 'zebra-7f3a9c'
 FROM tool_calls;
-INSERT INTO questions (uuid, call_id, run_id, participant_id, is_for_experts, question, options, outcomes, state, asked_at_ms, expires_at_ms)
+INSERT INTO questions (uuid, call_id, run_id, participant_id, is_for_experts, question, options, outcomes, state, asked_at_ms, expires_at_ms,
+        asked_form)
 SELECT randomblob(16), id, run_id, 900, 0, 'zebra-7f3a9c', '["zebra-7f3a9c"]',
-       iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'expired'), 0, 1
+       iif(state = 'running', '["zebra-7f3a9c"]', ''), iif(state = 'running', 'open', 'expired'), 0, 1, 'zebra-7f3a9c'
 FROM tool_calls;
 INSERT INTO delegations (call_id, parent_id, child_id, asked_by, task, sees_room, tokens_max, cost_max_micros, worked_max_ms, calls_max,
         state, result, asked_at_ms)
