@@ -14,7 +14,7 @@ const ACCEPT: &str = "Accept";
 const FIELDS_MAX: usize = 8;
 /// The most choices of a field.
 const CHOICES_MAX: usize = 50;
-/// Words of what nobody is asked for in a chat. *Source:* the protocol forbids servers to ask for secrets in forms.
+/// Words that name secrets, for which people are not asked in a chat. *Source:* the protocol forbids servers to ask for secrets in forms.
 const SECRETS: [&str; 17] = [
     "password",
     "passwords",
@@ -34,7 +34,7 @@ const SECRETS: [&str; 17] = [
     "cvc",
     "iban",
 ];
-/// The same in two words.
+/// Names of secrets that take two words.
 const SECRET_PAIRS: [(&str, &str); 7] = [
     ("api", "key"),
     ("private", "key"),
@@ -102,10 +102,10 @@ pub enum FieldKind {
 /// Why a server's request is not put to a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormRefused {
-    /// It is no form.
+    /// It is an address for the person to open, and no form.
     #[error("it wants a person to open a page, which is not possible here")]
     Page,
-    /// Nobody gives secrets to a chat.
+    /// A word of it names a secret, such as a password: people are not asked for those in a chat.
     #[error("it asks for a secret ({0}), and people are not asked for secrets here")]
     Secret(String),
     /// It is too long, or of another shape.
