@@ -155,6 +155,11 @@ pub fn argument_sets(count: usize, seed: u64) -> Vec<Value> {
 /// The arguments that the texts of a card say; `None` if they say none for certain.
 #[must_use]
 pub fn read_back(texts: &[CardText]) -> Option<Value> {
+    if let [text] = texts
+        && text.title == "all arguments"
+    {
+        return read_whole(&text.text);
+    }
     let values = texts.iter().map(|text| {
         let name = match text.title.starts_with('"') {
             true => read_whole(&text.title)?.as_str()?.to_owned(),
@@ -162,13 +167,8 @@ pub fn read_back(texts: &[CardText]) -> Option<Value> {
         };
         Some((name, read_whole(&text.text)?))
     });
-    let values: Option<Vec<(String, Value)>> = values.collect();
-    match values?.as_slice() {
-        [(name, Value::Object(map))] if name == "all arguments" && map.is_empty() => {
-            Some(Value::Object(Map::new()))
-        }
-        values => Some(Value::Object(values.iter().cloned().collect())),
-    }
+    let values: Option<Map<String, Value>> = values.collect();
+    Some(Value::Object(values?))
 }
 
 fn read_whole(text: &str) -> Option<Value> {

@@ -51,6 +51,10 @@ fn no_arguments_and_an_argument_of_that_name_differ() {
         .map(|it| it.title)
         .collect();
     assert_eq!(titles, ["\"all arguments\"", "arguments"]);
+    for arguments in [json!({}), json!({"all arguments": {}})] {
+        let texts = shown_arguments(&arguments, []);
+        assert_eq!(read_back(&texts), Some(arguments));
+    }
 }
 
 /// Characters of the sets that would not show, or not as what they are.
