@@ -2,12 +2,13 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals` and `schedules` are taken only by
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules` and `console` are taken only by
 //! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod acting;
 mod answers;
+mod console;
 mod disk;
 mod flood;
 mod floods;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "size",
     "idle",
     "start",
@@ -42,6 +43,7 @@ const NAMES: [&str; 15] = [
     "tools",
     "approvals",
     "schedules",
+    "console",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -121,6 +123,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("schedules") {
         acting::measure_schedules().await?;
+    }
+    if is_named("console") {
+        console::measure().await?;
     }
     Ok(())
 }

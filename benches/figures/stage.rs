@@ -183,7 +183,8 @@ allow_people = ["*"]
         Ok(Daemon { child })
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// `vocative` with these arguments, to be started.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let world = self.slack.world();
         let mut command = Command::new(program());
         command
