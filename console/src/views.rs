@@ -2,6 +2,7 @@
 //! desk does not say is left out.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $of:ty,)* })*) => {$(
@@ -97,7 +98,7 @@ views! {
         visibility: String,
     }
     /// Something that happened in a room: what it is, and of what.
-    Entry { at_ms: i64, entry: String, of: serde_json::Value, }
+    Entry { at_ms: i64, entry: String, of: Value, }
 
     Run {
         id: String,
@@ -152,6 +153,10 @@ views! {
         steps: Vec<Step>,
         calls: Vec<Call>,
         said: Vec<Line>,
+        task: Option<Task>,
+        tasks: Vec<Task>,
+        decisions: Vec<Decision>,
+        agent_calls: Vec<AgentCall>,
     }
     Line { by: String, text: String, at_ms: i64, }
     Step { number: u32, at_ms: i64, model: Option<String>, prompt_tokens: u64, cache_read_tokens: u64, completion_tokens: u64, }
@@ -168,6 +173,20 @@ views! {
         approval: Option<Approval>,
         question: Option<Question>,
     }
+    /// What one agent gave another to do.
+    Task { parent: String, asked_by: String, child: String, agent: String, task: String, state: String, result: String, }
+    /// Who is next in a network, and by whose word.
+    Decision {
+        calls: u32,
+        agent: Option<String>,
+        by: String,
+        rule: Option<u32>,
+        waiting: Vec<String>,
+        refused: Vec<String>,
+        words: String,
+        at_ms: i64,
+    }
+    AgentCall { n: u32, agent: String, outcome: String, text: String, reason: Option<String>, state: Value, at_ms: i64, }
     SaidSoFar { text: String, step: Option<u32>, state: String, }
 
     Approval {

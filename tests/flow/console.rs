@@ -442,6 +442,38 @@ async fn the_x_ray_shows_exactly_what_the_model_was_sent() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_networks_run_says_who_was_called_and_by_whose_word() {
+    let (address, mut builder) = (free_address(), FlowBuilder::default());
+    for name in ["sorter", "writer"] {
+        builder = builder.agent(name, "channels = []");
+    }
+    let rules = "[networks.support]\nagents = [\"sorter\", \"writer\"]\n\
+                 [[networks.support.rules]]\nwhen = { calls = 0 }\ncall = \"sorter\"\n\
+                 [[networks.support.rules]]\nwhen = { calls = 1 }\ncall = \"writer\"\n";
+    let flow = builder
+        .config(&format!("{rules}{}", settings(address)))
+        .start()
+        .await;
+    flow.model
+        .enqueue(ModelReply::text("It is about <billing>."));
+    flow.model.enqueue(ModelReply::text("Paid on Friday."));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative was it paid?");
+    flow.slack_reply(GENERAL, &asked).await;
+    let vera = Browser::of(&flow, address, "vera").await;
+    let run = newest_run(&flow, &vera).await;
+    let page = vera.page(&format!("/runs/{run}")).await;
+    for words in [
+        "Who was called, and why",
+        "<b>sorter</b> is next · by rule 1",
+        "It is about &lt;billing&gt;.",
+        "<b>writer</b> is next · by rule 2",
+        "<b>The end</b>",
+    ] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+}
+
 /// What people write who want more than to be read.
 const HOSTILE: [&str; 6] = [
     "<img src=x onerror=\"document.title='broken'\">",

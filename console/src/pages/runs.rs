@@ -13,7 +13,7 @@ use crate::person::Role;
 use crate::sessions::Visitor;
 use crate::show;
 use crate::state::{Console, Who};
-use crate::views::{Call, Line, RunLine, SaidSoFar, Step, Story};
+use crate::views::{AgentCall, Call, Line, RunLine, SaidSoFar, Step, Story, Task};
 
 /// The most runs on one page.
 const RUNS: usize = 50;
@@ -113,6 +113,11 @@ fn told(story: &Story, so_far: &SaidSoFar) -> Markup {
     html! {
         h2 { "Asked" }
         (lines(&story.asked))
+        @if let Some(task) = &story.task {
+            p { "It works on what " b { (task.asked_by) } " gave it in " a href={ "/runs/" (task.parent) } { "another run" } ":" }
+            (show::said(&task.task))
+        }
+        @if !story.decisions.is_empty() { (network(story)) }
         h2 { "Steps" }
         @if story.steps.is_empty() { p.empty { "No model has answered yet." } }
         ol.steps {
@@ -122,6 +127,10 @@ fn told(story: &Story, so_far: &SaidSoFar) -> Markup {
         }
         // Calls of a step that is not recorded yet.
         @for it in story.calls.iter().filter(|it| !story.steps.iter().any(|step| step.number == it.step)) { (call(it)) }
+        @if !story.tasks.is_empty() {
+            h2 { "Given to other agents" }
+            @for it in &story.tasks { (given(it)) }
+        }
         @if is_open(story) && !so_far.text.is_empty() {
             h2 { "Being said" }
             div aria-live="off" { (show::said(&so_far.text)) }
@@ -129,6 +138,54 @@ fn told(story: &Story, so_far: &SaidSoFar) -> Markup {
         h2 { "Said" }
         @if story.said.is_empty() { p.empty { "Nothing so far." } }
         (lines(&story.said))
+    }
+}
+
+/// What decided who is called in a network, with what each of them said.
+fn network(story: &Story) -> Markup {
+    html! {
+        h2 { "Who was called, and why" }
+        ol.steps {
+            @for it in &story.decisions {
+                li.step {
+                    p.by {
+                        @match &it.agent {
+                            Some(agent) => { b { (agent) } " is next" }
+                            None => b { "The end" }
+                        }
+                        " · by " (it.by.replace('_', " "))
+                        @if let Some(rule) = it.rule { " " (rule) }
+                        " · " (show::time(it.at_ms))
+                    }
+                    @if !it.waiting.is_empty() { p { "Behind it: " (it.waiting.join(", ")) } }
+                    @if !it.refused.is_empty() { p { "Not to be had: " (it.refused.join(", ")) } }
+                    @if !it.words.is_empty() { p { (show::word(&it.words)) } }
+                    @for call in story.agent_calls.iter().filter(|call| call.n == it.calls + 1) { (agent_call(call)) }
+                }
+            }
+        }
+    }
+}
+
+fn agent_call(call: &AgentCall) -> Markup {
+    let has_state = call.state.as_object().is_some_and(|it| !it.is_empty());
+    html! {
+        article.card {
+            p.by { b { (call.agent) } " " (show::state(&call.outcome)) " · " (show::time(call.at_ms)) }
+            @if let Some(reason) = &call.reason { p.note.warn { (show::word(reason)) } }
+            (show::said(&call.text))
+            @if has_state { details { summary { "Values behind it" } (show::code(&call.state.to_string())) } }
+        }
+    }
+}
+
+fn given(task: &Task) -> Markup {
+    html! {
+        article.card {
+            p.by { b { (task.agent) } " " (show::state(&task.state)) " · " a href={ "/runs/" (task.child) } { "its run" } }
+            (show::said(&task.task))
+            @if !task.result.is_empty() { (show::said(&task.result)) }
+        }
     }
 }
 
