@@ -313,13 +313,9 @@ pub struct DoctorArgs {
     /// Read the newest backup through, too; as long as the disk takes
     #[arg(long)]
     pub verify: bool,
-    /// Where the backups are
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        default_value = "/var/lib/vocative-backup"
-    )]
-    pub backups: PathBuf,
+    /// Where the backups are; not given: where the unit's timer puts them
+    #[arg(long, value_name = "FOLDER")]
+    pub backups: Option<PathBuf>,
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: TextFormat,

@@ -99,6 +99,7 @@ fn shown(event: &EventView) -> String {
             let asked = data["arguments"].as_str().unwrap_or(word("tool"));
             format!("{step}: {}", one_line(asked, TEXT_CHARS))
         }
+        "tool_progress" => format!("{step}: {} ... {}", word("tool"), text()),
         "tool_result" => format!("{step}: {} -> {}", word("tool"), text()),
         "usage" => format!(
             "{step}: {} tokens read{}, {} written",

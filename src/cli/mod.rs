@@ -51,6 +51,7 @@ mod runs;
 mod sandbox;
 mod schedules;
 mod search_words;
+mod service;
 mod setup;
 mod since;
 mod skills;

@@ -46,6 +46,9 @@ pub struct SetupArgs {
     /// Who is to start the daemon
     #[arg(long, value_name = "WHO")]
     pub place: Option<SetupPlace>,
+    /// With --place system: one more daemon on this machine, the cell of this name
+    #[arg(long, value_name = "NAME")]
+    pub cell: Option<String>,
     /// With --place files: where the files are to be
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,

@@ -128,6 +128,13 @@ impl Report {
         }
     }
 
+    /// Writes every command as the daemon's own units have it.
+    pub(super) fn spell(&mut self, spelled: impl Fn(&str) -> String) {
+        for finding in &mut self.findings {
+            finding.command = finding.command.take().map(|command| spelled(&command));
+        }
+    }
+
     /// The worst of the findings.
     pub(super) fn verdict(&self) -> Level {
         self.verdict

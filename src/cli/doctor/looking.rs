@@ -10,6 +10,7 @@ use chrono::NaiveDateTime;
 use super::finding::Finding;
 use super::judging::{Backup, Backups, Disk};
 use super::unit::Unit;
+use crate::cli::service::Service;
 use crate::config::{Config, Environment};
 
 /// Where systemd looks for units, first what wins. *Source:* systemd.unit(5), "Unit File Load Path".
@@ -20,30 +21,35 @@ const UNIT_FOLDERS: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-const UNIT_NAME: &str = "vocative.service";
 /// What is asked of systemd.
 const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts,Result,ExecMainStatus";
 /// There where systemd runs. *Source:* `sd_booted(3)`.
 const BOOTED: &str = "/run/systemd/system";
 
 /// The unit as installed, and as systemd knows it.
-pub(super) fn unit() -> Unit {
+pub(super) fn unit(service: &Service) -> Unit {
     let folders: Vec<&Path> = UNIT_FOLDERS.iter().map(Path::new).collect();
     Unit {
-        properties: properties(),
-        ..unit_in(&folders)
+        properties: properties(&service.unit()),
+        ..unit_in(&folders, service)
     }
 }
 
 /// The unit's files in these folders.
-pub(super) fn unit_in(folders: &[&Path]) -> Unit {
-    let files = folders.iter().map(|folder| folder.join(UNIT_NAME));
+pub(super) fn unit_in(folders: &[&Path], service: &Service) -> Unit {
+    let name = service.file_name();
+    let files = folders.iter().map(|folder| folder.join(name));
     let file = files.into_iter().find_map(|path| {
         let text = std::fs::read_to_string(&path).ok()?;
         Some((path.display().to_string(), text))
     });
-    let drop_ins = folders.iter().flat_map(|folder| {
-        let entries = std::fs::read_dir(folder.join(format!("{UNIT_NAME}.d")));
+    let mut names = vec![name.to_owned(), format!("{}.service", service.unit())];
+    names.dedup();
+    let places = folders
+        .iter()
+        .flat_map(|folder| names.iter().map(|name| folder.join(format!("{name}.d"))));
+    let drop_ins = places.flat_map(|place| {
+        let entries = std::fs::read_dir(place);
         let paths = entries.into_iter().flatten().flatten();
         let paths = paths.map(|entry| entry.path());
         paths.filter(|path| path.extension().is_some_and(|it| it == "conf"))
@@ -58,12 +64,12 @@ pub(super) fn unit_in(folders: &[&Path]) -> Unit {
 }
 
 /// What systemd says of the unit; empty where there is none, or it does not answer.
-fn properties() -> BTreeMap<String, String> {
+fn properties(unit: &str) -> BTreeMap<String, String> {
     if !Path::new(BOOTED).is_dir() {
         return BTreeMap::new();
     }
     let asked = Command::new("systemctl")
-        .args(["show", UNIT_NAME, PROPERTIES])
+        .args(["show", unit, PROPERTIES])
         .stdin(Stdio::null())
         .output();
     let told = asked.map(|output| output.stdout).unwrap_or_default();

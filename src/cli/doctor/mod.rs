@@ -17,12 +17,11 @@ use std::process::ExitCode;
 
 use vocative_contract::channel::FindingLevel;
 
-pub(super) use self::unit::{SHIPPED as SHIPPED_UNIT, SHIPPED_PROGRAM};
-
 use self::finding::{Finding, Level, Report};
 use super::args::{DoctorArgs, TextFormat};
 use super::context::Context;
 use super::error::{CliError, Exit};
+use super::service::Service;
 use super::{folders, live, programs};
 use crate::config::{Config, ConfigError, Secrets};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
@@ -71,22 +70,24 @@ pub(super) async fn examine(args: &DoctorArgs, context: &Context) -> Result<Repo
         }
     };
     report.extend(standing::of(context).await);
-    let mut unit = looking::unit();
+    let service = Service::of(context.global.config.as_deref());
+    let mut unit = looking::unit(&service);
     if args.fix
         && let Some(told) = mending::unit(&unit)
     {
         report.mended.push(told);
-        unit = looking::unit();
+        unit = looking::unit(&service);
     }
-    report.extend(unit::judged(&unit));
+    report.extend(unit::judged(&unit, &service));
     if let Some(config) = config {
         report.mended.extend(mended);
         report.extend(looking::modes(config, &context.environment));
-        report.extend(kept(config, args).await);
+        report.extend(kept(config, args, &service).await);
     }
     if let (Ok((config, secrets, _)), false) = (&loaded, args.offline) {
         report.extend(asked(config, secrets).await?);
     }
+    report.spell(|command| service.spelled(command));
     Ok(report)
 }
 
@@ -139,21 +140,17 @@ fn wrong(error: &ConfigError) -> Vec<Finding> {
 }
 
 /// Disk and backups.
-async fn kept(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
+async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<Finding> {
     let now_ms = (wall_clock())();
     let database = config.daemon.data_dir.join(DATABASE_NAME);
     let mut findings = vec![judging::disk(&looking::disk(&database))];
-    let backups = looking::backups(&args.backups);
+    let folder = args.backups.clone().unwrap_or_else(|| service.backups());
+    let backups = looking::backups(&folder);
     let has_database = looking::length(&database).is_some();
-    findings.push(judging::backups(
-        &args.backups,
-        &backups,
-        has_database,
-        now_ms,
-    ));
+    findings.push(judging::backups(&folder, &backups, has_database, now_ms));
     let newest = backups.ok().and_then(|found| found.newest);
     if let Some(newest) = newest.filter(|_| args.verify) {
-        let path = args.backups.join(newest.name);
+        let path = folder.join(newest.name);
         let looked = path.clone();
         let read = tokio::task::spawn_blocking(move || vocative_store::check_database(&looked));
         let read = match read.await {

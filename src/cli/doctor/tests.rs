@@ -7,8 +7,9 @@ use super::finding::{Finding, Level, Report};
 use super::judging::{self, Backup, Backups, Disk};
 use super::looking::{backup_named, backups, unit_in};
 use super::standing;
-use super::unit::{self, SHIPPED, Unit};
+use super::unit::{self, Unit};
 use crate::admin::view::{ChannelView, RunCounts, StatusView, StoreView, WaitingSkillView};
+use crate::cli::service::Service;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -112,15 +113,25 @@ fn backups_are_named_counted_and_aged() {
 
 #[test]
 fn a_unit_is_compared_with_the_shipped_one() {
-    let as_packaged = SHIPPED.replace("/usr/local/bin/vocative ", "/usr/bin/vocative ");
-    assert_eq!(unit::differing(SHIPPED, &as_packaged), [""; 0]);
+    let as_packaged = Service::default()
+        .shipped()
+        .replace("/usr/local/bin/vocative ", "/usr/bin/vocative ");
     assert_eq!(
-        unit::differing(SHIPPED, &format!("# mine\n\n{SHIPPED}")),
+        unit::differing(Service::default().shipped(), &as_packaged),
         [""; 0]
     );
-    let weak = SHIPPED.replace("NoNewPrivileges=yes\n", "NoNewPrivileges=no\n");
     assert_eq!(
-        unit::differing(SHIPPED, &weak),
+        unit::differing(
+            Service::default().shipped(),
+            &format!("# mine\n\n{}", Service::default().shipped())
+        ),
+        [""; 0]
+    );
+    let weak = Service::default()
+        .shipped()
+        .replace("NoNewPrivileges=yes\n", "NoNewPrivileges=no\n");
+    assert_eq!(
+        unit::differing(Service::default().shipped(), &weak),
         ["-NoNewPrivileges=yes", "+NoNewPrivileges=no"]
     );
 }
@@ -130,7 +141,7 @@ fn a_unit_is_judged_by_its_state() {
     let unit = |properties: &[(&str, &str)]| Unit {
         file: Some((
             "/usr/lib/systemd/system/vocative.service".to_owned(),
-            SHIPPED.to_owned(),
+            Service::default().shipped().to_owned(),
         )),
         drop_ins: Vec::new(),
         properties: properties
@@ -139,7 +150,7 @@ fn a_unit_is_judged_by_its_state() {
             .collect(),
     };
     let worst = |unit: &Unit| {
-        let findings = unit::judged(unit);
+        let findings = unit::judged(unit, &Service::default());
         let worst = findings
             .into_iter()
             .max_by_key(|found| found.level)
@@ -165,7 +176,9 @@ fn a_unit_is_judged_by_its_state() {
         ("Result", "exit-code"),
         ("ExecMainStatus", "243"),
     ];
-    let told = unit::judged(&unit(&failed)).pop().unwrap();
+    let told = unit::judged(&unit(&failed), &Service::default())
+        .pop()
+        .unwrap();
     assert!(
         told.what.contains("/etc/vocative/credentials"),
         "{}",
@@ -187,13 +200,16 @@ fn the_unit_that_wins_is_found_with_its_drop_ins() {
     std::fs::write(lib.join("vocative.service"), "packaged").unwrap();
     std::fs::write(etc.join("vocative.service.d/limits.conf"), "").unwrap();
     std::fs::write(etc.join("vocative.service.d/notes.txt"), "").unwrap();
-    let found = unit_in(&[&etc, &lib]);
+    let found = unit_in(&[&etc, &lib], &Service::default());
     assert_eq!(found.file.unwrap().1, "packaged");
     assert_eq!(found.drop_ins.len(), 1);
     std::fs::write(etc.join("vocative.service"), "by hand").unwrap();
-    assert_eq!(unit_in(&[&etc, &lib]).file.unwrap().1, "by hand");
     assert_eq!(
-        unit_in(&[]),
+        unit_in(&[&etc, &lib], &Service::default()).file.unwrap().1,
+        "by hand"
+    );
+    assert_eq!(
+        unit_in(&[], &Service::default()),
         Unit {
             properties: BTreeMap::new(),
             ..Unit::default()

@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use vocative_core::counted::counted;
 
 use super::finding::Finding;
+use crate::cli::service::{SHIPPED_PROGRAM, Service};
 
-/// The unit that belongs to this version.
-pub(in crate::cli) const SHIPPED: &str = include_str!("../../../systemd/vocative.service");
-/// Where the shipped unit has the program.
-pub(in crate::cli) const SHIPPED_PROGRAM: &str = "/usr/local/bin/vocative";
 const SUBJECT: &str = "unit";
 
 /// What is seen of the unit.
@@ -30,14 +27,17 @@ impl Unit {
 }
 
 /// What is said of the unit.
-pub(super) fn judged(unit: &Unit) -> Vec<Finding> {
+pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<Finding> {
     let Some((path, text)) = &unit.file else {
         return vec![Finding::fine(
             SUBJECT,
-            "no vocative.service is installed: something else must start the daemon again",
+            format!(
+                "no {} is installed: something else must start the daemon again",
+                service.file_name()
+            ),
         )];
     };
-    let mut findings = vec![drift(path, text)];
+    let mut findings = vec![drift(service.shipped(), path, text)];
     if !unit.drop_ins.is_empty() {
         let what = format!("it is changed by {}", unit.drop_ins.join(", "));
         findings.push(Finding::fine(SUBJECT, what));
@@ -70,8 +70,8 @@ pub(super) fn judged(unit: &Unit) -> Vec<Finding> {
 }
 
 /// Whether the installed unit is the one of this version.
-fn drift(path: &str, text: &str) -> Finding {
-    let differing = differing(SHIPPED, text);
+fn drift(shipped: &str, path: &str, text: &str) -> Finding {
+    let differing = differing(shipped, text);
     match differing.len() {
         0 => Finding::fine(SUBJECT, format!("{path} is the one of this version")),
         count => Finding::warn(

@@ -8,6 +8,7 @@ use super::answers::{Place, PlaceKind, SYSTEM_FOLDER};
 use super::dialogue::Dialogue;
 use crate::cli::CliError;
 use crate::cli::args::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
+use crate::cli::service::cell_folder;
 use crate::config::Environment;
 
 /// What is known before anybody is asked.
@@ -98,7 +99,7 @@ impl Given {
             Some(SetupModel::Server) if self.model_url.is_none() => missing.push("--model-url"),
             _ => {}
         }
-        if args.place.is_none() {
+        if args.place.is_none() && args.cell.is_none() {
             missing.push("--place");
         }
         missing
@@ -121,6 +122,7 @@ pub(super) async fn place(
     let is_root = rustix::process::geteuid().is_root();
     let chosen = match args.place {
         Some(place) => place,
+        None if args.cell.is_some() => SetupPlace::System,
         None => {
             let choices = [
                 (
@@ -157,8 +159,22 @@ pub(super) async fn place(
         }
         SetupPlace::System => Place {
             kind: PlaceKind::System,
-            folder: SYSTEM_FOLDER.into(),
+            folder: match &args.cell {
+                None => SYSTEM_FOLDER.into(),
+                Some(name) => cell_folder(name).map_err(|what| CliError::Failed {
+                    what,
+                    advice: None,
+                    cause: None,
+                })?,
+            },
         },
+        SetupPlace::User | SetupPlace::Files if args.cell.is_some() => {
+            return Err(CliError::Failed {
+                what: "a cell is a service of the system".to_owned(),
+                advice: Some("leave --cell out, or choose --place system".to_owned()),
+                cause: None,
+            });
+        }
         SetupPlace::User => Place {
             kind: PlaceKind::User,
             folder: user.unwrap_or_default().join("vocative"),

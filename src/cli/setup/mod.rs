@@ -273,7 +273,7 @@ async fn examine(path: &Path, dialogue: &Dialogue<'_>, context: &Context) -> Res
         fix: false,
         offline: true,
         verify: false,
-        backups: "/var/lib/vocative-backup".into(),
+        backups: None,
         format: TextFormat::Text,
     };
     let report = doctor::examine(&args, &looked).await?;

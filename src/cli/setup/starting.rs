@@ -13,7 +13,7 @@ use crate::admin::operations::AdminOperation;
 use crate::admin::socket;
 use crate::admin::view::StatusView;
 use crate::cli::CliError;
-use crate::cli::doctor::{SHIPPED_PROGRAM, SHIPPED_UNIT};
+use crate::cli::service::{SHIPPED_PROGRAM, Service};
 use crate::config::Config;
 
 /// How long the daemon may take until all channels are connected.
@@ -24,7 +24,6 @@ const ANSWER_WAIT: Duration = Duration::from_secs(180);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a daemon may take to end.
 const END_WAIT: Duration = Duration::from_secs(30);
-const UNIT_NAME: &str = "vocative.service";
 /// Where a packaged unit is.
 const UNIT_FOLDERS: [&str; 3] = [
     "/etc/systemd/system",
@@ -47,24 +46,28 @@ pub(super) enum Started {
 pub(super) async fn start(place: &Place, home: Option<&Path>) -> Result<Started, CliError> {
     match place.kind {
         PlaceKind::System => {
+            let service = Service::of(Some(&place.file()));
+            let name = service.file_name();
             let units: Vec<PathBuf> = UNIT_FOLDERS.iter().map(PathBuf::from).collect();
-            if !units.iter().any(|folder| folder.join(UNIT_NAME).exists()) {
+            if !units.iter().any(|folder| folder.join(name).exists()) {
                 let program = format!("{} ", program()?.display());
-                let unit = SHIPPED_UNIT.replace(&format!("{SHIPPED_PROGRAM} "), &program);
-                replace(&units[0].join(UNIT_NAME), &unit, 0o644)?;
+                let unit = service
+                    .shipped()
+                    .replace(&format!("{SHIPPED_PROGRAM} "), &program);
+                replace(&units[0].join(name), &unit, 0o644)?;
             }
-            by_systemd(&[]).await
+            by_systemd(&[], &service).await
         }
         PlaceKind::User => {
             let home = home.unwrap_or(Path::new("/"));
             let folder = home.join(".config/systemd/user");
             std::fs::create_dir_all(&folder)?;
             replace(
-                &folder.join(UNIT_NAME),
+                &folder.join(Service::default().file_name()),
                 &user_unit(&program()?, &place.file()),
                 0o644,
             )?;
-            by_systemd(&["--user"]).await
+            by_systemd(&["--user"], &Service::default()).await
         }
         PlaceKind::Files => {
             let child = Command::new(program()?)
@@ -97,11 +100,12 @@ fn user_unit(program: &Path, configuration: &Path) -> String {
     )
 }
 
-async fn by_systemd(scope: &[&str]) -> Result<Started, CliError> {
+async fn by_systemd(scope: &[&str], service: &Service) -> Result<Started, CliError> {
+    let unit = service.unit();
     for words in [
         &["daemon-reload"][..],
-        &["enable", UNIT_NAME],
-        &["restart", UNIT_NAME],
+        &["enable", &unit],
+        &["restart", &unit],
     ] {
         let output = Command::new("systemctl")
             .args(scope)
@@ -116,11 +120,10 @@ async fn by_systemd(scope: &[&str]) -> Result<Started, CliError> {
         };
         return Err(CliError::Failed {
             what: format!("systemctl {} failed: {failed}", words.join(" ")),
-            advice: Some(
-                "everything is written. See `journalctl --unit=vocative --lines=20`, then start it: systemctl \
-                 restart vocative"
-                    .to_owned(),
-            ),
+            advice: Some(format!(
+                "everything is written. See `journalctl --unit={unit} --lines=20`, then start it: systemctl restart \
+                 {unit}"
+            )),
             cause: None,
         });
     }
