@@ -53,6 +53,19 @@ pub(crate) enum Command {
     /// worker fold them, and counts by kind what is left after one, two and more folds: without a model, and with a
     /// scripted one that keeps all it is asked to keep.
     Summaries(SummariesArgs),
+    /// Start many idle daemons on this machine, and measure what they take
+    ///
+    /// Each has a database and a Telegram of its own, in which nobody says anything. Prints how long each took until it
+    /// polled, what memory they share out among them, and the processor's time of an idle minute.
+    Cells(CellsArgs),
+}
+
+/// What `vocative-lab cells` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CellsArgs {
+    /// How many daemons
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = cells_of)]
+    pub(crate) count: usize,
 }
 
 /// What `vocative-lab documents` takes.
@@ -157,6 +170,15 @@ pub(crate) struct SimArgs {
 
 /// Drawn seeds are below this: short enough to be typed.
 const DRAWN_SEEDS: u64 = 1_000_000_000_000;
+
+/// A number of daemons.
+fn cells_of(text: &str) -> Result<usize, String> {
+    let count = text
+        .parse()
+        .ok()
+        .filter(|count| (1..=1_000).contains(count));
+    count.ok_or_else(|| "is a number from 1 to 1000".to_owned())
+}
 
 /// A seed, or one that is drawn.
 fn seed_of(word: &str) -> Result<u64, String> {

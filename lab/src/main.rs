@@ -8,9 +8,10 @@
 //! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
 //! kills), `memory` (the rows that import and erase), `noting` (those that learn), `tally` (what came of it, and whether that is allowed);
 //! then `sim`; then `recall`, which measures how much of what was said is found again; `documents`, which measures the reading of folders;
-//! `learning`, which judges memory.
+//! `learning`, which judges memory; `cells`, which measures many daemons on one machine.
 
 mod args;
+mod cells;
 mod crash;
 mod dice;
 mod documents;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Documents(args) => documents::run(args),
         Command::Memory(args) => learning::run(args),
         Command::Summaries(args) => summaries::run(args),
+        Command::Cells(args) => cells::run(args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error.report());
