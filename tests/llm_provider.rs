@@ -400,6 +400,7 @@ async fn parallel_calls_come_in_order_and_their_results_go_back_behind_them() {
         call_id: id.to_owned(),
         content: format!("result of {id}"),
         is_error,
+        images: Vec::new(),
     };
     for provider in [Provider::OpenAi, Provider::Anthropic] {
         let act = ModelAct::Answer {
@@ -415,11 +416,10 @@ async fn parallel_calls_come_in_order_and_their_results_go_back_behind_them() {
         assert_eq!(first.tool_calls, expected);
         assert_eq!(first.usage.prompt_tokens, 20);
         let exchange = Exchange {
-            told: String::new(),
             text: first.text,
             calls: first.tool_calls,
-            raw_message: String::new(),
             results: vec![result("a", false), result("b", true)],
+            ..Exchange::default()
         };
         let last = ask_with_tools(&model, &[exchange], ToolChoice::None).await;
         assert_eq!(last.unwrap().text, "Found.");
@@ -530,6 +530,7 @@ async fn gap_3_arguments_that_are_no_json_get_through() {
                     call_id: id.to_owned(),
                     content: "no".to_owned(),
                     is_error: true,
+                    images: Vec::new(),
                 }],
             };
             let next = ask_with_tools(&model, &[exchange], ToolChoice::Auto).await;

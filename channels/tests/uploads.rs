@@ -51,6 +51,8 @@ fn upload(chat: &str, thread: Option<String>) -> Post {
                 name: "answer.md".to_owned(),
                 mime_type: "text/markdown".to_owned(),
                 content: CONTENT.to_owned(),
+                stored: None,
+                loaded: None,
                 progress: None,
                 rest: None,
             },

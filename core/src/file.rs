@@ -36,6 +36,21 @@ impl fmt::Display for ContentId {
     }
 }
 
+/// The ids of files that tools gave begin with one of these, and platforms' do not.
+const OF_TOOL: &str = "tool:";
+const OF_TOOL_FOR_PEOPLE: &str = "tool-posted:";
+
+/// The id of a file that a call gave, by its place among the call's files.
+#[must_use]
+pub fn tool_file_id(n: usize, is_for_people: bool) -> String {
+    let of = if is_for_people {
+        OF_TOOL_FOR_PEOPLE
+    } else {
+        OF_TOOL
+    };
+    format!("{of}{n}")
+}
+
 /// How far a file is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileState {
@@ -302,6 +317,14 @@ pub struct TurnFile {
     pub content: Option<(ContentId, u64)>,
     /// Whether its speech is still to be written down.
     pub is_to_be_heard: bool,
+}
+
+impl TurnFile {
+    /// Whether a tool gave it to be posted.
+    #[must_use]
+    pub fn is_for_people(&self) -> bool {
+        self.platform_id.starts_with(OF_TOOL_FOR_PEOPLE)
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,17 @@ pub enum Happening {
         /// What it is asked; `None` once the run is let go: the timeline has it then.
         arguments: Option<String>,
     },
+    /// A tool that is being called says how far it is. Only the newest of a call is kept, and none once the run is let go.
+    ToolProgress {
+        /// The step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What it says.
+        text: String,
+    },
     /// A tool's result was recorded.
     ToolResult {
         /// The step.
@@ -131,6 +142,7 @@ impl Happening {
             Self::Text { .. } => "text",
             Self::Restarted => "restarted",
             Self::ToolCall { .. } => "tool_call",
+            Self::ToolProgress { .. } => "tool_progress",
             Self::ToolResult { .. } => "tool_result",
             Self::Usage { .. } => "usage",
             Self::Ended(ending) => ending.kind.name(),

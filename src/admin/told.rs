@@ -92,6 +92,17 @@ fn data(event: &RunEvent) -> Value {
             data["tool"] = json!(tool);
             data["arguments"] = json!(arguments);
         }
+        Happening::ToolProgress {
+            step,
+            call_id,
+            tool,
+            text,
+        } => {
+            data["step"] = json!(step);
+            data["call"] = json!(call_id);
+            data["tool"] = json!(tool);
+            data["text"] = json!(text);
+        }
         Happening::ToolResult {
             step,
             call_id,

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use tracing::warn;
 
 use crate::agent::picture::Picture;
+use crate::files::space::ContentRoom;
+use crate::llm::Exchange;
 use vocative_core::decode::decoded;
 use vocative_core::file::{ContentId, FileKind, FileState, TurnFile};
 use vocative_core::history::{History, Role};
-use vocative_core::ids::TurnId;
+use vocative_core::ids::{RunId, TurnId};
 use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, PromptImage};
 use vocative_core::turn::Turn;
 use vocative_store::{Replying, Store, StoreError};
@@ -110,6 +112,57 @@ pub(super) async fn load_files(
         }
     }
     Ok(loaded)
+}
+
+/// How a run's steps deal with the files that tools give.
+#[derive(Clone, Copy)]
+pub(super) struct ToolFiles<'a> {
+    /// Room for them; `None` = they are not kept.
+    pub(super) room: Option<&'a ContentRoom>,
+    /// How prompts show files.
+    pub(super) shows: FilesInPrompts,
+}
+
+impl<'a> ToolFiles<'a> {
+    /// With room for them, shown as prompts show files.
+    pub(super) fn of(room: Option<&'a ContentRoom>, shows: FilesInPrompts) -> Self {
+        Self { room, shows }
+    }
+
+    /// Puts the pictures that tools gave to their results: the first ones, as many as a prompt may have. Those stay the
+    /// same from step to step, so that what a provider keeps of the request stays true.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub(super) async fn show(
+        &self,
+        store: &Store<Replying>,
+        run: RunId,
+        exchanges: &mut [(u32, Exchange)],
+    ) -> Result<(), StoreError> {
+        let has_results = exchanges.iter().any(|(_, it)| !it.results.is_empty());
+        if self.room.is_none() || !self.shows.takes_images || !has_results {
+            return Ok(());
+        }
+        let mut left = self.shows.limits.images_max;
+        for given in store.files_of_calls(run).await? {
+            let of_step = exchanges.iter_mut().find(|(step, _)| *step == given.step);
+            let results = of_step.map(|(_, exchange)| &mut exchange.results);
+            let result =
+                results.and_then(|all| all.iter_mut().find(|it| it.call_id == given.call_id));
+            let Some(result) = result.filter(|_| left > 0) else {
+                continue;
+            };
+            if given.file.facts.content_kind() == FileKind::Image
+                && let FileContent::Image(image) =
+                    load_image(store, &self.shows, &given.file).await?
+            {
+                result.images.push(image);
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
 }
 
 async fn load_content(

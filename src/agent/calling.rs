@@ -3,9 +3,11 @@
 //! Calls that are repeatable are made side by side, the others one after the other (`core/acting`). A resumed run
 //! reads the rows: a call that has its result is not made again, and one that was being made follows its rule.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tracing::{debug, warn};
 use vocative_contract::crash;
 
@@ -14,22 +16,28 @@ use crate::agent::questioning::{Questioned, outcome_of};
 use crate::agent::step::{ModelStep, is_among};
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
+use crate::files::space::Promise;
 use crate::llm::{ToolResult, read_arguments};
-use crate::tools::{CallContext, InputGiven, QuestionWish, TaskWish, ToolError, ToolOutcome};
+use crate::tools::{
+    CallContext, InputGiven, Progress, QuestionWish, TaskWish, ToolError, ToolOutcome,
+};
 use vocative_core::acting::{Beginning, waves};
 use vocative_core::approving::{ApprovalState, Asking, DecidedBy, changed_text, denied_text};
 use vocative_core::delegating::not_delegated_text;
 use vocative_core::hooking::HookVerdict;
+use vocative_core::prompting::files::IMAGE_TOKENS;
 use vocative_core::prompting::{ClassEstimate, Scaled, TokenCounter as _, content_count};
 use vocative_core::tool_call::{
     CHANGED_DIGEST, CallDigest, CallRule, CallState, Refusal, StoredCall,
 };
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    Asked, CallBegun, CallToBegin, CallToFinish, ConsentSought, NarrowedCall, NewToolCall,
-    StepOutcome, TaskGiven, ToolTurn,
+    Asked, CallBegun, CallFile, CallToBegin, CallToFinish, ConsentSought, NarrowedCall,
+    NewToolCall, StepOutcome, TaskGiven, ToolTurn,
 };
 
+/// How often it is told how far a call is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// What a model is told of a call that may have acted.
 const CUT_OFF: &str = "a restart cut this call off; it may have acted or not, and is not made again. Say so, and \
                        let the person decide whether to try once more";
@@ -141,6 +149,7 @@ impl Stepping<'_> {
         call.state = called.state;
         call.refusal = called.refusal;
         call.result = Some(outcome.content.clone());
+        let kept = self.to_keep(&outcome).await?;
         let turn = turn(call, shown, self.toolbox.has(&call.tool), outcome);
         if let Some(listener) = self.telling.listener() {
             listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
@@ -157,14 +166,37 @@ impl Stepping<'_> {
             agent: self.agent.clone(),
             agent_display_name: self.display_name.to_owned(),
             turn,
+            files: kept
+                .as_ref()
+                .map(|(files, _)| files.clone())
+                .unwrap_or_default(),
             is_outside,
             verdicts: called.verdicts,
             now_ms: (self.clock)(),
         };
-        Ok(match commit_call(self.store, finished).await? {
+        let committed = commit_call(self.store, finished).await?;
+        // The room that was promised for its files is used now.
+        drop(kept);
+        Ok(match committed {
             StepOutcome::Written => Calls::Made,
             ended => Calls::BrokenOff(ended),
         })
+    }
+
+    /// The files of a result that are kept, with room for them.
+    async fn to_keep(
+        &self,
+        outcome: &ToolOutcome,
+    ) -> Result<Option<(Vec<CallFile>, Promise<'_>)>, StoreError> {
+        let Some(room) = self.files.room.filter(|_| !outcome.files.is_empty()) else {
+            return Ok(None);
+        };
+        let bytes = outcome.files.iter().map(|file| file.bytes.len() as u64);
+        let promise = room.promise(bytes.sum()).await?;
+        if promise.is_none() {
+            warn!(run.id = %self.claimed.run.id, "the files of a tool are not kept: there is no room for them");
+        }
+        Ok(promise.map(|promise| (outcome.files.clone(), promise)))
     }
 
     /// What a call gave, behind a word of who changed what was asked for.
@@ -321,15 +353,42 @@ impl Stepping<'_> {
         input: Option<InputGiven>,
     ) -> CalledTool {
         crash::point("tool.called");
+        let (progress, said) = Progress::new();
         let context = CallContext {
             input,
+            progress,
             ..CallContext::of(call.id)
         };
-        let outcome = self.toolbox.call(&call.tool, arguments, context).await;
+        let calling = self.toolbox.call(&call.tool, arguments, context);
+        let outcome = self.telling_progress(call, said, calling).await;
         crash::point("tool.answered");
         CalledTool {
             is_made: true,
             ..over(outcome)
+        }
+    }
+
+    /// Waits for what a call gives, and tells meanwhile how far it is.
+    async fn telling_progress(
+        &self,
+        call: &StoredCall,
+        mut said: watch::Receiver<String>,
+        calling: impl Future<Output = ToolOutcome>,
+    ) -> ToolOutcome {
+        let telling = async {
+            while said.changed().await.is_ok() {
+                let progress = said.borrow_and_update().clone();
+                if let Some(listener) = self.telling.listener() {
+                    listener.tool_progress(&call.call_id, &call.tool, &progress);
+                }
+                tokio::time::sleep(PROGRESS_EVERY).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            outcome = calling => outcome,
+            () = telling => unreachable!("it waits for ever"),
         }
     }
 
@@ -493,10 +552,13 @@ fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> To
                 "{content}: there is no room for further results; answer with what you have"
             ),
             sources: Vec::new(),
+            files: Vec::new(),
             ..outcome
         };
     }
-    *left_tokens -= tokens;
+    let is_picture = |file: &&CallFile| file.mime_type.starts_with("image/");
+    let pictures = outcome.files.iter().filter(is_picture).count();
+    *left_tokens = left_tokens.saturating_sub(tokens + pictures * IMAGE_TOKENS);
     outcome
 }
 
@@ -532,6 +594,7 @@ pub(super) fn results_of(calls: &[StoredCall]) -> Option<Vec<ToolResult>> {
             call_id: call.call_id.clone(),
             content: call.result.clone().unwrap_or_default(),
             is_error: call.state != CallState::Done,
+            images: Vec::new(),
         })
     };
     calls.iter().map(result).collect()

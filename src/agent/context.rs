@@ -122,6 +122,7 @@ mod tests {
                 call_id: "a".to_owned(),
                 content: content.to_owned(),
                 is_error: false,
+                images: Vec::new(),
             }],
             raw_message: "raw".to_owned(),
         };

@@ -54,6 +54,7 @@ pub(super) fn outcome_of_task(task: &StoredTask) -> Option<ToolOutcome> {
             state: CallState::Done,
             content,
             sources: task.sources.clone(),
+            files: Vec::new(),
             input: None,
         },
         false => ToolOutcome {

@@ -14,7 +14,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::run::{HEARTBEAT, LEASE_MS, Working};
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
-use crate::capture::reply::{Answering, Reply, commit_reply, render_reply};
+use crate::capture::reply::{Answering, Reply, commit_reply, render_files, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::llm::Answer;
@@ -322,7 +322,12 @@ async fn commit(
 ) -> Result<(), StoreError> {
     let before = std::mem::take(&mut reply.before).into_iter();
     let before = before.map(|words| words.rendered(room.form(), people));
-    let rendered = (render_reply(room.form(), &reply, people), before.collect());
+    let mut parts = render_reply(room.form(), &reply, people);
+    if reply.kind == TurnKind::Message {
+        let files = worker.store.files_of_calls(answering.claimed.run.id);
+        parts.extend(render_files(room.form(), files.await?));
+    }
+    let rendered = (parts, before.collect());
     let now_ms = (worker.clock)();
     let committed = commit_reply(&worker.store, answering, reply, rendered, now_ms).await?;
     if committed == CommittedReply::SourceGone {

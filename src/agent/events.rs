@@ -259,6 +259,24 @@ impl Listener for Events {
         });
     }
 
+    fn tool_progress(&self, call_id: &str, tool: &str, progress: &str) {
+        self.change(|waiting| {
+            // Nobody has looked yet at what it says.
+            if waiting.is_discreet {
+                return;
+            }
+            let of_call = |event: &NewRunEvent| matches!(event, NewRunEvent::ToolProgress { call_id: of, .. } if of == call_id);
+            waiting.events.retain(|event| !of_call(event));
+            let step = waiting.step.saturating_sub(1).max(1);
+            waiting.push(NewRunEvent::ToolProgress {
+                step,
+                call_id: call_id.to_owned(),
+                tool: tool.to_owned(),
+                text: progress.to_owned(),
+            });
+        });
+    }
+
     fn tool_result(&self, call_id: &str, tool: &str, result: &str, sources: &[TurnId]) {
         self.change(|waiting| {
             let step = waiting.step.saturating_sub(1).max(1);

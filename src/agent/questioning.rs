@@ -155,6 +155,7 @@ pub(super) fn outcome_of(question: &StoredQuestion) -> Option<ToolOutcome> {
             .filter(|answer| answer.text.is_some())
             .map(|answer| answer.turn)
             .collect(),
+        files: Vec::new(),
         input: None,
     })
 }

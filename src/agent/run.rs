@@ -12,6 +12,7 @@ use vocative_contract::outbound::Target;
 
 use crate::agent::answering::{Misshapen, in_form};
 use crate::agent::approving::AskedIn;
+use crate::agent::attached::ToolFiles;
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
 use crate::agent::delegating::{Delegating, whole_of, with_what_is_left};
@@ -480,6 +481,7 @@ impl Working<'_> {
             shown: &built.prompt.turns,
             images: &built.prompt.images,
             toolbox: &toolbox,
+            files: ToolFiles::of(worker.room.as_deref(), spec.files),
             tools: &tools,
             max_steps: spec.max_steps,
             stop_after: &spec.stop_after_tools,
@@ -504,9 +506,8 @@ impl Working<'_> {
         if let Some(listener) = stepping.telling.listener().filter(|_| self.is_fallback) {
             listener.restart();
         }
-        let signs = self.show_working(live.as_ref());
         let working = Box::pin(self.step(spec, &built, stepping, recorded));
-        let holding = self.hold(spec, begun, signs, working);
+        let holding = self.hold(spec, begun, self.show_working(live.as_ref()), working);
         let telling = events.during(holding, &worker.store, claimed, &worker.clock);
         let held = telling.await;
         let live_settle_ms = end_of(live).await;

@@ -173,6 +173,7 @@ fn read(stored: &str) -> Option<ModelStep> {
         call_id: result.call_id,
         content: result.content,
         is_error: result.is_error,
+        images: Vec::new(),
     };
     is_known.then(|| ModelStep {
         number: recorded.number,
@@ -319,6 +320,7 @@ mod tests {
                 call_id: "call_1".to_owned(),
                 content: "found".to_owned(),
                 is_error: false,
+                images: Vec::new(),
             }]),
             ..asked(number)
         }

@@ -8,6 +8,7 @@ use vocative_contract::crash;
 
 use crate::agent::answering::{Misshapen, used_up};
 use crate::agent::approving::AskedIn;
+use crate::agent::attached::ToolFiles;
 use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::counting::Counting;
@@ -64,6 +65,8 @@ pub(super) struct Stepping<'a> {
     /// Pictures that belong to its last message.
     pub(super) images: &'a [PromptImage],
     pub(super) toolbox: &'a Toolbox,
+    /// What becomes of the files that they give.
+    pub(super) files: ToolFiles<'a>,
     /// The tools that its model is told of.
     pub(super) tools: &'a [ToolSpec],
     /// Model calls of the run, those of earlier attempts included.
@@ -274,7 +277,9 @@ impl Stepping<'_> {
             .iter()
             .flat_map(|exchange| &exchange.results);
         let found = found.map(|result| count(&result.content));
-        let pictures = (request.images.len() * IMAGE_TOKENS) as u64;
+        let of_tools = request.exchanges.iter().flat_map(|it| &it.results);
+        let of_tools: usize = of_tools.map(|result| result.images.len()).sum();
+        let pictures = ((request.images.len() + of_tools) * IMAGE_TOKENS) as u64;
         Usage {
             prompt_tokens: said.chain(found).sum::<u64>() + pictures,
             completion_tokens: count(answer),
@@ -299,15 +304,23 @@ impl Stepping<'_> {
         }
     }
 
+    /// What was said and done in the steps, with the pictures that tools gave.
+    async fn exchanges(&self, steps: &[ModelStep]) -> Result<Vec<Exchange>, StoreError> {
+        let exchanges = steps.iter().map(|step| {
+            let told = self.to_mend(step);
+            let exchange = exchange(step, &self.model_use.name);
+            (step.number, Exchange { told, ..exchange })
+        });
+        let mut exchanges: Vec<(u32, Exchange)> = exchanges.collect();
+        let run = self.claimed.run.id;
+        self.files.show(self.store, run, &mut exchanges).await?;
+        Ok(exchanges.into_iter().map(|(_, it)| it).collect())
+    }
+
     /// Asks the model once and records what it says.
     async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
         let number = self.number_behind(steps);
-        let asked = &self.model_use.name;
-        let exchanges = steps.iter().map(|step| Exchange {
-            told: self.to_mend(step),
-            ..exchange(step, asked)
-        });
-        let exchanges: Vec<Exchange> = exchanges.collect();
+        let exchanges = self.exchanges(steps).await?;
         let without = self.hooking.before_model(self.messages, &exchanges);
         let (messages, exchanges) = match &without {
             Some(SentWithout {

@@ -73,6 +73,12 @@ impl Listener for Telling {
         }
     }
 
+    fn tool_progress(&self, call_id: &str, tool: &str, progress: &str) {
+        for listener in &self.listeners {
+            listener.tool_progress(call_id, tool, progress);
+        }
+    }
+
     fn tool_result(&self, call_id: &str, tool: &str, result: &str, sources: &[TurnId]) {
         for listener in &self.listeners {
             listener.tool_result(call_id, tool, result, sources);

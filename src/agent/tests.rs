@@ -312,6 +312,7 @@ impl Stage {
             models,
             embeddings: None,
             skills: Default::default(),
+            room: None,
             owner: self.owner,
             wake: self.wake.clone(),
             clock: Arc::clone(&self.clock),

@@ -21,6 +21,7 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::delivery::worker::pause_until;
 use crate::embeddings::Embeddings;
+use crate::files::space::ContentRoom;
 use crate::skills::Shelf;
 use vocative_core::ids::{AccountId, LeaseToken, OwnerId, RunId};
 use vocative_core::run::ClaimedRun;
@@ -52,6 +53,8 @@ pub struct AgentWorker {
     pub embeddings: Option<Arc<Embeddings>>,
     /// The skills of the operator.
     pub skills: Shelf,
+    /// Room on the disk for the files that tools give; `None` = they are not kept.
+    pub room: Option<Arc<ContentRoom>>,
     /// This process.
     pub owner: OwnerId,
     /// Wake hints.

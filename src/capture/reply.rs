@@ -5,9 +5,10 @@
 use vocative_channels::render::{continued, noted, prefixed};
 use vocative_contract::crash;
 use vocative_contract::handles::Renderer;
-use vocative_contract::outbound::{FileRest, Part, PartFile};
+use vocative_contract::outbound::{FileRest, Part, PartFile, StoredBytes};
 use vocative_contract::people::People;
 
+use vocative_core::file::TurnFile;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::AgentName;
 use vocative_core::run::{ClaimedRun, Usage};
@@ -15,7 +16,7 @@ use vocative_core::sending::limit_parts;
 use vocative_core::turn::{TokenCount, TurnKind};
 use vocative_store::contract::{
     CallToFinish, CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore, StepOutcome,
-    ValuesToKeep,
+    StoredCallFile, ValuesToKeep,
 };
 use vocative_store::{Replying, Store, StoreError};
 
@@ -123,6 +124,41 @@ fn as_code(json: &str) -> String {
     format!("{fence}json\n{json}\n{fence}")
 }
 
+/// The most files of tools that come with one answer.
+const FILES_POSTED_MAX: usize = 10;
+
+/// The posts of files that tools gave for people.
+#[must_use]
+pub fn render_files(form: ReplyForm<'_>, files: Vec<StoredCallFile>) -> Vec<Part> {
+    if !form.uploads_files {
+        return Vec::new();
+    }
+    let files = files.into_iter().map(|it| it.file);
+    let posted = files.filter(TurnFile::is_for_people).filter_map(|file| {
+        let (content, size_bytes) = file.content?;
+        let name = file.facts.shown_name().to_owned();
+        let instead = format!("(The file {name} could not be posted here.)");
+        let file = PartFile {
+            mime_type: file.facts.mime_type.clone().unwrap_or_default(),
+            content: String::new(),
+            stored: Some(StoredBytes {
+                sha256: content.to_string(),
+                size_bytes,
+            }),
+            loaded: None,
+            progress: None,
+            rest: Some(FileRest {
+                text: instead,
+                parts_max: 1,
+                people: Vec::new(),
+            }),
+            name,
+        };
+        Some(Part::upload(String::new(), file))
+    });
+    posted.take(FILES_POSTED_MAX).collect()
+}
+
 /// How much of an answer that comes as a file is shown in the room, in characters.
 const OPENING_MAX_CHARS: usize = 1_500;
 /// The shortest beginning that is shown to make fewer posts, in characters.
@@ -151,6 +187,8 @@ fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
         PartFile {
             name: "answer.md".to_owned(),
             mime_type: "text/markdown".to_owned(),
+            stored: None,
+            loaded: None,
             progress: None,
             rest: Some(FileRest {
                 people: people.named_in(&rest),

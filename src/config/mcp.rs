@@ -17,7 +17,7 @@ use super::settings::{McpServer, SecretVariable};
 use super::shape::{AfterUntrustedShape, forms};
 use super::tools::people;
 use crate::tools::ToolLimits;
-use crate::tools::mcp::{McpPlace, McpSettings};
+use crate::tools::mcp::{McpPlace, McpSettings, PostFiles};
 
 /// The longest name of a server: it stands before the names of its tools.
 const NAME_MAX_CHARS: usize = 32;
@@ -74,6 +74,8 @@ pub(super) struct McpShape {
     pub repeatable: Vec<String>,
     /// What becomes of the tools that it offers at first sight; not set: an address's wait, others are taken.
     pub pin: Option<PinShape>,
+    /// Which of the files that its tools give are posted with the answer; not set: those that it says are for the user.
+    pub post_files: Option<PostFilesShape>,
     /// Seconds that one call may take; not set: as the agent has it.
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_s: Option<u64>,
@@ -106,6 +108,18 @@ pub(super) enum PinShape {
     Trust,
     /// They wait for a person.
     Review,
+}
+
+/// Which of the files that a server gives are posted with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PostFilesShape {
+    /// Those that the server says are for the user.
+    Marked,
+    /// All of them.
+    All,
+    /// None.
+    Never,
 }
 
 /// Checks all servers. The result is to be used only if no problem was found.
@@ -153,6 +167,11 @@ fn server(
     };
     let (tools, repeatable, pin) = (shape.tools.clone(), shape.repeatable.clone(), shape.pin);
     let bearer = shape.bearer.clone();
+    let post_files = match shape.post_files {
+        None | Some(PostFilesShape::Marked) => PostFiles::Marked,
+        Some(PostFilesShape::All) => PostFiles::All,
+        Some(PostFilesShape::Never) => PostFiles::Never,
+    };
     let (place, secrets) = place(&table, shape, review)?;
     let is_own = !matches!(place, McpPlace::Http { .. });
     Some(McpServer {
@@ -162,6 +181,7 @@ fn server(
             tools,
             repeatable,
             trusts_first: pin.map_or(is_own, |pin| pin == PinShape::Trust),
+            post_files,
         },
         secrets,
         bearer,

@@ -163,6 +163,7 @@ const TAKEN: &[&str] = &[
     "mcp.*.headers",
     "mcp.*.memory_max_mib",
     "mcp.*.pin",
+    "mcp.*.post_files",
     "mcp.*.processes_max",
     "mcp.*.read",
     "mcp.*.repeatable",

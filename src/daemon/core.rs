@@ -26,7 +26,7 @@ use crate::delivery::worker::DeliveryWorker;
 use crate::embeddings::Embeddings;
 use crate::files::counters::FileCounters;
 use crate::files::fetching::Fetcher;
-use crate::files::space::Space;
+use crate::files::space::ContentRoom;
 use crate::files::speech::Transcriber;
 use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
@@ -95,11 +95,13 @@ impl Core {
         let drain_until = CancellationToken::new();
         let owner = OwnerId::generate();
         let loops = Loops::default();
+        let file_counters: Arc<FileCounters> = Arc::default();
+        let room = content_room(&shared, config, &file_counters);
         let agents = tokio::spawn(
             loops.clone().keep(
                 "answers",
                 stop.clone(),
-                agent_worker(&shared, config, ground.embeddings.clone(), owner)
+                agent_worker(&shared, config, ground.embeddings.clone(), &room, owner)
                     .run(stop.clone(), drain_until.clone()),
             ),
         );
@@ -120,9 +122,9 @@ impl Core {
             config,
             ground.transcriber,
             (ground.embeddings, Arc::clone(&learning_counters)),
+            (room, Arc::clone(&file_counters)),
             owner,
         );
-        let file_counters = Arc::clone(&jobs.handlers.files.counters);
         let jobs = jobs.run(stop.clone());
         let jobs = tokio::spawn(loops.clone().keep("jobs", stop.clone(), jobs));
         let schedules = scheduler(&shared, config).run(stop.clone());
@@ -212,6 +214,7 @@ fn agent_worker(
     shared: &Arc<Shared>,
     config: &Config,
     embeddings: Option<Arc<Embeddings>>,
+    room: &Arc<ContentRoom>,
     owner: OwnerId,
 ) -> AgentWorker {
     let names = shared.names.clone();
@@ -223,6 +226,7 @@ fn agent_worker(
         models: shared.models.clone(),
         embeddings,
         skills: shared.skills.clone(),
+        room: config.files.fetch.then(|| Arc::clone(room)),
         owner,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
@@ -270,6 +274,7 @@ fn job_worker(
     config: &Config,
     transcriber: Option<Transcriber>,
     (embeddings, counters): (Option<Arc<Embeddings>>, Arc<LearningCounters>),
+    room: (Arc<ContentRoom>, Arc<FileCounters>),
     owner: OwnerId,
 ) -> JobWorker<Handlers> {
     let rooms = shared.rooms.clone();
@@ -280,7 +285,7 @@ fn job_worker(
             walked: WalkedAt::default(),
             store: shared.store.only(),
             desk: desk(shared),
-            files: fetcher(shared, config, transcriber),
+            files: fetcher(shared, config, transcriber, room),
             embeddings,
             learner: learner(shared, counters),
             registry: shared.registry.clone(),
@@ -314,7 +319,26 @@ fn desk(shared: &Arc<Shared>) -> Desk {
     }
 }
 
-fn fetcher(shared: &Arc<Shared>, config: &Config, transcriber: Option<Transcriber>) -> Fetcher {
+/// Room for the contents of files.
+fn content_room(
+    shared: &Arc<Shared>,
+    config: &Config,
+    counters: &Arc<FileCounters>,
+) -> Arc<ContentRoom> {
+    Arc::new(ContentRoom::new(
+        shared.store.only(),
+        wiring::files_policy(config).total_bytes_max,
+        Arc::clone(counters),
+        Arc::clone(&shared.clock),
+    ))
+}
+
+fn fetcher(
+    shared: &Arc<Shared>,
+    config: &Config,
+    transcriber: Option<Transcriber>,
+    (room, counters): (Arc<ContentRoom>, Arc<FileCounters>),
+) -> Fetcher {
     Fetcher {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
@@ -322,8 +346,8 @@ fn fetcher(shared: &Arc<Shared>, config: &Config, transcriber: Option<Transcribe
         transcriber,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
-        counters: Arc::default(),
-        space: Space::default(),
+        counters,
+        room,
     }
 }
 

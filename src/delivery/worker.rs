@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 use vocative_contract::crash::{self, Sabotage};
-use vocative_contract::error::ChannelError;
+use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::handles::Poster;
 use vocative_contract::outbound::{Delivered, Operation, Post, ReadBack};
 use vocative_contract::probe::Prober;
@@ -17,6 +17,7 @@ use vocative_contract::probe::Prober;
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::{Posters, Room, Rooms};
+use vocative_core::file::ContentId;
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, OwnerId};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::outbox::{ClaimedEntry, OutboxEntry};
@@ -247,6 +248,9 @@ impl DeliveryWorker {
     ) -> Option<OutboxUpdate> {
         let entry = &claimed.entry;
         let mut post = post_of(claimed);
+        if let Err(error) = self.load(&mut post).await {
+            return Some(self.unprepared(claimed, room, error));
+        }
         if entry.operation == Operation::Upload
             && let Err(update) = self.prepare(claimed, room, poster, &mut post).await?
         {
@@ -279,6 +283,35 @@ impl DeliveryWorker {
             crash::point("final.after");
         }
         Some(self.after(&attempted, outcome, room))
+    }
+
+    /// Reads the stored bytes of a post's file.
+    async fn load(&self, post: &mut Post) -> Result<(), ChannelError> {
+        let operation = "upload";
+        let Some(file) = &mut post.part.file else {
+            return Ok(());
+        };
+        let Some(stored) = &file.stored else {
+            return Ok(());
+        };
+        let found = match ContentId::from_name(&stored.sha256) {
+            Some(content) => self.store.content(content, stored.size_bytes).await,
+            None => Ok(None),
+        };
+        let bytes = found.map_err(|cause| ChannelError::NotSent {
+            operation,
+            cause: cause.into(),
+        })?;
+        file.loaded = Some(
+            bytes
+                .map(Into::into)
+                .ok_or_else(|| ChannelError::Rejected {
+                    operation,
+                    reason: "its stored bytes are gone".to_owned(),
+                    fallback: Fallback::Plain,
+                })?,
+        );
+        Ok(())
     }
 
     /// Makes the calls that go before an upload shows, and keeps what each gave: a kill in between costs

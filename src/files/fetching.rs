@@ -13,7 +13,7 @@ use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
 use crate::files::counters::FileCounters;
 use crate::files::policy::{AfterFetch, FilesPolicy, GivenUp};
-use crate::files::space::{Promise, Space};
+use crate::files::space::{ContentRoom, Promise};
 use crate::files::speech::{SpeechError, Transcriber, after_speech};
 use vocative_core::file::{ContentId, FileFacts, FileKind, FileState, WantedFile};
 use vocative_core::ids::{FileId, ParticipantId};
@@ -24,11 +24,6 @@ use vocative_store::origins::Origin;
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{ContentWriter, Store, StoreError, Working};
 
-/// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
-/// one file is worth.
-const EVICTED_SHARE: u64 = 20;
-/// Files that were fetched or read within this time make no room, in milliseconds.
-const KEPT_FOR_MS: i64 = 3_600_000;
 /// At a start, files that were given up within this time are tried once more, so many of them.
 const AGAIN_MS: i64 = 7 * 24 * 3_600_000;
 const AGAIN_MAX: usize = 500;
@@ -53,7 +48,7 @@ pub struct Fetcher {
     /// What became of files.
     pub counters: Arc<FileCounters>,
     /// Room on the disk.
-    pub space: Space,
+    pub room: Arc<ContentRoom>,
 }
 
 impl Fetcher {
@@ -169,7 +164,7 @@ impl Fetcher {
         if let Some(given_up) = self.policy.refusal(&file) {
             return self.give_up(&file, given_up).await;
         }
-        let Some(promise) = self.room_for(self.policy.bytes_of(&file)).await? else {
+        let Some(promise) = self.room.promise(self.policy.bytes_of(&file)).await? else {
             return self.give_up(&file, FilesPolicy::no_room()).await;
         };
         let mut content = self.store.new_content()?;
@@ -200,7 +195,7 @@ impl Fetcher {
         // More came than was told.
         if promise.as_ref().is_some_and(|it| it.bytes() < size_bytes) {
             drop(promise.take());
-            promise = self.room_for(size_bytes).await?;
+            promise = self.room.promise(size_bytes).await?;
             if promise.is_none() {
                 return self.give_up(file, FilesPolicy::no_room()).await;
             }
@@ -214,34 +209,6 @@ impl Fetcher {
         }
         drop(promise);
         Ok(Outcome::Done)
-    }
-
-    /// Room for a file; where there is none, contents that were read long ago make it.
-    async fn room_for(&self, bytes: u64) -> Result<Option<Promise<'_>>, StoreError> {
-        let bytes_max = self.policy.total_bytes_max;
-        let stored = || self.store.content_bytes();
-        let promise = self.space.promise(bytes, bytes_max, stored).await?;
-        if promise.is_some() || bytes > bytes_max {
-            return Ok(promise);
-        }
-        let wanted = bytes.max(bytes_max / EVICTED_SHARE);
-        let now_ms = (self.clock)();
-        let evicted = self
-            .store
-            .evict_contents(wanted, now_ms - KEPT_FOR_MS, now_ms);
-        let freed = evicted.await?;
-        if freed == 0 {
-            return Ok(None);
-        }
-        self.counters
-            .evicted_bytes
-            .fetch_add(freed, Ordering::Relaxed);
-        info!(
-            freed_bytes = freed,
-            "files that were read long ago made room for newer ones"
-        );
-        self.store.remove_dropped().await?;
-        self.space.promise(bytes, bytes_max, stored).await
     }
 
     /// Notes what the platform says of a file that its message said nothing of.

@@ -2,9 +2,21 @@
 //! them together stay within the limit.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
+use tracing::info;
+use vocative_store::{Store, StoreError, Working};
+
+use crate::capture::clock::Clock;
+use crate::files::counters::FileCounters;
+
+/// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
+/// one file is worth.
+const EVICTED_SHARE: u64 = 20;
+/// Files that were fetched or read within this time make no room, in milliseconds.
+const KEPT_FOR_MS: i64 = 3_600_000;
 
 /// What is promised of the disk.
 #[derive(Debug, Default)]
@@ -68,6 +80,65 @@ impl Space {
             drop(turn);
             freed.await;
         }
+    }
+}
+
+/// Room on the disk for contents, within the limit of all of them together. Contents that were read long ago make it.
+pub struct ContentRoom {
+    store: Store<Working>,
+    bytes_max: u64,
+    counters: Arc<FileCounters>,
+    clock: Clock,
+    space: Space,
+}
+
+impl ContentRoom {
+    /// Within so many bytes.
+    #[must_use]
+    pub fn new(
+        store: Store<Working>,
+        bytes_max: u64,
+        counters: Arc<FileCounters>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            store,
+            bytes_max,
+            counters,
+            clock,
+            space: Space::default(),
+        }
+    }
+
+    /// Room for so many bytes; `None` = there is none.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn promise(&self, bytes: u64) -> Result<Option<Promise<'_>>, StoreError> {
+        let bytes_max = self.bytes_max;
+        let stored = || self.store.content_bytes();
+        let promise = self.space.promise(bytes, bytes_max, stored).await?;
+        if promise.is_some() || bytes > bytes_max {
+            return Ok(promise);
+        }
+        let wanted = bytes.max(bytes_max / EVICTED_SHARE);
+        let now_ms = (self.clock)();
+        let evicted = self
+            .store
+            .evict_contents(wanted, now_ms - KEPT_FOR_MS, now_ms);
+        let freed = evicted.await?;
+        if freed == 0 {
+            return Ok(None);
+        }
+        self.counters
+            .evicted_bytes
+            .fetch_add(freed, Ordering::Relaxed);
+        info!(
+            freed_bytes = freed,
+            "files that were read long ago made room for newer ones"
+        );
+        self.store.remove_dropped().await?;
+        self.space.promise(bytes, bytes_max, stored).await
     }
 }
 

@@ -24,6 +24,9 @@ pub trait Listener: Send + Sync {
     /// A tool is called with what the last answer asked for.
     fn tool_call(&self, _call_id: &str, _tool: &str, _arguments: &str) {}
 
+    /// It says how far it is.
+    fn tool_progress(&self, _call_id: &str, _tool: &str, _progress: &str) {}
+
     /// It gave a result, which quotes these turns.
     fn tool_result(&self, _call_id: &str, _tool: &str, _result: &str, _sources: &[TurnId]) {}
 }

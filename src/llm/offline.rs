@@ -299,6 +299,7 @@ mod tests {
                 call_id: "offline_1".to_owned(),
                 content: content.to_owned(),
                 is_error: false,
+                images: Vec::new(),
             }],
         };
         let hits = r#"{"hits": [{"speaker": "Bob", "time": "noon", "text": "we deploy at nine"}]}"#;
@@ -358,6 +359,7 @@ mod tests {
                 call_id: "offline_1".to_owned(),
                 content: "noon".to_owned(),
                 is_error: false,
+                images: Vec::new(),
             }],
         }];
         let request = Request {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::arguments::read_arguments;
+use vocative_core::prompting::files::PromptImage;
 
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ pub struct ToolResult {
     pub content: String,
     /// Whether it went wrong.
     pub is_error: bool,
+    /// Pictures that came with it.
+    pub images: Vec<PromptImage>,
 }
 
 /// One earlier model call of a run.

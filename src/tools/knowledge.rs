@@ -118,6 +118,7 @@ impl Tool for KnowledgeSearch {
             Ok(ToolOutput {
                 content: shown(&found),
                 sources: Vec::new(),
+                files: Vec::new(),
             })
         })
     }

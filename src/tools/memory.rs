@@ -322,6 +322,7 @@ impl MemoryDesk {
             MemoryWritten::Done(done) => Ok(ToolOutput {
                 content: told(&done),
                 sources: Vec::new(),
+                files: Vec::new(),
             }),
             MemoryWritten::Refused(refusal) => Err(ToolError::Arguments(refusal_text(&refusal))),
             MemoryWritten::Stale => Err(ToolError::Failed("the run has ended".to_owned())),
@@ -368,6 +369,7 @@ impl MemoryDesk {
         Ok(ToolOutput {
             content: content.to_string(),
             sources,
+            files: Vec::new(),
         })
     }
 }

@@ -35,6 +35,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::watch;
 
 pub use approval::{ApprovalExpiry, ApprovalSettings, CallApproval};
 pub use arguments::{other_arguments, unknown_keywords, wrong_with_answer};
@@ -64,6 +65,7 @@ use vocative_core::search::SearchReach;
 use vocative_core::skills::Skill;
 use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
+use vocative_store::contract::CallFile;
 
 /// A built-in tool. A new one is a file beside `search`, and a variant and two arms here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,6 +384,30 @@ pub struct CallContext {
     pub limit_ms: Option<u64>,
     /// What people answered the tool's server that asked them first.
     pub input: Option<InputGiven>,
+    /// Hears how far the call is.
+    pub progress: Progress,
+}
+
+/// Hears how far a call is. Only the newest word of a tool is kept until somebody looks.
+#[derive(Clone, Debug)]
+pub struct Progress(watch::Sender<String>);
+
+impl Progress {
+    /// The longest word that is heard, in characters.
+    const MAX_CHARS: usize = 300;
+
+    /// With who looks.
+    #[must_use]
+    pub fn new() -> (Self, watch::Receiver<String>) {
+        let (said, seen) = watch::channel(String::new());
+        (Self(said), seen)
+    }
+
+    /// How far it is, in plain words; longer ones are cut.
+    pub fn say(&self, text: &str) {
+        self.0
+            .send_replace(text.chars().take(Self::MAX_CHARS).collect());
+    }
 }
 
 /// What people answered a server of tools.
@@ -401,6 +427,7 @@ impl CallContext {
             call,
             limit_ms: None,
             input: None,
+            progress: Progress::new().0,
         }
     }
 }
@@ -412,6 +439,8 @@ pub struct ToolOutput {
     pub content: String,
     /// Turns that it quotes.
     pub sources: Vec<TurnId>,
+    /// Files that came with it.
+    pub files: Vec<CallFile>,
 }
 
 /// Why a tool gave nothing, in words for the model.

@@ -111,6 +111,7 @@ impl Tool for ReadSkill {
             Ok(ToolOutput {
                 content: text_of(skill, &arguments).map_err(ToolError::Arguments)?,
                 sources: Vec::new(),
+                files: Vec::new(),
             })
         })
     }

@@ -114,6 +114,7 @@ async fn plan(
         Planned::Made(content) => Ok(ToolOutput {
             content,
             sources: Vec::new(),
+            files: Vec::new(),
         }),
         Planned::Refused(why) => Err(ToolError::Failed(why)),
     }

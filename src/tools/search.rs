@@ -190,6 +190,7 @@ impl Tool for ConversationSearch {
                 .map_err(|cause| ToolError::Failed(cause.to_string()))?;
             Ok(ToolOutput {
                 sources: found.hits.iter().flat_map(quoted).collect(),
+                files: Vec::new(),
                 content: shown(&found, has_words),
             })
         })

@@ -104,6 +104,7 @@ impl Tool for SetState {
             Ok(ToolOutput {
                 content: format!("set: {line}"),
                 sources: Vec::new(),
+                files: Vec::new(),
             })
         })
     }

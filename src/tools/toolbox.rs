@@ -16,6 +16,7 @@ use crate::llm::{ToolSpec, read_arguments};
 use vocative_core::eliciting::InputRound;
 use vocative_core::ids::TurnId;
 use vocative_core::tool_call::{CallDigest, CallLimits, CallRule, CallState};
+use vocative_store::contract::CallFile;
 
 /// The length to which results are cut, with a marker, in characters.
 pub const RESULT_MAX_CHARS: usize = 16_000;
@@ -53,6 +54,8 @@ pub struct ToolOutcome {
     pub content: String,
     /// Turns that it quotes.
     pub sources: Vec<TurnId>,
+    /// Files that came with it.
+    pub files: Vec<CallFile>,
     /// What its server asks people before it goes on. Then it is not over yet, unless nobody can be asked.
     pub input: Option<Box<InputRound>>,
 }
@@ -81,6 +84,7 @@ impl ToolOutcome {
             state,
             content: content.into(),
             sources: Vec::new(),
+            files: Vec::new(),
             input: None,
         }
     }
@@ -356,6 +360,7 @@ fn shown(output: ToolOutput) -> ToolOutcome {
         state: CallState::Done,
         content: cut(output.content),
         sources: output.sources,
+        files: output.files,
         input: None,
     }
 }
@@ -416,10 +421,12 @@ mod tests {
                     Some("long") => Ok(ToolOutput {
                         content: "ä".repeat(RESULT_MAX_CHARS + 2),
                         sources: Vec::new(),
+                        files: Vec::new(),
                     }),
                     _ => Ok(ToolOutput {
                         content: "done".to_owned(),
                         sources: Vec::new(),
+                        files: Vec::new(),
                     }),
                 }
             })

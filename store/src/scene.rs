@@ -6,6 +6,7 @@ use crate::engine::sql::Connection;
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
+use super::contract::CallFile;
 use super::contract::{
     AccountBinding, CallToBegin, CallToFinish, ClaimRequest, CommittedReply, ConsentSought,
     NewToolCall, ReplyCommit, RunEnding, StepOutcome, ToolTurn,
@@ -360,6 +361,16 @@ pub(super) async fn tool_result(
     turn: ToolTurn,
     now_ms: i64,
 ) -> StepOutcome {
+    tool_result_with(store, run, (turn, Vec::new()), now_ms).await
+}
+
+/// The same with files.
+pub(super) async fn tool_result_with(
+    store: &Store,
+    run: &ClaimedRun,
+    (turn, files): (ToolTurn, Vec<CallFile>),
+    now_ms: i64,
+) -> StepOutcome {
     let asked = NewToolCall {
         call_id: turn.call_id.clone(),
         tool: turn.tool.clone(),
@@ -403,6 +414,7 @@ pub(super) async fn tool_result(
         agent: agent(),
         agent_display_name: "Helper".to_owned(),
         turn,
+        files,
         is_outside: false,
         now_ms,
     };

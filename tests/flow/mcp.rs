@@ -14,8 +14,14 @@ const GENERAL: &str = "#general";
 
 /// A flow with a server that is a program, and the file of its world.
 async fn with_program(world: &McpWorld, settings: &str) -> (Flow, PathBuf) {
+    with_program_and("", world, settings).await
+}
+
+/// The same with further settings.
+async fn with_program_and(config: &str, world: &McpWorld, settings: &str) -> (Flow, PathBuf) {
     let mut flow = FlowBuilder::default()
         .agent("vocative", "tools = [\"files__*\"]")
+        .config(config)
         .prepare()
         .await;
     let folder = flow.directory().join("server");
@@ -257,7 +263,7 @@ async fn whatever_a_server_does_the_question_is_answered() {
         (Fault::Refuses, "there is no such thing"),
         (
             Fault::Files,
-            r#"[{"kind":"image","type":"image/png","bytes":6},{"kind":"link""#,
+            r#""files":[{"name":"file-1.png","type":"image/png","bytes":70,"posted_with_your_answer":false},{"name":"report.csv"#,
         ),
         (Fault::Hangs, "took longer than 1000 ms"),
         (Fault::Dies, "may have acted or not"),
@@ -274,6 +280,105 @@ async fn whatever_a_server_does_the_question_is_answered() {
         let told = called(&flow, "files__echo", "hello").await;
         assert!(told.contains(expected), "{fault:?}: {told}");
     }
+}
+
+/// The pictures in the model's last request.
+fn pictures(flow: &Flow) -> Vec<String> {
+    let request = flow.model.requests().pop().unwrap();
+    let messages = request.body["messages"].as_array().unwrap();
+    let blocks = messages.iter().filter_map(|it| it["content"].as_array());
+    let urls = blocks
+        .flatten()
+        .filter_map(|block| block["image_url"]["url"].as_str());
+    urls.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
+    let world = McpWorld {
+        fault: Some(Fault::Files),
+        ..McpWorld::default()
+    };
+    let images = "[defaults.model]\nimages = true\n";
+    let (mut flow, _file) = with_program_and(images, &world, "").await;
+    until(&flow, "ready", 1).await;
+    let call = ModelReply::tool_call("call_1", "files__echo", json!({"text": "hello"}));
+    flow.model.enqueue(call);
+    flow.model.hold();
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative look");
+    flow.model.release_one();
+    flow.wait_until("the model is shown the picture", || {
+        flow.model.requests().len() == 2
+    })
+    .await;
+    let shown = pictures(&flow);
+    assert_eq!(shown.len(), 1);
+    assert!(shown[0].starts_with("data:image/png;base64,iVBORw0KGgo"));
+    flow.kill().await;
+    flow.model.release();
+    flow.model.enqueue(ModelReply::text("Here is the table."));
+    flow.start().await;
+    flow.slack_reply(GENERAL, &asked).await;
+    flow.settle().await;
+    // It was not called again: the picture comes from the archive.
+    assert_eq!(pictures(&flow), shown);
+    let posts = flow.slack.posts(GENERAL);
+    let posts: Vec<_> = posts.iter().filter(|post| !post.files.is_empty()).collect();
+    assert_eq!(posts.len(), 1, "{posts:?}");
+    assert_eq!(posts[0].files[0]["name"], "report.csv");
+    assert_eq!(posts[0].thread_ts.as_deref(), Some(asked.as_str()));
+    let id = posts[0].files[0]["id"].as_str().unwrap();
+    assert_eq!(
+        flow.slack.file_bytes(id).as_deref(),
+        Some(&b"a,b\n1,2\n"[..])
+    );
+    assert_eq!(flow.status().await["files"]["stored"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_of_a_call_is_told_and_a_call_that_is_given_up_is_cancelled() {
+    let world = McpWorld {
+        fault: Some(Fault::Progress),
+        ..with_tools(Era::Legacy, &["echo"])
+    };
+    let (flow, server) = with_address(world, "pin = \"trust\"\ntimeout_s = 3").await;
+    until(&flow, "ready", 1).await;
+    let call = ModelReply::tool_call("call_1", "files__echo", json!({"text": "hello"}));
+    flow.model.enqueue(call);
+    flow.model.enqueue(ModelReply::text("It took too long."));
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative look");
+    flow.wait_until("the tool is called", || server.calls() == 1)
+        .await;
+    let conversation = flow.conversation_id("C0GENERAL", Some(&asked)).await;
+    let mut told = Value::Null;
+    let deadline = tokio::time::Instant::now() + crate::harness::WAIT;
+    while told["event"] != "tool_progress" {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "no progress: {told}"
+        );
+        let args = ["events", &conversation, "--format", "json"];
+        let events = flow.cli(&args).await.stdout;
+        let last = events.lines().last().unwrap_or("null");
+        told = serde_json::from_str(last).unwrap();
+    }
+    assert_eq!(told["data"]["text"], "1 of 2: half through", "{told}");
+    assert_eq!(told["data"]["tool"], "files__echo");
+    flow.slack_reply(GENERAL, &asked).await;
+    flow.wait_until("the server is told", || server.cancelled() == 1)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_the_older_era_that_asks_while_it_works_is_told_that_nobody_answers() {
+    let world = McpWorld {
+        fault: Some(Fault::Asks),
+        ..with_tools(Era::Legacy, &["echo"])
+    };
+    let (flow, _file) = with_program(&world, "").await;
+    until(&flow, "ready", 1).await;
+    let told = called(&flow, "files__echo", "hello").await;
+    assert!(told.contains("hello: cancel"), "{told}");
 }
 
 /// The result that the model was told last.

@@ -420,6 +420,7 @@ impl Daemon {
             models,
             embeddings: None,
             skills: Default::default(),
+            room: None,
             owner,
             wake: self.wake.clone(),
             clock: wall_clock(),

@@ -3,6 +3,8 @@
 
 use vocative::llm::{Api, Effort};
 
+use vocative_core::prompting::files::PromptImage;
+
 use super::streams::{Heard, listen};
 use super::*;
 
@@ -36,6 +38,7 @@ fn exchange(first: &Answer) -> Exchange {
         call_id: call.id.clone(),
         content: "found".to_owned(),
         is_error: false,
+        images: Vec::new(),
     };
     Exchange {
         told: String::new(),
@@ -275,6 +278,7 @@ fn long_loop(steps: usize) -> (Vec<PromptMessage>, Vec<Exchange>) {
             call_id: format!("c{n}"),
             content: "found".to_owned(),
             is_error: false,
+            images: Vec::new(),
         }],
         ..Exchange::default()
     };
@@ -439,4 +443,36 @@ async fn a_server_that_takes_no_schema_is_asked_without_from_then_on() {
         .map(|request| request.body.get("response_format").is_some())
         .collect();
     assert_eq!(schemas, [true, false, false]);
+}
+
+#[tokio::test]
+async fn pictures_of_tools_stand_where_each_wire_takes_them() {
+    let (messages, mut exchanges) = long_loop(1);
+    exchanges[0].results[0].images.push(PromptImage {
+        name: "chart.png".to_owned(),
+        mime_type: "image/png",
+        bytes: b"png".as_slice().into(),
+    });
+    let url = "data:image/png;base64,cG5n";
+    let result = json!({"type": "text", "text": "found"});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "cG5n"});
+    for (asked, at, expected) in [
+        (GPT, "/output/1/image_url", json!(url)),
+        (CLAUDE, "/content/0/content/1/source", source),
+        (CLAUDE, "/content/0/content/0", result),
+        (LOCAL, "/content/1/image_url/url", json!(url)),
+    ] {
+        let server = server().await;
+        let request = Request {
+            exchanges: &exchanges,
+            ..Request::of(&messages)
+        };
+        server.enqueue(ModelReply::text("ok"));
+        let answered = model_of(asked, &server).complete(&request).await;
+        assert_eq!(answered.unwrap().text, "ok");
+        let body = sent(&server);
+        let all = body["input"].as_array().or(body["messages"].as_array());
+        let last = all.unwrap().last().unwrap();
+        assert_eq!(last.pointer(at), Some(&expected), "{last}");
+    }
 }

@@ -1,5 +1,7 @@
 //! What is sent to a platform: rendered parts, and where they go.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::card::CardButton;
@@ -154,14 +156,29 @@ pub struct PartFile {
     pub name: String,
     /// Its MIME type.
     pub mime_type: String,
-    /// What is in it.
+    /// What is in it; empty where it is stored.
     pub content: String,
+    /// Where its bytes are stored, if they are no text of the post's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredBytes>,
+    /// The stored bytes, once delivery has read them.
+    #[serde(skip)]
+    pub loaded: Option<Arc<[u8]>>,
     /// How far the upload is, as [`crate::handles::Poster::prepare`] says; the outbox keeps it apart.
     #[serde(skip)]
     pub progress: Option<String>,
     /// What comes in its place where the platform refuses it; all of it as posts if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<FileRest>,
+}
+
+/// Bytes that the store keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredBytes {
+    /// Their SHA-256, in hexadecimal digits.
+    pub sha256: String,
+    /// Their number.
+    pub size_bytes: u64,
 }
 
 /// The posts that come in place of a file.
@@ -177,6 +194,12 @@ pub struct FileRest {
 }
 
 impl PartFile {
+    /// The bytes that are sent.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.loaded.as_deref().unwrap_or(self.content.as_bytes())
+    }
+
     /// What is said in place of the file, and whom that mentions.
     #[must_use]
     pub fn instead(&self) -> (&str, People) {
@@ -189,7 +212,9 @@ impl PartFile {
 
 impl Part {
     /// The newest version that this build writes and reads.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 6;
+    /// The version of a part with buttons.
+    const BUTTONS_VERSION: u32 = 5;
     /// The version of a part that is the beginning of a text.
     const STREAM_VERSION: u32 = 4;
     /// The version of a part with a file.
@@ -216,8 +241,12 @@ impl Part {
     /// A file, and what is said with it.
     #[must_use]
     pub fn upload(text: impl Into<String>, file: PartFile) -> Self {
+        let version = match file.stored {
+            Some(_) => Self::VERSION,
+            None => Self::FILE_VERSION,
+        };
         Self {
-            version: Self::FILE_VERSION,
+            version,
             file: Some(Box::new(file)),
             ..Self::plain(text)
         }
@@ -263,7 +292,7 @@ impl Part {
             return self;
         }
         Self {
-            version: Self::VERSION,
+            version: self.version.max(Self::BUTTONS_VERSION),
             buttons,
             ..self
         }

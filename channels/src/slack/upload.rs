@@ -73,7 +73,7 @@ pub(super) async fn prepare(api: &Api, file: &PartFile) -> Result<Option<String>
 async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError> {
     let arguments = [
         ("filename", file.name.clone()),
-        ("length", file.content.len().to_string()),
+        ("length", file.bytes().len().to_string()),
     ];
     let answer: UploadAnswer = api
         .read_as(GET_ADDRESS, Token::Bot, &arguments)
@@ -95,7 +95,7 @@ async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError>
 
 /// Sends the bytes, without the token; whether they were taken.
 async fn send(api: &Api, file: &PartFile, address: &str) -> Result<bool, ChannelError> {
-    let status = api.upload(SEND, address, file.content.clone()).await?;
+    let status = api.upload(SEND, address, file.bytes().to_vec()).await?;
     match status {
         status if status.is_success() => Ok(true),
         StatusCode::TOO_MANY_REQUESTS => Err(ChannelError::RetryAfter {

@@ -134,16 +134,15 @@ impl Api {
         field: &str,
         file: &PartFile,
     ) -> Result<T, CallFailure> {
-        let mut parts = Multipart::new(file.content.as_bytes());
+        let mut parts = Multipart::new(file.bytes());
         for (name, value) in parameters {
             let text = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
             parts = parts.field(name, &text);
         }
-        let content = file.content.as_bytes();
         let (kind, body) = parts
-            .file(field, &file.name, &file.mime_type, content)
+            .file(field, &file.name, &file.mime_type, file.bytes())
             .finish();
         let request =
             |client: Client, url: String| client.post(url).header(CONTENT_TYPE, kind).body(body);

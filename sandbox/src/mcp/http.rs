@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::world::{Era, McpWorld, Reply};
+use super::world::{Era, McpWorld, Reply, Session};
 use crate::socket::Serving;
 
 /// The session of the era with a handshake.
@@ -50,6 +52,18 @@ impl McpServer {
         change(&mut lock(&self.world));
     }
 
+    /// Requests that the client gave up.
+    #[must_use]
+    pub fn cancelled(&self) -> usize {
+        lock(&self.world).cancelled
+    }
+
+    /// The texts of the calls that went on with a size.
+    #[must_use]
+    pub fn sized(&self) -> Vec<String> {
+        lock(&self.world).sized.clone()
+    }
+
     /// Calls that it was asked for.
     #[must_use]
     pub fn calls(&self) -> usize {
@@ -79,7 +93,10 @@ async fn take(
         return StatusCode::NOT_ACCEPTABLE.into_response();
     }
     let method = message["method"].as_str().unwrap_or_default();
-    let mut is_open = header("mcp-session-id") == Some(SESSION);
+    let mut session = Session {
+        is_open: header("mcp-session-id") == Some(SESSION),
+        ..Session::default()
+    };
     if era == Era::Modern
         && let Some(wrong) = mismatch(&message, method, &header)
     {
@@ -87,7 +104,7 @@ async fn take(
         let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
         return (StatusCode::BAD_REQUEST, Json(body)).into_response();
     }
-    let reply = lock(&world).answer(&message, &mut is_open);
+    let reply = lock(&world).answer(&message, &mut session);
     match reply {
         Reply::Message(body) => {
             let status = match body["error"]["code"].as_i64() {
@@ -107,6 +124,15 @@ async fn take(
         }
         Reply::Die => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         Reply::Hang => std::future::pending().await,
+        Reply::Notify(message) => {
+            let event = format!("event: message\ndata: {message}\n\n");
+            let first = futures_util::stream::once(async { Ok::<_, std::io::Error>(event) });
+            let stream = first.chain(futures_util::stream::pending());
+            let kind = [("content-type", "text/event-stream")];
+            (kind, Body::from_stream(stream)).into_response()
+        }
+        // It plays this over standard streams only.
+        Reply::Ask(_) => StatusCode::NOT_IMPLEMENTED.into_response(),
     }
 }
 

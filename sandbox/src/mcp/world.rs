@@ -8,6 +8,10 @@ const LEGACY: &str = "2025-11-25";
 /// The stateless version.
 const MODERN: &str = "2026-07-28";
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+/// The id of the server's own request.
+const ASKED: &str = "asked";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// What the server is.
@@ -28,6 +32,10 @@ pub struct McpWorld {
     pub page: usize,
     /// Calls that were made.
     pub calls: usize,
+    /// Requests that the client gave up.
+    pub cancelled: usize,
+    /// The texts of the calls that went on with a size.
+    pub sized: Vec<String>,
 }
 
 impl Default for McpWorld {
@@ -40,6 +48,8 @@ impl Default for McpWorld {
             token: None,
             page: 2,
             calls: 0,
+            cancelled: 0,
+            sized: Vec::new(),
         }
     }
 }
@@ -62,15 +72,18 @@ pub enum Fault {
     Dies,
     /// It never answers.
     Hangs,
-    /// It asks a person first: for a size, `s` or `l`. Then it says the text, and what was answered.
+    /// It asks a person first: for a size, `s` or `l`. Then it says the text, and what was answered. A server of the
+    /// era with a handshake asks while the call is at work.
     Asks,
+    /// It says that it is half through, and never ends.
+    Progress,
     /// It answers with 8 MiB.
     Huge,
     /// It answers with what is no JSON.
     Broken,
     /// It answers with an error for the model.
     Refuses,
-    /// It answers with an image and a link beside the text.
+    /// It answers with an image, one that is broken, a table for people and a link beside the text.
     Files,
 }
 
@@ -87,18 +100,35 @@ pub(super) enum Reply {
     Die,
     /// Nothing, ever.
     Hang,
+    /// This notification, then nothing, ever.
+    Notify(Value),
+    /// A request of its own, about the call that waits for its answer.
+    Ask(Value),
+}
+
+/// What is known of a client on one connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Session {
+    /// The handshake was made.
+    pub(super) is_open: bool,
+    /// The call about which the client was asked, and its text.
+    pub(super) asked_about: Option<(Value, String)>,
 }
 
 impl McpWorld {
-    /// Answers a message. `is_open` = the handshake was made.
-    pub(super) fn answer(&mut self, message: &Value, is_open: &mut bool) -> Reply {
+    /// Answers a message.
+    pub(super) fn answer(&mut self, message: &Value, session: &mut Session) -> Reply {
         let method = message["method"].as_str().unwrap_or_default();
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
+            self.cancelled += usize::from(method == "notifications/cancelled");
             return Reply::Nothing;
         };
-        let answered = match self.refusal(message, method, *is_open) {
+        if method.is_empty() {
+            return session.answered(id, message);
+        }
+        let answered = match self.refusal(message, method, session.is_open) {
             Some(error) => Err(error),
-            None => self.result(message, method, is_open),
+            None => self.result(message, method, session),
         };
         match answered {
             Ok(Reply::Message(mut result)) => {
@@ -149,14 +179,14 @@ impl McpWorld {
         &mut self,
         message: &Value,
         method: &str,
-        is_open: &mut bool,
+        session: &mut Session,
     ) -> Result<Reply, (i64, &'static str, Value)> {
         let capabilities = json!({"tools": {"listChanged": true}});
         let own = json!({"name": "loopback", "version": "1"});
         let params = &message["params"];
         Ok(match (self.era, method) {
             (Era::Legacy, "initialize") => {
-                *is_open = true;
+                session.is_open = true;
                 Reply::Message(json!({
                     "protocolVersion": LEGACY, "capabilities": capabilities, "serverInfo": own,
                 }))
@@ -167,7 +197,7 @@ impl McpWorld {
                 "_meta": {"io.modelcontextprotocol/serverInfo": own},
             })),
             (_, "tools/list") => self.page(params)?,
-            (_, "tools/call") => self.call(params)?,
+            (_, "tools/call") => self.call(&message["id"], params, session)?,
             _ => return Err((-32601, "method not found", Value::Null)),
         })
     }
@@ -208,7 +238,12 @@ impl McpWorld {
         Ok(Reply::Message(page))
     }
 
-    fn call(&mut self, params: &Value) -> Result<Reply, (i64, &'static str, Value)> {
+    fn call(
+        &mut self,
+        id: &Value,
+        params: &Value,
+        session: &mut Session,
+    ) -> Result<Reply, (i64, &'static str, Value)> {
         let name = params["name"].as_str().unwrap_or_default();
         if !self.tools.iter().any(|tool| tool == name) {
             return Err((-32602, "no such tool", Value::Null));
@@ -230,14 +265,62 @@ impl McpWorld {
                 refused["isError"] = true.into();
                 Reply::Message(refused)
             }
-            Some(Fault::Asks) => return asked(params, said),
+            Some(Fault::Asks) if self.era == Era::Modern => {
+                let reply = asked(params, said)?;
+                if params["inputResponses"]["q"]["action"] == "accept" {
+                    self.sized.push(said.to_owned());
+                }
+                reply
+            }
+            Some(Fault::Asks) => {
+                session.asked_about = Some((id.clone(), said.to_owned()));
+                Reply::Ask(json!({
+                    "jsonrpc": "2.0", "id": ASKED, "method": "elicitation/create",
+                    "params": {"message": "Which size?", "requestedSchema": sizes()},
+                }))
+            }
+            Some(Fault::Progress) => {
+                let token = &params["_meta"]["progressToken"];
+                if token.is_null() {
+                    return Err((-32602, "there is nobody to tell how far it is", Value::Null));
+                }
+                Reply::Notify(json!({
+                    "jsonrpc": "2.0", "method": "notifications/progress",
+                    "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half\u{202e} through"},
+                }))
+            }
             Some(Fault::Files) => Reply::Message(json!({"content": [
                 {"type": "text", "text": said},
-                {"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"},
+                {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+                {"type": "resource", "annotations": {"audience": ["user"]}, "resource": {
+                    "uri": "file:///srv/report.csv", "mimeType": "text/csv", "blob": "YSxiCjEsMgo=",
+                }},
+                {"type": "image", "data": "no Base64", "mimeType": "image/png"},
                 {"type": "resource_link", "uri": "https://example.com/plan", "name": "plan"},
             ]})),
         })
     }
+}
+
+impl Session {
+    /// What follows an answer of the client: the result of the call about which it was asked.
+    fn answered(&mut self, id: &Value, message: &Value) -> Reply {
+        let asked = self.asked_about.take().filter(|_| id == ASKED);
+        let Some((call, said)) = asked else {
+            return Reply::Nothing;
+        };
+        let action = message["result"]["action"].as_str().unwrap_or("error");
+        let text = format!("{said}: {action}");
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        Reply::Message(json!({"jsonrpc": "2.0", "id": call, "result": result}))
+    }
+}
+
+/// The form that asks for a size.
+fn sizes() -> Value {
+    json!({"type": "object", "required": ["size"], "properties": {
+        "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
+    }})
 }
 
 /// What a tool does that asks for a size: a client that can't ask is refused, and one that sends something else back.
@@ -248,14 +331,11 @@ fn asked(params: &Value, said: &str) -> Result<Reply, (i64, &'static str, Value)
     }
     let answers = &params["inputResponses"];
     if answers.is_null() {
-        let schema = json!({"type": "object", "required": ["size"], "properties": {
-            "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
-        }});
         return Ok(Reply::Message(json!({
             "resultType": "input_required",
             "requestState": STATE,
             "inputRequests": {"q": {"method": "elicitation/create", "params": {
-                "mode": "form", "message": "Which size?", "requestedSchema": schema,
+                "mode": "form", "message": "Which size?", "requestedSchema": sizes(),
             }}},
         })));
     }
@@ -325,7 +405,7 @@ mod tests {
                 era,
                 ..McpWorld::default()
             };
-            let reply = world.answer(&message, &mut false);
+            let reply = world.answer(&message, &mut Session::default());
             assert_eq!(code(&reply), expected, "{message}: {reply:?}");
         }
     }

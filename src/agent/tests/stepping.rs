@@ -17,6 +17,7 @@ use vocative_contract::outbound::{Part, Target};
 use vocative_contract::people::People;
 
 use super::*;
+use crate::agent::attached::{FilesInPrompts, ToolFiles};
 use crate::agent::models::Models;
 use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::step::replay;
@@ -229,6 +230,7 @@ impl House {
             shown: &shown,
             images: &[],
             toolbox,
+            files: ToolFiles::of(None, FilesInPrompts::default()),
             tools: &toolbox.specs(),
             max_steps,
             stop_after: &self.stop_after,
@@ -436,6 +438,7 @@ impl Tool for Notebook {
                 _ => Ok(ToolOutput {
                     content: format!("noted {text}"),
                     sources: Vec::new(),
+                    files: Vec::new(),
                 }),
             }
         })
@@ -778,6 +781,7 @@ impl Tool for Meeting {
             Ok(ToolOutput {
                 content: format!("met {}", arguments["n"]),
                 sources: Vec::new(),
+                files: Vec::new(),
             })
         })
     }

@@ -111,6 +111,7 @@ impl Following {
             Happening::Ended(ending) => self.end(ending.clone()),
             Happening::Started
             | Happening::ToolCall { .. }
+            | Happening::ToolProgress { .. }
             | Happening::ToolResult { .. }
             | Happening::Usage { .. } => {}
         }

@@ -132,6 +132,12 @@ fn mark_results(messages: &mut [Value], marks: usize) {
     }
 }
 
+fn picture(image: &PromptImage) -> Value {
+    json!({"type": "image", "source": {
+        "type": "base64", "media_type": image.mime_type, "data": base64(&image.bytes),
+    }})
+}
+
 fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
     let role = match message.role {
         PromptRole::Assistant => "assistant",
@@ -141,12 +147,9 @@ fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
         return json!({"role": role, "content": message.content});
     }
     let text = json!({"type": "text", "text": message.content});
-    let pictures = images.iter().map(|image| {
-        json!({"type": "image", "source": {
-            "type": "base64", "media_type": image.mime_type, "data": base64(&image.bytes),
-        }})
-    });
-    let content: Value = std::iter::once(text).chain(pictures).collect();
+    let content: Value = std::iter::once(text)
+        .chain(images.iter().map(picture))
+        .collect();
     json!({"role": role, "content": content})
 }
 
@@ -177,6 +180,11 @@ fn results(exchange: &Exchange) -> Value {
         let mut block = json!({
             "type": "tool_result", "tool_use_id": result.call_id, "content": result.content,
         });
+        if !result.images.is_empty() {
+            let text = json!({"type": "text", "text": result.content});
+            let pictures = result.images.iter().map(picture);
+            block["content"] = std::iter::once(text).chain(pictures).collect();
+        }
         if result.is_error {
             block["is_error"] = json!(true);
         }

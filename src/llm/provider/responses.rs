@@ -36,9 +36,15 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
             _ => input.extend(neutral(exchange)),
         }
         input.extend(exchange.results.iter().map(|result| {
-            json!({
+            let mut output = json!({
                 "type": "function_call_output", "call_id": result.call_id, "output": marked(result),
-            })
+            });
+            if !result.images.is_empty() {
+                let text = json!({"type": "input_text", "text": marked(result)});
+                let pictures = result.images.iter().map(picture);
+                output["output"] = std::iter::once(text).chain(pictures).collect();
+            }
+            output
         }));
         if !exchange.told.is_empty() {
             input.push(json!({"role": "user", "content": exchange.told}));
@@ -90,6 +96,10 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     body
 }
 
+fn picture(image: &PromptImage) -> Value {
+    json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"})
+}
+
 fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
     let role = match message.role {
         PromptRole::System => "system",
@@ -100,10 +110,9 @@ fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
         return json!({"role": role, "content": message.content});
     }
     let text = json!({"type": "input_text", "text": message.content});
-    let pictures = images.iter().map(
-        |image| json!({"type": "input_image", "image_url": data_url(image), "detail": "auto"}),
-    );
-    let content: Value = std::iter::once(text).chain(pictures).collect();
+    let content: Value = std::iter::once(text)
+        .chain(images.iter().map(picture))
+        .collect();
     json!({"role": role, "content": content})
 }
 

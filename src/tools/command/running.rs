@@ -133,6 +133,7 @@ fn outcome(tool: &CommandTool, ended: ExitStatus, said: &Said) -> Result<ToolOut
     Ok(ToolOutput {
         content,
         sources: Vec::new(),
+        files: Vec::new(),
     })
 }
 

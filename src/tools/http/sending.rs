@@ -276,6 +276,7 @@ fn output(content: String) -> ToolOutput {
     ToolOutput {
         content,
         sources: Vec::new(),
+        files: Vec::new(),
     }
 }
 

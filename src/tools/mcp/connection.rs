@@ -1,25 +1,28 @@
 //! One connection to a server: made, listed, closed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ElicitationCapability, FormElicitationCapability, Implementation,
-    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult,
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    FormElicitationCapability, Implementation, ListToolsRequest, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerResult,
 };
 use rmcp::service::{
-    ClientLifecycleMode, NotificationContext, RequestContext, RunningService,
+    ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestContext, RunningService,
     serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::{ClientHandler, ErrorData as McpError, Peer, RoleClient};
+use rmcp::{ClientHandler, ErrorData as McpError, Peer, RoleClient, ServiceError};
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::sync::Notify;
@@ -29,6 +32,7 @@ use vocative_channels::internet::direct_client;
 
 use super::{LOG_LINES, McpConfigured, McpPlace, McpServer};
 use crate::confining::{Excess, Started};
+use crate::tools::Progress;
 use crate::tools::program::{OwnFolder, Running};
 
 /// How long a start and a list may take together.
@@ -48,11 +52,109 @@ const REQUEST_MAX_MS: u64 = 3_600_000;
 
 /// A server that was reached. Dropped, it is let go, and a program ends.
 pub(super) struct Connection {
-    pub(super) peer: Peer<RoleClient>,
+    pub(super) line: Line,
     service: RunningService<RoleClient, Handler>,
     program: Option<(Started, Option<OwnFolder>)>,
     /// It says that its tools changed.
     pub(super) changed: Arc<Notify>,
+}
+
+/// Who hears how far the calls of a connection are, by the names that their requests bear.
+#[derive(Default)]
+struct Heard(Mutex<HashMap<ProgressToken, Progress>>);
+
+impl Heard {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Progress>> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// Whom calls are sent to.
+#[derive(Clone)]
+pub(super) struct Line {
+    peer: Peer<RoleClient>,
+    heard: Arc<Heard>,
+}
+
+/// A call that is under way. Dropped before its answer, it tells the server that nobody waits for it.
+struct Calling<'a> {
+    line: &'a Line,
+    request: RequestId,
+    token: ProgressToken,
+    is_answered: bool,
+}
+
+impl Line {
+    /// Makes a call. What the server says of it meanwhile goes to `progress`.
+    pub(super) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        progress: Progress,
+    ) -> Result<CallToolResponse, ServiceError> {
+        let request = CallToolRequest::new(params);
+        let options = PeerRequestOptions::no_options();
+        let sent = self
+            .peer
+            .send_cancellable_request(ClientRequest::CallToolRequest(request), options)
+            .await?;
+        let token = sent.progress_token.clone();
+        self.heard.lock().insert(token.clone(), progress);
+        let mut calling = Calling {
+            line: self,
+            request: sent.id.clone(),
+            token,
+            is_answered: false,
+        };
+        let answer = sent.await_response().await;
+        calling.is_answered = true;
+        match answer? {
+            ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
+            ServerResult::InputRequiredResult(wanted) => {
+                Ok(CallToolResponse::InputRequired(wanted))
+            }
+            ServerResult::CreateTaskResult(task) => Ok(CallToolResponse::Task(task)),
+            // A result without content.
+            ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
+                Ok(CallToolResponse::Complete(CallToolResult::default()))
+            }
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
+    }
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.line.heard.lock().remove(&self.token);
+        if self.is_answered {
+            return;
+        }
+        let request = Some(self.request.clone());
+        let cancelled = CancelledNotification::new(CancelledNotificationParam::new(request, None));
+        let peer = self.line.peer.clone();
+        tokio::spawn(async move { peer.send_notification(cancelled.into()).await });
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Line")
+    }
+}
+
+/// How far a call is, in one line.
+fn progress_text(said: &ProgressNotificationParam) -> String {
+    let number = |number: f64| match number.is_finite() {
+        true => number.to_string(),
+        false => "?".to_owned(),
+    };
+    let mut text = number(said.progress);
+    if let Some(total) = said.total {
+        text = format!("{text} of {}", number(total));
+    }
+    match said.message.as_deref().map(str::trim).unwrap_or_default() {
+        "" => text,
+        message => format!("{text}: {}", super::definition::shown(message, 200)),
+    }
 }
 
 /// What the server's own requests get: the protocol's refusals. No model and no folder is lent to it. People are asked
@@ -60,6 +162,7 @@ pub(super) struct Connection {
 /// answers: that wait would not outlive a restart.
 pub(super) struct Handler {
     changed: Arc<Notify>,
+    heard: Arc<Heard>,
 }
 
 impl ClientHandler for Handler {
@@ -79,6 +182,16 @@ impl ClientHandler for Handler {
         Ok(ElicitResult::new(ElicitationAction::Cancel))
     }
 
+    async fn on_progress(
+        &self,
+        said: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        if let Some(progress) = self.heard.lock().get(&said.progress_token) {
+            progress.say(&progress_text(&said));
+        }
+    }
+
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
@@ -90,8 +203,10 @@ pub(super) async fn connect(
     server: Option<&Arc<McpServer>>,
 ) -> Result<Connection, String> {
     let changed = Arc::new(Notify::new());
+    let heard = Arc::new(Heard::default());
     let handler = Handler {
         changed: Arc::clone(&changed),
+        heard: Arc::clone(&heard),
     };
     let lifecycle = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
@@ -134,7 +249,10 @@ pub(super) async fn connect(
     };
     let service = service.map_err(|error| super::definition::shown(&error.to_string(), 500))?;
     Ok(Connection {
-        peer: service.peer().clone(),
+        line: Line {
+            peer: service.peer().clone(),
+            heard,
+        },
         service,
         program,
         changed,
@@ -243,6 +361,7 @@ impl Connection {
             };
             // Not through the library's cache: what is pinned is what the server says now.
             let answer = self
+                .line
                 .peer
                 .send_request(ClientRequest::ListToolsRequest(request));
             let answer = answer.await;
@@ -282,7 +401,7 @@ impl Connection {
         let closed = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                if self.service.is_closed() || self.peer.is_transport_closed() {
+                if self.service.is_closed() || self.line.peer.is_transport_closed() {
                     return "it closed the connection".to_owned();
                 }
             }

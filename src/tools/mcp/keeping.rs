@@ -74,13 +74,13 @@ async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &Now) -> Str
         Ok(Err(why)) => return why,
         Err(_) => return "it did not start in time".to_owned(),
     };
-    let (peer, changed) = (connection.peer.clone(), Arc::clone(&connection.changed));
+    let (line, changed) = (connection.line.clone(), Arc::clone(&connection.changed));
     info!(
         server = server.settings().name,
         tools = server.definitions().len(),
         "a server of tools is ready"
     );
-    server.state.send_replace(State::Ready(peer));
+    server.state.send_replace(State::Ready(line));
     let excess = connection.excess();
     tokio::pin!(excess);
     loop {

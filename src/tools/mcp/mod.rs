@@ -20,12 +20,12 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use reqwest::Url;
-use rmcp::{Peer, RoleClient};
 use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
+use self::connection::Line;
 use self::definition::Definition;
 use self::tool::McpTool;
 use super::Tool;
@@ -54,6 +54,20 @@ pub struct McpSettings {
     pub repeatable: Vec<String>,
     /// Whether what it offers at first sight is taken without a person.
     pub trusts_first: bool,
+    /// Which of the files that it gives are posted with the answer.
+    pub post_files: PostFiles,
+}
+
+/// Which of the files that a server gives are posted with the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PostFiles {
+    /// Those that the server says are for the user.
+    #[default]
+    Marked,
+    /// All of them.
+    All,
+    /// None.
+    Never,
 }
 
 /// Where a server is.
@@ -95,7 +109,7 @@ enum State {
     #[default]
     Starting,
     /// It can be called.
-    Ready(Peer<RoleClient>),
+    Ready(Line),
     /// It failed, and is started again soon.
     Waiting(String),
     /// It failed too often, and is left alone.
@@ -294,12 +308,12 @@ impl McpServer {
     ///
     /// # Errors
     /// Why it can't be, in words.
-    async fn ready(&self, limit: Duration) -> Result<Peer<RoleClient>, String> {
+    async fn ready(&self, limit: Duration) -> Result<Line, String> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, State::Starting | State::Waiting(_)));
         match tokio::time::timeout(limit, settled).await {
             Ok(Ok(state)) => match &*state {
-                State::Ready(peer) => Ok(peer.clone()),
+                State::Ready(line) => Ok(line.clone()),
                 State::Parked(why) => Err(format!("it failed too often: {why}")),
                 State::Starting | State::Waiting(_) => Err("it is not there".to_owned()),
             },
@@ -326,6 +340,7 @@ mod tests {
                 tools: None,
                 repeatable: Vec::new(),
                 trusts_first: true,
+                post_files: PostFiles::Marked,
             },
             program: None,
             bearer: None,

@@ -1,28 +1,35 @@
 //! What a server's answer means.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use rmcp::ServiceError;
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, ErrorCode, InputRequest, InputRequiredResult,
-    ResourceContents,
+    Annotations, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, InputRequest,
+    InputRequiredResult, ResourceContents, Role,
 };
 use serde_json::{Value, json};
 
+use super::PostFiles;
 use super::definition::shown;
 use crate::tools::outside::fenced;
 use crate::tools::{ToolError, ToolOutput};
 use vocative_core::eliciting::{FORMS_MAX, Form, InputRound};
+use vocative_store::contract::CallFile;
 
 /// The longest text of an error, in characters.
 const ERROR_MAX_CHARS: usize = 2_000;
 
+/// The most files of a result that are kept.
+const FILES_MAX: usize = 10;
+
 /// What a call came to.
 pub(super) fn outcome(
-    server: &str,
+    (server, post_files): (&str, PostFiles),
     round: u32,
     answer: Result<CallToolResponse, ServiceError>,
 ) -> Result<ToolOutput, ToolError> {
     match answer {
-        Ok(CallToolResponse::Complete(result)) => complete(server, &result),
+        Ok(CallToolResponse::Complete(result)) => complete((server, post_files), result),
         Ok(CallToolResponse::InputRequired(wanted)) => Err(match input(server, round, wanted) {
             Ok(round) => ToolError::InputRequired(Box::new(round)),
             Err(why) => ToolError::Failed(format!("the server {server} does not go on: {why}")),
@@ -80,28 +87,42 @@ fn input(server: &str, number: u32, wanted: InputRequiredResult) -> Result<Input
     Ok(round)
 }
 
-fn complete(server: &str, result: &CallToolResult) -> Result<ToolOutput, ToolError> {
+fn complete(
+    (server, post_files): (&str, PostFiles),
+    result: CallToolResult,
+) -> Result<ToolOutput, ToolError> {
     let mut texts = Vec::new();
     let mut left_out = Vec::new();
-    for block in &result.content {
+    let mut taken = Taken {
+        post_files,
+        files: Vec::new(),
+        told: Vec::new(),
+    };
+    for block in result.content {
         match block {
-            ContentBlock::Text(text) => texts.push(text.text.clone()),
+            ContentBlock::Text(text) => texts.push(text.text),
             ContentBlock::Image(image) => {
-                left_out.push(file("image", &image.mime_type, &image.data));
+                let annotations = image.annotations.as_ref();
+                taken.take(&image.data, (&image.mime_type, None), annotations);
             }
             ContentBlock::Audio(audio) => {
-                left_out.push(file("audio", &audio.mime_type, &audio.data));
+                let annotations = audio.annotations.as_ref();
+                taken.take(&audio.data, (&audio.mime_type, None), annotations);
             }
             ContentBlock::ResourceLink(link) => {
                 left_out.push(json!({"kind": "link", "address": link.uri, "name": link.name}));
             }
-            ContentBlock::Resource(resource) => match &resource.resource {
-                ResourceContents::TextResourceContents { text, .. } => texts.push(text.clone()),
+            ContentBlock::Resource(resource) => match resource.resource {
+                ResourceContents::TextResourceContents { text, .. } => texts.push(text),
                 ResourceContents::BlobResourceContents {
-                    mime_type, blob, ..
+                    mime_type,
+                    blob,
+                    uri,
+                    ..
                 } => {
                     let kind = mime_type.as_deref().unwrap_or("application/octet-stream");
-                    left_out.push(file("file", kind, blob));
+                    let annotations = resource.annotations.as_ref();
+                    taken.take(&blob, (kind, Some(&uri)), annotations);
                 }
                 #[allow(unreachable_patterns, reason = "the library may add kinds")]
                 _ => left_out.push(json!({"kind": "unknown"})),
@@ -111,13 +132,14 @@ fn complete(server: &str, result: &CallToolResult) -> Result<ToolOutput, ToolErr
         }
     }
     // The protocol has servers say their structure as text, too: one of them is shown.
-    let data = match (texts.is_empty(), &result.structured_content) {
-        (true, Some(structured)) => structured.clone(),
+    let data = match (texts.is_empty(), result.structured_content) {
+        (true, Some(structured)) => structured,
         _ => Value::from(texts.join("\n")),
     };
     let content = fenced([
         ("server", server.into()),
         ("data", data),
+        ("files", taken.told.into()),
         ("left_out", left_out.into()),
     ]);
     if result.is_error == Some(true) {
@@ -126,13 +148,88 @@ fn complete(server: &str, result: &CallToolResult) -> Result<ToolOutput, ToolErr
     Ok(ToolOutput {
         content,
         sources: Vec::new(),
+        files: taken.files,
     })
 }
 
-/// A file that is told of and not shown: what it is, and its length.
-fn file(kind: &str, mime_type: &str, base64: &str) -> Value {
-    let bytes = base64.len() / 4 * 3;
-    json!({"kind": kind, "type": shown(mime_type, 100), "bytes": bytes})
+/// The files of a result.
+struct Taken {
+    post_files: PostFiles,
+    files: Vec<CallFile>,
+    /// What the model is told of each.
+    told: Vec<Value>,
+}
+
+impl Taken {
+    fn take(
+        &mut self,
+        base64: &str,
+        (mime_type, address): (&str, Option<&str>),
+        annotations: Option<&Annotations>,
+    ) {
+        let mime_type = shown(mime_type, 100);
+        let told = |what: Value| json!({"type": mime_type, "kept": what});
+        let Ok(bytes) = BASE64.decode(base64) else {
+            self.told.push(told("no: it is no Base64".into()));
+            return;
+        };
+        if self.files.len() >= FILES_MAX {
+            self.told
+                .push(told(format!("no: only {FILES_MAX} of a result are").into()));
+            return;
+        }
+        let name = address
+            .and_then(name_of)
+            .unwrap_or_else(|| format!("file-{}.{}", self.files.len() + 1, ending(&mime_type)));
+        let is_marked = || {
+            let audience = annotations.and_then(|it| it.audience.as_ref());
+            audience.is_some_and(|audience| audience.contains(&Role::User))
+        };
+        let is_for_people = match self.post_files {
+            PostFiles::Marked => is_marked(),
+            PostFiles::All => true,
+            PostFiles::Never => false,
+        };
+        self.told.push(json!({
+            "name": name, "type": mime_type, "bytes": bytes.len(), "posted_with_your_answer": is_for_people,
+        }));
+        self.files.push(CallFile {
+            name,
+            mime_type,
+            bytes: bytes.into(),
+            is_for_people,
+        });
+    }
+}
+
+/// The name at the end of an address, if it is one that says what it is and nothing else.
+fn name_of(address: &str) -> Option<String> {
+    let name = address.rsplit('/').next()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_name = (3..=80).contains(&name.len()) && name.chars().all(is_plain);
+    let (stem, ending) = name.rsplit_once('.')?;
+    (is_name && !stem.is_empty() && !ending.is_empty()).then(|| name.to_owned())
+}
+
+/// The ending of a file's name by its MIME type, which the server says.
+fn ending(mime_type: &str) -> &'static str {
+    match mime_type.split(';').next().unwrap_or_default().trim() {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/ogg" => "ogg",
+        "application/pdf" => "pdf",
+        "application/zip" => "zip",
+        "application/json" => "json",
+        "text/csv" => "csv",
+        "text/plain" => "txt",
+        "text/markdown" => "md",
+        _ => "bin",
+    }
 }
 
 #[cfg(test)]
@@ -166,7 +263,11 @@ mod tests {
             }
             let wanted: InputRequiredResult = serde_json::from_value(wanted).unwrap();
             match (
-                outcome("boxes", 2, Ok(CallToolResponse::InputRequired(wanted))),
+                outcome(
+                    ("boxes", PostFiles::Marked),
+                    2,
+                    Ok(CallToolResponse::InputRequired(wanted)),
+                ),
                 expected,
             ) {
                 (Err(ToolError::InputRequired(round)), Ok(forms)) => {

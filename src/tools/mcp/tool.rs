@@ -12,7 +12,7 @@ use super::connection::{START_LIMIT, connect};
 use super::definition::Definition;
 use super::outcome::outcome;
 use super::{McpConfigured, McpServer};
-use crate::tools::{CallContext, InputGiven, Tool, ToolError, ToolOutput};
+use crate::tools::{CallContext, InputGiven, Progress, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
 /// Calls in a row that took too long after which a server is started again.
@@ -88,7 +88,7 @@ impl McpTool {
         let name = &self.server.settings().name;
         let limit = Duration::from_millis(context.limit_ms.unwrap_or(30_000));
         let down = |why| ToolError::Failed(format!("the server {name} can't be asked: {why}"));
-        let peer = self.server.ready(limit / 2).await.map_err(down)?;
+        let line = self.server.ready(limit / 2).await.map_err(down)?;
         // It may have said meanwhile that the tool is another one.
         if !self.server.definitions().contains(&self.definition) {
             return Err(ToolError::Failed(
@@ -101,15 +101,15 @@ impl McpTool {
             .map_or(1, |input| input.round.number + 1);
         let params = params(&self.definition.name, arguments, context.input);
         let unanswered = Unanswered(&self.server);
-        let mut answer = peer.call_tool_once(params.clone()).await;
+        let mut answer = line.call(params.clone(), context.progress.clone()).await;
         let is_lost = matches!(
             answer,
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_))
         );
         if is_lost && self.rule() == CallRule::Repeatable {
             tokio::time::sleep(Duration::from_millis(250)).await;
-            let peer = self.server.ready(limit / 2).await.map_err(down)?;
-            answer = peer.call_tool_once(params).await;
+            let line = self.server.ready(limit / 2).await.map_err(down)?;
+            answer = line.call(params, context.progress).await;
         }
         std::mem::forget(unanswered);
         *self
@@ -117,7 +117,7 @@ impl McpTool {
             .timeouts
             .lock()
             .expect("no holder of this lock panics") = 0;
-        outcome(name, round, answer)
+        outcome((name, self.server.settings().post_files), round, answer)
     }
 }
 
@@ -154,8 +154,9 @@ pub async fn call_once(
         .map_err(|_| failed("the server did not start in time".to_owned()))?
         .map_err(failed)?;
     let answer = connection
-        .peer
-        .call_tool_once(params(tool, arguments, None))
+        .line
+        .call(params(tool, arguments, None), Progress::new().0)
         .await;
-    outcome(&configured.settings.name, 1, answer)
+    let settings = &configured.settings;
+    outcome((&settings.name, settings.post_files), 1, answer)
 }

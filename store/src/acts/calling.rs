@@ -4,8 +4,11 @@
 //! the timeline are one transaction, so that every call has exactly one pair of turns, however often its run is
 //! resumed.
 
+use crate::acts::call_files::attach_txn;
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::contents::FinishedContent;
+use std::path::Path;
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::acts::approving::{consent, use_grant_txn};
@@ -121,7 +124,9 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn finish_tool_call(&self, call: CallToFinish) -> Result<StepOutcome, StoreError> {
-        self.write(move |connection| finish_call_txn(connection, &call))
+        let contents = self.written_files(&call.files).await?;
+        let folder = self.files_folder().to_owned();
+        self.write(move |connection| finish_call_txn(connection, &call, (&folder, contents)))
             .await
     }
 }
@@ -305,6 +310,7 @@ fn facts_of(
 fn finish_call_txn(
     connection: &Connection,
     call: &CallToFinish,
+    (folder, contents): (&Path, Vec<FinishedContent>),
 ) -> Result<StepOutcome, StoreError> {
     let Some(leased) = leased_run(connection, call.run, call.token)? else {
         return Ok(StepOutcome::Stale);
@@ -346,7 +352,9 @@ fn finish_call_txn(
         agent_display_name: Some(&call.agent_display_name),
         turn: &call.turn,
     };
-    timeline.write_txn(connection, &pair, &sources)?;
+    let result_seq = timeline.write_txn(connection, &pair, &sources)?;
+    let files = (&call.files[..], contents);
+    attach_txn(connection, folder, result_seq, files, call.now_ms)?;
     Ok(StepOutcome::Written)
 }
 
@@ -492,7 +500,7 @@ impl Timeline {
         connection: &Connection,
         pair: &TurnPair<'_>,
         sources: &[i64],
-    ) -> Result<(), StoreError> {
+    ) -> Result<i64, StoreError> {
         let call = pair.turn;
         let speaker = |kind, id: &str, name: Option<&str>| {
             let heard = HeardSender {
@@ -539,7 +547,8 @@ impl Timeline {
         let owner = (self.run_row, self.room.conversation.row);
         tell_result_txn(connection, owner, &told, self.now_ms)?;
         note_run_sources_txn(connection, self.run_row, sources)?;
-        note_sources_txn(connection, result_seq, sources)
+        note_sources_txn(connection, result_seq, sources)?;
+        Ok(result_seq)
     }
 
     /// Inserts a turn that only the timeline shows: not in the index, not counted among the room's.

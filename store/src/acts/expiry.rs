@@ -371,6 +371,9 @@ fn runs_txn(
     })?;
     let runs: Vec<(i64, i64)> = rows.collect::<crate::engine::sql::Result<_>>()?;
     for (run, _) in &runs {
+        for turn in turns_with_files(connection, *run)? {
+            forget_files_txn(connection, turn, None)?;
+        }
         for sql in [
             "DELETE FROM run_events WHERE run_id = ?1",
             "DELETE FROM tellings WHERE run_id = ?1",
@@ -383,7 +386,7 @@ fn runs_txn(
             "DELETE FROM sent_prompts WHERE run_id = ?1",
             "DELETE FROM turn_sources WHERE turn_seq IN
                  (SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline')",
-            "UPDATE turns SET content = '', tokens = NULL, counter = NULL, visibility = 'hidden',
+            "UPDATE turns SET content = '', attachments = NULL, tokens = NULL, counter = NULL, visibility = 'hidden',
                     revision = revision + 1
              WHERE run_id = ?1 AND visibility = 'timeline'",
             "DELETE FROM outbox_attempts WHERE outbox_id IN
@@ -411,4 +414,13 @@ fn runs_txn(
             .execute(params![account, finished_at_ms, run])?;
     }
     Ok(i64::try_from(runs.len()).unwrap_or(max))
+}
+
+/// The turns of a run's timeline that have files.
+fn turns_with_files(connection: &Connection, run: i64) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq FROM turns WHERE run_id = ?1 AND visibility = 'timeline' AND attachments IS NOT NULL",
+    )?;
+    let turns = statement.query_map([run], |row| row.get("seq"))?;
+    Ok(turns.collect::<crate::engine::sql::Result<_>>()?)
 }

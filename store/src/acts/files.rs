@@ -676,7 +676,7 @@ fn wanted_from_row(row: &Row<'_>) -> crate::engine::sql::Result<WantedFile> {
     })
 }
 
-fn file_from_row(turn: TurnId, row: &Row<'_>) -> crate::engine::sql::Result<TurnFile> {
+pub(crate) fn file_from_row(turn: TurnId, row: &Row<'_>) -> crate::engine::sql::Result<TurnFile> {
     let platform_id: String = row.get("platform_id")?;
     let content: Option<ContentId> = row.get("sha256")?;
     let size_bytes: Option<i64> = row.get("size_bytes")?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals_said;
 pub(crate) mod approving;
+pub(crate) mod call_files;
 pub(crate) mod calling;
 pub(crate) mod capture;
 pub(crate) mod changing;

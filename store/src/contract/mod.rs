@@ -72,9 +72,9 @@ pub use replies::{
 pub use requests::{AskedRun, CapturedRequest, NewRequest, Sha256Digest};
 pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{
-    CallBegun, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope, LeaseOutcome,
-    NarrowedCall, NewRunEvent, NewToolCall, QueuedRun, RecordedStep, RunEnding, RunLease,
-    StepOutcome, ToolTurn, WaitingFor,
+    CallBegun, CallFile, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope,
+    LeaseOutcome, NarrowedCall, NewRunEvent, NewToolCall, QueuedRun, RecordedStep, RunEnding,
+    RunLease, StepOutcome, StoredCallFile, ToolTurn, WaitingFor,
 };
 pub use schedules::{
     DueSchedules, Fired, NewFiring, OperatorSchedule, PlanOfCall, Planned, Reminder,

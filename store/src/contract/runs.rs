@@ -1,7 +1,11 @@
 //! Runs: claimed, worked on and told about.
 
+use std::fmt;
+use std::sync::Arc;
+
 use vocative_core::acting::Beginning;
 use vocative_core::approving::{ApprovalState, DecidedBy};
+use vocative_core::file::TurnFile;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::ids::{
     AccountId, AgentName, ConversationId, LeaseToken, OwnerId, RunId, ToolCallId, TurnId,
@@ -133,6 +137,17 @@ pub enum NewRunEvent {
         tool: String,
         /// What it is asked.
         arguments: String,
+    },
+    /// It says how far it is, in place of what it said before.
+    ToolProgress {
+        /// In which step.
+        step: u32,
+        /// The call's id.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What it says.
+        text: String,
     },
     /// It gave a result, which is not recorded yet.
     ToolResult {
@@ -275,12 +290,50 @@ pub struct CallToFinish {
     pub agent_display_name: String,
     /// The call and its result for the timeline.
     pub turn: ToolTurn,
+    /// Files that came with the result.
+    pub files: Vec<CallFile>,
     /// Whether what the model is told holds a text that came from outside.
     pub is_outside: bool,
     /// What hooks said of the call and of its result, where it is not kept yet.
     pub verdicts: Vec<HookVerdict>,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
+}
+
+/// A file that a tool gave.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallFile {
+    /// Its name, with extension.
+    pub name: String,
+    /// Its MIME type.
+    pub mime_type: String,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
+    /// Whether it is posted with the answer.
+    pub is_for_people: bool,
+}
+
+impl fmt::Debug for CallFile {
+    /// Leaves out the bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallFile")
+            .field("name", &self.name)
+            .field("mime_type", &self.mime_type)
+            .field("bytes", &self.bytes.len())
+            .field("is_for_people", &self.is_for_people)
+            .finish()
+    }
+}
+
+/// A file that a call of a run gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCallFile {
+    /// The step of the call.
+    pub step: u32,
+    /// The call, as its model names it.
+    pub call_id: String,
+    /// The file.
+    pub file: TurnFile,
 }
 
 /// A tool call and its result, as the timeline shows them.

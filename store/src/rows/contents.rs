@@ -68,6 +68,32 @@ impl FileSink for ContentWriter {
 }
 
 impl ContentWriter {
+    /// A place in the folder of contents.
+    pub(crate) fn new(folder: &Path) -> Result<Self, StoreError> {
+        make_folder(folder)?;
+        let path = new_partial(folder);
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options
+            .open(&path)
+            .map_err(|error| cannot_read(&path, &error))?;
+        Ok(Self {
+            file,
+            path,
+            hash: Sha256::new(),
+            size_bytes: 0,
+            is_placed: false,
+        })
+    }
+
+    /// Takes all bytes of a content.
+    pub(crate) fn take_all(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let taken = self.take(bytes);
+        taken.map_err(|error| cannot_read(&self.path, &error))
+    }
+
     /// Bytes so far.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
@@ -127,23 +153,7 @@ impl<C: MayWork> Store<C> {
     /// # Errors
     /// The disk refuses.
     pub fn new_content(&self) -> Result<ContentWriter, StoreError> {
-        let folder = self.files_folder();
-        make_folder(folder)?;
-        let path = new_partial(folder);
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options
-            .open(&path)
-            .map_err(|error| cannot_read(&path, &error))?;
-        Ok(ContentWriter {
-            file,
-            path,
-            hash: Sha256::new(),
-            size_bytes: 0,
-            is_placed: false,
-        })
+        ContentWriter::new(self.files_folder())
     }
 
     /// Removes contents whose last reference has gone; how many.

@@ -265,6 +265,26 @@ fn record_one_txn(
             tool: Some(tool),
             ..Entry::default()
         },
+        NewRunEvent::ToolProgress {
+            step,
+            call_id,
+            tool,
+            text,
+        } => {
+            connection
+                .prepare_cached(
+                    "DELETE FROM run_events WHERE run_id = ?1 AND kind = 'tool_progress' AND call_id = ?2",
+                )?
+                .execute(params![owner.run_row, call_id])?;
+            Entry {
+                kind: "tool_progress",
+                step: Some(*step),
+                text: Some(text),
+                call_id: Some(call_id),
+                tool: Some(tool),
+                ..Entry::default()
+            }
+        }
         NewRunEvent::ToolResult {
             step,
             call_id,
@@ -411,7 +431,7 @@ pub(crate) fn tell_result_txn(
 pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(concat!(
-            "UPDATE run_events SET text = NULL WHERE kind = 'tool_result' AND text IS NOT NULL
+            "UPDATE run_events SET text = NULL WHERE kind IN ('tool_result', 'tool_progress') AND text IS NOT NULL
                AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
                               WHERE ",
             open_run!(),
@@ -430,7 +450,11 @@ pub(crate) fn forget_live_text_txn(
     connection: &Connection,
     run_row: i64,
 ) -> Result<(), StoreError> {
-    void_text_txn(connection, run_row)?;
+    connection
+        .prepare_cached(
+            "DELETE FROM run_events WHERE run_id = ?1 AND kind IN ('text', 'tool_progress')",
+        )?
+        .execute([run_row])?;
     connection
         .prepare_cached("UPDATE run_events SET text = NULL WHERE run_id = ?1 AND text IS NOT NULL")?
         .execute([run_row])?;
@@ -668,6 +692,12 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
             call_id: word("call_id")?,
             tool: word("tool")?,
             arguments: row.get("text")?,
+        },
+        "tool_progress" => Happening::ToolProgress {
+            step: step()?,
+            call_id: word("call_id")?,
+            tool: word("tool")?,
+            text: word("text")?,
         },
         "tool_result" => Happening::ToolResult {
             step: step()?,

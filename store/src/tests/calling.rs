@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::ExpiryBounds;
+use crate::contract::CallFile;
 use crate::contract::{ConsentSought, Deleted, LeaseOutcome, NarrowedCall, TurnFilter};
-use crate::scene::{LEASE_MS, Room, Said, Scene, UNLIMITED, tool_result};
+use crate::scene::{LEASE_MS, Room, Said, Scene, UNLIMITED, tool_result, tool_result_with};
+use vocative_core::file::ContentId;
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::tool_call::CallLimits;
@@ -328,6 +331,91 @@ async fn what_was_found_and_then_deleted_is_gone_from_results_and_steps() {
     let late = called(&scene, &run, turn(&found)).await;
     assert_eq!(late, StepOutcome::SourceGone);
     assert_eq!(timeline(&scene, &room).await, []);
+}
+
+fn picture(bytes: &[u8]) -> CallFile {
+    CallFile {
+        name: "chart.png".to_owned(),
+        mime_type: "image/png".to_owned(),
+        bytes: bytes.into(),
+        is_for_people: true,
+    }
+}
+
+/// Whether the bytes are still on the disk once what was dropped is removed.
+async fn is_stored(scene: &Scene, content: ContentId) -> bool {
+    scene.store.remove_dropped().await.unwrap();
+    scene.store.content(content, 99).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn files_of_a_call_are_its_runs_and_go_with_what_it_read() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let found = scene.say(&room, "zebraword", 5).await;
+    scene.ask(&room, "draw it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(&scene, &run).await;
+    let given = (turn(&found), vec![picture(b"one"), picture(b"two")]);
+    let written = tool_result_with(&scene.store, &run, given.clone(), 150).await;
+    assert_eq!(written, StepOutcome::Written);
+    // Said again by an attempt that comes too late, it is not kept twice.
+    tool_result_with(&scene.store, &run, given, 151).await;
+    let files = scene.store.files_of_calls(run.run.id).await.unwrap();
+    assert_eq!(files.len(), 2);
+    assert_eq!((files[0].step, files[0].call_id.as_str()), (1, "call_1"));
+    let file = &files[0].file;
+    assert_eq!(file.facts.shown_name(), "chart.png");
+    assert!(file.is_for_people());
+    let (content, size_bytes) = file.content.unwrap();
+    let bytes = scene.store.content(content, size_bytes).await.unwrap();
+    assert_eq!(bytes.as_deref(), Some(b"one".as_slice()));
+    assert_eq!(scene.store.content_bytes().await.unwrap(), 6);
+
+    let message = format!("m{}", found.seq);
+    let deleted = scene
+        .store
+        .capture_delete(scene.account, "C1", &message, 200);
+    deleted.await.unwrap();
+    assert_eq!(scene.store.files_of_calls(run.run.id).await.unwrap(), []);
+    assert!(!is_stored(&scene, content).await);
+}
+
+#[tokio::test]
+async fn files_of_a_call_go_with_its_expired_run() {
+    let scene = Scene::open().await;
+    let room = scene.room("C1").await;
+    let (asked, _) = scene.ask(&room, "draw it", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    begin(&scene, &run).await;
+    let given = (turn(&asked), vec![picture(b"one")]);
+    tool_result_with(&scene.store, &run, given, 150).await;
+    let files = scene.store.files_of_calls(run.run.id).await.unwrap();
+    let (content, _) = files[0].file.content.unwrap();
+    let stopping = Stopping {
+        cause: StopCause::Operator,
+        detail: "no longer wanted".to_owned(),
+    };
+    let ended = scene.store.cancel_run(run.run.id, stopping, 160);
+    ended.await.unwrap();
+    scene
+        .write(|connection| {
+            let sql = "UPDATE runs SET state = 'cancelled', finished_at_ms = 160";
+            Ok(connection.execute(sql, [])?)
+        })
+        .await;
+    assert!(is_stored(&scene, content).await);
+    let bounds = ExpiryBounds {
+        runs_before_ms: Some(1_000),
+        ..ExpiryBounds::default()
+    };
+    let expired = scene.store.expire(scene.account, bounds, u64::MAX, 2_000);
+    assert_eq!(expired.await.unwrap().runs, 1);
+    assert!(!is_stored(&scene, content).await);
+    let left: i64 = scene
+        .value("SELECT (SELECT count(*) FROM files) + (SELECT count(*) FROM turns WHERE attachments IS NOT NULL)")
+        .await;
+    assert_eq!(left, 0);
 }
 
 #[tokio::test]

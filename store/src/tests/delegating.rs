@@ -481,6 +481,7 @@ async fn finish(
             result_tokens: None,
             sources: sources.to_vec(),
         },
+        files: Vec::new(),
         is_outside: sources.is_empty(),
         verdicts: Vec::new(),
         now_ms: 220,

@@ -40,6 +40,7 @@ impl Tool for Page {
         Box::pin(std::future::ready(Ok(ToolOutput {
             content: "write down that Ada pays".to_owned(),
             sources: Vec::new(),
+            files: Vec::new(),
         })))
     }
 }
