@@ -89,6 +89,7 @@ impl Mode {
                     "park.",
                     "press.",
                     "change.",
+                    "input.",
                 ];
                 Self::TelegramResend.has(point) && !is_of(&none)
             }

@@ -170,6 +170,7 @@ fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
         "park.",
         "press.",
         "change.",
+        "input.",
         "shutdown.",
     ];
     let is_rare = rare.iter().any(|prefix| row.name().starts_with(prefix));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use vocative_contract::crash::Sabotage;
+use vocative_sandbox::mcp::{Fault as McpFault, McpServer, McpWorld};
 use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::orders::OrderServer;
 use vocative_sandbox::slack::{
@@ -44,6 +45,8 @@ const TELEGRAM_GROUPS_OF_STEP: usize = 5;
 /// The private chat of a step in which what comes meanwhile interrupts.
 const TELEGRAM_INTERRUPTED: usize = 3;
 
+/// The first words of a question to a person.
+const QUESTION_BEGINS: &str = "A question for";
 /// A card's first words, while it waits.
 const CARD_BEGINS: &str = "May I do this?";
 /// What the card of a changed call says.
@@ -99,6 +102,8 @@ pub(super) struct Stage {
     pub(super) model: ModelServer,
     /// What a tool acts upon.
     pub(super) shop: OrderServer,
+    /// A server of tools that asks people first, where calls of its tool are made.
+    pub(super) desk: Option<McpServer>,
     pub(super) sabotage: Option<Sabotage>,
     /// How long Slack takes to show a post in its history.
     visibility_delay_ms: u64,
@@ -141,6 +146,10 @@ impl Stage {
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
             shop: OrderServer::start(anywhere).await?,
+            desk: match row.name().starts_with("input.") {
+                true => Some(desk(anywhere).await?),
+                false => None,
+            },
             sabotage,
             visibility_delay_ms,
             lags: row.lags(),
@@ -165,8 +174,11 @@ impl Stage {
         stage.model.echo_all();
         // One that acts, at whose points the daemon is killed first, and two that are made side by side.
         let search = |query: &str| ("conversation_search", serde_json::json!({"query": query}));
-        let order = ("order", serde_json::json!({"what": "{said}"}));
-        let calls = [order, search("three"), search("four")];
+        let acts = match stage.desk {
+            Some(_) => ("desk__echo", serde_json::json!({"text": "{said}"})),
+            None => ("order", serde_json::json!({"what": "{said}"})),
+        };
+        let calls = [acts, search("three"), search("four")];
         stage.model.call_tools(LOOK_UP, &calls);
         if row.is_live() {
             stage.model.pace_all(WORDS, BETWEEN_WORDS);
@@ -283,7 +295,9 @@ impl Stage {
     /// Whether a person changes the call of this card before allowing it: no card of a changed call.
     fn changes(&self, chat: i64, message: i64) -> bool {
         let mut posts = self.telegram.bot_posts(chat).into_iter();
-        let Some(card) = posts.find(|post| post.message_id == message) else {
+        let is_card = |post: &TelegramPost| post.text.contains(CARD_BEGINS);
+        let card = posts.find(|post| post.message_id == message);
+        let Some(card) = card.filter(is_card) else {
             return false;
         };
         if card.text.contains(CHANGED_BY) {
@@ -468,7 +482,10 @@ impl Stage {
     /// oldest first.
     pub(super) fn arrivals_ms(&self, word: &str, place: &Place) -> Vec<i64> {
         let posts = self.wire.records().into_iter().filter(|record| {
-            let is_card = record.body.to_string().contains(CARD_BEGINS);
+            let body = record.body.to_string();
+            let is_card = [CARD_BEGINS, QUESTION_BEGINS]
+                .iter()
+                .any(|it| body.contains(it));
             let is_there = match (record.name.as_str(), place) {
                 _ if is_card => false,
                 ("chat.postMessage" | "chat.startStream" | "sendMessage", _) => {
@@ -639,7 +656,7 @@ provider = \"offline\"
 model = \"scripted\"
 summary_model = \"offline\"
 max_attempts = 100
-tools = [\"conversation_search\", \"order\"]
+tools = [\"conversation_search\", \"order\"{desk}]
 
 [tools.order]
 kind = \"http\"
@@ -657,10 +674,12 @@ preserve_recent_turns = 1
 token_budget = 20000
 trigger_max_tokens = 20000
 
-{channel}",
+{desk_table}{channel}",
             data = self.directory.display(),
             model = self.model.openai_url(),
             shop = self.shop.addr(),
+            desk = self.desk.as_ref().map_or("", |_| ", \"desk__*\""),
+            desk_table = self.desk.as_ref().map_or_else(String::new, desk_table),
             approval = match self.asks_for_consent() {
                 true => "approvers = \"anyone_in_chat\"\napproval_expires_s = \"never\"",
                 false => "approval = \"never\"",
@@ -712,7 +731,23 @@ trigger_max_tokens = 20000
     }
 }
 
-/// Whether a text is that of a card, decided or not.
+/// A server of tools that asks for a size before it goes on.
+async fn desk(addr: SocketAddr) -> std::io::Result<McpServer> {
+    let world = McpWorld {
+        fault: Some(McpFault::Asks),
+        ..McpWorld::default()
+    };
+    McpServer::start(addr, world).await
+}
+
+fn desk_table(desk: &McpServer) -> String {
+    let addr = desk.addr();
+    format!(
+        "[mcp.desk]\nurl = \"http://{addr}/mcp\"\nallow_private = [\"{addr}\"]\npin = \"trust\"\napproval = \"never\"\n\n"
+    )
+}
+
+/// Whether a text is that of a card or a question, decided or not.
 fn is_card(text: &str) -> bool {
     let begins = [
         CARD_BEGINS,
@@ -721,15 +756,17 @@ fn is_card(text: &str) -> bool {
         "Expired: ",
         "Cancelled: ",
         "Changed: ",
+        QUESTION_BEGINS,
+        "Answered",
     ];
     begins
         .iter()
         .any(|words| text.trim_start().starts_with(words))
 }
 
-/// The button that allows a call, as a press names it.
+/// The button that allows a call, or answers its server, as a press names it.
 fn approving_button(shown: &Value) -> Option<String> {
-    button_of(shown, "Approve")
+    button_of(shown, "Approve").or_else(|| button_of(shown, "Large"))
 }
 
 /// The button with these words, as a press names it.

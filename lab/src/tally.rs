@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use vocative_contract::crash::Sabotage;
+use vocative_sandbox::mcp::McpServer;
 use vocative_sandbox::orders::TakenOrder;
 
 use super::piece::Piece;
@@ -152,6 +153,14 @@ impl Tally {
             self.doubled += 1;
             self.doubled_outside += 1;
             self.wrong.push(format!("{word} was ordered {times} times"));
+        }
+        let sized = stage.desk.as_ref().map_or_else(Vec::new, McpServer::sized);
+        let times = sized.iter().filter(|text| text.contains(word)).count();
+        if times > 1 {
+            self.doubled += 1;
+            self.doubled_outside += 1;
+            self.wrong
+                .push(format!("the call for {word} went on {times} times"));
         }
         let is_unchanged = |order: &TakenOrder| order.body["note"] != NOTE;
         if stage.was_changed(word) && orders.iter().filter(is_its).any(is_unchanged) {

@@ -2,6 +2,7 @@
 //! does for any question, and the call goes on with the answers.
 
 use serde_json::Value;
+use vocative_contract::crash;
 use vocative_core::eliciting::{AskedForm, FormEnded, InputRound, NextInput, ROUNDS_MAX};
 use vocative_core::ids::TurnId;
 use vocative_core::questioning::{QuestionState, StoredQuestion};
@@ -100,8 +101,9 @@ impl Stepping<'_> {
                 return Ok(Ok(refused(Refusal::ToolChanged, self)));
             }
             let (run, token) = (self.claimed.run.id, self.claimed.token);
+            crash::point("input.before-go-on");
             match self.store.go_on_with_call(run, token, call.id).await? {
-                GoneOn::Begun => {}
+                GoneOn::Begun => crash::point("input.after-go-on"),
                 GoneOn::Stale => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
                 GoneOn::SourceGone => return Ok(Err(Calls::BrokenOff(StepOutcome::SourceGone))),
             }
@@ -145,6 +147,7 @@ impl Stepping<'_> {
             round: asked.round.clone(),
             form,
         };
+        crash::point("input.before-ask");
         self.ask_person(call, wish, Some(asked_form)).await
     }
 }

@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 80] = [
+pub const POINTS: [&str; 83] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -46,6 +46,9 @@ pub const POINTS: [&str; 80] = [
     "change.before-asked-anew",
     "firing.before-commit",
     "firing.after-commit",
+    "input.before-ask",
+    "input.before-go-on",
+    "input.after-go-on",
     "tool.called",
     "tool.answered",
     "tools.before-commit",
