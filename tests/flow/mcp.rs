@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use vocative_sandbox::mcp::{Era, Fault, McpServer, McpWorld};
 use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::slack::SlackPost;
+use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -332,6 +333,25 @@ async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
         flow.slack.file_bytes(id).as_deref(),
         Some(&b"a,b\n1,2\n"[..])
     );
+    assert_eq!(flow.status().await["files"]["stored"], 2);
+
+    let call = ModelReply::tool_call("call_1", "files__echo", json!({"text": "hello"}));
+    flow.model.enqueue(call);
+    flow.model.enqueue(ModelReply::text("Here it is."));
+    let group = TelegramWorld::SUPERGROUP;
+    let asked = flow
+        .telegram
+        .say(group, TelegramWorld::ANN, "@vocative_bot look");
+    let document = || {
+        let mut posts = flow.telegram.bot_posts(group).into_iter();
+        posts.find(|post| !post.wire["document"].is_null())
+    };
+    flow.wait_until("the table is posted on Telegram", || document().is_some())
+        .await;
+    let post = document().unwrap();
+    assert_eq!(post.wire["document"]["file_name"], "report.csv");
+    assert_eq!(post.reply_to, Some(asked));
+    // The same bytes are stored once.
     assert_eq!(flow.status().await["files"]["stored"], 2);
 }
 

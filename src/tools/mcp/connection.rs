@@ -131,7 +131,10 @@ impl Drop for Calling<'_> {
         let request = Some(self.request.clone());
         let cancelled = CancelledNotification::new(CancelledNotificationParam::new(request, None));
         let peer = self.line.peer.clone();
-        tokio::spawn(async move { peer.send_notification(cancelled.into()).await });
+        // While the daemon stops there may be nothing left that would send it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { peer.send_notification(cancelled.into()).await });
+        }
     }
 }
 
