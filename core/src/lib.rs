@@ -2,7 +2,7 @@
 //!
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
 //! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
-//! `tool_call`.
+//! `tool_call`; [`words`] (what the daemon itself says in rooms, in every language).
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
 //! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts), [`eliciting`] (what a server of tools asks people), [`delegating`] (whether an agent may ask another one, and with which share),
@@ -54,3 +54,4 @@ pub mod tokens;
 pub mod tool_call;
 pub mod turn;
 pub mod vector;
+pub mod words;

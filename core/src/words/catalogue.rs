@@ -1,0 +1,162 @@
+//! The texts of a language: read from its file, and filled in.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::Language;
+use super::texts::Key;
+
+/// A text of a catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Text {
+    /// The same for every number.
+    Plain(String),
+    /// By a number.
+    Counted {
+        /// For one.
+        one: String,
+        /// For every other number.
+        other: String,
+    },
+}
+
+/// A catalogue as its file has it.
+pub(super) type Texts = BTreeMap<String, Text>;
+
+/// A value for a place of a text.
+pub(super) type Value<'a> = (&'static str, &'a dyn Display);
+
+/// Reads the file of a language.
+pub(super) fn read(language: Language) -> Result<Texts, toml::de::Error> {
+    toml::from_str(match language {
+        Language::English => include_str!("en.toml"),
+        Language::German => include_str!("de.toml"),
+    })
+}
+
+/// The texts of a language, by the number of their key.
+fn catalogue(language: Language) -> &'static [Text] {
+    static ALL: LazyLock<[Vec<Text>; 2]> = LazyLock::new(|| Language::ALL.map(in_order));
+    match language {
+        Language::English => &ALL[0],
+        Language::German => &ALL[1],
+    }
+}
+
+fn in_order(language: Language) -> Vec<Text> {
+    let texts = read(language).expect("a test reads every catalogue");
+    let of = |key: &Key| {
+        let text = texts.get(key.name()).cloned();
+        text.expect("a test finds every text in every catalogue")
+    };
+    Key::ALL.iter().map(of).collect()
+}
+
+/// A text, with its places filled in; `count` chooses the form of one that has forms.
+pub(super) fn say(
+    language: Language,
+    key: Key,
+    count: Option<u64>,
+    values: &[Value<'_>],
+) -> String {
+    match &catalogue(language)[key as usize] {
+        Text::Plain(text) => filled(text, values),
+        Text::Counted { one, .. } if count == Some(1) => filled(one, values),
+        Text::Counted { other, .. } => filled(other, values),
+    }
+}
+
+/// A text with the values in their places, in one pass: what looks like a place in a value stays as it is.
+fn filled(text: &str, values: &[Value<'_>]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let Some((name, after)) = behind.split_once('}') else {
+            break;
+        };
+        out.push_str(before);
+        if let Some((_, value)) = values.iter().find(|(of, _)| *of == name) {
+            write!(out, "{value}").expect("a string takes everything");
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The names of the places of a text.
+    fn places(text: &str) -> BTreeSet<&str> {
+        let behind = text.split('{').skip(1);
+        behind.map(|it| it.split_once('}').unwrap().0).collect()
+    }
+
+    #[test]
+    fn every_language_has_every_text_with_its_places_and_no_other() {
+        let names: BTreeSet<&str> = Key::ALL.iter().map(|key| key.name()).collect();
+        assert_eq!(names.len(), Key::ALL.len());
+        for language in Language::ALL {
+            let texts = read(language).unwrap();
+            let found: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
+            assert_eq!(found, names, "{language:?}");
+            for key in Key::ALL {
+                let told = format!("{language:?} {}", key.name());
+                let wanted: BTreeSet<&str> = key.places().iter().copied().collect();
+                match &texts[key.name()] {
+                    Text::Plain(text) => {
+                        assert_eq!(places(text), wanted, "{told}");
+                        assert!(!key.is_counted(), "{told} has forms");
+                    }
+                    Text::Counted { one, other } => {
+                        assert!(places(one).is_subset(&wanted), "{told}");
+                        assert_eq!(places(other), wanted, "{told}");
+                        assert!(key.is_counted(), "{told} has no forms");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_as_rooms_show_it() {
+        for language in Language::ALL {
+            for (name, text) in read(language).unwrap() {
+                let forms = match &text {
+                    Text::Plain(text) => vec![text],
+                    Text::Counted { one, other } => vec![one, other],
+                };
+                for form in forms {
+                    assert_eq!(form.trim(), form, "{language:?} {name}");
+                    assert!(!form.is_empty() && !form.contains('\n'), "{name}");
+                    assert_eq!(form.matches('{').count(), form.matches('}').count());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_no_text() {
+        assert_eq!(
+            Language::English.help_mentioned("{name} {x}"),
+            "Also behind a mention of me, in a thread too, where there are no slash commands: \"@{name} {x} new\". Then \
+             it holds for the thread."
+        );
+        assert_eq!(filled("a {b} c { d", &[("b", &"{b}")]), "a {b} c { d");
+    }
+
+    #[test]
+    fn one_is_one_and_none_are_many() {
+        let told = [0, 1, 2].map(|count| Language::German.minutes(count));
+        assert_eq!(told, ["0 Minuten", "1 Minute", "2 Minuten"]);
+    }
+}
