@@ -8,6 +8,8 @@ use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::words::Language;
+
 /// A command of people to the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -78,19 +80,19 @@ impl CommandName {
 
     /// What it does, for people.
     #[must_use]
-    pub fn description(self) -> &'static str {
+    pub fn description(self, language: Language) -> String {
         match self {
-            Self::Help => "What I understand",
-            Self::New => "Start afresh: I read nothing that was said before",
-            Self::Stop => "Stop what I was asked and have not answered yet",
-            Self::Status => "How things stand here",
-            Self::Context => "What I would be sent if you asked me now",
-            Self::Summary => "What I keep of the older part of the conversation",
-            Self::Remind => "Have something said here at a time: remind in 20m tea",
-            Self::Schedule => "Have me do something here at a time: schedule weekdays 9:00 …",
-            Self::Memory => "What I remember here of you: forget 12, change 12 …",
-            Self::Approvals => "What waits here for your decision, or that you asked for",
-            Self::Forget => "Have messages forgotten for good",
+            Self::Help => language.command_help(),
+            Self::New => language.command_new(),
+            Self::Stop => language.command_stop(),
+            Self::Status => language.command_status(),
+            Self::Context => language.command_context(),
+            Self::Summary => language.command_summary(),
+            Self::Remind => language.command_remind(),
+            Self::Schedule => language.command_schedule(),
+            Self::Memory => language.command_memory(),
+            Self::Approvals => language.command_approvals(),
+            Self::Forget => language.command_forget(),
         }
     }
 }
@@ -98,6 +100,8 @@ impl CommandName {
 /// How the bot behaves in a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
+    /// In which language it speaks itself.
+    pub language: Language,
     /// Whether commands are carried out.
     pub commands: bool,
     /// Commands that only admins may use.
@@ -425,7 +429,9 @@ mod tests {
     fn every_command_is_found_by_its_word() {
         for name in CommandName::ALL {
             assert_eq!(CommandName::from_name(name.name()), Some(name));
-            assert!((1..=256).contains(&name.description().len()));
+            for language in Language::ALL {
+                assert!((1..=256).contains(&name.description(language).chars().count()));
+            }
         }
         assert_eq!(CommandName::from_name("dance"), None);
     }

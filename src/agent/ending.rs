@@ -18,13 +18,13 @@ use crate::capture::reply::{Answering, Reply, commit_reply, render_files, render
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::llm::Answer;
-use vocative_core::counted::counted;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_core::run::{ClaimedRun, Finish, StopCause, Stopping, Usage};
 use vocative_core::running::budget::RunUsedUp;
 use vocative_core::turn::TurnKind;
+use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
@@ -56,7 +56,7 @@ impl Working<'_> {
                 text,
                 is_json: spec.answer_form.is_some(),
                 prefix: self.prefix(spec),
-                note: note(answer.finish).map(str::to_owned),
+                note: note(answer.finish, self.room.language()),
                 kind: TurnKind::Message,
                 ending: RunEnding::Done,
                 usage: answer.usage,
@@ -84,11 +84,7 @@ impl Working<'_> {
         usage: Usage,
     ) -> Result<(), StoreError> {
         warn!(run.id = %self.claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
-        let text = format!(
-            "I looked things up {} without coming to an answer, so I stopped. Please ask again, \
-             perhaps for less at once.",
-            counted(spec.max_steps, "time", "times")
-        );
+        let text = self.room.language().steps_used_up(spec.max_steps.into());
         let reply = Reply {
             usage,
             ..notice(text, RunEnding::Done)
@@ -104,11 +100,7 @@ impl Working<'_> {
     ) -> Result<(), StoreError> {
         let Misshapen { answers, usage } = misshapen;
         warn!(run.id = %self.claimed.run.id, agent = %spec.name, answers, "a run ended without an answer of the form that is set for it");
-        let text = format!(
-            "I tried {} to put my answer into the form that is set for me (`answer_schema`), and did not manage to, so I \
-             stopped. Please ask again, perhaps otherwise.",
-            counted(answers, "time", "times")
-        );
+        let text = self.room.language().answer_misshapen(answers.into());
         let reply = Reply {
             usage,
             ..notice(text, RunEnding::Done)
@@ -145,7 +137,7 @@ impl Working<'_> {
         warn!(run.id = %self.claimed.run.id, ?spent_up, "a question is not answered: the day's tokens are used up");
         let said = Reply {
             usage: self.recorded_usage().await?,
-            ..notice(spent_up.text().to_owned(), RunEnding::Done)
+            ..notice(spent_up.text(self.room.language()), RunEnding::Done)
         };
         self.end(spec, said).await
     }
@@ -157,9 +149,10 @@ impl Working<'_> {
         too_costly: TooCostly,
     ) -> Result<(), StoreError> {
         warn!(run.id = %self.claimed.run.id, ?too_costly, "a question is not answered: it could pass a cap of the day");
+        let text = too_costly.text(&spec.model_use.currency, self.room.language());
         let said = Reply {
             usage: self.recorded_usage().await?,
-            ..notice(too_costly.text(&spec.model_use.currency), RunEnding::Done)
+            ..notice(text, RunEnding::Done)
         };
         self.end(spec, said).await
     }
@@ -171,9 +164,10 @@ impl Working<'_> {
         used_up: RunUsedUp,
     ) -> Result<(), StoreError> {
         warn!(run.id = %self.claimed.run.id, ?used_up, "a question is not answered: its run has used what it may");
+        let text = used_up.text(&spec.model_use.currency, self.room.language());
         let said = Reply {
             usage: self.recorded_usage().await?,
-            ..notice(used_up.text(&spec.model_use.currency), RunEnding::Done)
+            ..notice(text, RunEnding::Done)
         };
         self.end(spec, said).await
     }
@@ -188,7 +182,7 @@ impl Working<'_> {
         error!(run.id = %self.claimed.run.id, agent = %spec.name, reason, "a run was given up");
         let reply = Reply {
             usage: self.recorded_usage().await?,
-            ..notice(told.text(), RunEnding::Dead { reason })
+            ..notice(told.text(self.room.language()), RunEnding::Dead { reason })
         };
         self.end(spec, reply).await
     }
@@ -274,7 +268,7 @@ pub(super) async fn end_without_agent(
     route: &ReplyRoute,
 ) -> Result<(), StoreError> {
     let agent = &claimed.run.agent;
-    let text = format!("The agent {agent} is no longer set up here, so I left this unanswered.");
+    let text = room.language().agent_no_longer_here(agent);
     let answering = Answering {
         claimed,
         route,
@@ -359,14 +353,10 @@ pub(super) fn notice(text: String, ending: RunEnding) -> Reply {
 }
 
 /// What the room is told of an answer that is not all that the model meant to say.
-pub(super) fn note(finish: Finish) -> Option<&'static str> {
+pub(super) fn note(finish: Finish, language: Language) -> Option<String> {
     match finish {
-        Finish::Length => {
-            Some("(This answer ends here because it reached the length that I am allowed.)")
-        }
-        Finish::ContentFilter => {
-            Some("(This answer ends here because the model's content filter stopped it.)")
-        }
+        Finish::Length => Some(language.cut_off_length()),
+        Finish::ContentFilter => Some(language.cut_off_filter()),
         Finish::Stop | Finish::Other => None,
     }
 }

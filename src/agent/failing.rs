@@ -1,6 +1,6 @@
 //! What follows from an attempt without an answer. Pure.
 
-use std::fmt;
+use vocative_core::words::Language;
 
 use crate::llm::ModelError;
 
@@ -169,36 +169,26 @@ pub(super) fn retry_wait_ms(attempts: u32) -> i64 {
 
 impl GiveUpNotice {
     /// In words for the room.
-    pub(super) fn text(self) -> String {
-        let (why, for_ms) = match self {
-            Self::Failed => {
-                return "Sorry, I could not answer this. Whoever runs me can see why in the log."
-                    .to_owned();
+    pub(super) fn text(self, language: Language) -> String {
+        match self {
+            Self::Failed => language.run_failed(),
+            Self::Limited { for_ms } => language.model_took_no_more(whole_time(for_ms, language)),
+            Self::Unavailable { for_ms } => {
+                language.model_unreachable(whole_time(for_ms, language))
             }
-            Self::Limited { for_ms } => ("took no more questions", for_ms),
-            Self::Unavailable { for_ms } => ("could not be reached", for_ms),
-            Self::AccountRefused { for_ms } => ("did not accept my account", for_ms),
-        };
-        format!(
-            "Sorry, I could not answer this: for {} the model I use {why}. I have stopped trying; please \
-             ask again later.",
-            WholeTime(for_ms)
-        )
+            Self::AccountRefused { for_ms } => {
+                language.model_refused_account(whole_time(for_ms, language))
+            }
+        }
     }
 }
 
 /// A time in whole seconds, minutes or hours.
-struct WholeTime(i64);
-
-impl fmt::Display for WholeTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (n, unit) = match self.0 / 1_000 {
-            seconds @ ..=119 => (seconds.max(1), "second"),
-            seconds @ 120..=7_199 => (seconds / 60, "minute"),
-            seconds => (seconds / 3_600, "hour"),
-        };
-        let plural = if n == 1 { "" } else { "s" };
-        write!(f, "{n} {unit}{plural}")
+fn whole_time(ms: i64, language: Language) -> String {
+    match u64::try_from(ms / 1_000).unwrap_or(0) {
+        seconds @ ..=119 => language.seconds(seconds.max(1)),
+        seconds @ 120..=7_199 => language.minutes(seconds / 60),
+        seconds => language.hours(seconds / 3_600),
     }
 }
 
@@ -377,8 +367,13 @@ mod tests {
             GiveUpNotice::Unavailable { for_ms },
             GiveUpNotice::AccountRefused { for_ms: 3 * for_ms },
         ];
-        let texts: Vec<String> = notices.into_iter().map(GiveUpNotice::text).collect();
-        insta::assert_snapshot!(texts.join("\n"), @r"
+        let texts = |language| notices.map(|notice| notice.text(language)).join("\n");
+        insta::assert_snapshot!(texts(Language::German), @r"
+        Das ließ sich leider nicht beantworten: Mein Modell nimmt seit 1 Sekunde keine Fragen mehr an. Ich versuche es nicht weiter; bitte später noch einmal fragen.
+        Das ließ sich leider nicht beantworten: Mein Modell ist seit 60 Minuten nicht erreichbar. Ich versuche es nicht weiter; bitte später noch einmal fragen.
+        Das ließ sich leider nicht beantworten: Mein Modell lehnt mein Konto seit 3 Stunden ab. Ich versuche es nicht weiter; bitte später noch einmal fragen.
+        ");
+        insta::assert_snapshot!(texts(Language::English), @r"
         Sorry, I could not answer this: for 1 second the model I use took no more questions. I have stopped trying; please ask again later.
         Sorry, I could not answer this: for 60 minutes the model I use could not be reached. I have stopped trying; please ask again later.
         Sorry, I could not answer this: for 3 hours the model I use did not accept my account. I have stopped trying; please ask again later.

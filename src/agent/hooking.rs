@@ -15,13 +15,12 @@ use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::prompting::{PromptMessage, PromptRole};
 use vocative_core::run::ClaimedRun;
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState, StoredCall};
+use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::ReplyRoute;
 
 /// Where words of an answer are taken out before it is stored.
 const HEARD: [HookPoint; 2] = [HookPoint::AfterModel, HookPoint::BeforeSave];
-/// Why an answer is not said that nobody gave a word about.
-const UNCHECKED: &str = "what checks my answers did not do so";
 /// Where words of a result are.
 const GIVEN: [HookPoint; 2] = [HookPoint::AfterTool, HookPoint::BeforeSave];
 
@@ -31,6 +30,7 @@ pub(super) struct Hooking {
     hooks: Hooks,
     about: AboutRun,
     said: Vec<HookVerdict>,
+    language: Language,
 }
 
 /// What hooks say of a call.
@@ -82,6 +82,7 @@ impl Hooking {
         claimed: &ClaimedRun,
         route: &ReplyRoute,
         said: Vec<HookVerdict>,
+        language: Language,
     ) -> Self {
         Self {
             hooks: spec.hooks.clone(),
@@ -94,6 +95,7 @@ impl Hooking {
                 person: route.person.clone(),
             },
             said,
+            language,
         }
     }
 
@@ -152,7 +154,7 @@ impl Hooking {
             if let Verdict::Deny { reason } = said {
                 judged = match is_intent {
                     true => BeginJudged::NotMeant,
-                    false => BeginJudged::Run(RunJudged::Refused(refused(&reason))),
+                    false => BeginJudged::Run(RunJudged::Refused(refused(&reason, self.language))),
                 };
                 break;
             }
@@ -186,7 +188,10 @@ impl Hooking {
         for hook in self.asked_at(HookPoint::BeforeModel) {
             let subject = Subject::Going { text, model };
             if let Verdict::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await {
-                return (RunJudged::Refused(refused(&reason)), verdicts);
+                return (
+                    RunJudged::Refused(refused(&reason, self.language)),
+                    verdicts,
+                );
             }
         }
         (RunJudged::Goes, verdicts)
@@ -220,8 +225,10 @@ impl Hooking {
                     answer.text = text;
                     answer.raw_message.clear();
                 }
-                Verdict::Deny { reason } => return RunJudged::Refused(withheld(&reason)),
-                Verdict::Failed { .. } => return RunJudged::Refused(withheld(UNCHECKED)),
+                Verdict::Deny { reason } => {
+                    return RunJudged::Refused(withheld(&reason, self.language));
+                }
+                Verdict::Failed { .. } => return RunJudged::Refused(unchecked(self.language)),
                 Verdict::Pass
                 | Verdict::Ask { .. }
                 | Verdict::Narrow { .. }
@@ -457,10 +464,13 @@ impl Hooking {
                     ..
                 } => text = redacted,
                 Verdict::Deny { reason } => {
-                    return (AnswerJudged::Withheld(withheld(&reason)), verdicts);
+                    return (
+                        AnswerJudged::Withheld(withheld(&reason, self.language)),
+                        verdicts,
+                    );
                 }
                 Verdict::Failed { .. } => {
-                    return (AnswerJudged::Withheld(withheld(UNCHECKED)), verdicts);
+                    return (AnswerJudged::Withheld(unchecked(self.language)), verdicts);
                 }
                 Verdict::Pass
                 | Verdict::Ask { .. }
@@ -524,17 +534,22 @@ fn not_told(hook: &Hook, reason: &str, has_failed: bool) -> String {
 }
 
 /// Why a question is not answered, in words for the room.
-fn refused(reason: &str) -> String {
+fn refused(reason: &str, language: Language) -> String {
     match reason {
-        "" => "I may not answer this.".to_owned(),
-        reason => format!("I may not answer this: {reason}"),
+        "" => language.may_not_answer(),
+        reason => language.may_not_answer_because(reason),
     }
 }
 
 /// Why an answer is not said, in words for the room.
-fn withheld(reason: &str) -> String {
+fn withheld(reason: &str, language: Language) -> String {
     match reason {
-        "" => "I have an answer, and may not post it here.".to_owned(),
-        reason => format!("I have an answer, and may not post it here: {reason}"),
+        "" => language.may_not_post(),
+        reason => language.may_not_post_because(reason),
     }
+}
+
+/// The same where a check gave no word.
+fn unchecked(language: Language) -> String {
+    language.may_not_post_because(language.answers_unchecked())
 }

@@ -36,11 +36,6 @@ use vocative_core::turn::TurnKind;
 use vocative_store::StoreError;
 use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep};
 
-/// What the room is told where the agents of a network said nothing that is to be posted.
-const NO_ANSWER: &str =
-    "I passed this on and came to no answer that belongs here. Please ask again in other words.";
-/// What it is told where no agent was called at all.
-const NO_AGENT: &str = "Nobody in my team takes this on, so I left it unanswered.";
 /// How long a run waits for a place at the model of its next agent, in milliseconds.
 const BUSY_WAIT_MS: i64 = 1_000;
 
@@ -416,7 +411,8 @@ impl Journey<'_> {
             }
             (Next::GiveUp(told), Failure::Model(_) | Failure::Final(_)) => {
                 warn!(run.id = %working.claimed.run.id, agent = %agent, reason, "an agent of a network failed; its rules go on");
-                let failed = Failed::of(reason, Some(told.text()));
+                let told = told.text(working.room.language());
+                let failed = Failed::of(reason, Some(told));
                 self.end_call(agent, course, Err(failed), Some(seat)).await
             }
         }
@@ -459,8 +455,7 @@ impl Journey<'_> {
             note: came
                 .as_ref()
                 .ok()
-                .and_then(|answer| note(answer.finish))
-                .map(str::to_owned),
+                .and_then(|answer| note(answer.finish, self.working.room.language())),
             reason: failed.map(|failed| failed.reason.clone()),
             told: failed.and_then(|failed| failed.told.clone()),
             tools,
@@ -483,27 +478,32 @@ impl Journey<'_> {
         let stored = working.worker.store.steps(run).await?;
         let usage = step::usage_since(&stored, 0);
         let values = self.values_to_keep(course).await?;
-        let told = |text: &str| Reply {
+        let language = working.room.language();
+        let told = |text: String| Reply {
             usage,
             values: values.clone(),
-            ..notice(text.to_owned(), RunEnding::Done)
+            ..notice(text, RunEnding::Done)
         };
         match conclude(self.network(), course) {
             Conclusion::Said(said) => self.say(said, usage, values).await,
             Conclusion::NoAnswer => {
                 warn!(run.id = %run, "no_answer: the agents of a network said nothing that is to be posted");
-                working.end(self.face, told(NO_ANSWER)).await
+                working
+                    .end(self.face, told(language.network_no_answer()))
+                    .await
             }
             Conclusion::NoAgent => {
                 warn!(run.id = %run, "no_agent: no rule of a network called anybody");
-                working.end(self.face, told(NO_AGENT)).await
+                working
+                    .end(self.face, told(language.network_no_agent()))
+                    .await
             }
             Conclusion::Failed(call) => {
                 let reason = call.reason.clone().unwrap_or_default();
                 let text = call
                     .told
                     .clone()
-                    .unwrap_or_else(|| GiveUpNotice::Failed.text());
+                    .unwrap_or_else(|| GiveUpNotice::Failed.text(language));
                 let reason = format!("{}: {reason}", call.agent);
                 warn!(run.id = %run, reason, "a run of a network was given up");
                 let reply = Reply {
@@ -565,9 +565,8 @@ impl Journey<'_> {
             all = vec![(spec, joined.join("\n\n"), String::new(), note)];
         }
         let Some((spec, text, prefix, note)) = all.pop() else {
-            return working
-                .end(self.face, notice(NO_ANSWER.to_owned(), RunEnding::Done))
-                .await;
+            let text = working.room.language().network_no_answer();
+            return working.end(self.face, notice(text, RunEnding::Done)).await;
         };
         let before = all
             .into_iter()

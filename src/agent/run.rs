@@ -559,7 +559,8 @@ impl Working<'_> {
                 self.worker.store.hook_verdicts(run).await?
             }
         };
-        Ok(Hooking::of(spec, self.claimed, self.route, said))
+        let language = self.room.language();
+        Ok(Hooking::of(spec, self.claimed, self.route, said, language))
     }
 
     /// The prompt, and the hooks, which have let the run go on.

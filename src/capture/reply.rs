@@ -14,6 +14,7 @@ use vocative_core::ids::AgentName;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::sending::limit_parts;
 use vocative_core::turn::{TokenCount, TurnKind};
+use vocative_core::words::Language;
 use vocative_store::contract::{
     CallToFinish, CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore, StepOutcome,
     StoredCallFile, ValuesToKeep,
@@ -90,6 +91,8 @@ pub struct ReplyForm<'a> {
     pub uploads_files: bool,
     /// The most posts of one answer.
     pub max_parts: usize,
+    /// In which language the daemon itself speaks there.
+    pub language: Language,
 }
 
 /// A reply as the room sees it, in which `@Name` mentions one of `people`.
@@ -113,7 +116,7 @@ fn render(
     if parts.len() > form.max_parts && form.uploads_files && text.len() <= FILE_BYTES_MAX {
         return as_file(form, text, people);
     }
-    limit_parts(&mut parts, form.max_parts);
+    limit_parts(&mut parts, form.max_parts, form.language);
     parts
 }
 
@@ -165,8 +168,6 @@ const OPENING_MAX_CHARS: usize = 1_500;
 const OPENING_MIN_CHARS: usize = 50;
 /// The longest answer that may come as a file, in bytes: the file is stored with its post.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// The words said with the file. They are true of the posts that take its place, too, where files are refused.
-const WITH_FILE: &str = "That was the beginning; here is the whole answer.";
 
 /// The opening of an answer, and all of it as a file.
 fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
@@ -182,8 +183,9 @@ fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
     };
     parts.truncate(room);
     let rest = continued(&text, shown);
+    // The words are true of the posts that take the file's place, too, where files are refused.
     parts.push(Part::upload(
-        WITH_FILE,
+        form.language.whole_answer_as_file(),
         PartFile {
             name: "answer.md".to_owned(),
             mime_type: "text/markdown".to_owned(),
@@ -305,9 +307,9 @@ mod tests {
     #[test]
     fn an_answer_of_too_many_parts_says_what_is_missing() {
         let mut parts: Vec<Part> = (0..5).map(|n| Part::plain(n.to_string())).collect();
-        limit_parts(&mut parts, 5);
+        limit_parts(&mut parts, 5, Language::English);
         assert_eq!(parts.len(), 5);
-        limit_parts(&mut parts, 3);
+        limit_parts(&mut parts, 3, Language::English);
         let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
         assert_eq!(
             texts,

@@ -40,7 +40,7 @@ pub enum Taken {
     /// The agent is not to be asked by this person.
     NotServed,
     /// A limit is met; what to tell.
-    LimitMet(&'static str),
+    LimitMet(String),
 }
 
 impl ChannelIntake {
@@ -99,7 +99,7 @@ impl ChannelIntake {
             CapturedRequest::OtherBody => Taken::OtherBody,
             CapturedRequest::Gone => Taken::Gone,
             CapturedRequest::NotAdmitted => match refused.get() {
-                Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text),
+                Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text.clone()),
                 _ => Taken::NotServed,
             },
         })

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::platforms::PLATFORMS;
 use super::resolve::Review;
 use vocative_core::manners::{CommandName, Manners, QuietHours, Zone};
+use vocative_core::words::Language;
 
 /// The longest introduction, in characters.
 const INTRODUCTION_MAX_CHARS: usize = 2_000;
@@ -100,6 +101,7 @@ impl MannersShape {
             );
         }
         Manners {
+            language: Language::default(),
             commands: self.commands,
             admins_only: self.admin_commands.clone(),
             ack_reaction: reaction.to_owned(),

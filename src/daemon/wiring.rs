@@ -726,7 +726,7 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
     };
     let asking = channel.commands.iter().map(|name| Announced {
         name: name.clone(),
-        description: "Ask me".to_owned(),
+        description: channel.manners.language.command_ask(),
         audience: Audience::Everybody,
     });
     let mut commands: Vec<Announced> = asking.collect();
@@ -734,7 +734,7 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
         let own = CommandName::ALL.into_iter();
         commands.extend(own.map(|name| Announced {
             name: name.name().to_owned(),
-            description: name.description().to_owned(),
+            description: name.description(channel.manners.language),
             audience: audience(name, channel),
         }));
     }
@@ -802,6 +802,7 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
         park_keep_ms: millis(config.delivery.park_keep_ms),
         max_parts: config.delivery.max_parts,
         mention_people: channel.mention_people,
+        language: channel.manners.language,
         live: LivePolicy {
             live: channel.live,
             delay_ms: config.delivery.live_delay_ms,

@@ -17,6 +17,7 @@ use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp, TooCostly};
 use vocative_core::manners::Zone;
 use vocative_core::sending::after::DeliveryPolicy;
+use vocative_core::words::Language;
 use vocative_store::{Reader, StoreError};
 
 /// One account, without what posts: who holds a room can't send into it.
@@ -52,7 +53,14 @@ impl Room {
             renderer: &*self.renderer,
             uploads_files: self.capabilities.uploads_files,
             max_parts: self.delivery.max_parts,
+            language: self.language(),
         }
+    }
+
+    /// In which language the daemon itself speaks there.
+    #[must_use]
+    pub fn language(&self) -> Language {
+        self.delivery.language
     }
 }
 

@@ -20,6 +20,7 @@ use crate::judging::speech::without_leading_mentions;
 use crate::manners::CommandName;
 use crate::remembering::{MemoryCommand, MemoryOrder};
 use crate::scheduling::{WordingProblem, read_order};
+use crate::words::Language;
 
 /// A command as it was said.
 struct GivenCommand<'a> {
@@ -136,6 +137,7 @@ pub fn read_command(
     facts: CommandFacts,
     policy: &ChannelPolicy,
 ) -> Option<CommandVerdict> {
+    let language = policy.manners.language;
     let is_person = command.sender.kind == SenderKind::Person;
     let is_button = command.place.thread.is_some();
     let kind = command.place.kind.or(facts.kind);
@@ -154,7 +156,7 @@ pub fn read_command(
         return None;
     }
     if access != Access::Served {
-        let refusal = CommandVerdict::told(refused(access, &command.place.chat));
+        let refusal = CommandVerdict::told(refused(access, &command.place.chat, language));
         return Some(CommandVerdict {
             is_admitted: false,
             is_private: policy.tells_privately,
@@ -166,7 +168,8 @@ pub fn read_command(
         let help = match word.as_str() {
             "" => help(CommandForm::Behind, policy),
             _ => format!(
-                "I know no such command.\n{}",
+                "{}\n{}",
+                language.no_such_command(),
                 help(CommandForm::Behind, policy)
             ),
         };
@@ -196,8 +199,6 @@ pub fn read_command(
     })
 }
 
-const ONLY_ADMINS: &str = "Only those who administer me may ask for that.";
-
 /// Whether a person may use a command at all.
 fn may_use(name: CommandName, person: &Sender, policy: &ChannelPolicy) -> bool {
     !policy.manners.admins_only.contains(&name) || policy.admins.contains(&person.id)
@@ -212,23 +213,18 @@ pub(super) fn refused_stop(
     let is_kept = policy.manners.commands && !may_use(CommandName::Stop, &message.sender, policy);
     is_kept.then(|| CommandVerdict {
         is_private: is_private(kind, policy),
-        ..CommandVerdict::told(ONLY_ADMINS)
+        ..CommandVerdict::told(policy.manners.language.only_admins())
     })
 }
 
 /// What somebody is told who is not served, where only they see it.
-pub(super) fn refused(access: Access, chat: &str) -> String {
-    let who = match access {
-        Access::Served | Access::ChatNotAllowed => {
-            return format!(
-                "I am not set up to answer here. Whoever runs me can allow it; the id of this chat is {chat}."
-            );
-        }
-        Access::PersonNotAllowed => "to answer you",
-        Access::Stranger => "to answer people of other organisations",
-        Access::Guest => "to answer guests",
-    };
-    format!("I am not set up {who}. Whoever runs me can allow it.")
+pub(super) fn refused(access: Access, chat: &str, language: Language) -> String {
+    match access {
+        Access::Served | Access::ChatNotAllowed => language.chat_not_served(chat),
+        Access::PersonNotAllowed => language.person_not_served(),
+        Access::Stranger => language.stranger_not_served(),
+        Access::Guest => language.guest_not_served(),
+    }
 }
 
 /// Whether an answer that concerns one person is shown to them alone: where the platform can, and
@@ -238,6 +234,7 @@ pub(super) fn is_private(kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool
 }
 
 fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
+    let language = policy.manners.language;
     let is_admin = policy.admins.contains(&said.sender.id);
     let is_direct = said.kind == Some(ChatKind::Direct);
     // A slash command may be given where the bot is not: an answer to its person alone still finds them.
@@ -251,7 +248,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
         ..CommandVerdict::told(text)
     };
     if !may_use(said.name, said.sender, policy) {
-        return told(ONLY_ADMINS.to_owned());
+        return told(language.only_admins());
     }
     let agent = match named_agent(said, policy) {
         Ok(agent) => agent,
@@ -271,15 +268,11 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
     match said.name {
         CommandName::Help => told(help(said.form, policy)),
         CommandName::New => begin_afresh(agent, is_alone, policy),
-        CommandName::Stop => stop(is_admin, is_alone),
+        CommandName::Stop => stop(is_admin, is_alone, language),
         CommandName::Status => inquire(Inquiry::Status),
         CommandName::Summary => inquire(Inquiry::Summary),
         CommandName::Context if is_private || is_direct || is_admin => inquire(Inquiry::Context),
-        CommandName::Context => told(
-            "Here everybody would read it; ask me in a private chat, where I can say what I would \
-             be sent there."
-                .to_owned(),
-        ),
+        CommandName::Context => told(language.context_is_private()),
         CommandName::Remind => plan(said, None, is_private, policy),
         CommandName::Schedule => {
             let agent = policy.default_agent.clone();
@@ -306,7 +299,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             answer: None,
             is_private,
         },
-        CommandName::Forget => forget(said, is_admin, is_direct, &told),
+        CommandName::Forget => forget(said, (is_admin, is_direct), language, &told),
     }
 }
 
@@ -350,10 +343,8 @@ fn named_agent(
         return Ok(None);
     }
     agent_of_name(said.rest, policy).map(Some).ok_or_else(|| {
-        format!(
-            "Nobody here has that name; there are: {}.",
-            names(policy.agents.iter().map(|agent| &agent.name))
-        )
+        let names = names(policy.agents.iter().map(|agent| &agent.name));
+        policy.manners.language.nobody_of_that_name(names)
     })
 }
 
@@ -374,101 +365,73 @@ fn begin_afresh(
 ) -> CommandVerdict {
     let all = || policy.agents.iter().map(|agent| agent.name.clone());
     let agents: Vec<AgentName> = agent.map_or_else(|| all().collect(), |agent| vec![agent]);
-    let whose = if policy.agents.len() == 1 {
-        String::new()
-    } else {
-        format!(" ({})", names(agents.iter()))
+    let language = policy.manners.language;
+    let text = match policy.agents.len() {
+        1 => language.fresh_start(),
+        _ => language.fresh_start_of(names(agents.iter())),
     };
     CommandVerdict {
         is_admitted: true,
         effect: Effect::BeginAfresh { agents },
-        answer: Some(format!(
-            "A fresh start{whose}: what was said here until now is not read any more when I \
-             answer. It is still kept, and a search finds it."
-        )),
+        answer: Some(text),
         is_private,
     }
 }
 
-fn stop(of_everybody: bool, is_private: bool) -> CommandVerdict {
+fn stop(of_everybody: bool, is_private: bool, language: Language) -> CommandVerdict {
     CommandVerdict {
         is_admitted: true,
         effect: Effect::Stop { of_everybody },
-        answer: Some(stopped(of_everybody).to_owned()),
+        answer: Some(stopped(of_everybody, language)),
         is_private,
     }
 }
 
 /// What is said of a stop.
-pub(super) fn stopped(of_everybody: bool) -> &'static str {
-    if of_everybody {
-        "Stopped. Nothing waits for an answer here now."
-    } else {
-        "Stopped. Nothing of yours waits for an answer here now."
+pub(super) fn stopped(of_everybody: bool, language: Language) -> String {
+    match of_everybody {
+        true => language.stopped_all(),
+        false => language.stopped_own(),
     }
 }
 
 fn forget(
     said: &GivenCommand<'_>,
-    is_admin: bool,
-    is_direct: bool,
+    (is_admin, is_direct): (bool, bool),
+    language: Language,
     told: &dyn Fn(String) -> CommandVerdict,
 ) -> CommandVerdict {
-    let done = |effect, text: &str| CommandVerdict {
+    let done = |effect, text: String| CommandVerdict {
         effect,
-        ..told(text.to_owned())
+        ..told(text)
     };
     use ForgottenWords::{Chat, Me, Nothing, Other};
-    let confirm = |text: &str, words: &str| {
-        let slash = if said.form == CommandForm::Plain {
-            "/"
-        } else {
-            ""
-        };
-        told(format!(
-            "{text} That can't be undone. To have it done, say \"{slash}forget {words} yes\"."
-        ))
+    let confirming = |words: &str| match said.form {
+        CommandForm::Plain => format!("/forget {words} yes"),
+        CommandForm::Behind | CommandForm::Mention => format!("forget {words} yes"),
     };
     match (ForgottenWords::of(said.rest), said.replied_to) {
         (Nothing, Some((message_id, is_own))) if is_own || is_admin => {
             let effect = Effect::ForgetMessage {
                 message_id: message_id.to_owned(),
             };
-            done(effect, "That message is forgotten, with what I made of it.")
+            done(effect, language.forgets_message())
         }
-        (Nothing, Some(_)) => told("I forget a message for whoever wrote it.".to_owned()),
+        (Nothing, Some(_)) => told(language.forgets_own_messages()),
         // Several people share that name, so it is unknown which of them asks.
-        (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => told(
-            "Whoever writes as a group or a channel shares that name with others. Write as yourself \
-             to have what you said forgotten."
-                .to_owned(),
-        ),
-        (Me { .. }, _) if said.has_forgotten_lately => told(
-            "I have forgotten what you said within the last day, and do so once a day. What you said \
-             since can be forgotten tomorrow, or message by message."
-                .to_owned(),
-        ),
-        (Me { is_sure: false }, _) => confirm(
-            "I would forget all that you have said to me or near me, in every chat here, and what I \
-             answered to it.",
-            "me",
-        ),
-        (Me { is_sure: true }, _) => done(
-            Effect::ForgetPerson,
-            "All that you have said to me or near me is being forgotten, in every chat.",
-        ),
-        (Chat { .. }, _) if !(is_admin || is_direct) => {
-            told("Only those who administer me may have a whole chat forgotten.".to_owned())
+        (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => {
+            told(language.shared_name_forgets_nothing())
         }
-        (Chat { is_sure: false }, _) => confirm(
-            "I would forget all that was said in this chat, in all its threads and topics.",
-            "chat",
-        ),
-        (Chat { is_sure: true }, _) => done(
-            Effect::ForgetChat,
-            "All that was said in this chat is being forgotten, in all its threads and topics.",
-        ),
-        (Nothing | Other, _) => told(forget_help(said.form).to_owned()),
+        (Me { .. }, _) if said.has_forgotten_lately => told(language.forgotten_lately()),
+        (Me { is_sure: false }, _) => told(language.would_forget_person(confirming("me"))),
+        (Me { is_sure: true }, _) => done(Effect::ForgetPerson, language.forgets_person()),
+        (Chat { .. }, _) if !(is_admin || is_direct) => told(language.only_admins_forget_chat()),
+        (Chat { is_sure: false }, _) => told(language.would_forget_chat(confirming("chat"))),
+        (Chat { is_sure: true }, _) => done(Effect::ForgetChat, language.forgets_chat()),
+        (Nothing | Other, _) => told(match said.form {
+            CommandForm::Behind | CommandForm::Mention => language.forget_help(),
+            CommandForm::Plain => language.forget_help_reply(),
+        }),
     }
 }
 
@@ -506,44 +469,26 @@ impl ForgottenWords {
 /// The prefix of a sender's id where somebody writes as a chat.
 const BEHIND_A_CHAT: &str = "chat:";
 
-fn forget_help(form: CommandForm) -> &'static str {
-    match form {
-        CommandForm::Behind | CommandForm::Mention => {
-            "Say \"forget me\" to have all that you have said forgotten, in every chat, or \
-             \"forget chat\" to have this chat forgotten. That can't be undone. A message that \
-             you delete is forgotten, too."
-        }
-        CommandForm::Plain => {
-            "Reply with /forget to a message of yours to have it forgotten. \"/forget me\" has all \
-             that you have said forgotten, in every chat; \"/forget chat\" this chat. That can't \
-             be undone."
-        }
-    }
-}
-
 fn help(form: CommandForm, policy: &ChannelPolicy) -> String {
     let start = match form {
         CommandForm::Behind | CommandForm::Mention => "",
         CommandForm::Plain => "/",
     };
-    let mut lines = vec!["I understand:".to_owned()];
+    let language = policy.manners.language;
+    let mut lines = vec![language.help_head()];
     for name in CommandName::ALL {
         let who = match policy.manners.admins_only.contains(&name) {
-            true => " (administrators)",
-            false => "",
+            true => format!(" {}", language.help_admins()),
+            false => String::new(),
         };
         lines.push(format!(
             "{start}{}: {}{who}",
             name.name(),
-            name.description()
+            name.description(language)
         ));
     }
     if policy.has_mentioned_commands {
-        lines.push(format!(
-            "Also behind a mention of me, in a thread too, where there are no slash commands: \
-             \"@{} new\". Then it holds for the thread.",
-            policy.identity.display_name
-        ));
+        lines.push(language.help_mentioned(&policy.identity.display_name));
     }
     lines.join("\n")
 }

@@ -15,6 +15,7 @@ use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
 use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
+use crate::words::Language;
 
 /// The most runs that a bot which may address our agents starts in an hour, whatever the limits say: two bots
 /// that answer each other must come to rest.
@@ -90,7 +91,9 @@ pub fn judge(
         opens_thread,
         not_before_ms: wait_until_ms.max(quiet_until_ms.unwrap_or(0)),
         notice: match runs {
-            RunVerdict::Stop { of_everybody } => Some(stop_notice(of_everybody)),
+            RunVerdict::Stop { of_everybody } => {
+                Some(stop_notice(of_everybody, policy.manners.language))
+            }
             RunVerdict::LimitMet if is_asked => {
                 limit.and_then(|limit| limit_notice(limit, facts, is_private(kind, policy), now_ms))
             }
@@ -188,10 +191,10 @@ fn overlaps(
         .collect()
 }
 
-fn stop_notice(of_everybody: bool) -> Notice {
+fn stop_notice(of_everybody: bool, language: Language) -> Notice {
     Notice {
         kind: NoticeKind::Stopped,
-        text: stopped(of_everybody).to_owned(),
+        text: stopped(of_everybody, language),
         is_private: false,
     }
 }
@@ -222,7 +225,7 @@ fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> 
     let end = policy.manners.quiet?.end();
     (!is_told).then(|| Notice {
         kind: NoticeKind::Quiet { until_ms },
-        text: format!("It is quiet here now; I answer at {end}."),
+        text: policy.manners.language.quiet_until(end),
         is_private: false,
     })
 }
@@ -244,10 +247,11 @@ fn refusal(
     let is_private = refused.access != Access::ChatNotAllowed && is_private(refused.kind, policy);
     let is_first = facts.refused_notice_at_ms.is_none();
     let is_person = message.sender.kind == SenderKind::Person;
-    let text = || match is_private {
-        true => commands::refused(refused.access, &message.place.chat),
-        false => commands::refused(Access::ChatNotAllowed, &message.place.chat),
+    let access = match is_private {
+        true => refused.access,
+        false => Access::ChatNotAllowed,
     };
+    let text = || commands::refused(access, &message.place.chat, policy.manners.language);
     let notice = (is_addressed && is_first && is_person).then(|| Notice {
         kind: NoticeKind::NotServed,
         text: text(),
@@ -262,9 +266,8 @@ fn refusal(
 }
 
 /// A limit that is met, in words.
-#[derive(Clone, Copy)]
 pub(super) struct LimitMet {
-    pub(super) text: &'static str,
+    pub(super) text: String,
     whose: Whose,
     /// The number at which a row of bots is told.
     at: u32,
@@ -287,44 +290,32 @@ pub(super) fn limit_met(
     facts: &MessageFacts,
     policy: &ChannelPolicy,
 ) -> Option<LimitMet> {
-    let limits = &policy.limits;
+    let (limits, language) = (&policy.limits, policy.manners.language);
     let at = policy.manners.bot_exchanges_max;
     let met = |whose, text| Some(LimitMet { text, whose, at });
     let is_over = |count: u64, max: u64| max > 0 && count >= max;
     let is_bot = message.sender.kind == SenderKind::Bot;
     if is_bot && facts.bot_exchanges >= at {
-        return met(
-            Whose::Bots,
-            "I have answered other bots often enough in a row; I go on when a person says something.",
-        );
+        return met(Whose::Bots, language.bots_answered_enough());
     }
     if is_bot && facts.runs_by_person_last_hour >= BOT_RUNS_PER_HOUR_MAX {
-        return met(
-            Whose::Room,
-            "I have answered another bot often enough for this hour.",
-        );
+        return met(Whose::Room, language.bot_answered_enough_hour());
     }
     if is_over(
         facts.runs_by_person_last_hour.into(),
         limits.runs_per_hour_person.into(),
     ) {
-        return met(
-            Whose::Person,
-            "You have asked me as often as I may answer one person in an hour; please try again later.",
-        );
+        return met(Whose::Person, language.person_answered_enough_hour());
     }
     if is_over(
         facts.runs_in_chat_last_hour.into(),
         limits.runs_per_hour_chat.into(),
     ) {
-        return met(
-            Whose::Room,
-            "I have answered here as often as I may in an hour; please try again later.",
-        );
+        return met(Whose::Room, language.room_answered_enough_hour());
     }
     match limits.spent(facts.spent_by_person_today, facts.spent_today) {
-        Some(spent @ SpentUp::Person) => met(Whose::Person, spent.text()),
-        Some(spent @ SpentUp::Channel) => met(Whose::Room, spent.text()),
+        Some(spent @ SpentUp::Person) => met(Whose::Person, spent.text(language)),
+        Some(spent @ SpentUp::Channel) => met(Whose::Room, spent.text(language)),
         None => None,
     }
 }
@@ -346,7 +337,7 @@ fn limit_notice(
     };
     is_due.then(|| Notice {
         kind: NoticeKind::LimitMet,
-        text: limit.text.to_owned(),
+        text: limit.text,
         is_private,
     })
 }
@@ -624,8 +615,8 @@ mod tests {
                 .map(|notice| (notice.is_private, notice.text));
             (verdict.runs, told)
         };
-        let person = (true, SpentUp::Person.text().to_owned());
-        let channel = (false, SpentUp::Channel.text().to_owned());
+        let person = (true, SpentUp::Person.text(Language::English));
+        let channel = (false, SpentUp::Channel.text(Language::English));
         assert_eq!(verdict(99, 999), (RunVerdict::Run, None));
         assert_eq!(verdict(100, 999), (RunVerdict::LimitMet, Some(person)));
         assert_eq!(verdict(99, 1_000), (RunVerdict::LimitMet, Some(channel)));

@@ -11,6 +11,7 @@ use crate::addressing::Overlap;
 use crate::ids::{AccountId, AgentName};
 use crate::manners::Manners;
 use crate::price::shown_amount;
+use crate::words::Language;
 
 /// What counts as a follow-up in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -199,19 +200,15 @@ pub struct TooCostly {
 impl TooCostly {
     /// The words with which people are told; `currency` = `limits.currency`.
     #[must_use]
-    pub fn text(self, currency: &str) -> String {
+    pub fn text(self, currency: &str, language: Language) -> String {
         let (most, left) = (
             shown_amount(self.most_micros),
             shown_amount(self.left_micros),
         );
-        let of = match self.whose {
-            SpentUp::Person => "what I may spend on one person in a day",
-            SpentUp::Channel => "what I may spend on answers today",
-        };
-        format!(
-            "Answering this may cost up to {most} {currency}, and {left} {currency} are left of {of}; please try \
-             again tomorrow."
-        )
+        match self.whose {
+            SpentUp::Person => language.too_costly_person(most, currency, left),
+            SpentUp::Channel => language.too_costly_channel(most, currency, left),
+        }
     }
 }
 
@@ -236,14 +233,10 @@ pub enum SpentUp {
 impl SpentUp {
     /// The words with which people are told.
     #[must_use]
-    pub fn text(self) -> &'static str {
+    pub fn text(self, language: Language) -> String {
         match self {
-            Self::Person => {
-                "You have used up what I may spend on one person in a day; please try again tomorrow."
-            }
-            Self::Channel => {
-                "I have used up what I may spend on answers today; please try again tomorrow."
-            }
+            Self::Person => language.day_used_up_person(),
+            Self::Channel => language.day_used_up_channel(),
         }
     }
 }

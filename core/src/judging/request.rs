@@ -21,7 +21,7 @@ pub enum RequestVerdict {
     /// Nothing of it is stored: the token may not ask this agent any more.
     NotServed,
     /// Nothing of it is stored: a limit is met. What to tell who asks.
-    LimitMet(&'static str),
+    LimitMet(String),
 }
 
 impl RequestVerdict {

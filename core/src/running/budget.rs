@@ -1,7 +1,7 @@
 //! What one run may use, and whether it may ask its model once more.
 
-use crate::counted::counted;
 use crate::price::shown_amount;
+use crate::words::Language;
 
 /// What one run may use, all its attempts together. A limit of 0 does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,21 +135,14 @@ impl RunBudget {
 impl RunUsedUp {
     /// The words with which people are told; `currency` = `limits.currency`.
     #[must_use]
-    pub fn text(self, currency: &str) -> String {
-        let all = match self {
-            Self::Tokens { max } => format!("{} that I may use", counted(max, "token", "tokens")),
+    pub fn text(self, currency: &str, language: Language) -> String {
+        match self {
+            Self::Tokens { max } => language.run_tokens_used_up(max),
             Self::Cost { max_micros } => {
-                format!("{} {currency} that I may spend", shown_amount(max_micros))
+                language.run_cost_used_up(shown_amount(max_micros), currency)
             }
-            Self::Time { max_ms } => {
-                let seconds = max_ms.div_ceil(1_000);
-                format!("{} that I may work", counted(seconds, "second", "seconds"))
-            }
-        };
-        format!(
-            "I stopped before I had an answer: the {all} on one question are used up. Please ask again, perhaps for \
-             less at once."
-        )
+            Self::Time { max_ms } => language.run_time_used_up(max_ms.div_ceil(1_000)),
+        }
     }
 }
 
@@ -241,7 +234,10 @@ mod tests {
             },
             RunUsedUp::Time { max_ms: 60_000 },
         ];
-        let texts: Vec<String> = used_up.iter().map(|it| it.text("USD")).collect();
+        let texts: Vec<String> = used_up
+            .iter()
+            .map(|it| it.text("USD", Language::English))
+            .collect();
         insta::assert_snapshot!(texts.join("\n"), @r"
         I stopped before I had an answer: the 10000 tokens that I may use on one question are used up. Please ask again, perhaps for less at once.
         I stopped before I had an answer: the 0.50 USD that I may spend on one question are used up. Please ask again, perhaps for less at once.

@@ -8,6 +8,7 @@ use crate::outbox::OutboxUpdate;
 use crate::sending::limit_parts;
 use crate::sending::policy::LivePolicy;
 use crate::sending::policy::{OnUndecided, OnUnknown};
+use crate::words::Language;
 
 /// Settings of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct DeliveryPolicy {
     pub max_parts: usize,
     /// Whether an answer may mention people of the conversation for real.
     pub mention_people: bool,
+    /// In which language the daemon itself speaks there.
+    pub language: Language,
     /// What is shown of answers while they are written.
     pub live: LivePolicy,
 }
@@ -54,6 +57,7 @@ impl Default for DeliveryPolicy {
             park_keep_ms: 86_400_000,
             max_parts: 20,
             mention_people: false,
+            language: Language::English,
             live: LivePolicy::default(),
         }
     }
@@ -198,7 +202,8 @@ fn limit_replacement(
     {
         // The posts before it count.
         let rest = entry.part.file.as_ref().and_then(|file| file.rest.as_ref());
-        limit_parts(parts, rest.map_or(policy.max_parts, |rest| rest.parts_max));
+        let max_parts = rest.map_or(policy.max_parts, |rest| rest.parts_max);
+        limit_parts(parts, max_parts, policy.language);
     }
     update
 }

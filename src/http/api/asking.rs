@@ -286,7 +286,11 @@ fn refusal_of(taken: &Taken) -> (NotAsked, Refusal) {
         ),
         Taken::LimitMet(text) => (
             NotAsked::Limit,
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, *text, "ask again later"),
+            Refusal::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                text.clone(),
+                "ask again later",
+            ),
         ),
         Taken::NotServed | Taken::Asked(_) | Taken::Known(_) => (
             NotAsked::NoAgent,

@@ -22,6 +22,7 @@ use vocative_core::outbox::OutboxUpdate;
 use vocative_core::sending::after::{DeliveryPolicy, after_look, after_send, after_unknown};
 use vocative_core::sending::policy::LivePolicy;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
+use vocative_core::words::Language;
 
 /// The platform shows a post so much later. Less than `look_back_ms`, as the setting wants it.
 const SHOWN_AFTER_MS: i64 = 190;
@@ -40,6 +41,7 @@ const POLICY: DeliveryPolicy = DeliveryPolicy {
     park_keep_ms: 86_400_000_000,
     max_parts: 5,
     mention_people: false,
+    language: Language::English,
     live: LivePolicy {
         live: Live::Off,
         delay_ms: 0,
