@@ -13,6 +13,7 @@ use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Operation, Post, Target};
 use vocative_core::approving::testing::{argument_sets, read_back};
 use vocative_core::approving::{CardButtons, fitted_card, shown_arguments};
+use vocative_core::words::Language;
 use vocative_sandbox::slack::{SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
@@ -72,9 +73,9 @@ async fn what_is_shown_is_what_runs(
         if n.is_multiple_of(50) {
             tidy();
         }
-        let texts = shown_arguments(&set, []);
+        let texts = shown_arguments(&set, [], Language::English);
         let render = |card: &Card| renderer.render_card(card);
-        let fitted = fitted_card(&card, &texts, &buttons(), &render).unwrap();
+        let fitted = fitted_card(&card, &texts, &buttons(), Language::English, &render).unwrap();
         let post = Post {
             marker: "m".to_owned(),
             target: Target {

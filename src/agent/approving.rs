@@ -11,6 +11,7 @@ use vocative_core::approving::{
 };
 use vocative_core::ids::ApprovalId;
 use vocative_core::tool_call::StoredCall;
+use vocative_core::words::Language;
 use vocative_store::contract::{Asked, ConsentSought, NewApproval};
 use vocative_store::{NewId as _, StoreError};
 
@@ -25,6 +26,8 @@ pub(super) struct AskedIn<'a> {
     pub(super) experts: Option<&'a Target>,
     /// How long a question may be answered, in milliseconds.
     pub(super) question_expires_ms: i64,
+    /// In which language the daemon itself speaks there.
+    pub(super) language: Language,
 }
 
 impl Stepping<'_> {
@@ -60,6 +63,7 @@ impl Stepping<'_> {
             approvers: &approvers,
             expires_at_ms,
             read: &read,
+            language: self.asked_in.language,
         };
         let FittedCard { part, is_whole } = self.card(&facts, call, requesters.len() == 1);
         let outcome = |state| outcome_part(self.asked_in.renderer, &facts, state);
@@ -90,10 +94,11 @@ impl Stepping<'_> {
         let render = |card: &Card| self.asked_in.renderer.render_card(card);
         let card = waiting_card(facts, order, &call.digest, offers_grant, &render);
         card.unwrap_or_else(|_| FittedCard {
-            part: Part::plain(format!(
-                "{} waits for approval {}",
-                call.tool, facts.approval
-            )),
+            part: Part::plain(
+                facts
+                    .language
+                    .waits_for_approval(&call.tool, facts.approval),
+            ),
             is_whole: false,
         })
     }
@@ -107,5 +112,5 @@ fn outcome_part(renderer: &dyn Renderer, facts: &CardFacts<'_>, state: ApprovalS
         by: &DecidedBy::default(),
     };
     let part = outcome_card(facts, &outcome, &|card| renderer.render_card(card));
-    part.unwrap_or_else(|_| Part::plain(format!("{}: {}", state.name(), facts.tool)))
+    part.unwrap_or_else(|_| Part::plain(format!("{}: {}", state.label(facts.language).to_lowercase(), facts.tool)))
 }

@@ -10,8 +10,8 @@ use vocative_core::approving::Requester;
 use vocative_core::eliciting::AskedForm;
 use vocative_core::ids::{ParticipantId, QuestionId};
 use vocative_core::questioning::{
-    EXPERTS, QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card,
-    expired_card, fitted_question, question_card, result_text,
+    QUESTIONS_MAX_RUN, QuestionCard, StoredQuestion, answered_card, cancelled_card, expired_card,
+    fitted_question, question_card, result_text,
 };
 use vocative_core::tool_call::{CallState, StoredCall};
 use vocative_store::contract::{NewQuestion, QuestionAsked};
@@ -64,6 +64,7 @@ impl Stepping<'_> {
             options: &wish.options,
             asked: &asked.name,
             expires_at_ms,
+            language: self.asked_in.language,
         };
         let part =
             |card: &Card| fitted_question(card, &|card| self.asked_in.renderer.render_card(card));
@@ -112,7 +113,7 @@ impl Stepping<'_> {
                 return Ok(match self.asked_in.experts {
                     Some(place) => Ok(Asked {
                         id: None,
-                        name: EXPERTS.to_owned(),
+                        name: self.asked_in.language.question_experts(),
                         place: place.clone(),
                         is_for_experts: true,
                     }),

@@ -499,6 +499,7 @@ impl Working<'_> {
                 place: &self.route.target,
                 experts: experts.as_ref(),
                 question_expires_ms: spec.question_expires_ms,
+                language: self.room.language(),
             },
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };

@@ -80,7 +80,7 @@ impl ChangeWish {
 
     /// The change; `Err`: why there is none, for who wishes it.
     pub(super) fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
-        let approval = &of.approval;
+        let (approval, language) = (&of.approval, self.policy.manners.language);
         let facts = ChangeFacts {
             state: approval.state,
             expiry: approval.expiry,
@@ -97,21 +97,26 @@ impl ChangeWish {
             now_ms: self.now_ms,
         };
         if let Some(told) = change_refused(&facts) {
-            return Err(told_text(told, &approval.approvers, &approval.decided));
+            return Err(told_text(
+                told,
+                &approval.approvers,
+                &approval.decided,
+                language,
+            ));
         }
-        let arguments = other_arguments(&self.text, &approval.arguments, &of.parameters)
-            .map_err(|wrong| format!("The call is left as it is: {wrong}."))?;
+        let arguments = other_arguments(&self.text, &approval.arguments, &of.parameters, language)
+            .map_err(|wrong| language.call_left_as_it_is(wrong))?;
         let name = of.sender_name.clone().or(self.sender_name);
         let by = DecidedBy {
             name: Some(name.unwrap_or(self.sender)),
             at_ms: self.now_ms,
             note: None,
         };
-        let renderer = self.renderer.as_deref();
+        let card = (self.renderer.as_deref(), language);
         Ok(ChangedCall {
             approval: approval.id,
             arguments,
-            outcome: outcome_part(renderer, approval, ApprovalState::Changed, Via::Card, &by),
+            outcome: outcome_part(card, approval, ApprovalState::Changed, Via::Card, &by),
         })
     }
 }

@@ -12,10 +12,8 @@ use vocative_contract::interaction::Interaction;
 use vocative_contract::outbound::Target;
 
 use crate::capture::inbound::ChannelIntake;
-use vocative_core::approving::{
-    ApprovalButton, HOW_TO_CHANGE, StoredApproval, arguments_to_change, too_long_to_change,
-    visible_line,
-};
+use vocative_core::approving::{ApprovalButton, StoredApproval, arguments_to_change, visible_line};
+use vocative_core::words::Language;
 
 /// Forms of a channel that are opened at once; one more is not.
 const AT_ONCE_MAX: usize = 16;
@@ -59,11 +57,12 @@ impl FormDesk {
 pub(super) fn how_without_form(
     desk: Option<&FormDesk>,
     approval: &StoredApproval,
+    language: Language,
 ) -> Option<String> {
     match desk {
-        None => Some(HOW_TO_CHANGE.to_owned()),
+        None => Some(language.how_to_change()),
         Some(desk) if desk.forms.fits(&arguments_to_change(&approval.arguments)) => None,
-        Some(_) => Some(too_long_to_change(approval.id)),
+        Some(_) => Some(language.too_long_to_change(approval.id)),
     }
 }
 
@@ -74,6 +73,7 @@ impl ChannelIntake {
         interaction: &Interaction,
         message_id: &str,
         place: Target,
+        language: Language,
     ) {
         let button = ApprovalButton::read(&interaction.data);
         let (Some(desk), Some(button)) = (&self.forms, button) else {
@@ -90,11 +90,11 @@ impl ChannelIntake {
             return;
         }
         let form = Form {
-            title: "Other arguments".to_owned(),
-            label: format!("Arguments of {}", visible_line(&approval.tool)),
-            hint: "JSON. The call is asked for once more, with these.".to_owned(),
+            title: language.form_title(),
+            label: language.form_label(visible_line(&approval.tool)),
+            hint: language.form_hint(),
             text,
-            send: "Change".to_owned(),
+            send: language.button_change(),
             data: interaction.data.clone(),
             message_id: message_id.to_owned(),
             place,

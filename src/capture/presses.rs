@@ -28,14 +28,12 @@ use vocative_core::questioning::{
     AnswerFacts, AnswerVerdict, QuestionButton, QuestionCard, answer, answered_card,
     fitted_question, not_counted_text,
 };
+use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::{
     ApprovalFacts, NewPress, NonMessage, OptionAnswer, OptionFacts, PressAnswer, PressedButton,
     PressedCard, PressedOption, SentForm,
 };
-
-/// What a person is told whose press can't count, whatever it is about.
-const NOT_COUNTED: &str = "This press can't count.";
 
 impl ChannelIntake {
     pub(super) async fn take_interaction(
@@ -105,7 +103,9 @@ impl ChannelIntake {
         }
         self.wake.posts.notify_one();
         if pressed.opens_form {
-            self.open_form(&interaction, &message.id, target).await;
+            let language = policy.manners.language;
+            self.open_form(&interaction, &message.id, target, language)
+                .await;
         }
         Ok(Accepted {
             form_problem: pressed.form_problem,
@@ -163,8 +163,17 @@ impl Judging {
     fn sent_form(self, interaction: &Interaction) -> Option<PressedButton> {
         let button = ApprovalButton::read(&interaction.data)?;
         let (of, written) = (button.clone(), interaction.written.clone()?);
+        let not_valid = self.language().form_not_valid();
         let judge = Box::new(move |facts| self.judge_form(&of, facts, written));
-        Some(PressedButton::Form(SentForm { button, judge }))
+        Some(PressedButton::Form(SentForm {
+            button,
+            judge,
+            not_valid,
+        }))
+    }
+
+    fn language(&self) -> Language {
+        self.policy.manners.language
     }
 
     /// How a sent form changes a call; `Err`: what is wrong with it, for who sent it.
@@ -174,11 +183,11 @@ impl Judging {
         facts: ApprovalFacts,
         written: String,
     ) -> Result<ChangedCall, String> {
-        let approval = &facts.approval;
+        let (approval, language) = (&facts.approval, self.language());
         if !self.can_count || !self.is_served {
-            return Err(NOT_COUNTED.to_owned());
+            return Err(language.press_not_counted());
         }
-        let told = |told| told_text(told, &approval.approvers, &approval.decided);
+        let told = |told| told_text(told, &approval.approvers, &approval.decided, language);
         if !facts.is_in_card || !button.is_for(&approval.digest) {
             return Err(told(Told::NotThisCard));
         }
@@ -214,7 +223,7 @@ impl Judging {
     }
 
     fn judge_option(self, button: QuestionButton, facts: &OptionFacts) -> OptionAnswer {
-        let question = &facts.question;
+        let (question, language) = (&facts.question, self.language());
         let verdict = answer(&AnswerFacts {
             state: question.state,
             expiry: question.expiry,
@@ -223,11 +232,11 @@ impl Judging {
             is_asked: facts.is_asked && self.is_served && self.can_count,
             now_ms: self.now_ms,
         });
-        let asked = question.asked_names();
+        let asked = question.asked_names(language);
         let told = match verdict {
             AnswerVerdict::Counts => String::new(),
-            AnswerVerdict::Not(_) if !self.can_count => NOT_COUNTED.to_owned(),
-            AnswerVerdict::Not(not) => not_counted_text(not, &asked),
+            AnswerVerdict::Not(_) if !self.can_count => language.press_not_counted(),
+            AnswerVerdict::Not(not) => not_counted_text(not, &asked, language),
         };
         let by = facts.presser_name.clone().or(self.presser_name);
         let by = by.unwrap_or(self.presser);
@@ -237,6 +246,7 @@ impl Judging {
             options: &question.options,
             asked: &asked,
             expires_at_ms: question.expiry.expires_at_ms.unwrap_or_default(),
+            language,
         };
         let option = question.options.get(button.option).map(String::as_str);
         let card = answered_card(&card, Some(&by), option);
@@ -252,7 +262,7 @@ impl Judging {
     }
 
     fn judge(self, button: &ApprovalButton, facts: &ApprovalFacts) -> PressAnswer {
-        let approval = &facts.approval;
+        let (approval, language) = (&facts.approval, self.language());
         let names = [&facts.presser_name, &self.presser_name];
         let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
         let mut changers = approval.changed_by.iter();
@@ -278,7 +288,7 @@ impl Judging {
             },
             now_ms: self.now_ms,
         });
-        let how = how_without_form(self.forms.as_deref(), approval);
+        let how = how_without_form(self.forms.as_deref(), approval, language);
         let state = match verdict {
             PressVerdict::Approve { .. } => Some(ApprovalState::Approved),
             PressVerdict::Deny => Some(ApprovalState::Denied),
@@ -298,44 +308,39 @@ impl Judging {
         PressAnswer {
             verdict,
             outcome: state.map(|state| {
-                outcome_part(self.renderer.as_deref(), approval, state, Via::Card, &by)
+                let card = (self.renderer.as_deref(), language);
+                outcome_part(card, approval, state, Via::Card, &by)
             }),
             answer: Part::plain(match verdict {
                 PressVerdict::Approve { .. } | PressVerdict::Deny => String::new(),
-                PressVerdict::ShowAll => all_of(approval),
+                PressVerdict::ShowAll => language.how_to_see_all(approval.id),
                 PressVerdict::Change => how.unwrap_or_default(),
-                PressVerdict::Tell(_) if !self.can_count => NOT_COUNTED.to_owned(),
-                PressVerdict::Tell(told) => told_text(told, &approval.approvers, &approval.decided),
+                PressVerdict::Tell(_) if !self.can_count => language.press_not_counted(),
+                PressVerdict::Tell(told) => {
+                    told_text(told, &approval.approvers, &approval.decided, language)
+                }
             }),
         }
     }
 }
 
-/// How all that a call will do is seen.
-fn all_of(approval: &StoredApproval) -> String {
-    format!(
-        "Those who run me see all of it with: vocative approvals show {}. They can approve it, too.",
-        approval.id
-    )
-}
-
-/// What takes the place of an approval's card once somebody has decided.
+/// What takes the place of an approval's card once somebody has decided, in the language of its room.
 #[must_use]
 pub fn outcome_part(
-    renderer: Option<&dyn Renderer>,
+    (renderer, language): (Option<&dyn Renderer>, Language),
     approval: &StoredApproval,
     state: ApprovalState,
     via: Via,
     by: &DecidedBy,
 ) -> Part {
     let asked_by = approval.asked_by();
-    let facts = CardFacts::of(approval, &asked_by);
+    let facts = CardFacts::of(approval, &asked_by, language);
     let outcome = CardOutcome {
         state,
         via: Some(via),
         by,
     };
-    let plain = || Part::plain(format!("{}: {}", state.name(), approval.tool));
+    let plain = || Part::plain(format!("{}: {}", state.label(language).to_lowercase(), approval.tool));
     renderer.map_or_else(plain, |renderer| {
         let part = outcome_card(&facts, &outcome, &|card| renderer.render_card(card));
         part.unwrap_or_else(|_| plain())

@@ -14,6 +14,7 @@ use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, DecidedApproval};
 use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use vocative_core::approving::{reads_as_change, shown_arguments, visible_line};
+use vocative_core::words::Language;
 
 /// Characters of arguments in the list.
 const ARGUMENTS_CHARS: usize = 48;
@@ -289,7 +290,7 @@ fn shown(approval: &ApprovalView) -> String {
     }
     let arguments = serde_json::from_str(&approval.arguments);
     let arguments = arguments.unwrap_or_else(|_| Value::String(approval.arguments.clone()));
-    for text in shown_arguments(&arguments, []) {
+    for text in shown_arguments(&arguments, [], Language::English) {
         lines.push(format!("\n{}:\n{}", text.title, text.text));
     }
     lines.join("\n") + "\n"

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::llm::read_arguments;
 use vocative_core::approving::changed_arguments;
+use vocative_core::words::Language;
 
 /// What is read, or says nothing about which arguments are right.
 const KEYWORDS: [&str; 18] = [
@@ -84,17 +85,21 @@ pub(super) fn wrong(schema: &Value, arguments: &Value) -> Vec<String> {
 ///
 /// # Errors
 /// What is wrong with them, for the person.
-pub fn other_arguments(text: &str, arguments: &str, schema: &str) -> Result<String, String> {
-    let schema: Value = serde_json::from_str(schema)
-        .map_err(|_| "what this tool takes can't be read any more".to_owned())?;
+pub fn other_arguments(
+    text: &str,
+    arguments: &str,
+    schema: &str,
+    language: Language,
+) -> Result<String, String> {
+    let schema: Value = serde_json::from_str(schema).map_err(|_| language.change_unreadable())?;
     let now = read_arguments(arguments).unwrap_or(Value::Null);
-    let other = changed_arguments(text, &now, &schema, read_arguments)?;
+    let other = changed_arguments(text, &now, &schema, read_arguments, language)?;
     let wrong = wrong(&schema, &other);
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
     }
     if other == now {
-        return Err("these are its arguments already".to_owned());
+        return Err(language.change_of_nothing());
     }
     Ok(other.to_string())
 }

@@ -1,5 +1,7 @@
 //! Who may decide about a call.
 
+use crate::words::Language;
+
 /// One of those who may decide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Approver {
@@ -126,21 +128,18 @@ impl Approvers {
 
     /// Who it is, for people.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn words(&self, language: Language) -> String {
         let list = |list: &Vec<Approver>| {
             let has_others = list.len() > 1;
-            let words: Vec<&str> = list
-                .iter()
-                .map(|approver| match approver {
-                    Approver::Requester => "the person who asked",
-                    Approver::Admins => "those who administer me",
-                    Approver::AnyoneInChat => "everybody here",
-                    Approver::FourEyes if has_others => "never the person who asked",
-                    Approver::FourEyes => "everybody here but the person who asked",
-                    Approver::Person { .. } => "people who are named in my settings",
-                })
-                .collect();
-            let mut said: Vec<&str> = Vec::new();
+            let words = list.iter().map(|approver| match approver {
+                Approver::Requester => language.deciders_requester(),
+                Approver::Admins => language.deciders_admins(),
+                Approver::AnyoneInChat => language.deciders_everybody(),
+                Approver::FourEyes if has_others => language.deciders_never_requester(),
+                Approver::FourEyes => language.deciders_all_but_requester(),
+                Approver::Person { .. } => language.deciders_named(),
+            });
+            let mut said: Vec<String> = Vec::new();
             for word in words {
                 if !said.contains(&word) {
                     said.push(word);
@@ -148,8 +147,9 @@ impl Approvers {
             }
             said.join(", ")
         };
-        let lists: Vec<String> = self.0.iter().map(list).collect();
-        lists.join("; of these only ")
+        let lists = self.0.iter().map(list);
+        let narrowed = |all: String, only: String| language.deciders_of_these(all, only);
+        lists.reduce(narrowed).unwrap_or_default()
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
             "acme/U1,acme/U2",
             "anyone_in_chat;admins",
         ]
-        .map(|text| read(text).words());
+        .map(|text| read(text).words(Language::English));
         assert_eq!(
             words,
             [

@@ -11,6 +11,7 @@ use crate::approving::{
 };
 use crate::ids::ApprovalId;
 use crate::tool_call::CallDigest;
+use crate::words::Language;
 
 /// A call that people are asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +34,14 @@ pub struct CardFacts<'a> {
     pub expires_at_ms: Option<i64>,
     /// What its run had read that its askers did not write.
     pub read: &'a [Taint],
+    /// In which language the card speaks.
+    pub language: Language,
 }
 
 impl<'a> CardFacts<'a> {
     /// Those of a stored approval, whose askers are named so.
     #[must_use]
-    pub fn of(approval: &'a StoredApproval, asked_by: &'a str) -> Self {
+    pub fn of(approval: &'a StoredApproval, asked_by: &'a str, language: Language) -> Self {
         Self {
             approval: approval.id,
             tool: &approval.tool,
@@ -49,13 +52,14 @@ impl<'a> CardFacts<'a> {
             approvers: &approval.approvers,
             expires_at_ms: approval.expiry.expires_at_ms,
             read: &approval.read,
+            language,
         }
     }
 
     fn texts<'o>(&self, order: impl IntoIterator<Item = &'o str>) -> Vec<CardText> {
         let arguments = serde_json::from_str(self.arguments);
         let arguments = arguments.unwrap_or_else(|_| Value::String(self.arguments.to_owned()));
-        shown_arguments(&arguments, order)
+        shown_arguments(&arguments, order, self.language)
     }
 }
 
@@ -82,16 +86,25 @@ pub fn waiting_card<'o>(
     offers_grant: bool,
     render: &dyn Fn(&Card) -> Result<Part, CardMisfit>,
 ) -> Result<FittedCard, CardMisfit> {
-    let button = |choice, label: &str, style| CardButton {
+    let language = facts.language;
+    let button = |choice, label, style| CardButton {
         data: ApprovalButton::new(facts.approval, choice, digest).data(),
-        label: label.to_owned(),
+        label,
         style,
     };
-    let approve = button(Choice::Approve, "Approve", ButtonStyle::Positive);
-    let grant = button(Choice::Grant, "Allow here for 24 h", ButtonStyle::Plain);
-    let deny = button(Choice::Deny, "Deny", ButtonStyle::Negative);
-    let change = button(Choice::Change, "Change", ButtonStyle::Plain);
-    let show_all = button(Choice::ShowAll, "How to see all", ButtonStyle::Plain);
+    let approve = button(
+        Choice::Approve,
+        language.button_approve(),
+        ButtonStyle::Positive,
+    );
+    let grant = button(Choice::Grant, language.button_grant(), ButtonStyle::Plain);
+    let deny = button(Choice::Deny, language.button_deny(), ButtonStyle::Negative);
+    let change = button(Choice::Change, language.button_change(), ButtonStyle::Plain);
+    let show_all = button(
+        Choice::ShowAll,
+        language.button_show_all(),
+        ButtonStyle::Plain,
+    );
     let grant = offers_grant.then_some(grant);
     let buttons = CardButtons {
         whole: [approve]
@@ -101,24 +114,35 @@ pub fn waiting_card<'o>(
             .collect(),
         cut: vec![show_all, deny],
     };
-    let target = (!facts.target.is_empty()).then(|| fact("Goes to", facts.target));
-    let until = facts
-        .expires_at_ms
-        .map(|expires_at_ms| fact("Until", &utc(expires_at_ms)));
-    let read = (!facts.read.is_empty()).then(|| fact("After reading", &read_words(facts.read)));
-    let changed = (!facts.changed_by.is_empty()).then(|| fact("Changed by", facts.changed_by));
-    let about = [fact("Asked by", facts.asked_by)]
+    let card = Card {
+        heading: language.may_i(visible_line(facts.tool)),
+        facts: waiting_facts(facts),
+        ..Card::default()
+    };
+    fitted_card(&card, &facts.texts(order), &buttons, language, render)
+}
+
+/// What a waiting card says beside the arguments.
+fn waiting_facts(facts: &CardFacts<'_>) -> Vec<CardFact> {
+    let language = facts.language;
+    let changed =
+        (!facts.changed_by.is_empty()).then(|| fact(language.fact_changed_by(), facts.changed_by));
+    let target = (!facts.target.is_empty()).then(|| fact(language.fact_goes_to(), facts.target));
+    let read = (!facts.read.is_empty()).then(|| {
+        let read = read_words(facts.read, language);
+        fact(language.fact_after_reading(), &read)
+    });
+    let deciders = facts.approvers.words(language);
+    let until = facts.expires_at_ms;
+    let until = until.map(|at_ms| fact(language.fact_until(), &utc(at_ms)));
+    [fact(language.fact_asked_by(), facts.asked_by)]
         .into_iter()
         .chain(changed)
         .chain(target)
-        .chain(read);
-    let decides = fact("Can be decided by", &facts.approvers.words());
-    let card = Card {
-        heading: format!("May I do this? {}", visible_line(facts.tool)),
-        facts: about.chain([decides]).chain(until).collect(),
-        ..Card::default()
-    };
-    fitted_card(&card, &facts.texts(order), &buttons, render)
+        .chain(read)
+        .chain([fact(language.fact_deciders(), &deciders)])
+        .chain(until)
+        .collect()
 }
 
 /// What takes the card's place once it is known what became of the call: with its arguments if somebody decided and
@@ -131,22 +155,19 @@ pub fn outcome_card(
     outcome: &CardOutcome<'_>,
     render: &dyn Fn(&Card) -> Result<Part, CardMisfit>,
 ) -> Result<Part, CardMisfit> {
-    let by = outcome.by;
-    let label = match outcome.state {
-        ApprovalState::Open => "Waits",
-        ApprovalState::Approved => "Approved",
-        ApprovalState::Denied => "Denied",
-        ApprovalState::Expired => "Expired",
-        ApprovalState::Cancelled => "Cancelled",
-        ApprovalState::Changed => "Changed",
-    };
-    let by_whom = decided_line(outcome.state, outcome.via, by);
-    let note = by.note.as_ref().map(|note| fact("Note", note));
-    let now = (outcome.state == ApprovalState::Changed).then(|| fact("Now", "see the card below"));
-    let said = [fact(label, &by_whom)].into_iter().chain(now).chain(note);
+    let (by, language) = (outcome.by, facts.language);
+    let label = outcome.state.label(language);
+    let by_whom = decided_line(outcome.state, outcome.via, by, language);
+    let note = by.note.as_ref();
+    let note = note.map(|note| fact(language.fact_note(), note));
+    let now = (outcome.state == ApprovalState::Changed)
+        .then(|| fact(language.fact_now(), &language.see_card_below()));
+    let said = [fact(label.clone(), &by_whom)];
+    let said = said.into_iter().chain(now).chain(note);
+    let asked_by = fact(language.fact_asked_by(), facts.asked_by);
     let short = Card {
         heading: format!("{label}: {}", visible_line(facts.tool)),
-        facts: said.chain([fact("Asked by", facts.asked_by)]).collect(),
+        facts: said.chain([asked_by]).collect(),
         ..Card::default()
     };
     if by.name.is_none() {
@@ -159,9 +180,9 @@ pub fn outcome_card(
     render(&whole).or_else(|_| render(&short))
 }
 
-fn fact(label: &str, value: &str) -> CardFact {
+fn fact(label: String, value: &str) -> CardFact {
     CardFact {
-        label: label.to_owned(),
+        label,
         value: visible_line(value),
     }
 }
@@ -209,6 +230,7 @@ mod tests {
             approvers,
             expires_at_ms: Some(1_700_000_000_000),
             read: &[],
+            language: Language::English,
         }
     }
 
@@ -251,6 +273,52 @@ mod tests {
         assert!(!cut.is_whole);
         assert!(!cut.part.text.contains("[Approve]"), "{}", cut.part.text);
         assert!(cut.part.text.contains("[Deny]"), "{}", cut.part.text);
+    }
+
+    #[test]
+    fn a_card_speaks_the_language_of_its_room() {
+        let approvers = Approvers::from_text("requester,admins;four_eyes").unwrap();
+        let read = [Taint::of_prompt(OutsideSource::File)];
+        let facts = CardFacts {
+            language: Language::German,
+            read: &read,
+            ..facts(r#"{"amount":120}"#, &approvers)
+        };
+        let show = |max_chars| {
+            let render = |card: &Card| shown(card, max_chars);
+            waiting_card(&facts, [], &[7; 32], true, &render).unwrap()
+        };
+        insta::assert_snapshot!(show(4_000).part.text, @r"
+        Darf ich das tun? refund
+        Gefragt von: Ann\u{202E}
+        Geht an: POST https://shop.example/refunds
+        Nach dem Lesen von: einer Datei oder einem Bild
+        Entscheiden können: wer gefragt hat, meine Administratoren; davon nur: alle hier, nur nicht, wer gefragt hat
+        Bis: 2023-11-14 22:13 UTC
+        amount = 120
+        [Erlauben]
+        [Hier 24 h erlauben]
+        [Ablehnen]
+        [Ändern]
+        ");
+        let ann = DecidedBy {
+            name: Some("Ann".to_owned()),
+            at_ms: 1_700_000_000_000,
+            note: None,
+        };
+        let outcome = CardOutcome {
+            state: ApprovalState::Changed,
+            via: Some(Via::Card),
+            by: &ann,
+        };
+        let part = outcome_card(&facts, &outcome, &|card| shown(card, 4_000)).unwrap();
+        insta::assert_snapshot!(part.text, @r"
+        Geändert: refund
+        Geändert: von Ann, 2023-11-14 22:13 UTC
+        Jetzt: siehe die Karte darunter
+        Gefragt von: Ann\u{202E}
+        amount = 120
+        ");
     }
 
     #[test]

@@ -3,16 +3,12 @@
 use serde_json::{Map, Value};
 
 use crate::approving::{ApprovalState, Approvers, Decider, Expiry, Told, may_decide};
-use crate::ids::ApprovalId;
+use crate::words::Language;
 
 /// How often the arguments of one call may be changed.
 pub const CHANGES_MAX: usize = 10;
 /// The longest text of changed arguments, in bytes.
 pub const CHANGE_MAX_BYTES: usize = 65_536;
-
-/// How the arguments of a call are changed where there are no forms, in words for who would change them.
-pub const HOW_TO_CHANGE: &str = "Reply to this card with a line for each argument that is to be another one, as in: \
-                                 amount = 50. Or with all of them as JSON.";
 
 /// What is known of a change when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +62,6 @@ pub fn arguments_to_change(arguments: &str) -> String {
         .unwrap_or_else(|| arguments.to_owned())
 }
 
-/// What is said of a call whose arguments are too long for a form, to who would change them.
-#[must_use]
-pub fn too_long_to_change(id: ApprovalId) -> String {
-    format!(
-        "These arguments are too long for a form. Those who run me change them with: vocative approvals approve {id} \
-         --arguments FILE."
-    )
-}
-
 /// A line `name = value`.
 fn named(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
@@ -93,32 +80,31 @@ pub fn changed_arguments(
     arguments: &Value,
     schema: &Value,
     read: impl Fn(&str) -> Result<Value, String>,
+    language: Language,
 ) -> Result<Value, String> {
     let text = text.trim();
     if text.len() > CHANGE_MAX_BYTES {
-        return Err(format!("these are more than {CHANGE_MAX_BYTES} bytes"));
+        return Err(language.change_too_long(CHANGE_MAX_BYTES));
     }
     if text.starts_with('{') {
         let read = read(text)?;
         return match read.is_object() {
             true => Ok(read),
-            false => Err("this is no JSON object".to_owned()),
+            false => Err(language.change_no_object()),
         };
     }
     let mut changed = arguments.as_object().cloned().unwrap_or_default();
     let mut seen = Map::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let Some((name, value)) = named(line) else {
-            return Err(format!(
-                "write a JSON object, or a line for each argument, as in: name = value; not {line:?}"
-            ));
+            return Err(language.change_no_line(format_args!("{line:?}")));
         };
         let property = schema["properties"].get(name);
         if property.is_none() && !changed.contains_key(name) {
-            return Err(format!("there is no argument {name}"));
+            return Err(language.change_no_argument(name));
         }
         if seen.insert(name.to_owned(), Value::Null).is_some() {
-            return Err(format!("{name} is there twice"));
+            return Err(language.change_twice(name));
         }
         let is_text = property.is_some_and(|property| property["type"] == "string");
         let as_json = read(value).ok();
@@ -130,7 +116,7 @@ pub fn changed_arguments(
         changed.insert(name.to_owned(), value);
     }
     match seen.is_empty() {
-        true => Err("there is nothing in it".to_owned()),
+        true => Err(language.change_empty()),
         false => Ok(Value::Object(changed)),
     }
 }
@@ -196,11 +182,11 @@ mod tests {
             ("\n", Err("there is nothing in it")),
         ];
         for (text, expected) in table {
-            let found = changed_arguments(text, &now, &schema, read);
+            let found = changed_arguments(text, &now, &schema, read, Language::English);
             assert_eq!(found, expected.map_err(str::to_owned), "{text}");
         }
         let long = format!("to = {}", "x".repeat(400_000));
-        assert!(changed_arguments(&long, &now, &schema, read).is_err());
+        assert!(changed_arguments(&long, &now, &schema, read, Language::English).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a decision does, given what is known when it comes. Of fifty presses at once one finds the approval open.
 
 use crate::approving::{Approvers, CHANGES_MAX, Choice, Decider, may_decide};
+use crate::words::Language;
 
 /// The most open approvals of one person. A further call is refused, so that cards can't flood a room.
 pub const OPEN_MAX_PERSON: u32 = 5;
@@ -27,6 +28,19 @@ pub enum ApprovalState {
 }
 
 impl ApprovalState {
+    /// What a card says of it.
+    #[must_use]
+    pub fn label(self, language: Language) -> String {
+        match self {
+            Self::Open => language.state_waits(),
+            Self::Approved => language.state_approved(),
+            Self::Denied => language.state_denied(),
+            Self::Expired => language.state_expired(),
+            Self::Cancelled => language.state_cancelled(),
+            Self::Changed => language.state_changed(),
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Open,

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use crate::approving::{
     ApprovalState, Decider, StoredApproval, decided_line, may_decide, utc, visible_line,
 };
+use crate::words::Language;
 
 /// The most calls that are listed.
 const LISTED_MAX: usize = 20;
@@ -54,6 +55,8 @@ pub struct ApprovalsCommand {
     pub channel: String,
     /// Whether its person administers the bot.
     pub is_admin: bool,
+    /// In which language they are answered.
+    pub language: Language,
 }
 
 /// The open calls of a chat, as one person may see them.
@@ -122,75 +125,64 @@ impl<'a> ApprovalsSeen<'a> {
 
     /// The list, for its person.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text(&self, language: Language) -> String {
         if self.theirs.is_empty() && self.asked.is_empty() {
-            return "Nothing waits here that is yours to decide or that you asked for.".to_owned();
+            return language.approvals_none();
         }
         let mut lines = Vec::new();
         if !self.theirs.is_empty() {
-            lines.push("You can decide about these, by the buttons of their cards:".to_owned());
-            lines.extend(self.theirs.iter().map(|it| line(it)));
-            lines.push(format!(
-                "\"deny all {}\" behind the same command forbids all that you can decide about here.",
-                self.code()
-            ));
+            lines.push(language.approvals_theirs());
+            lines.extend(self.theirs.iter().map(|it| line(it, language)));
+            lines.push(language.approvals_deny_all(self.code()));
         }
         if !self.asked.is_empty() {
-            lines.push("You asked for these, and others decide:".to_owned());
+            lines.push(language.approvals_asked());
             let asked = self.asked.iter();
-            lines.extend(asked.map(|it| format!("{}; {}", line(it), it.approvers.words())));
+            lines.extend(asked.map(|it| {
+                let deciders = it.approvers.words(language);
+                format!("{}; {deciders}", line(it, language))
+            }));
         }
         lines.join("\n")
     }
 }
 
-fn line(approval: &StoredApproval) -> String {
+fn line(approval: &StoredApproval, language: Language) -> String {
     let arguments = visible_line(&approval.arguments);
     let mut shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
     if shown.len() < arguments.len() {
         shown.push('…');
     }
-    let until = approval.expiry.expires_at_ms;
-    let until = until.map_or_else(String::new, |at_ms| format!(", until {}", utc(at_ms)));
-    format!(
-        "- {} {shown}, asked for by {}{until}",
+    let (tool, by) = (
         visible_line(&approval.tool),
-        visible_line(&approval.asked_by())
-    )
-}
-
-/// What is said of an order that can't be carried out.
-#[must_use]
-pub fn order_help() -> &'static str {
-    "Say nothing behind it for the list of what waits, and \"deny all CODE\" with the code of the list to forbid all that \
-     you can decide about."
+        visible_line(&approval.asked_by()),
+    );
+    let line = match approval.expiry.expires_at_ms {
+        Some(at_ms) => language.approvals_line_until(tool, shown, by, utc(at_ms)),
+        None => language.approvals_line(tool, shown, by),
+    };
+    format!("- {line}")
 }
 
 /// What is said where the list that was named is not what waits now.
 #[must_use]
-pub fn other_list(seen: &ApprovalsSeen<'_>) -> String {
+pub fn other_list(seen: &ApprovalsSeen<'_>, language: Language) -> String {
     format!(
-        "Nothing was forbidden: this is what waits now.\n{}",
-        seen.text()
+        "{}\n{}",
+        language.approvals_other_list(),
+        seen.text(language)
     )
-}
-
-/// What is said of what was forbidden.
-#[must_use]
-pub fn all_denied(count: usize) -> String {
-    match count {
-        1 => "One call is forbidden.".to_owned(),
-        _ => format!("{count} calls are forbidden."),
-    }
 }
 
 /// What takes the place of a card that was decided about without it, in plain words.
 #[must_use]
-pub fn denied_outcome(approval: &StoredApproval) -> String {
+pub fn denied_outcome(approval: &StoredApproval, language: Language) -> String {
+    let state = ApprovalState::Denied;
     format!(
-        "Denied: {}\n{}",
+        "{}: {}\n{}",
+        state.label(language),
         visible_line(&approval.tool),
-        decided_line(ApprovalState::Denied, approval.via, &approval.decided)
+        decided_line(state, approval.via, &approval.decided, language)
     )
 }
 
@@ -237,6 +229,7 @@ mod tests {
             order: ApprovalsOrder::List,
             channel: "acme".to_owned(),
             is_admin,
+            language: Language::English,
         }
     }
 
@@ -262,7 +255,7 @@ mod tests {
         // What is over waits for nobody.
         let late = ApprovalsSeen::of(&open, &command(true), "U1", 1_700_000_000_000);
         assert_eq!(late, ApprovalsSeen::default());
-        insta::assert_snapshot!(ann.text().replace(&ann.code(), "CODE"), @r#"
+        insta::assert_snapshot!(ann.text(Language::English).replace(&ann.code(), "CODE"), @r#"
         You can decide about these, by the buttons of their cards:
         - tool1 {"a":1}, asked for by U1, until 2023-11-14 22:13 UTC
         - tool4 {"a":1}, asked for by U2, until 2023-11-14 22:13 UTC

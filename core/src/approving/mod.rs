@@ -24,17 +24,14 @@ pub use approvers::{Approver, Approvers, Decider, may_decide};
 pub use buttons::{ApprovalButton, Choice};
 pub use card::{CardFacts, CardOutcome, outcome_card, waiting_card};
 pub use changing::{
-    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, HOW_TO_CHANGE, arguments_to_change, change_refused,
-    changed_arguments, changed_text, reads_as_change, too_long_to_change,
+    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, arguments_to_change, change_refused,
+    changed_arguments, changed_text, reads_as_change,
 };
 pub use deciding::{
     ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
     PressVerdict, Told, press,
 };
-pub use listing::{
-    ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, all_denied, denied_outcome, order_help,
-    other_list,
-};
+pub use listing::{ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, denied_outcome, other_list};
 pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
 pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
 pub use stored::{Changer, Requester, StoredApproval, StoredGrant};

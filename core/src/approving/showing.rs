@@ -10,9 +10,8 @@ use vocative_contract::card::{Card, CardButton, CardFact, CardMisfit, CardText};
 use vocative_contract::outbound::Part;
 
 use super::visible::{LineEnds, push_quoted};
+use crate::words::Language;
 
-/// The title of arguments that have no names. No argument is called so: a name with a space stands in quotation marks.
-const NAMELESS: &str = "all arguments";
 /// A list or object of nothing but plain values stands on one line if it is not longer, in characters.
 const LINE_MAX_CHARS: usize = 60;
 /// A line of a list or object is set in so far, for each level.
@@ -30,10 +29,12 @@ const WHOLE_MAX_CHARS: usize = 40_000;
 pub fn shown_arguments<'a>(
     arguments: &Value,
     order: impl IntoIterator<Item = &'a str>,
+    language: Language,
 ) -> Vec<CardText> {
     let Some(map) = arguments.as_object().filter(|map| !map.is_empty()) else {
         return vec![CardText {
-            title: NAMELESS.to_owned(),
+            // No argument is called so: a name with a space stands in quotation marks.
+            title: language.all_arguments(),
             text: shown_value(arguments),
         }];
     };
@@ -158,6 +159,7 @@ pub fn fitted_card(
     card: &Card,
     texts: &[CardText],
     buttons: &CardButtons,
+    language: Language,
     render: &dyn Fn(&Card) -> Result<Part, CardMisfit>,
 ) -> Result<FittedCard, CardMisfit> {
     let length = |text: &CardText| text.title.chars().count() + text.text.chars().count();
@@ -183,10 +185,8 @@ pub fn fitted_card(
             ..card.clone()
         };
         cut.facts.push(CardFact {
-            label: "Not all is shown".to_owned(),
-            value: format!(
-                "{left_out} of {chars} characters are left out, so it can't be allowed here"
-            ),
+            label: language.card_not_whole(),
+            value: language.card_left_out(left_out, chars),
         });
         match render(&cut) {
             Ok(part) => {

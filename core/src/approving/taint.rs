@@ -6,6 +6,7 @@
 
 use crate::approving::Asking;
 use crate::tool_call::CallRule;
+use crate::words::Language;
 
 /// Where a text came from that the askers of a run did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,14 +67,12 @@ impl Taint {
 
     /// For people: what was read, without a word of it.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn words(&self, language: Language) -> String {
         match self.source {
-            OutsideSource::Tool => format!("{} (step {})", self.tool, self.step),
-            OutsideSource::Found => {
-                format!("messages of others, by {} (step {})", self.tool, self.step)
-            }
-            OutsideSource::Recalled => "earlier messages of others".to_owned(),
-            OutsideSource::File => "a file or picture".to_owned(),
+            OutsideSource::Tool => language.read_of_tool(&self.tool, self.step),
+            OutsideSource::Found => language.read_found(&self.tool, self.step),
+            OutsideSource::Recalled => language.read_recalled(),
+            OutsideSource::File => language.read_file(),
         }
     }
 }
@@ -83,11 +82,12 @@ const NAMED_MAX: usize = 5;
 
 /// What was read, for people: the first few texts of others, and how many there are besides.
 #[must_use]
-pub fn read_words(taints: &[Taint]) -> String {
-    let mut words: Vec<String> = taints.iter().take(NAMED_MAX).map(Taint::words).collect();
+pub fn read_words(taints: &[Taint], language: Language) -> String {
+    let named = taints.iter().take(NAMED_MAX);
+    let mut words: Vec<String> = named.map(|taint| taint.words(language)).collect();
     let more = taints.len().saturating_sub(NAMED_MAX);
     if more > 0 {
-        words.push(format!("and {more} more"));
+        words.push(language.read_more(more));
     }
     words.join(", ")
 }
@@ -168,10 +168,13 @@ mod tests {
             tool: "web__fetch".to_owned(),
         };
         let all = [Taint::of_prompt(OutsideSource::File), tool];
-        assert_eq!(read_words(&all), "a file or picture, web__fetch (step 2)");
-        assert_eq!(read_words(&[]), "");
+        assert_eq!(
+            read_words(&all, Language::English),
+            "a file or picture, web__fetch (step 2)"
+        );
+        assert_eq!(read_words(&[], Language::English), "");
         let many = vec![Taint::of_prompt(OutsideSource::File); 64];
-        assert!(read_words(&many).ends_with("a file or picture, and 59 more"));
+        assert!(read_words(&many, Language::English).ends_with("a file or picture, and 59 more"));
         for source in OutsideSource::ALL {
             assert_eq!(OutsideSource::from_name(source.name()), Some(source));
         }

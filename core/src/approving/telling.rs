@@ -3,6 +3,7 @@
 use chrono::DateTime;
 
 use crate::approving::{ApprovalState, Approvers, Told};
+use crate::words::Language;
 
 /// How somebody decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,14 +71,19 @@ pub fn utc(at_ms: i64) -> String {
 
 /// Who decided and when, or why nobody did, for people.
 #[must_use]
-pub fn decided_line(state: ApprovalState, via: Option<Via>, by: &DecidedBy) -> String {
+pub fn decided_line(
+    state: ApprovalState,
+    via: Option<Via>,
+    by: &DecidedBy,
+    language: Language,
+) -> String {
     match (&by.name, via) {
         (Some(name), Some(Via::Cli | Via::Api | Via::Console)) => {
-            format!("by {name}, who runs me, {}", utc(by.at_ms))
+            language.decided_by_operator(name, utc(by.at_ms))
         }
-        (Some(name), _) => format!("by {name}, {}", utc(by.at_ms)),
-        (None, _) if state == ApprovalState::Expired => "nobody decided in time".to_owned(),
-        (None, _) => "its question is not answered any more".to_owned(),
+        (Some(name), _) => language.decided_by(name, utc(by.at_ms)),
+        (None, _) if state == ApprovalState::Expired => language.nobody_decided(),
+        (None, _) => language.not_answered_any_more(),
     }
 }
 
@@ -101,42 +107,30 @@ pub fn denied_text(state: ApprovalState, by: &DecidedBy) -> String {
 
 /// What a person is told whose press decides nothing.
 #[must_use]
-pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy) -> String {
-    let over = |what: &str| {
-        let name = by.name.as_ref();
-        let who = name.map_or_else(String::new, |name| format!(" by {name}"));
-        format!("It was {what}{who} at {}.", utc(by.at_ms))
-    };
+pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy, language: Language) -> String {
+    let at = utc(by.at_ms);
     match told {
-        Told::NotTheirs => format!(
-            "You can't decide this. Who can: {}.",
-            approvers.words()
-        ),
-        Told::Over(ApprovalState::Approved) => over("approved"),
-        Told::Over(ApprovalState::Denied) => over("denied"),
-        Told::Over(ApprovalState::Expired) => "Its time is over: it was not made.".to_owned(),
-        Told::Over(ApprovalState::Cancelled) => "It was cancelled: it is not made.".to_owned(),
-        Told::Over(ApprovalState::Changed) => {
-            format!("{} The newer card is the one that counts.", over("changed"))
-        }
-        Told::OwnChange => {
-            "You changed what it does, so another person decides about it.".to_owned()
-        }
-        Told::ChangedTooOften => {
-            "It was changed as often as it may be; approve it as it is, or deny it.".to_owned()
-        }
-        Told::Unchangeable => {
-            "It was asked for by an older version, so its arguments can't be changed.".to_owned()
-        }
-        Told::Over(ApprovalState::Open) | Told::NotThisCard => {
-            "This button is not valid here.".to_owned()
-        }
-        Told::NotYet => "The card is being posted; press once more in a moment.".to_owned(),
-        Told::NotWhole => {
-            "The card does not show all of it, so it can't be approved here. Those who run me can, after \
-             they have read all of it."
-                .to_owned()
-        }
+        Told::NotTheirs => language.not_yours_to_decide(approvers.words(language)),
+        Told::Over(ApprovalState::Approved) => match &by.name {
+            Some(name) => language.was_approved_by(name, at),
+            None => language.was_approved(at),
+        },
+        Told::Over(ApprovalState::Denied) => match &by.name {
+            Some(name) => language.was_denied_by(name, at),
+            None => language.was_denied(at),
+        },
+        Told::Over(ApprovalState::Changed) => match &by.name {
+            Some(name) => language.was_changed_by(name, at),
+            None => language.was_changed(at),
+        },
+        Told::Over(ApprovalState::Expired) => language.call_expired(),
+        Told::Over(ApprovalState::Cancelled) => language.call_cancelled(),
+        Told::OwnChange => language.own_change(),
+        Told::ChangedTooOften => language.changed_too_often(),
+        Told::Unchangeable => language.call_unchangeable(),
+        Told::Over(ApprovalState::Open) | Told::NotThisCard => language.button_not_valid(),
+        Told::NotYet => language.card_being_posted(),
+        Told::NotWhole => language.card_shows_not_all(),
     }
 }
 
@@ -198,7 +192,8 @@ mod tests {
             (Told::NotThisCard, "This button is not valid here."),
         ];
         for (told, expected) in table {
-            assert_eq!(told_text(told, &approvers, &ann(None)), expected);
+            let said = told_text(told, &approvers, &ann(None), Language::English);
+            assert_eq!(said, expected);
         }
     }
 

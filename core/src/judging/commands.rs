@@ -284,6 +284,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
                 order: ApprovalsOrder::read(said.rest),
                 channel: policy.channel.to_string(),
                 is_admin,
+                language,
             }),
             answer: None,
             is_private,

@@ -171,7 +171,7 @@ fn replied(
             let is_told = message.sender.kind == SenderKind::Person && is_private(kind, policy);
             let notice = is_told.then(|| Notice {
                 kind: NoticeKind::NotCounted,
-                text: not_counted_text(not, &reply.asked),
+                text: not_counted_text(not, &reply.asked, policy.manners.language),
                 is_private: true,
             });
             Some(Verdict { notice, ..quiet })

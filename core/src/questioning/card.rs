@@ -7,6 +7,7 @@ use vocative_contract::outbound::Part;
 use crate::approving::{utc, visible_line};
 use crate::ids::QuestionId;
 use crate::questioning::QuestionButton;
+use crate::words::Language;
 
 /// A question that people are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +22,17 @@ pub struct QuestionCard<'a> {
     pub asked: &'a str,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at_ms: i64,
+    /// In which language the card speaks.
+    pub language: Language,
 }
 
 /// The card of a question that waits.
 #[must_use]
 pub fn question_card(question: &QuestionCard<'_>) -> Card {
+    let language = question.language;
     let how = match question.options.is_empty() {
-        true => "by a reply to this post",
-        false => "by a button, or by a reply to this post",
+        true => language.how_by_reply(),
+        false => language.how_by_button(),
     };
     let button = |(option, label): (usize, &String)| CardButton {
         data: QuestionButton {
@@ -40,12 +44,12 @@ pub fn question_card(question: &QuestionCard<'_>) -> Card {
         style: ButtonStyle::Plain,
     };
     Card {
-        heading: format!("A question for {}", visible_line(question.asked)),
+        heading: language.question_for(visible_line(question.asked)),
         facts: vec![
-            fact("How", how),
-            fact("Until", &utc(question.expires_at_ms)),
+            fact(language.fact_how(), &how),
+            fact(language.fact_until(), &utc(question.expires_at_ms)),
         ],
-        texts: vec![text_of(question.text)],
+        texts: vec![text_of(question)],
         buttons: question.options.iter().enumerate().map(button).collect(),
     }
 }
@@ -53,54 +57,54 @@ pub fn question_card(question: &QuestionCard<'_>) -> Card {
 /// What takes the place of a question that was answered.
 #[must_use]
 pub fn answered_card(question: &QuestionCard<'_>, by: Option<&str>, answer: Option<&str>) -> Card {
-    let by = fact("Answered by", by.unwrap_or(question.asked));
-    let answer = answer.map(|answer| fact("Answer", answer));
-    over(
-        question,
-        "Answered",
-        [by].into_iter().chain(answer).collect(),
-    )
+    let language = question.language;
+    let by = fact(language.fact_answered_by(), by.unwrap_or(question.asked));
+    let answer = answer.map(|answer| fact(language.fact_answer(), answer));
+    let facts = [by].into_iter().chain(answer).collect();
+    over(question, &language.state_answered(), facts)
 }
 
 /// What takes the place of a question that nobody answered in time.
 #[must_use]
 pub fn expired_card(question: &QuestionCard<'_>) -> Card {
-    over(
-        question,
-        "Expired",
-        vec![fact("Expired", "nobody answered in time")],
-    )
+    let language = question.language;
+    let state = language.state_expired();
+    let fact = fact(state.clone(), &language.nobody_answered());
+    over(question, &state, vec![fact])
 }
 
 /// What takes the place of a question that was taken back.
 #[must_use]
 pub fn cancelled_card(question: &QuestionCard<'_>) -> Card {
-    let fact = fact("Cancelled", "no answer is needed any more");
+    let language = question.language;
+    let state = language.state_cancelled();
+    let fact = fact(state.clone(), &language.no_answer_needed());
     Card {
         // What it was asked for may be gone with the words that it was made of.
         texts: Vec::new(),
-        ..over(question, "Cancelled", vec![fact])
+        ..over(question, &state, vec![fact])
     }
 }
 
-fn over(question: &QuestionCard<'_>, word: &str, facts: Vec<CardFact>) -> Card {
+fn over(question: &QuestionCard<'_>, state: &str, facts: Vec<CardFact>) -> Card {
+    let asked = visible_line(question.asked);
     Card {
-        heading: format!("{word}: a question for {}", visible_line(question.asked)),
+        heading: question.language.question_over(state, asked),
         facts,
-        texts: vec![text_of(question.text)],
+        texts: vec![text_of(question)],
         buttons: Vec::new(),
     }
 }
 
 /// A question as a text of a card: as it was written, without what no platform shows.
-fn text_of(text: &str) -> CardText {
-    let text = neutral_text(text);
+fn text_of(question: &QuestionCard<'_>) -> CardText {
+    let text = neutral_text(question.text);
     let shown = text
         .trim()
         .chars()
         .filter(|c| *c == '\n' || !c.is_control());
     CardText {
-        title: "Question".to_owned(),
+        title: question.language.question_title(),
         text: shown.collect(),
     }
 }
@@ -138,9 +142,9 @@ pub fn fitted_question(card: &Card, render: &dyn Fn(&Card) -> Result<Part, CardM
         .unwrap_or_else(|_| words())
 }
 
-fn fact(label: &str, value: &str) -> CardFact {
+fn fact(label: String, value: &str) -> CardFact {
     CardFact {
-        label: label.to_owned(),
+        label,
         value: visible_line(value),
     }
 }
@@ -163,6 +167,7 @@ mod tests {
             options: &options,
             asked: "Ann",
             expires_at_ms: 1_700_000_000_000,
+            language: Language::English,
         };
         let card = question_card(&question);
         let labels: Vec<&str> = card.buttons.iter().map(|it| it.label.as_str()).collect();
@@ -194,6 +199,26 @@ mod tests {
         Cancelled: a question for Ann
         Cancelled: no answer is needed any more
         ");
+        let german = QuestionCard {
+            language: Language::German,
+            ..question
+        };
+        insta::assert_snapshot!(words(&question_card(&german)), @r"
+        Eine Frage an Ann
+        Which colour,
+        for the door?
+        - Blue
+        - Red
+        Wie: über einen Knopf oder durch eine Antwort auf diesen Beitrag
+        Bis: 2023-11-14 22:13 UTC
+        ");
+        insta::assert_snapshot!(words(&answered_card(&german, Some("Ann B"), Some("Blue"))), @r"
+        Beantwortet: eine Frage an Ann
+        Which colour,
+        for the door?
+        Beantwortet von: Ann B
+        Antwort: Blue
+        ");
     }
 
     #[test]
@@ -204,6 +229,7 @@ mod tests {
             options: &[],
             asked: "Ann",
             expires_at_ms: 0,
+            language: Language::English,
         };
         let part = fitted_question(&question_card(&question), &|card| {
             let text = card.texts[0].text.clone();

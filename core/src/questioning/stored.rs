@@ -2,7 +2,7 @@
 
 use crate::approving::{Expiry, Requester};
 use crate::ids::{AccountId, AgentName, QuestionId, RunId, TurnId};
-use crate::questioning::EXPERTS;
+use crate::words::Language;
 
 /// How a question stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,9 +85,9 @@ pub struct StoredAnswer {
 impl StoredQuestion {
     /// Whom it asks, as people read it.
     #[must_use]
-    pub fn asked_names(&self) -> String {
+    pub fn asked_names(&self, language: Language) -> String {
         if self.is_for_experts {
-            return EXPERTS.to_owned();
+            return language.question_experts();
         }
         let names: Vec<&str> = self.asked.iter().map(Requester::name).collect();
         names.join(", ")

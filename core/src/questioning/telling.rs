@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::questioning::{EXPERTS, NotCounted, QuestionState, StoredQuestion};
+use crate::words::Language;
 
 /// What the model is told of its question; `None` while it is open.
 #[must_use]
@@ -23,7 +24,7 @@ pub fn result_text(question: &StoredQuestion) -> Option<String> {
             None => "the answer is gone. Go on without it".to_owned(),
         },
         QuestionState::Expired => {
-            let asked = question.asked_names();
+            let asked = question.asked_names(Language::English);
             format!(
                 "nobody answered in time ({asked} was asked). Say so, and go on without an answer"
             )
@@ -37,24 +38,16 @@ pub fn result_text(question: &StoredQuestion) -> Option<String> {
 
 /// What a person is told whose press or reply is not the answer.
 #[must_use]
-pub fn not_counted_text(not: NotCounted, asked: &str) -> String {
+pub fn not_counted_text(not: NotCounted, asked: &str, language: Language) -> String {
     match not {
-        NotCounted::NotAsked => {
-            format!("This question is for {asked}; an answer of yours does not count.")
-        }
-        NotCounted::Over(QuestionState::Answered) => "It was answered already.".to_owned(),
-        NotCounted::Over(QuestionState::Expired) => {
-            "Its time is over: I went on without an answer.".to_owned()
-        }
-        NotCounted::Over(QuestionState::Cancelled) => {
-            "It was taken back: no answer is needed any more.".to_owned()
-        }
+        NotCounted::NotAsked => language.question_for_others(asked),
+        NotCounted::Over(QuestionState::Answered) => language.question_answered(),
+        NotCounted::Over(QuestionState::Expired) => language.question_expired(),
+        NotCounted::Over(QuestionState::Cancelled) => language.question_cancelled(),
         NotCounted::Over(QuestionState::Open) | NotCounted::NotThisPost => {
-            "This button is not valid here.".to_owned()
+            language.button_not_valid()
         }
-        NotCounted::NotYet => {
-            "The question is being posted; press once more in a moment.".to_owned()
-        }
+        NotCounted::NotYet => language.question_being_posted(),
     }
 }
 

@@ -6,6 +6,7 @@ use vocative_contract::card::{ButtonStyle, Card, CardButton, CardMisfit};
 use vocative_contract::outbound::Part;
 use vocative_core::approving::testing::read_back;
 use vocative_core::approving::{CardButtons, fitted_card, shown_arguments, visible_line};
+use vocative_core::words::Language;
 
 use super::speech::check_text;
 
@@ -18,7 +19,7 @@ pub(super) fn shown(input: &[u8]) {
         Ok(Value::Object(map)) => Value::Object(whole_numbers(map)),
         _ => json!({ "note": text }),
     };
-    let texts = shown_arguments(&arguments, ["note", "amount"]);
+    let texts = shown_arguments(&arguments, ["note", "amount"], Language::English);
     assert_eq!(
         read_back(&texts),
         Some(arguments),
@@ -41,7 +42,7 @@ pub(super) fn shown(input: &[u8]) {
     };
     let platforms: [Rendering; 2] = [slack::fuzzing::render_card, telegram::fuzzing::render_card];
     for render in platforms {
-        let fitted = fitted_card(&card, &texts, &buttons, &render);
+        let fitted = fitted_card(&card, &texts, &buttons, Language::English, &render);
         let fitted = fitted.expect("the beginning of a card always fits");
         check_text(&fitted.part.text, fitted.part.text.len());
         let data = fitted.part.buttons[0].data.as_str();

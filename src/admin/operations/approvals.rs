@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{LISTED_MAX, OperationError, Operations};
 use crate::admin::view::{ApprovalCountView, ApprovalView, GrantView};
 use crate::capture::presses::outcome_part;
+use crate::delivery::rooms::Room;
 use crate::tools::{PersonName, other_arguments};
 use vocative_core::approving::{
     ApprovalState, CHANGES_MAX, Decider, StoredApproval, Via, may_decide,
 };
 use vocative_core::ids::{AccountId, ApprovalId, GrantId};
+use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::{ApprovalFilter, OperatorDecided, OperatorDecision};
 
@@ -172,10 +174,9 @@ impl Operations {
             }
             None => None,
         };
-        let renderer = self
-            .rooms
-            .get(approval.account)
-            .map(|room| room.renderer.clone());
+        let room = self.rooms.get(approval.account);
+        let language = room.as_ref().map_or_else(Language::default, Room::language);
+        let renderer = room.map(|room| room.renderer);
         let via = by.via;
         let decision = OperatorDecision {
             approval: approval.id,
@@ -188,7 +189,8 @@ impl Operations {
             via,
             note,
             outcome: Box::new(move |approval, by| {
-                outcome_part(renderer.as_deref(), approval, approval.state, via, by)
+                let card = (renderer.as_deref(), language);
+                outcome_part(card, approval, approval.state, via, by)
             }),
             now_ms: (self.clock)(),
         };
@@ -238,7 +240,7 @@ impl Operations {
                 "it was asked for by an older version, so its arguments can't be changed",
             );
         };
-        other_arguments(text, &approval.arguments, &parameters)
+        other_arguments(text, &approval.arguments, &parameters, Language::English)
             .map_err(|what| OperationError::Wrong(format!("the call is left as it is: {what}")))
     }
 

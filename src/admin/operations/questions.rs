@@ -6,8 +6,10 @@ use vocative_contract::markup::neutral_text;
 
 use super::{OperationError, Operations, Operator};
 use crate::admin::view::QuestionView;
+use crate::delivery::rooms::Room;
 use vocative_core::ids::QuestionId;
 use vocative_core::questioning::{QuestionCard, StoredQuestion, answered_card, fitted_question};
+use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::OperatorAnswer;
 
@@ -69,18 +71,21 @@ impl Operations {
             return Err(OperationError::Wrong(what));
         }
         let question = self.stored_question(&answered.id).await?;
-        let by = format!("{}, who runs me", by.name());
         let room = self.rooms.get(question.account);
+        let language = room.as_ref().map_or_else(Language::default, Room::language);
+        let shown_by = language.operator_answers(by.name());
+        let by = Language::English.operator_answers(by.name());
         let renderer = room.map(|room| room.renderer.clone());
-        let asked = question.asked_names();
+        let asked = question.asked_names(language);
         let card = QuestionCard {
             id: question.id,
             text: &question.text,
             options: &question.options,
             asked: &asked,
             expires_at_ms: question.expiry.expires_at_ms.unwrap_or_default(),
+            language,
         };
-        let card = answered_card(&card, Some(&by), Some(&text));
+        let card = answered_card(&card, Some(&shown_by), Some(&text));
         let outcome = fitted_question(&card, &|card| match &renderer {
             Some(renderer) => renderer.render_card(card),
             None => Err(CardMisfit::NoButtons),

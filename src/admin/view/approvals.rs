@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Taint, Via};
+use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Via};
+use vocative_core::words::Language;
 use vocative_store::contract::ApprovalCount;
 
 /// A call that waits, or waited, for a person.
@@ -103,7 +104,11 @@ impl ApprovalView {
             decided_by: decided.and_then(|decided| decided.name.clone()),
             via: approval.via.map(Via::name).map(str::to_owned),
             note: approval.decided.note.clone(),
-            read: approval.read.iter().map(Taint::words).collect(),
+            read: approval
+                .read
+                .iter()
+                .map(|it| it.words(Language::English))
+                .collect(),
         }
     }
 }

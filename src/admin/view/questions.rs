@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use vocative_core::approving::Requester;
 use vocative_core::questioning::StoredQuestion;
+use vocative_core::words::Language;
 
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ impl QuestionView {
     #[must_use]
     pub fn of(question: StoredQuestion, channel: Option<String>) -> Self {
         let asked = match question.is_for_experts {
-            true => vec![question.asked_names()],
+            true => vec![question.asked_names(Language::English)],
             false => {
                 let asked = question.asked.iter().map(Requester::name);
                 asked.map(str::to_owned).collect()

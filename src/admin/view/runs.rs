@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_core::approving::Taint;
 use vocative_core::hooking::{HookVerdict, Verdict};
 use vocative_core::outbox::{OutboxEntry, OutboxState};
 use vocative_core::run::{Run, RunState};
+use vocative_core::words::Language;
 
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,7 +64,11 @@ impl RunView {
             cache_write_tokens: run.usage.cache_write_tokens,
             completion_tokens: run.usage.completion_tokens,
             cost_micros: run.cost_micros,
-            read: run.taints.iter().map(Taint::words).collect(),
+            read: run
+                .taints
+                .iter()
+                .map(|it| it.words(Language::English))
+                .collect(),
             hooks: {
                 let said = run.hooks.iter();
                 let said = said.filter(|said| said.verdict != Verdict::Pass);

@@ -251,6 +251,7 @@ impl House {
                 renderer: &Cards,
                 experts: None,
                 question_expires_ms: 86_400_000,
+                language: Default::default(),
                 place: &Target {
                     chat: "C1".to_owned(),
                     thread: None,

@@ -9,7 +9,7 @@ use crate::rows::approvals::open_in_chat;
 use vocative_contract::outbound::Part;
 use vocative_core::approving::{
     ApprovalState, ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, DecidedBy, StoredApproval, Via,
-    all_denied, denied_outcome, order_help, other_list,
+    denied_outcome, other_list,
 };
 
 /// The most open approvals of a chat that are looked at: more are never open there.
@@ -24,13 +24,14 @@ pub(crate) fn order_approvals_txn(
     let open = open_in_chat(connection, asker.chat, LOOKED_AT_MAX)?;
     let approvals: Vec<StoredApproval> = open.iter().map(|it| it.approval.clone()).collect();
     let seen = ApprovalsSeen::of(&approvals, command, asker.sender, asker.now_ms);
+    let language = command.language;
     let code = match &command.order {
-        ApprovalsOrder::List => return Ok(seen.text()),
-        ApprovalsOrder::Other => return Ok(order_help().to_owned()),
+        ApprovalsOrder::List => return Ok(seen.text(language)),
+        ApprovalsOrder::Other => return Ok(language.approvals_help()),
         ApprovalsOrder::DenyAll { code } => code,
     };
     let Some(covered) = seen.covered(code.as_deref()) else {
-        return Ok(other_list(&seen));
+        return Ok(other_list(&seen, language));
     };
     let name = known_name(connection, asker.account, asker.sender)?;
     let by = DecidedBy {
@@ -38,7 +39,7 @@ pub(crate) fn order_approvals_txn(
         at_ms: asker.now_ms,
         note: None,
     };
-    let mut denied = 0;
+    let mut count = 0;
     for approval in covered {
         let Some(found) = open.iter().find(|it| it.approval.id == approval.id) else {
             continue;
@@ -54,14 +55,15 @@ pub(crate) fn order_approvals_txn(
             now_ms: asker.now_ms,
         };
         if decide_txn(connection, found, &decision)? {
-            let outcome = denied_outcome(&StoredApproval {
+            let denied = StoredApproval {
                 decided: by.clone(),
                 via: Some(Via::Command),
                 ..found.approval.clone()
-            });
+            };
+            let outcome = denied_outcome(&denied, language);
             show_outcome_txn(connection, found.row, &Part::plain(outcome), asker.now_ms)?;
-            denied += 1;
+            count += 1;
         }
     }
-    Ok(all_denied(denied))
+    Ok(language.approvals_denied(count))
 }

@@ -27,8 +27,6 @@ use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
 use vocative_core::tool_call::CallDigest;
 use vocative_core::turn::ParticipantKind;
 
-/// What is told of a form whose call is not there, or not open, any more.
-const NO_FORM: &str = "This form is not valid here any more.";
 /// How many approvals one transaction lets expire.
 const EXPIRED_AT_ONCE: i64 = 100;
 
@@ -173,7 +171,7 @@ fn form_txn(
     let found = approval_of(connection, form.button.approval)?;
     let found = found.filter(|found| found.approval.account == event.account);
     let Some(found) = found.filter(|_| press.is_kept) else {
-        return refused(NO_FORM);
+        return refused(&form.not_valid);
     };
     let facts = facts_of(connection, &found, press)?;
     let is_known = facts.presser_name.is_some();
@@ -183,7 +181,7 @@ fn form_txn(
     };
     let decision = by_presser_txn(connection, press, is_known, ApprovalState::Changed)?;
     if !change_txn(connection, &found, &decision, &change.arguments)? {
-        return refused(NO_FORM);
+        return refused(&form.not_valid);
     }
     keep_non_message_txn(connection, event)?;
     show_outcome_txn(connection, found.row, &change.outcome, event.received_at_ms)?;

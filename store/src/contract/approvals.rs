@@ -151,6 +151,8 @@ pub struct SentForm {
     pub button: ApprovalButton,
     /// Decides.
     pub judge: FormJudge,
+    /// What its sender is told where its call is not there, or not open, any more.
+    pub not_valid: String,
 }
 
 /// A press of a button that has the form of those of cards.

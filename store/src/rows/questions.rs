@@ -15,6 +15,7 @@ use vocative_core::ids::{
 };
 use vocative_core::questioning::{Nearness, ReplyFacts, StoredAnswer, StoredQuestion};
 use vocative_core::turn::ParticipantKind;
+use vocative_core::words::Language;
 
 /// The most people of an account whose names are compared.
 const PEOPLE_MAX: usize = 5_000;
@@ -404,6 +405,7 @@ fn reply_facts(
                 false => is_user && named.any(|it| it.id == message.sender.id),
             },
         is_for_experts: question.is_for_experts,
-        asked: question.asked_names(),
+        // Nobody is told whom a question for the experts asks: what they say behind its answer is talk.
+        asked: question.asked_names(Language::English),
     }))
 }

@@ -203,6 +203,7 @@ async fn send_form(
             }),
             _ => Err("wrong".to_owned()),
         }),
+        not_valid: "This form is not valid here any more.".to_owned(),
     });
     capture(scene, id, pressed).await
 }

@@ -20,7 +20,11 @@ fn each_argument_is_a_text_in_the_order_of_the_schema() {
         "deep": {"a": {"b": []}, "c": null}, "empty": {},
     });
     assert_eq!(
-        shown_arguments(&arguments, ["amount", "gone", "note", "amount"]),
+        shown_arguments(
+            &arguments,
+            ["amount", "gone", "note", "amount"],
+            Language::English
+        ),
         [
             text("amount", "120.5"),
             text("note", "\"two\nlines\""),
@@ -34,11 +38,11 @@ fn each_argument_is_a_text_in_the_order_of_the_schema() {
         ]
     );
     assert_eq!(
-        shown_arguments(&json!({}), []),
+        shown_arguments(&json!({}), [], Language::English),
         [text("all arguments", "{}")]
     );
     assert_eq!(
-        shown_arguments(&json!(["x"]), []),
+        shown_arguments(&json!(["x"]), [], Language::English),
         [text("all arguments", r#"["x"]"#)]
     );
 }
@@ -46,14 +50,17 @@ fn each_argument_is_a_text_in_the_order_of_the_schema() {
 #[test]
 fn no_arguments_and_an_argument_of_that_name_differ() {
     let named = json!({"arguments": {}, "all arguments": {}});
-    let titles: Vec<String> = shown_arguments(&named, [])
+    let titles: Vec<String> = shown_arguments(&named, [], Language::English)
         .into_iter()
         .map(|it| it.title)
         .collect();
     assert_eq!(titles, ["\"all arguments\"", "arguments"]);
     for arguments in [json!({}), json!({"all arguments": {}})] {
-        let texts = shown_arguments(&arguments, []);
+        let texts = shown_arguments(&arguments, [], Language::English);
         assert_eq!(read_back(&texts), Some(arguments));
+    }
+    for language in Language::ALL {
+        assert!(language.all_arguments().contains(' '), "{language:?}");
     }
 }
 
@@ -82,7 +89,7 @@ fn what_is_shown_is_what_runs() {
     let sets = argument_sets(1_000, 15);
     let mut shown = std::collections::HashMap::new();
     for set in &sets {
-        let texts = shown_arguments(set, []);
+        let texts = shown_arguments(set, [], Language::English);
         assert_eq!(read_back(&texts).as_ref(), Some(set), "{texts:?}");
         for text in &texts {
             assert!(!text.text.contains(HIDDEN), "{text:?}");
@@ -146,9 +153,10 @@ fn a_cut_card_is_not_approvable() {
     };
     let mut cut = 0;
     for set in argument_sets(1_000, 4) {
-        let texts = shown_arguments(&set, []);
+        let texts = shown_arguments(&set, [], Language::English);
         for max in [150, 700, 3_000] {
-            let fitted = fitted_card(&card, &texts, &buttons(), &platform(max)).unwrap();
+            let fitted =
+                fitted_card(&card, &texts, &buttons(), Language::English, &platform(max)).unwrap();
             let shows_all = texts.iter().all(|it| {
                 let whole = format!("{}\n{}\n", it.title, it.text);
                 fitted.part.text.contains(&whole)
@@ -169,7 +177,14 @@ fn a_cut_card_shows_the_beginning_and_says_how_much_is_missing() {
         text("b", &"é".repeat(5_000)),
         text("c", "1"),
     ];
-    let fitted = fitted_card(&Card::default(), &texts, &buttons(), &platform(1_000)).unwrap();
+    let fitted = fitted_card(
+        &Card::default(),
+        &texts,
+        &buttons(),
+        Language::English,
+        &platform(1_000),
+    )
+    .unwrap();
     assert!(!fitted.is_whole);
     // 4 of a, 1 of the name b, and what is left of 800.
     let shown = 800 - 5;
@@ -179,7 +194,13 @@ fn a_cut_card_shows_the_beginning_and_says_how_much_is_missing() {
         "é".repeat(shown - 1)
     );
     assert_eq!(fitted.part.text, expected);
-    let refused = fitted_card(&Card::default(), &texts, &buttons(), &platform(10));
+    let refused = fitted_card(
+        &Card::default(),
+        &texts,
+        &buttons(),
+        Language::English,
+        &platform(10),
+    );
     assert_eq!(refused, Err(CardMisfit::TooLong));
 }
 
@@ -191,6 +212,13 @@ fn what_no_post_can_hold_is_cut_at_once() {
         asked.set(asked.get() + 1);
         platform(4_000)(card)
     };
-    let fitted = fitted_card(&Card::default(), &texts, &buttons(), &render).unwrap();
+    let fitted = fitted_card(
+        &Card::default(),
+        &texts,
+        &buttons(),
+        Language::English,
+        &render,
+    )
+    .unwrap();
     assert_eq!((fitted.is_whole, asked.get()), (false, 1));
 }
