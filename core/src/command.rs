@@ -7,6 +7,7 @@ use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 use crate::manners::Zone;
 use crate::remembering::MemoryCommand;
+use crate::words::Language;
 
 /// What is known where a command is given that is no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub struct ScheduleCommand {
     pub zone: Zone,
     /// Whether its person may change what is others', too.
     pub is_admin: bool,
+    /// In which language they are answered.
+    pub language: Language,
 }
 
 /// What is looked up for a person.

@@ -112,5 +112,11 @@ fn outcome_part(renderer: &dyn Renderer, facts: &CardFacts<'_>, state: ApprovalS
         by: &DecidedBy::default(),
     };
     let part = outcome_card(facts, &outcome, &|card| renderer.render_card(card));
-    part.unwrap_or_else(|_| Part::plain(format!("{}: {}", state.label(facts.language).to_lowercase(), facts.tool)))
+    part.unwrap_or_else(|_| {
+        Part::plain(format!(
+            "{}: {}",
+            state.label(facts.language).to_lowercase(),
+            facts.tool
+        ))
+    })
 }

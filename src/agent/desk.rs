@@ -14,12 +14,12 @@ use crate::agent::remembered::MemoryFrom;
 use crate::capture::clock::Clock;
 use crate::delivery::rooms::{Room, Rooms};
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
-use vocative_core::counted::counted;
 use vocative_core::given::Given;
 use vocative_core::ids::InquiryId;
 use vocative_core::job::ClaimedJob;
 use vocative_core::prompting::{PromptPart, RunView};
 use vocative_core::queueing::Outcome;
+use vocative_core::words::Language;
 use vocative_store::{Replying, Store, StoreError};
 
 /// The most lines of a prompt that are shown, the newest.
@@ -77,21 +77,22 @@ impl Desk {
     }
 
     async fn text(&self, inquiry: &OpenInquiry, room: &Room) -> Result<String, StoreError> {
+        let language = room.language();
         let Some(spec) = self.registry.get(&inquiry.agent) else {
-            return Ok(format!("The agent {} is gone.", inquiry.agent));
+            return Ok(language.agent_gone(&inquiry.agent));
         };
         if inquiry.inquiry == Inquiry::Status {
             let (place, agent) = (inquiry.conversation, spec.name.clone());
             let standing = self.store.chat_standing(place, agent, (self.clock)());
-            return Ok(status_text(&spec.display_name, &standing.await?));
+            return Ok(status_text(&spec.display_name, &standing.await?, language));
         }
         match self.prompt(inquiry, &spec, room).await {
             Ok(built) if inquiry.inquiry == Inquiry::Context => {
-                Ok(context_text(&spec.display_name, &built))
+                Ok(context_text(&spec.display_name, &built, language))
             }
-            Ok(built) => Ok(summary_text(&spec.display_name, &built)),
+            Ok(built) => Ok(summary_text(&spec.display_name, &built, language)),
             Err(PromptError::Store(cause)) => Err(cause),
-            Err(cause) => Ok(format!("No prompt can be made here: {cause}.")),
+            Err(cause) => Ok(language.no_prompt(cause)),
         }
     }
 
@@ -120,63 +121,39 @@ impl Desk {
 }
 
 /// How things stand, for people.
-fn status_text(agent: &str, standing: &ChatStanding) -> String {
+fn status_text(agent: &str, standing: &ChatStanding, language: Language) -> String {
+    let working = language.status_working(standing.runs_working);
+    let posts = language.status_posts(standing.posts_waiting);
     let mut lines = vec![
-        format!(
-            "{agent} answers here. {} asked for in the last hour.",
-            counted(standing.runs_last_hour, "answer was", "answers were")
-        ),
-        format!(
-            "Now: {}, {}, {}.",
-            counted(
-                standing.runs_working,
-                "question being answered",
-                "questions being answered"
-            ),
-            format_args!("{} waiting", standing.runs_waiting),
-            counted(
-                standing.posts_waiting,
-                "post to be sent",
-                "posts to be sent"
-            )
-        ),
-        format!(
-            "{} of this chat are kept.",
-            counted(standing.turns, "entry", "entries")
-        ),
+        language.status_answers(standing.runs_last_hour, agent),
+        language.status_now(working, standing.runs_waiting, posts),
+        language.status_kept(standing.turns),
     ];
     if let Some(at) = standing
         .afresh_since_ms
         .and_then(DateTime::from_timestamp_millis)
     {
-        let at = at.format("%Y-%m-%d %H:%M");
-        lines.push(format!(
-            "Nothing from before {at} (UTC) is read: somebody started afresh."
-        ));
+        lines.push(language.status_afresh(at.format("%Y-%m-%d %H:%M")));
     }
     lines.join("\n\n")
 }
 
 /// What an agent would be sent, as a short list.
-fn context_text(agent: &str, built: &BuiltPrompt) -> String {
+fn context_text(agent: &str, built: &BuiltPrompt, language: Language) -> String {
     let prompt = &built.prompt;
     let said = prompt.messages.iter().zip(&prompt.costs);
     let said: Vec<_> = said
         .filter(|(_, cost)| cost.part != PromptPart::Instructions)
         .collect();
     if said.is_empty() {
-        return format!("{agent} would be sent nothing from here but its instructions.");
+        return language.context_nothing(agent);
     }
     let older = said.len().saturating_sub(LINES_MAX);
-    let mut lines = vec![format!(
-        "{agent} would be sent this, about {} tokens of {} and {} of instructions:\n",
-        prompt.tokens, built.options.token_budget, prompt.instruction_tokens
-    )];
+    let budget = built.options.token_budget;
+    let head = language.context_head(agent, prompt.tokens, budget, prompt.instruction_tokens);
+    let mut lines = vec![head + "\n"];
     if older > 0 {
-        lines.push(format!(
-            "- ({})",
-            counted(older, "older line", "older lines")
-        ));
+        lines.push(format!("- ({})", language.context_older(older as u64)));
     }
     for (message, cost) in &said[older..] {
         let is_own = message.role == vocative_core::prompting::PromptRole::Assistant;
@@ -190,23 +167,17 @@ fn context_text(agent: &str, built: &BuiltPrompt) -> String {
     }
     let left_out = prompt.omitted.len();
     if left_out > 0 {
-        let does = if left_out == 1 { "does" } else { "do" };
-        lines.push(format!("\n{left_out} more {does} not fit."));
+        let left_out = language.context_left_out(left_out as u64);
+        lines.push(format!("\n{left_out}"));
     }
     lines.join("\n")
 }
 
 /// What an agent keeps of the older part of a conversation.
-fn summary_text(agent: &str, built: &BuiltPrompt) -> String {
+fn summary_text(agent: &str, built: &BuiltPrompt, language: Language) -> String {
     match &built.history.summary {
-        Some(summary) => format!(
-            "{agent} keeps this of the older part of the conversation:\n\n{}",
-            summary.text
-        ),
-        None => format!(
-            "There is no summary: {agent} reads {} of this conversation as they are.",
-            counted(built.prompt.turns.len() as u64, "entry", "entries")
-        ),
+        Some(summary) => format!("{}\n\n{}", language.summary_head(agent), summary.text),
+        None => language.no_summary(built.prompt.turns.len() as u64, agent),
     }
 }
 
@@ -246,7 +217,13 @@ mod tests {
             Now: 1 question being answered, 2 waiting, 0 posts to be sent.\n\n\
             120 entries of this chat are kept.\n\n\
             Nothing from before 2023-11-14 22:13 (UTC) is read: somebody started afresh.";
-        assert_eq!(status_text("Kael", &standing), expected);
+        let told = |language| status_text("Kael", &standing, language);
+        assert_eq!(told(Language::English), expected);
+        let expected = "Kael antwortet hier. In der letzten Stunde wurde 1 Antwort verlangt.\n\n\
+            Jetzt: 1 Frage in Arbeit, 2 in der Warteschlange, 0 Beiträge zu senden.\n\n\
+            Von diesem Chat sind 120 Einträge aufbewahrt.\n\n\
+            Was vor 2023-11-14 22:13 (UTC) war, wird nicht gelesen: Es wurde neu angefangen.";
+        assert_eq!(told(Language::German), expected);
     }
 
     #[test]

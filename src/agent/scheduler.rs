@@ -197,9 +197,10 @@ impl Scheduler {
             name: owner.name.clone(),
             id: owner.id.clone(),
         });
-        let shown = reminder_text(schedule, named.as_deref(), at_ms, now_ms);
+        let says = |person| reminder_text(schedule, person, at_ms, now_ms, room.language());
+        let shown = says(named.as_deref());
         Some(Reminder {
-            text: reminder_text(schedule, mention.as_deref(), at_ms, now_ms),
+            text: says(mention.as_deref()),
             parts: room.renderer.render(&shown, &People::known(people)),
         })
     }

@@ -340,7 +340,13 @@ pub fn outcome_part(
         via: Some(via),
         by,
     };
-    let plain = || Part::plain(format!("{}: {}", state.label(language).to_lowercase(), approval.tool));
+    let plain = || {
+        Part::plain(format!(
+            "{}: {}",
+            state.label(language).to_lowercase(),
+            approval.tool
+        ))
+    };
     renderer.map_or_else(plain, |renderer| {
         let part = outcome_card(&facts, &outcome, &|card| renderer.render_card(card));
         part.unwrap_or_else(|_| plain())

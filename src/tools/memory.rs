@@ -16,6 +16,7 @@ use vocative_core::remembering::{
     entry_line, found, refusal_text,
 };
 use vocative_core::tool_call::CallRule;
+use vocative_core::words::Language;
 use vocative_store::contract::{
     IsServed, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
 };
@@ -267,7 +268,7 @@ impl MemoryDesk {
                 Some(KindArgument::Preference) => MemoryKind::Preference,
                 Some(KindArgument::Fact) | None => MemoryKind::Fact,
             },
-            text: checked_text(&note.text).map_err(ToolError::Arguments)?,
+            text: checked_text(&note.text, Language::English).map_err(ToolError::Arguments)?,
             about: self
                 .about(note.about.as_deref().unwrap_or_default())
                 .await?,
@@ -324,7 +325,10 @@ impl MemoryDesk {
                 sources: Vec::new(),
                 files: Vec::new(),
             }),
-            MemoryWritten::Refused(refusal) => Err(ToolError::Arguments(refusal_text(&refusal))),
+            MemoryWritten::Refused(refusal) => Err(ToolError::Arguments(refusal_text(
+                &refusal,
+                Language::English,
+            ))),
             MemoryWritten::Stale => Err(ToolError::Failed("the run has ended".to_owned())),
         }
     }
@@ -352,7 +356,7 @@ impl MemoryDesk {
         let mut left = SHOWN_MAX_CHARS;
         for place in places.into_iter().take(RECALLED_MAX) {
             let entry: &StoredMemory = &entries[place];
-            let line = entry_line(entry, &self.room, left);
+            let line = entry_line(entry, &self.room, left, Language::English);
             left = left.saturating_sub(line.chars().count());
             lines.push(line);
             sources.extend(&entry.sources);

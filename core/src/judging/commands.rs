@@ -296,6 +296,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
                 agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
                 is_admin,
                 is_direct,
+                language,
             }),
             answer: None,
             is_private,
@@ -316,6 +317,7 @@ fn plan(
         text: said.rest.to_owned(),
         zone: policy.manners.zone,
         is_admin: policy.admins.contains(&said.sender.id),
+        language: policy.manners.language,
     };
     CommandVerdict {
         is_admitted: true,

@@ -4,6 +4,7 @@
 use vocative_contract::envelope::ChatKind;
 
 use crate::ids::{AccountId, ChatId};
+use crate::words::Language;
 
 /// Whether an entry may appear outside the room where it was learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,14 +80,14 @@ pub fn may_appear(learnt: &LearntIn, asking: Asking) -> bool {
 
 /// Why an entry can't be shared with other rooms; `None` = it can.
 #[must_use]
-pub fn share_refusal(learnt: &LearntIn) -> Option<&'static str> {
+pub fn share_refusal(learnt: &LearntIn, language: Language) -> Option<String> {
     if !learnt.is_own_words {
-        return Some("what somebody says about somebody else stays where they said it");
+        return Some(language.memory_not_own_words());
     }
     let is_public = |kind| kind == Some(ChatKind::Public);
     match is_public(learnt.kind_then) && is_public(learnt.kind_now) {
         true => None,
-        false => Some("what was not said in a public room stays where it was said"),
+        false => Some(language.memory_not_public()),
     }
 }
 
@@ -147,7 +148,7 @@ mod tests {
                 "{learnt:?} {asking:?}"
             );
             // What can't be shared appears nowhere else, also where a row says so.
-            if share_refusal(&learnt).is_some() {
+            if share_refusal(&learnt, Language::English).is_some() {
                 assert_eq!(expected, is_there, "{learnt:?}");
             }
         }

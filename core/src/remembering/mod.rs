@@ -21,7 +21,7 @@ pub use choosing::{Chosen, choose, found, found_each};
 pub use entry::{
     MemoryId, MemoryKind, MemoryMode, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory,
 };
-pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen, help as memory_help};
+pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen};
 pub use sources::{has_words, own_words};
 pub use telling::{entry_line, prompt_text, refusal_text};
 pub use writing::{

@@ -3,6 +3,7 @@
 
 use crate::ids::{AgentName, ParticipantId};
 use crate::remembering::{CHANGES_MAX, MemoryId, StoredMemory, entry_line};
+use crate::words::Language;
 
 /// The most entries that are listed.
 const LISTED_MAX: usize = 20;
@@ -101,6 +102,8 @@ pub struct MemoryCommand {
     pub is_admin: bool,
     /// Whether nobody else is there.
     pub is_direct: bool,
+    /// In which language they are answered.
+    pub language: Language,
 }
 
 /// What is remembered, as one person may see it where they ask.
@@ -145,41 +148,32 @@ impl MemorySeen {
 
     /// The list, for the person; `room` = the platform's id of where they ask.
     #[must_use]
-    pub fn text(&self, room: &str) -> String {
+    pub fn text(&self, room: &str, language: Language) -> String {
         let mut lines = Vec::new();
-        let mut list = |title: &str, entries: &[StoredMemory]| {
+        let mut list = |title: String, entries: &[StoredMemory]| {
             if entries.is_empty() {
                 return;
             }
-            lines.push(title.to_owned());
+            lines.push(title);
             let shown = entries.iter().take(LISTED_MAX);
-            lines.extend(shown.map(|it| format!("- {}", entry_line(it, room, LISTED_CHARS))));
+            let shown = shown.map(|it| entry_line(it, room, LISTED_CHARS, language));
+            lines.extend(shown.map(|line| format!("- {line}")));
             if entries.len() > LISTED_MAX {
-                lines.push(format!("- and {} older", entries.len() - LISTED_MAX));
+                let older = language.memory_older(entries.len() - LISTED_MAX);
+                lines.push(format!("- {older}"));
             }
         };
-        list("What I remember here of you and of this room:", &self.here);
-        list("What you said elsewhere:", &self.elsewhere);
+        list(language.memory_here(), &self.here);
+        list(language.memory_elsewhere(), &self.elsewhere);
         if lines.is_empty() {
-            lines.push("I remember nothing here of you or of this room.".to_owned());
+            lines.push(language.memory_nothing());
         }
         if self.about_elsewhere > 0 {
-            let what = format!(
-                "In other rooms I remember {} about you that others said: ask me there, or \"forget me\" to have all of it gone.",
-                self.about_elsewhere
-            );
-            lines.push(what);
+            lines.push(language.memory_about_elsewhere(self.about_elsewhere));
         }
-        lines.push(help().to_owned());
+        lines.push(language.memory_help());
         lines.join("\n")
     }
-}
-
-/// What may be said behind the command.
-#[must_use]
-pub fn help() -> &'static str {
-    "\"memory forget 12\" takes an entry away, \"memory change 12 TEXT\" corrects one that you said. Admins: \"memory share 12\" \
-     lets what was said in a public room appear in the account's other rooms, \"memory unshare 12\" takes that back."
 }
 
 #[cfg(test)]
@@ -260,7 +254,7 @@ mod tests {
             ParticipantId(1),
         );
         assert_eq!(seen.entry(MemoryId(3)), None);
-        let text = seen.text("C1");
+        let text = seen.text("C1", Language::English);
         let lines: Vec<&str> = text.lines().collect();
         insta::assert_snapshot!(lines[..lines.len() - 1].join("\n"), @r#"
         What I remember here of you and of this room:
@@ -268,7 +262,7 @@ mod tests {
         - [1.1] Ann said here on 2023-11-14: is away in June
         In other rooms I remember 2 about you that others said: ask me there, or "forget me" to have all of it gone.
         "#);
-        let nothing = MemorySeen::default().text("C1");
+        let nothing = MemorySeen::default().text("C1", Language::English);
         assert!(nothing.starts_with("I remember nothing here"), "{nothing}");
     }
 }

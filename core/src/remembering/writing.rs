@@ -5,6 +5,7 @@ use crate::remembering::{
     CORE_NOTES_MAX, CORE_NOTES_MAX_CHARS, ENTRIES_MAX_ROOM, ENTRY_MAX_CHARS, MemoryKind, MemoryRef,
     StoredMemory,
 };
+use crate::words::Language;
 
 /// Why nothing of a call was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,15 +152,15 @@ pub fn judge_room(room: RoomUse, kind: MemoryKind, chars: usize) -> Result<(), M
 ///
 /// # Errors
 /// In words, what is wrong with it.
-pub fn checked_text(text: &str) -> Result<String, String> {
+pub fn checked_text(text: &str, language: Language) -> Result<String, String> {
     let kept: String = text
         .trim()
         .chars()
         .filter(|c| *c == '\n' || !c.is_control())
         .collect();
     match kept.chars().count() {
-        0 => Err("`text` is empty".to_owned()),
-        n if n > ENTRY_MAX_CHARS => Err(format!("`text` has at most {ENTRY_MAX_CHARS} characters")),
+        0 => Err(language.memory_text_empty()),
+        n if n > ENTRY_MAX_CHARS => Err(language.memory_text_too_long(ENTRY_MAX_CHARS)),
         _ => Ok(kept),
     }
 }
@@ -263,8 +264,9 @@ mod tests {
 
     #[test]
     fn a_text_is_kept_without_what_nobody_sees() {
-        assert_eq!(checked_text(" a\u{7}b\n c "), Ok("ab\n c".to_owned()));
-        assert!(checked_text(" \u{0} ").is_err());
-        assert!(checked_text(&"x".repeat(8_001)).is_err());
+        let checked = |text: &str| checked_text(text, Language::English);
+        assert_eq!(checked(" a\u{7}b\n c "), Ok("ab\n c".to_owned()));
+        assert!(checked(" \u{0} ").is_err());
+        assert!(checked(&"x".repeat(8_001)).is_err());
     }
 }

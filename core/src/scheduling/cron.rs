@@ -32,11 +32,38 @@ pub enum CronProblem {
         /// The field.
         field: String,
         /// What it should be.
-        what: &'static str,
+        what: CronField,
     },
     /// It names no time, like the 30th of February.
     #[error("it names no time at all")]
     Never,
+}
+
+/// What a field of an expression says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CronField {
+    /// The minute.
+    Minute,
+    /// The hour.
+    Hour,
+    /// The day of the month.
+    Day,
+    /// The month.
+    Month,
+    /// The day of the week.
+    Weekday,
+}
+
+impl fmt::Display for CronField {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Minute => "minute (0-59)",
+            Self::Hour => "hour (0-23)",
+            Self::Day => "day of the month (1-31)",
+            Self::Month => "month (1-12, jan-dec)",
+            Self::Weekday => "day of the week (0-7, sun-sat)",
+        })
+    }
 }
 
 /// An expression of five fields, or a nickname like `@daily`.
@@ -101,18 +128,16 @@ impl Cron {
             }
             .bits()
         };
-        let mut weekdays = field(weekday, "day of the week (0-7, sun-sat)", (0, 7), &WEEKDAYS)?;
+        let mut weekdays = field(weekday, CronField::Weekday, (0, 7), &WEEKDAYS)?;
         if weekdays & (1 << 7) != 0 {
             weekdays = (weekdays | 1) & 0x7f;
         }
         let narrow = "the range of the field is that of the type";
         let cron = Self {
-            minutes: field(minute, "minute (0-59)", (0, 59), &[])?,
-            hours: u32::try_from(field(hour, "hour (0-23)", (0, 23), &[])?).expect(narrow),
-            days: u32::try_from(field(day, "day of the month (1-31)", (1, 31), &[])?)
-                .expect(narrow),
-            months: u16::try_from(field(month, "month (1-12, jan-dec)", (1, 12), &MONTHS)?)
-                .expect(narrow),
+            minutes: field(minute, CronField::Minute, (0, 59), &[])?,
+            hours: u32::try_from(field(hour, CronField::Hour, (0, 23), &[])?).expect(narrow),
+            days: u32::try_from(field(day, CronField::Day, (1, 31), &[])?).expect(narrow),
+            months: u16::try_from(field(month, CronField::Month, (1, 12), &MONTHS)?).expect(narrow),
             weekdays: u8::try_from(weekdays).expect(narrow),
             has_open_day: day.starts_with('*') || weekday.starts_with('*'),
             goes_by_clock: minute.starts_with('*') || hour.starts_with('*'),
@@ -204,7 +229,7 @@ impl Cron {
 /// A field of an expression.
 struct Field<'a> {
     text: &'a str,
-    what: &'static str,
+    what: CronField,
     range: (u32, u32),
     names: &'a [&'a str],
 }

@@ -11,14 +11,14 @@ mod telling;
 mod timing;
 mod wording;
 
-pub use cron::{Cron, CronProblem};
+pub use cron::{Cron, CronField, CronProblem};
 pub use firing::{DueFacts, Firing, FiringOutcome, Missed, Next, decide, is_doubtful, renewed};
 pub use stored::{
     NewSchedule, Owned, Refused, ScheduleCounts, ScheduleState, StoredFiring, StoredSchedule,
     may_add,
 };
 pub use telling::{
-    asked_text, changed_text, list_text, made_text, none_text, problem_text, reminder_text,
+    asked_text, changed_text, list_text, made_text, problem_text, refused_text, reminder_text,
     shown_instant, shown_timing,
 };
 pub use timing::{JITTER_MAX_MS, SHORTEST_MS, Timing, TimingProblem};

@@ -1,11 +1,15 @@
 //! What people, and models, are told of schedules.
 
-use chrono::NaiveDateTime;
+use chrono::{Datelike as _, NaiveDateTime};
 
-use super::stored::{NewSchedule, ScheduleState, StoredSchedule};
-use super::timing::Timing;
+use super::cron::{CronField, CronProblem};
+use super::stored::{
+    NewSchedule, OF_CHAT_MAX, OF_PERSON_MAX, Refused, ScheduleState, StoredSchedule, TASK_MAX_CHARS,
+};
+use super::timing::{Timing, TimingProblem};
 use super::wording::WordingProblem;
 use crate::manners::Zone;
+use crate::words::Language;
 
 /// So many of the next times are named.
 const NEXT_SHOWN: usize = 3;
@@ -16,103 +20,149 @@ const LATE_MS: i64 = 5 * 60_000;
 
 /// A time as the clocks of a zone show it: `Tue 2026-11-24 09:00 (Europe/Berlin)`.
 #[must_use]
-pub fn shown_instant(at_ms: i64, zone: Zone) -> String {
+pub fn shown_instant(at_ms: i64, zone: Zone, language: Language) -> String {
     let shown = zone.clock(at_ms);
-    let day = |at: NaiveDateTime| at.format("%a %Y-%m-%d %H:%M").to_string();
+    let day = |at: NaiveDateTime| {
+        let weekdays = language.weekdays();
+        let nth = at.weekday().num_days_from_monday() as usize;
+        let weekday = weekdays.split(' ').nth(nth).unwrap_or_default();
+        format!("{weekday} {}", at.format("%Y-%m-%d %H:%M"))
+    };
     format!("{} ({zone})", shown.map_or_else(|| "?".to_owned(), day))
 }
 
 /// When something starts, in one line: `0 9 * * 1-5 (Europe/Berlin)`, or the single time.
 #[must_use]
-pub fn shown_timing(timing: &Timing) -> String {
+pub fn shown_timing(timing: &Timing, language: Language) -> String {
     match timing {
         Timing::Cron { cron, zone } => format!("{cron} ({zone})"),
-        Timing::Once { at_ms, zone } => shown_instant(*at_ms, *zone),
+        Timing::Once { at_ms, zone } => shown_instant(*at_ms, *zone, language),
     }
 }
 
 /// The next times from now on, so that a misreading shows at once.
-fn next_times(timing: &Timing, now_ms: i64) -> String {
+fn next_times(timing: &Timing, now_ms: i64, language: Language) -> String {
     let times = std::iter::successors(timing.next_after(now_ms), |at| timing.next_after(*at));
-    let times: Vec<String> = times
-        .take(NEXT_SHOWN)
-        .map(|at_ms| shown_instant(at_ms, timing.zone()))
-        .collect();
-    times.join(", then ")
+    let times = times.take(NEXT_SHOWN);
+    let times = times.map(|at_ms| shown_instant(at_ms, timing.zone(), language));
+    let then = |first: String, next: String| language.times_then(first, next);
+    times.reduce(then).unwrap_or_default()
 }
 
 /// What a person is told who made one.
 #[must_use]
-pub fn made_text(id: i64, new: &NewSchedule, now_ms: i64) -> String {
-    let times = next_times(&new.timing, now_ms);
-    let what = match &new.agent {
-        None => "I will say it here".to_owned(),
-        Some(agent) => format!("{agent} will do it here"),
-    };
-    format!("#{id}: {what} on {times}. \"cancel {id}\" behind the same command ends it.")
+pub fn made_text(id: i64, new: &NewSchedule, now_ms: i64, language: Language) -> String {
+    let times = next_times(&new.timing, now_ms, language);
+    match &new.agent {
+        None => language.reminder_made(id, times),
+        Some(agent) => language.schedule_made(id, agent, times),
+    }
 }
 
 /// What a person is told of an order that can't be carried out.
 #[must_use]
-pub fn problem_text(problem: &WordingProblem) -> String {
-    let examples = "Say when and what: \"in 20m tea\", \"17:30 call Bob\", \"tomorrow 9:00 …\", \"2026-12-01 9:00 …\", \
-                    \"daily 9:00 …\", \"weekdays 9:00 Europe/Berlin …\", \"monday 9:00 …\", \"cron 0 9 * * 1-5 …\"; or \
-                    \"list\", \"pause 3\", \"resume 3\", \"run 3\", \"cancel 3\".";
-    format!("That can't be: {problem}.\n{examples}")
+pub fn problem_text(problem: &WordingProblem, language: Language) -> String {
+    let problem = match problem {
+        WordingProblem::When => language.timing_not_understood(),
+        WordingProblem::Timing(timing) => match timing {
+            TimingProblem::Cron(cron) => cron_text(cron, language),
+            TimingProblem::Zone(zone) => language.timing_no_zone(format_args!("{zone:?}")),
+            TimingProblem::TooOften => language.timing_too_often(),
+            TimingProblem::Over => language.timing_over(),
+            TimingProblem::TooFar => language.timing_too_far(),
+        },
+    };
+    format!(
+        "{}\n{}",
+        language.that_cannot_be(problem),
+        language.schedule_examples()
+    )
 }
 
-/// What a person is told who names none of theirs.
+fn cron_text(problem: &CronProblem, language: Language) -> String {
+    let (field, what) = match problem {
+        CronProblem::Fields => return language.cron_five_fields(),
+        CronProblem::Never => return language.cron_never(),
+        CronProblem::Field { field, what } => (format!("{field:?}"), what),
+    };
+    match what {
+        CronField::Minute => language.cron_no_minute(field),
+        CronField::Hour => language.cron_no_hour(field),
+        CronField::Day => language.cron_no_day(field),
+        CronField::Month => language.cron_no_month(field),
+        CronField::Weekday => language.cron_no_weekday(field),
+    }
+}
+
+/// What a person is told of one that is not made.
 #[must_use]
-pub fn none_text(id: i64) -> String {
-    format!("There is no #{id} here that is yours.")
+pub fn refused_text(refused: Refused, language: Language) -> String {
+    language.that_cannot_be(match refused {
+        Refused::Person => language.schedules_of_person(OF_PERSON_MAX),
+        Refused::Chat => language.schedules_of_chat(OF_CHAT_MAX),
+        Refused::Empty => language.schedule_empty(),
+        Refused::TooLong => language.schedule_too_long(TASK_MAX_CHARS),
+    })
 }
 
 /// What a person is told of one that they changed.
 #[must_use]
-pub fn changed_text(id: i64, state: ScheduleState, timing: &Timing, now_ms: i64) -> String {
+pub fn changed_text(
+    id: i64,
+    state: ScheduleState,
+    timing: &Timing,
+    now_ms: i64,
+    language: Language,
+) -> String {
     match state {
-        ScheduleState::Active => format!("#{id} goes on: {}.", next_times(timing, now_ms)),
-        ScheduleState::Paused => format!("#{id} is paused. \"resume {id}\" lets it go on."),
-        ScheduleState::Done => format!("#{id} is over: its time has passed."),
-        ScheduleState::Cancelled => format!("#{id} is cancelled."),
+        ScheduleState::Active => {
+            language.schedule_goes_on(id, next_times(timing, now_ms, language))
+        }
+        ScheduleState::Paused => language.schedule_paused(id),
+        ScheduleState::Done => language.schedule_over(id),
+        ScheduleState::Cancelled => language.schedule_cancelled(id),
     }
 }
 
 /// What there is, a line each.
 #[must_use]
-pub fn list_text(schedules: &[StoredSchedule]) -> String {
+pub fn list_text(schedules: &[StoredSchedule], language: Language) -> String {
     if schedules.is_empty() {
-        return "Nothing is planned here.".to_owned();
+        return language.schedules_none();
     }
-    let lines = schedules.iter().map(|schedule| {
-        let what = &schedule.what;
-        let next = match (schedule.state, schedule.at_ms) {
-            (ScheduleState::Active, Some(at_ms)) => {
-                format!("next {}", shown_instant(at_ms, what.timing.zone()))
-            }
-            (state, _) => {
-                let reason = schedule.reason.as_deref().unwrap_or_default();
-                let reason = Some(reason).filter(|it| !it.is_empty());
-                reason.map_or_else(
-                    || state.name().to_owned(),
-                    |reason| format!("{}: {reason}", state.name()),
-                )
-            }
-        };
-        let who = match &what.agent {
-            None => "reminder".to_owned(),
-            Some(agent) => agent.to_string(),
-        };
-        let owner = schedule.owner.as_ref().map_or("operator", |it| &it.name);
-        let task: String = what.task.chars().take(LISTED_CHARS).collect();
-        let task = task.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!(
-            "#{} {} ({who}, {owner}), {next}: {task}",
-            schedule.id,
-            shown_timing(&what.timing)
-        )
-    });
+    let lines = schedules.iter().map(|schedule| line(schedule, language));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn line(schedule: &StoredSchedule, language: Language) -> String {
+    let what = &schedule.what;
+    let next = match (schedule.state, schedule.at_ms) {
+        (ScheduleState::Active, Some(at_ms)) => {
+            language.schedule_next(shown_instant(at_ms, what.timing.zone(), language))
+        }
+        (state, _) => {
+            let state = match state {
+                ScheduleState::Active => language.schedule_state_active(),
+                ScheduleState::Paused => language.schedule_state_paused(),
+                ScheduleState::Done => language.schedule_state_done(),
+                ScheduleState::Cancelled => language.schedule_state_cancelled(),
+            };
+            match schedule.reason.as_deref() {
+                None | Some("") => state,
+                Some(reason) => format!("{state}: {reason}"),
+            }
+        }
+    };
+    let who = match &what.agent {
+        None => language.schedule_who_reminder(),
+        Some(agent) => agent.to_string(),
+    };
+    let owner = schedule.owner.as_ref().map(|it| it.name.clone());
+    let owner = owner.unwrap_or_else(|| language.schedule_owner_operator());
+    let task: String = what.task.chars().take(LISTED_CHARS).collect();
+    let task = task.split_whitespace().collect::<Vec<_>>().join(" ");
+    let timing = shown_timing(&what.timing, language);
+    language.schedule_line(schedule.id, timing, who, owner, next, task)
 }
 
 /// The turn that a firing puts before an agent.
@@ -130,7 +180,7 @@ pub fn asked_text(schedule: &StoredSchedule, at_ms: i64, missed_before: u32) -> 
     format!(
         "Scheduled by {owner}, #{}, due {}{missed}: {}",
         schedule.id,
-        shown_instant(at_ms, what.timing.zone()),
+        shown_instant(at_ms, what.timing.zone(), Language::English),
         what.task
     )
 }
@@ -142,14 +192,15 @@ pub fn reminder_text(
     person: Option<&str>,
     at_ms: i64,
     now_ms: i64,
+    language: Language,
 ) -> String {
-    let whom = person.map_or_else(String::new, |person| format!(" for {person}"));
-    let late = match now_ms.saturating_sub(at_ms) > LATE_MS {
-        true => format!(
-            " (was due {})",
-            shown_instant(at_ms, schedule.what.timing.zone())
-        ),
-        false => String::new(),
-    };
-    format!("Reminder{whom}{late}: {}", schedule.what.task)
+    let is_late = now_ms.saturating_sub(at_ms) > LATE_MS;
+    let at = shown_instant(at_ms, schedule.what.timing.zone(), language);
+    let task = &schedule.what.task;
+    match person {
+        None if is_late => language.reminder_late(at, task),
+        None => language.reminder(task),
+        Some(person) if is_late => language.reminder_for_late(person, at, task),
+        Some(person) => language.reminder_for(person, task),
+    }
 }

@@ -6,6 +6,7 @@ use chrono::DateTime;
 
 use super::*;
 use crate::manners::Zone;
+use crate::words::Language;
 
 fn ms(time: &str) -> i64 {
     DateTime::parse_from_rfc3339(time)
@@ -495,11 +496,58 @@ fn people_are_told_in_the_clocks_of_the_zone() {
         agent: None,
         task: "stand up".to_owned(),
     };
-    let told = made_text(3, &new, ms("2026-11-26T10:00:00Z"));
+    let told = |language| made_text(3, &new, ms("2026-11-26T10:00:00Z"), language);
     assert_eq!(
-        told,
+        told(Language::English),
         "#3: I will say it here on Fri 2026-11-27 09:00 (Europe/Berlin), then Mon 2026-11-30 09:00 (Europe/Berlin), \
          then Tue 2026-12-01 09:00 (Europe/Berlin). \"cancel 3\" behind the same command ends it."
     );
-    assert_eq!(list_text(&[]), "Nothing is planned here.");
+    assert_eq!(
+        told(Language::German),
+        "#3: Das sage ich hier: Fr 2026-11-27 09:00 (Europe/Berlin), dann Mo 2026-11-30 09:00 (Europe/Berlin), dann Di \
+         2026-12-01 09:00 (Europe/Berlin). „cancel 3“ hinter demselben Befehl beendet es."
+    );
+    assert_eq!(
+        list_text(&[], Language::English),
+        "Nothing is planned here."
+    );
+    for language in Language::ALL {
+        assert_eq!(language.weekdays().split(' ').count(), 7, "{language:?}");
+    }
+}
+
+#[test]
+fn a_problem_reads_alike_for_people_and_for_models() {
+    let fields = [
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 32 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "* * * *",
+        "0 0 31 4 *",
+        "* * * * *",
+    ];
+    let wrong = |text: &str| Timing::cron(text, "UTC").unwrap_err();
+    let mut problems: Vec<TimingProblem> = fields.into_iter().map(wrong).collect();
+    problems.extend([
+        TimingProblem::Zone("Nowhere".to_owned()),
+        TimingProblem::Over,
+        TimingProblem::TooFar,
+    ]);
+    let problems = problems.into_iter().map(WordingProblem::Timing);
+    for problem in problems.chain([WordingProblem::When]) {
+        let told = problem_text(&problem, Language::English);
+        let first = format!("That can't be: {problem}.");
+        assert_eq!(told.lines().next(), Some(first.as_str()));
+    }
+    for refused in [
+        Refused::Person,
+        Refused::Chat,
+        Refused::Empty,
+        Refused::TooLong,
+    ] {
+        let told = refused_text(refused, Language::English);
+        assert_eq!(told, format!("That can't be: {refused}."));
+    }
 }

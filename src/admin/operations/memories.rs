@@ -6,6 +6,7 @@ use super::{Answer, OperationError, Operations, json};
 use crate::admin::view::{MemoryView, RememberedView};
 use vocative_core::ids::AgentName;
 use vocative_core::remembering::{MemoryId, Share, StoredMemory, checked_text};
+use vocative_core::words::Language;
 use vocative_store::contract::{MemoryFilter, OperatorChange, OperatorChanged};
 
 /// The most entries of one list.
@@ -144,7 +145,7 @@ impl Operations {
         let change = match change {
             ChangedMemory::Forget => OperatorChange::Forget,
             ChangedMemory::Edit { text, version } => OperatorChange::Edit {
-                text: checked_text(&text).map_err(OperationError::Wrong)?,
+                text: checked_text(&text, Language::English).map_err(OperationError::Wrong)?,
                 version,
             },
             ChangedMemory::Share => OperatorChange::Share(Share::Team),

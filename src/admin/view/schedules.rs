@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use vocative_core::scheduling::{StoredFiring, StoredSchedule, shown_timing};
+use vocative_core::words::Language;
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +88,7 @@ impl ScheduleView {
             owner: schedule.owner.as_ref().map(|it| it.id.clone()),
             owner_name: schedule.owner.as_ref().map(|it| it.name.clone()),
             agent: what.agent.as_ref().map(ToString::to_string),
-            when: shown_timing(&what.timing),
+            when: shown_timing(&what.timing, Language::English),
             missed_rule: what.missed.name().to_owned(),
             task: what.task.clone(),
             next_at_ms: schedule.at_ms.filter(|_| schedule.state.is_open()),

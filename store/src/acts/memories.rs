@@ -27,6 +27,7 @@ use vocative_core::remembering::{
     SOURCE_TURNS_MAX, Share, StoredMemory, has_words, judge_change, judge_room, own_words,
     room_use, share_refusal,
 };
+use vocative_core::words::Language;
 
 impl<C: MayRemember> Store<C> {
     /// Writes what a call of a tool asks for: all of it or, where one part is refused, nothing.
@@ -87,11 +88,13 @@ fn operator_txn(
         OperatorChange::Edit { text, .. } => {
             change_text_txn(connection, id, text, MemoryOrigin::Operator, now_ms)?;
         }
-        OperatorChange::Share(Share::Team) if share_refusal(&entry.learnt).is_some() => {
-            let why = share_refusal(&entry.learnt).unwrap_or_default();
-            return Ok(OperatorChanged::Refused(why.to_owned()));
+        OperatorChange::Share(share) => {
+            let refused = share_refusal(&entry.learnt, Language::English);
+            if let Some(why) = refused.filter(|_| *share == Share::Team) {
+                return Ok(OperatorChanged::Refused(why));
+            }
+            share_txn(connection, id, *share, now_ms)?;
         }
-        OperatorChange::Share(share) => share_txn(connection, id, *share, now_ms)?,
     }
     let entry = listed(connection, &one)?.pop().unwrap_or(entry);
     Ok(OperatorChanged::Done(Box::new(entry)))

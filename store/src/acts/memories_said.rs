@@ -10,8 +10,7 @@ use crate::rows::memories::{
 };
 use vocative_core::remembering::{
     Asking, MemoryChange, MemoryCommand, MemoryId, MemoryKind, MemoryOrder, MemorySeen, Share,
-    StoredMemory, checked_text, judge_change, judge_room, memory_help, refusal_text, room_use,
-    share_refusal,
+    StoredMemory, checked_text, judge_change, judge_room, refusal_text, room_use, share_refusal,
 };
 
 /// Carries out what a person asks for in a chat about what is remembered. Returns what they are told.
@@ -43,8 +42,8 @@ pub(crate) fn order_memory_txn(
         all: &all,
     };
     match &command.order {
-        MemoryOrder::List => Ok(seen.text(asker.platform_chat)),
-        MemoryOrder::Other => Ok(memory_help().to_owned()),
+        MemoryOrder::List => Ok(seen.text(asker.platform_chat, command.language)),
+        MemoryOrder::Other => Ok(command.language.memory_help()),
         MemoryOrder::Forget { entries } => order.forget_txn(connection, entries),
         MemoryOrder::Change { entry, text } => order.change_txn(connection, *entry, text),
         MemoryOrder::Share { entry, is_shared } => order.share_txn(connection, *entry, *is_shared),
@@ -67,7 +66,7 @@ impl Order<'_> {
             all.find(|it| self.command.is_admin && it.at.id == id)
         };
         let found = self.seen.entry(id).or_else(of_admin);
-        found.ok_or_else(|| format!("There is no entry {id} of yours here."))
+        found.ok_or_else(|| self.command.language.memory_no_entry(id))
     }
 
     /// All of these go, or none.
@@ -86,13 +85,18 @@ impl Order<'_> {
             match judge_change(MemoryChange::Forget, &facts) {
                 Ok(()) => {}
                 Err(_) if self.command.is_admin => {}
-                Err(refusal) => return Ok(sentence(&refusal_text(&refusal))),
+                Err(refusal) => {
+                    return Ok(sentence(&refusal_text(&refusal, self.command.language)));
+                }
             }
         }
         delete_memories_txn(connection, entries)?;
         Ok(match entries {
-            [entry] => format!("Forgotten: {entry}."),
-            _ => format!("Forgotten: {} entries.", entries.len()),
+            [entry] => self.command.language.memory_forgotten(entry),
+            _ => self
+                .command
+                .language
+                .memory_forgotten_several(entries.len()),
         })
     }
 
@@ -103,17 +107,15 @@ impl Order<'_> {
         id: MemoryId,
         text: &str,
     ) -> Result<String, StoreError> {
+        let language = self.command.language;
         let entry = match self.found(id) {
             Ok(entry) => entry,
             Err(refused) => return Ok(refused),
         };
         if entry.teller.row != self.asker.person {
-            return Ok(format!(
-                "{} said {id}: only they correct it.",
-                entry.teller.name
-            ));
+            return Ok(language.memory_only_teller(&entry.teller.name, id));
         }
-        let text = match checked_text(text) {
+        let text = match checked_text(text, language) {
             Ok(text) => text,
             Err(what) => return Ok(sentence(&what)),
         };
@@ -127,10 +129,10 @@ impl Order<'_> {
         if entry.kind == MemoryKind::Core
             && let Err(refusal) = judge_room(used, entry.kind, text.chars().count())
         {
-            return Ok(sentence(&refusal_text(&refusal)));
+            return Ok(sentence(&refusal_text(&refusal, self.command.language)));
         }
         change_text_txn(connection, id, &text, entry.origin, self.asker.now_ms)?;
-        Ok(format!("Changed: {id} says now: {text}"))
+        Ok(language.memory_changed(id, text))
     }
 
     fn share_txn(
@@ -139,23 +141,22 @@ impl Order<'_> {
         id: MemoryId,
         is_shared: bool,
     ) -> Result<String, StoreError> {
+        let language = self.command.language;
         if !self.command.is_admin {
-            return Ok(
-                "Only those who administer me decide what appears in other rooms.".to_owned(),
-            );
+            return Ok(language.memory_only_admins_share());
         }
         let entry = match self.found(id) {
             Ok(entry) => entry,
             Err(refused) => return Ok(refused),
         };
-        if is_shared && let Some(why) = share_refusal(&entry.learnt) {
-            return Ok(sentence(why));
+        if is_shared && let Some(why) = share_refusal(&entry.learnt, language) {
+            return Ok(sentence(&why));
         }
         let share = if is_shared { Share::Team } else { Share::Room };
         share_txn(connection, id, share, self.asker.now_ms)?;
         Ok(match is_shared {
-            true => format!("Shared: {id} may appear in the account's other rooms."),
-            false => format!("{id} appears in its room only."),
+            true => language.memory_shared(id),
+            false => language.memory_unshared(id),
         })
     }
 }

@@ -12,6 +12,7 @@ use crate::{Store, StoreError};
 use vocative_core::ids::{ParticipantId, ToolCallId};
 use vocative_core::scheduling::{made_text, may_add};
 use vocative_core::turn::ParticipantKind;
+use vocative_core::words::Language;
 
 impl<C: MayReply> Store<C> {
     /// Makes what a call plans, in its run's conversation, for the person whose message triggered the run. Made again,
@@ -39,7 +40,12 @@ fn plan_txn(connection: &Connection, plan: &PlanOfCall) -> Result<Planned, Store
     let refused = |why: &str| Ok(Planned::Refused(why.to_owned()));
     if let Some(id) = made_before(connection, plan.call)? {
         return Ok(match schedule_of(connection, id)? {
-            Some(made) => Planned::Made(made_text(id, &made.what, made.created_at_ms)),
+            Some(made) => Planned::Made(made_text(
+                id,
+                &made.what,
+                made.created_at_ms,
+                Language::English,
+            )),
             None => Planned::Refused("what it had planned is gone".to_owned()),
         });
     }
@@ -67,7 +73,12 @@ fn plan_txn(connection: &Connection, plan: &PlanOfCall) -> Result<Planned, Store
         name: None,
     };
     let id = insert_txn(connection, &made, &plan.what, plan.now_ms)?;
-    Ok(Planned::Made(made_text(id, &plan.what, plan.now_ms)))
+    Ok(Planned::Made(made_text(
+        id,
+        &plan.what,
+        plan.now_ms,
+        Language::English,
+    )))
 }
 
 fn made_before(connection: &Connection, call: ToolCallId) -> Result<Option<i64>, StoreError> {

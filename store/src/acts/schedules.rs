@@ -24,7 +24,7 @@ use vocative_core::ids::{ChatId, ParticipantId, RunId, Seq, ToolCallId};
 use vocative_core::scheduling::{
     DueFacts, Firing, FiringOutcome, Missed, NewSchedule, Next, ScheduleCounts, ScheduleOrder,
     ScheduleState, StoredSchedule, Timing, asked_text, changed_text, decide, is_doubtful,
-    list_text, made_text, may_add, none_text, problem_text, read_order, renewed,
+    list_text, made_text, may_add, problem_text, read_order, refused_text, renewed,
 };
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
@@ -145,10 +145,10 @@ pub(crate) fn order_schedule_txn(
     asker: &CommandGiver<'_>,
     command: &ScheduleCommand,
 ) -> Result<String, StoreError> {
-    let now_ms = asker.now_ms;
+    let (now_ms, language) = (asker.now_ms, command.language);
     let order = match read_order(&command.text, now_ms, command.zone) {
         Ok(order) => order,
-        Err(problem) => return Ok(problem_text(&problem)),
+        Err(problem) => return Ok(problem_text(&problem, language)),
     };
     let (id, change) = match order {
         ScheduleOrder::Add { timing, task } => {
@@ -156,7 +156,7 @@ pub(crate) fn order_schedule_txn(
         }
         ScheduleOrder::List => {
             let found = schedules_of_chat(connection, asker.chat, LISTED_MAX)?;
-            return Ok(list_text(&found));
+            return Ok(list_text(&found, language));
         }
         ScheduleOrder::Pause(id) => (id, ScheduleChange::Pause),
         ScheduleOrder::Resume(id) => (id, ScheduleChange::Resume),
@@ -171,12 +171,12 @@ pub(crate) fn order_schedule_txn(
         it.chat == asker.chat && it.state.is_open() && (is_own || command.is_admin)
     });
     let Some(schedule) = found else {
-        return Ok(none_text(id));
+        return Ok(language.schedule_not_theirs(id));
     };
     let state = change_txn(connection, &schedule, change, now_ms)?;
     Ok(match change {
-        ScheduleChange::Run if state == ScheduleState::Active => format!("#{id} starts now."),
-        _ => changed_text(id, state, &schedule.what.timing, now_ms),
+        ScheduleChange::Run if state == ScheduleState::Active => language.schedule_starts(id),
+        _ => changed_text(id, state, &schedule.what.timing, now_ms, language),
     })
 }
 
@@ -195,7 +195,7 @@ fn add_txn(
     };
     let counts = counts(connection, asker.person, asker.chat)?;
     if let Err(refused) = may_add(&new, counts) {
-        return Ok(format!("That can't be: {refused}."));
+        return Ok(refused_text(refused, command.language));
     }
     let made = Made {
         place: asker.conversation,
@@ -205,7 +205,7 @@ fn add_txn(
         name: None,
     };
     let id = insert_txn(connection, &made, &new, asker.now_ms)?;
-    Ok(made_text(id, &new, asker.now_ms))
+    Ok(made_text(id, &new, asker.now_ms, command.language))
 }
 
 pub(crate) fn counts(

@@ -12,6 +12,7 @@ use crate::run::Finish;
 use crate::search::language::Languages;
 use crate::search::stems::{stems_of, stems_of_word};
 use crate::search::text::words;
+use crate::words::Language;
 
 /// Words by which a text tells a model what to do. A second net: a text that passes is still only somebody's word,
 /// shown as a note that is no instruction.
@@ -185,7 +186,8 @@ impl Shown<'_> {
         let text = entry.get("text").and_then(Value::as_str);
         let text = text.ok_or(EntryFault::Malformed)?;
         let text: Vec<&str> = text.split_whitespace().collect();
-        let text = checked_text(&text.join(" ")).map_err(|_| EntryFault::Text)?;
+        let text =
+            checked_text(&text.join(" "), Language::English).map_err(|_| EntryFault::Text)?;
         if text.chars().count() > EXTRACTED_MAX_CHARS {
             return Err(EntryFault::Text);
         }
