@@ -14,6 +14,7 @@ use vocative_core::ids::AgentName;
 use vocative_core::options::{OptionOverrides, Profile};
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
+use vocative_core::words::Language;
 
 /// Checks all channels. The result is to be used only if no problem was found.
 pub(super) fn resolve_channels(
@@ -99,6 +100,7 @@ pub(super) struct ChannelDraft {
     pub thread_policy: vocative_core::judging::policy::ThreadPolicy,
     pub reply_prefix: super::settings::ReplyPrefix,
     pub mention_people: bool,
+    pub language: Language,
     pub answers_in_threads: bool,
     pub commands: Vec<String>,
     pub max_trigger_age_minutes: Option<u64>,
@@ -165,7 +167,7 @@ impl ChannelDraft {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
-        let manners = self.manners.resolve(table, review);
+        let manners = self.manners.resolve(table, self.language, review);
         self.check_live(table, inherited, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;

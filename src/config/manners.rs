@@ -66,7 +66,12 @@ pub(super) struct MannersShape {
 
 impl MannersShape {
     /// Checks them; the result is to be used only if no problem was found.
-    pub(super) fn resolve(&self, table: &str, review: &mut Review<'_>) -> Manners {
+    pub(super) fn resolve(
+        &self,
+        table: &str,
+        language: Language,
+        review: &mut Review<'_>,
+    ) -> Manners {
         let table = format!("{table}.manners");
         let quiet = QuietHours::read(&self.quiet_hours, &self.time_zone);
         let has_zone = Zone::read(&self.time_zone).is_some();
@@ -101,7 +106,7 @@ impl MannersShape {
             );
         }
         Manners {
-            language: Language::default(),
+            language,
             commands: self.commands,
             admins_only: self.admin_commands.clone(),
             ack_reaction: reaction.to_owned(),

@@ -218,6 +218,7 @@ const TAKEN_OF_CHANNELS: &[&str] = &[
     "allow_chats",
     "allow_people",
     "default_agent",
+    "language",
     "live",
     "max_runs_per_hour_chat",
     "max_runs_per_hour_person",

@@ -17,6 +17,15 @@ const BOB: i64 = TelegramWorld::BOB;
 
 /// A flow whose agent may refund something if somebody allows it.
 pub(crate) async fn with_refunds(approval: &str, called: Option<Called>) -> (Flow, OrderServer) {
+    let builder = match called {
+        Some(called) => FlowBuilder::default().called(called),
+        None => FlowBuilder::default(),
+    };
+    refunding(builder, approval).await
+}
+
+/// The same with further settings.
+pub(crate) async fn refunding(builder: FlowBuilder, approval: &str) -> (Flow, OrderServer) {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shop = OrderServer::start(anywhere).await.unwrap();
     let host = shop.addr();
@@ -26,13 +35,9 @@ pub(crate) async fn with_refunds(approval: &str, called: Option<Called>) -> (Flo
          parameters = '{{\"type\": \"object\", \"required\": [\"what\"], \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
          \"amount\": {{\"type\": \"number\"}}}}}}'\n"
     );
-    let builder = FlowBuilder::default()
+    let builder = builder
         .agent("vocative", "tools = [\"refund\"]")
         .config(&settings);
-    let builder = match called {
-        Some(called) => builder.called(called),
-        None => builder,
-    };
     (builder.start().await, shop)
 }
 

@@ -80,3 +80,4 @@ mod two_apps;
 mod untrusted;
 mod uploads;
 mod webhooks;
+mod words;

@@ -14,6 +14,7 @@ use crate::config::settings::{PlatformId, ReplyPrefix, RetentionDays};
 use crate::config::shape::{CHAT_PATTERN, ChatShape};
 use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
+use vocative_core::words::Language;
 
 /// What the configuration needs to know of Telegram.
 pub(in crate::config) const TELEGRAM: PlatformFacts = PlatformFacts {
@@ -95,6 +96,8 @@ pub(in crate::config) struct TelegramShape {
     pub reply_prefix: ReplyPrefix,
     /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
     pub mention_people: bool,
+    /// The language of notices, answers to commands and cards. Agents answer in the language that they are asked in.
+    pub language: Language,
     /// As in `[capture]`, for this channel.
     #[schemars(range(min = 1, max = 5_256_000))]
     pub max_trigger_age_minutes: Option<u64>,
@@ -144,6 +147,7 @@ impl TelegramShape {
             thread_policy: self.thread_policy,
             reply_prefix: self.reply_prefix,
             mention_people: self.mention_people,
+            language: self.language,
             answers_in_threads: false,
             commands: self.commands,
             max_trigger_age_minutes: self.max_trigger_age_minutes,
