@@ -140,7 +140,7 @@ pub fn render_files(form: ReplyForm<'_>, files: Vec<StoredCallFile>) -> Vec<Part
     let posted = files.filter(TurnFile::is_for_people).filter_map(|file| {
         let (content, size_bytes) = file.content?;
         let name = file.facts.shown_name().to_owned();
-        let instead = format!("(The file {name} could not be posted here.)");
+        let instead = form.language.file_not_posted(&name);
         let file = PartFile {
             mime_type: file.facts.mime_type.clone().unwrap_or_default(),
             content: String::new(),

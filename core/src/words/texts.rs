@@ -78,6 +78,7 @@ texts! {
     cut_off_filter();
     parts_left_out[count]();
     whole_answer_as_file();
+    file_not_posted(name);
     network_no_answer();
     network_no_agent();
     may_not_answer();
