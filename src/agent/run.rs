@@ -503,10 +503,7 @@ impl Working<'_> {
             },
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };
-        // What was heard of the model that failed is void.
-        if let Some(listener) = stepping.telling.listener().filter(|_| self.is_fallback) {
-            listener.restart();
-        }
+        stepping.telling.void(self.is_fallback);
         let working = Box::pin(self.step(spec, &built, stepping, recorded));
         let holding = self.hold(spec, begun, self.show_working(live.as_ref()), working);
         let telling = events.during(holding, &worker.store, claimed, &worker.clock);

@@ -42,6 +42,13 @@ impl Telling {
         }
     }
 
+    /// What was heard is void, if it is of a model that failed.
+    pub(super) fn void(&self, is_of_failed: bool) {
+        if let Some(listener) = self.listener().filter(|_| is_of_failed) {
+            listener.restart();
+        }
+    }
+
     /// The listener of a request; `None` if nobody follows the run, so that nothing is streamed in vain.
     pub(super) fn listener(&self) -> Option<&dyn Listener> {
         (!self.listeners.is_empty()).then_some(self)

@@ -335,7 +335,7 @@ fn limit_notice(
             .limit_notice_at_ms
             .is_none_or(|last| !(0..LIMIT_NOTICE_INTERVAL_MS).contains(&(now_ms - last))),
     };
-    is_due.then(|| Notice {
+    is_due.then_some(Notice {
         kind: NoticeKind::LimitMet,
         text: limit.text,
         is_private,
