@@ -263,6 +263,27 @@ fn rows_are_read_by_column_name() {
     assert_eq!(found, BY_PLACE, "read columns by name: row.get(\"name\")");
 }
 
+/// A text that nobody says is translated for nothing.
+#[test]
+fn every_text_for_rooms_is_said() {
+    let catalogue = fs::read_to_string(root().join("core/src/words/en.toml")).unwrap();
+    let names = catalogue
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name.split('.').next().unwrap_or(name));
+    let code: String = ["src", "core/src", "store/src"]
+        .into_iter()
+        .flat_map(sources)
+        .filter(|(file, _)| !file.starts_with("core/src/words/"))
+        .map(|(_, code)| code)
+        .collect();
+    let is_said = |name: &&str| {
+        code.contains(&format!(".{name}(")) || code.contains(&format!("Language::{name}"))
+    };
+    let unsaid: Vec<&str> = names.filter(|name| !is_said(name)).collect();
+    assert!(unsaid.is_empty(), "nobody says {unsaid:?}");
+}
+
 /// Time is an argument of every decision, so that a table can test it and a simulation replay it.
 #[test]
 fn core_knows_no_clock() {

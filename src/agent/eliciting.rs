@@ -68,6 +68,7 @@ impl Stepping<'_> {
         call: &StoredCall,
         mut asked: Asked,
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
+        let language = self.asked_in.language;
         loop {
             if asked.round.number > ROUNDS_MAX {
                 return Ok(Ok(over(ToolOutcome::failed(format!(
@@ -75,7 +76,7 @@ impl Stepping<'_> {
                     asked.round.server
                 )))));
             }
-            let answers = match asked.round.next(&asked.questions) {
+            let answers = match asked.round.next(&asked.questions, language) {
                 NextInput::Wait => return Ok(Err(Calls::Wait)),
                 NextInput::GoOn(answers) => answers,
                 NextInput::Ask(form, problem) => {
@@ -134,13 +135,14 @@ impl Stepping<'_> {
         form: usize,
         problem: Option<&str>,
     ) -> Result<Questioned, StoreError> {
-        let text = match asked.round.question(form, problem) {
+        let language = self.asked_in.language;
+        let text = match asked.round.question(form, problem, language) {
             Ok(text) => text,
             Err(refused) => return Ok(Questioned::Not(ToolOutcome::failed(refused.to_string()))),
         };
         let wish = QuestionWish {
             text,
-            options: asked.round.forms[form].1.options(),
+            options: asked.round.forms[form].1.options(language),
             to: QuestionTo::Requester,
         };
         let asked_form = AskedForm {

@@ -5,11 +5,8 @@ use serde_json::Value;
 
 use crate::approving::visible_line;
 use crate::questioning::{OPTION_MAX_CHARS, OPTIONS_MAX, QUESTION_MAX_CHARS};
+use crate::words::Language;
 
-/// What declines a form: the last button, or a reply.
-pub const DECLINE: &str = "Decline";
-/// What accepts a form without fields.
-const ACCEPT: &str = "Accept";
 /// The most fields of a form.
 const FIELDS_MAX: usize = 8;
 /// The most choices of a field.
@@ -153,26 +150,28 @@ impl Form {
     ///
     /// # Errors
     /// It is longer than a question may be.
-    pub fn question(&self, server: &str, problem: Option<&str>) -> Result<String, FormRefused> {
+    pub fn question(
+        &self,
+        server: &str,
+        problem: Option<&str>,
+        language: Language,
+    ) -> Result<String, FormRefused> {
         let mut lines = Vec::new();
         if let Some(problem) = problem {
-            lines.push(format!("{problem}. Once more:"));
+            lines.push(language.form_once_more(problem));
         }
-        lines.push(format!("The server {} asks:", visible_line(server)));
+        lines.push(language.server_asks(visible_line(server)));
         lines.extend(self.message.lines().map(visible_line));
         match self.fields.as_slice() {
             [] => {}
-            [one] => lines.push(format!("{}: {}", visible_line(&one.title), one.wanted())),
+            [one] => lines.push(one.line(language)),
             several => {
-                lines.push("Reply with a line for each:".to_owned());
-                let line =
-                    |field: &Field| format!("- {}: {}", visible_line(&field.title), field.wanted());
+                lines.push(language.form_lines());
+                let line = |field: &Field| format!("- {}", field.line(language));
                 lines.extend(several.iter().map(line));
             }
         }
-        lines.push(format!(
-            "What you answer goes to that server. \"{DECLINE}\" gives it nothing."
-        ));
+        lines.push(language.form_goes_to_server(language.form_decline()));
         let text = lines.join("\n");
         if text.chars().count() > QUESTION_MAX_CHARS {
             let what = format!("it takes more than {QUESTION_MAX_CHARS} characters");
@@ -181,13 +180,14 @@ impl Form {
         Ok(text)
     }
 
-    /// The answers that are buttons; `DECLINE` is the last one.
+    /// The answers that are buttons; the last one gives nothing.
     #[must_use]
-    pub fn options(&self) -> Vec<String> {
+    pub fn options(&self, language: Language) -> Vec<String> {
+        let decline = language.form_decline();
         let mut options: Vec<String> = match self.fields.as_slice() {
-            [] => vec![ACCEPT.to_owned()],
+            [] => vec![language.form_accept()],
             [one] => match &one.kind {
-                FieldKind::Boolean => vec!["Yes".to_owned(), "No".to_owned()],
+                FieldKind::Boolean => vec![language.form_yes(), language.form_no()],
                 FieldKind::One(choices) => choices.iter().map(|(_, title)| title.clone()).collect(),
                 _ => Vec::new(),
             },
@@ -201,9 +201,9 @@ impl Form {
         }
         if !options
             .iter()
-            .any(|option| option.eq_ignore_ascii_case(DECLINE))
+            .any(|option| option.eq_ignore_ascii_case(&decline))
         {
-            options.push(DECLINE.to_owned());
+            options.push(decline);
         }
         options
     }
@@ -228,14 +228,13 @@ impl Field {
         })
     }
 
+    /// Its name, and what it takes.
+    fn line(&self, language: Language) -> String {
+        format!("{}: {}", visible_line(&self.title), self.wanted(language))
+    }
+
     /// What it takes, in words.
-    fn wanted(&self) -> String {
-        let between = |min: Option<String>, max: Option<String>| match (min, max) {
-            (Some(min), Some(max)) => format!(", {min} to {max}"),
-            (Some(min), None) => format!(", at least {min}"),
-            (None, Some(max)) => format!(", at most {max}"),
-            (None, None) => String::new(),
-        };
+    fn wanted(&self, language: Language) -> String {
         let titles = |choices: &[(String, String)]| {
             let titles: Vec<String> = choices.iter().map(|(_, it)| visible_line(it)).collect();
             titles.join(", ")
@@ -243,36 +242,38 @@ impl Field {
         let wanted = match &self.kind {
             FieldKind::Text { min, max, format } => {
                 let what = match format.as_deref() {
-                    Some("email") => "an e-mail address",
-                    Some("uri") => "an address such as https://example.com",
-                    Some("date") => "a date such as 2026-11-27",
-                    Some("date-time") => "a time such as 2026-11-27T14:00:00Z",
-                    _ => "a text",
+                    Some("email") => language.wanted_email(),
+                    Some("uri") => language.wanted_uri(),
+                    Some("date") => language.wanted_date(),
+                    Some("date-time") => language.wanted_time(),
+                    _ => language.wanted_text(),
                 };
-                let bound = |it: &Option<u64>| it.map(|it| it.to_string());
-                let bounds = between(bound(min), bound(max));
-                match bounds.is_empty() {
-                    true => what.to_owned(),
-                    false => format!("{what}{bounds} characters"),
+                match (min, max) {
+                    (Some(min), Some(max)) => language.wanted_chars_between(what, min, max),
+                    (Some(min), None) => language.wanted_chars_at_least(what, min),
+                    (None, Some(max)) => language.wanted_chars_at_most(what, max),
+                    (None, None) => what,
                 }
             }
             FieldKind::Number { is_whole, min, max } => {
                 let what = match is_whole {
-                    true => "a whole number",
-                    false => "a number",
+                    true => language.wanted_whole_number(),
+                    false => language.wanted_number(),
                 };
-                let bound = |it: &Option<Value>| it.as_ref().map(Value::to_string);
-                format!("{what}{}", between(bound(min), bound(max)))
+                match (min, max) {
+                    (Some(min), Some(max)) => language.wanted_between(what, min, max),
+                    (Some(min), None) => language.wanted_at_least(what, min),
+                    (None, Some(max)) => language.wanted_at_most(what, max),
+                    (None, None) => what,
+                }
             }
-            FieldKind::Boolean => "yes or no".to_owned(),
-            FieldKind::One(choices) => format!("one of: {}", titles(choices)),
-            FieldKind::Several(choices) => {
-                format!("any of these, with commas: {}", titles(choices))
-            }
+            FieldKind::Boolean => language.wanted_yes_or_no(),
+            FieldKind::One(choices) => language.wanted_one_of(titles(choices)),
+            FieldKind::Several(choices) => language.wanted_any_of(titles(choices)),
         };
         match self.is_required {
             true => wanted,
-            false => format!("{wanted} (may be left out)"),
+            false => language.wanted_or_nothing(wanted),
         }
     }
 }
@@ -384,11 +385,14 @@ mod tests {
         let size = json!({"size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}});
         let one = form(&size).unwrap();
         assert_eq!(
-            one.question("boxes", None).unwrap(),
+            one.question("boxes", None, Language::English).unwrap(),
             "The server boxes asks:\nWhich box?\nsize: one of: Small, Large\n\
              What you answer goes to that server. \"Decline\" gives it nothing."
         );
-        assert_eq!(one.options(), ["Small", "Large", "Decline"]);
+        assert_eq!(
+            one.options(Language::English),
+            ["Small", "Large", "Decline"]
+        );
         let several = form(&json!({
             "size": {"type": "integer", "minimum": 1, "maximum": 9},
             "mail": {"type": "string", "format": "email", "title": "Your address"},
@@ -396,7 +400,7 @@ mod tests {
         }));
         let several = several.unwrap();
         let asked = several
-            .question("boxes", Some("`size` is missing"))
+            .question("boxes", Some("`size` is missing"), Language::English)
             .unwrap();
         assert!(
             asked.starts_with("`size` is missing. Once more:\nThe server boxes asks:\nWhich box?\nReply with a line for each:\n"),
@@ -409,8 +413,22 @@ mod tests {
         ] {
             assert!(asked.contains(line), "{asked}");
         }
-        assert_eq!(several.options(), ["Decline"]);
-        assert_eq!(form(&json!({})).unwrap().options(), ["Accept", "Decline"]);
+        assert_eq!(several.options(Language::English), ["Decline"]);
+        let german = several.question("boxes", Some("`size` fehlt"), Language::German);
+        let german = german.unwrap();
+        for line in [
+            "`size` fehlt. Noch einmal:\nDer Server boxes fragt:\nWhich box?\nBitte mit einer Zeile für jedes antworten:\n",
+            "- size: eine ganze Zahl, 1 bis 9\n",
+            "- Your address: eine E-Mail-Adresse (darf fehlen)\n",
+            "Die Antwort geht an diesen Server. „Nichts angeben“ gibt ihm nichts.",
+        ] {
+            assert!(german.contains(line), "{german}");
+        }
+        assert_eq!(several.options(Language::German), ["Nichts angeben"]);
+        assert_eq!(
+            form(&json!({})).unwrap().options(Language::English),
+            ["Accept", "Decline"]
+        );
     }
 
     #[test]
@@ -450,7 +468,7 @@ mod tests {
         let long = json!({"message": "x".repeat(2_000), "requestedSchema": {}});
         let told = Form::of(&long)
             .unwrap()
-            .question("boxes", None)
+            .question("boxes", None, Language::English)
             .unwrap_err();
         assert!(told.to_string().contains("more than 1000 characters"));
     }

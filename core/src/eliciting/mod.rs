@@ -14,8 +14,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use form::{DECLINE, Field, FieldKind, Form, FormRefused};
+pub use form::{Field, FieldKind, Form, FormRefused};
 pub use reading::FormAnswer;
+
+use crate::words::Language;
 
 /// The most forms in one round of a call.
 pub const FORMS_MAX: usize = 3;
@@ -70,7 +72,7 @@ pub enum NextInput {
 impl InputRound {
     /// What is next, by the questions that were asked for this round in their order: which form, and how each ended.
     #[must_use]
-    pub fn next(&self, asked: &[(usize, FormEnded)]) -> NextInput {
+    pub fn next(&self, asked: &[(usize, FormEnded)], language: Language) -> NextInput {
         let mut given = BTreeMap::new();
         for (n, (key, form)) in self.forms.iter().enumerate() {
             let newest = asked.iter().rev().find(|(of, _)| *of == n);
@@ -78,7 +80,7 @@ impl InputRound {
                 None => return NextInput::Ask(n, None),
                 Some(FormEnded::Open) => return NextInput::Wait,
                 Some(FormEnded::Unanswered) => json!({"action": "cancel"}),
-                Some(FormEnded::Said(text)) => match form.read(text) {
+                Some(FormEnded::Said(text)) => match form.read(text, language) {
                     Ok(FormAnswer::Declined) => json!({"action": "decline"}),
                     Ok(FormAnswer::Given(content)) => {
                         json!({"action": "accept", "content": content})
@@ -95,12 +97,17 @@ impl InputRound {
     ///
     /// # Errors
     /// It is longer than a question may be.
-    pub fn question(&self, form: usize, problem: Option<&str>) -> Result<String, FormRefused> {
+    pub fn question(
+        &self,
+        form: usize,
+        problem: Option<&str>,
+        language: Language,
+    ) -> Result<String, FormRefused> {
         let Some((_, form)) = self.forms.get(form) else {
             return Err(FormRefused::Unfit("there is no such form".to_owned()));
         };
-        form.question(&self.server, problem)
-            .or_else(|_| form.question(&self.server, None))
+        form.question(&self.server, problem, language)
+            .or_else(|_| form.question(&self.server, None, language))
     }
 
     /// What the server is told where a question can't be asked: that nobody answers.
@@ -162,7 +169,8 @@ mod tests {
             ),
         ];
         for (asked, expected) in cases {
-            assert_eq!(round.next(&asked), expected, "{asked:?}");
+            let next = round.next(&asked, Language::English);
+            assert_eq!(next, expected, "{asked:?}");
         }
         let kept = serde_json::to_string(&round).unwrap_or_default();
         assert_eq!(serde_json::from_str::<InputRound>(&kept).ok(), Some(round));

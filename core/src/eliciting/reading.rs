@@ -3,8 +3,9 @@
 use chrono::{DateTime, NaiveDate};
 use serde_json::{Map, Number, Value};
 
-use super::form::{DECLINE, Field, FieldKind, Form};
+use super::form::{Field, FieldKind, Form};
 use crate::approving::visible_line;
+use crate::words::Language;
 
 /// What a person's words say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +22,27 @@ impl Form {
     /// # Errors
     /// What is wrong with it, as a sentence for the person that repeats none of the answer's words: the next question
     /// begins with it, and stays when the answer is deleted.
-    pub fn read(&self, text: &str) -> Result<FormAnswer, String> {
+    pub fn read(&self, text: &str, language: Language) -> Result<FormAnswer, String> {
         let said = text.trim();
-        let is_decline = said
-            .trim_end_matches(['.', '!'])
-            .eq_ignore_ascii_case(DECLINE);
+        let is_decline = says(said.trim_end_matches(['.', '!']), Language::form_decline);
         let values = match self.fields.as_slice() {
             [] if is_decline => return Ok(FormAnswer::Declined),
             // Only one word accepts: a question back is no consent.
-            [] if said.eq_ignore_ascii_case("accept") => Vec::new(),
-            [] => return Err("It takes \"Accept\" or \"Decline\"".to_owned()),
-            [one] => match one.value(said) {
+            [] if says(said, Language::form_accept) => Vec::new(),
+            [] => {
+                let words = (language.form_accept(), language.form_decline());
+                return Err(language.form_accept_or_decline(words.0, words.1));
+            }
+            [one] => match one.value(said, language) {
                 Ok(value) if !is_decline || matches!(one.kind, FieldKind::One(_)) => {
                     vec![(one, value)]
                 }
                 _ if is_decline => return Ok(FormAnswer::Declined),
                 Ok(value) => vec![(one, value)],
-                Err(problem) => return Err(format!("It is to be {problem}")),
+                Err(wanted) => return Err(language.form_wrong(wanted)),
             },
             _ if is_decline => return Ok(FormAnswer::Declined),
-            several => by_lines(several, said)?,
+            several => by_lines(several, said, language)?,
         };
         let mut given = Map::new();
         for field in &self.fields {
@@ -50,7 +52,7 @@ impl Form {
                     given.insert(field.name.clone(), value.clone());
                 }
                 None if field.is_required => {
-                    return Err(format!("`{}` is missing", visible_line(&field.title)));
+                    return Err(language.form_field_missing(visible_line(&field.title)));
                 }
                 None => {}
             }
@@ -59,7 +61,18 @@ impl Form {
     }
 }
 
-fn by_lines<'a>(fields: &'a [Field], said: &str) -> Result<Vec<(&'a Field, Value)>, String> {
+/// Whether words are those of a text in any language: a question may have been asked in another one than is spoken now.
+fn says(said: &str, text: impl Fn(Language) -> String) -> bool {
+    let said = said.to_lowercase();
+    let mut texts = Language::ALL.into_iter().map(text);
+    texts.any(|text| text.to_lowercase() == said)
+}
+
+fn by_lines<'a>(
+    fields: &'a [Field],
+    said: &str,
+    language: Language,
+) -> Result<Vec<(&'a Field, Value)>, String> {
     let mut values: Vec<(&Field, Value)> = Vec::new();
     let lines = said.lines().map(str::trim).enumerate();
     for (n, line) in lines.filter(|(_, line)| !line.is_empty()) {
@@ -74,19 +87,16 @@ fn by_lines<'a>(fields: &'a [Field], said: &str) -> Result<Vec<(&'a Field, Value
             Some((fields.iter().find(is_it)?, value.trim()))
         });
         let Some((field, value)) = named else {
-            return Err(format!(
-                "Line {} does not begin with the name of a field",
-                n + 1
-            ));
+            return Err(language.form_line_unnamed(n + 1));
         };
         let title = visible_line(&field.title);
         if values.iter().any(|(of, _)| of.name == field.name) {
-            return Err(format!("`{title}` is there twice"));
+            return Err(language.form_field_twice(title));
         }
-        let value = field.value(value);
+        let value = field.value(value, language);
         values.push((
             field,
-            value.map_err(|wanted| format!("`{title}` is to be {wanted}"))?,
+            value.map_err(|wanted| language.form_field_wrong(title, wanted))?,
         ));
     }
     Ok(values)
@@ -97,22 +107,24 @@ impl Field {
     ///
     /// # Errors
     /// What it is to be.
-    fn value(&self, said: &str) -> Result<Value, String> {
+    fn value(&self, said: &str, language: Language) -> Result<Value, String> {
         match &self.kind {
-            FieldKind::Text { min, max, format } => text(said, (*min, *max), format.as_deref()),
+            FieldKind::Text { min, max, format } => {
+                text(said, (*min, *max), format.as_deref(), language)
+            }
             FieldKind::Number { is_whole, min, max } => {
-                number(said, *is_whole, (min.as_ref(), max.as_ref()))
+                number(said, *is_whole, (min.as_ref(), max.as_ref()), language)
             }
             FieldKind::Boolean => match said.to_lowercase().as_str() {
                 "yes" | "y" | "true" | "ja" => Ok(true.into()),
                 "no" | "n" | "false" | "nein" => Ok(false.into()),
-                _ => Err("yes or no".to_owned()),
+                _ => Err(language.wanted_yes_or_no()),
             },
-            FieldKind::One(choices) => choice(choices, said).map(Value::from),
+            FieldKind::One(choices) => choice(choices, said, language).map(Value::from),
             FieldKind::Several(choices) => {
                 let mut values: Vec<&str> = Vec::new();
                 for one in said.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-                    let value = choice(choices, one)?;
+                    let value = choice(choices, one, language)?;
                     if !values.contains(&value) {
                         values.push(value);
                     }
@@ -123,14 +135,18 @@ impl Field {
     }
 }
 
-fn choice<'a>(choices: &'a [(String, String)], said: &str) -> Result<&'a str, String> {
+fn choice<'a>(
+    choices: &'a [(String, String)],
+    said: &str,
+    language: Language,
+) -> Result<&'a str, String> {
     let said = said.to_lowercase();
     let is_it = |it: &&(String, String)| it.1.to_lowercase() == said || it.0.to_lowercase() == said;
     match choices.iter().find(is_it) {
         Some((value, _)) => Ok(value),
         None => {
             let titles: Vec<String> = choices.iter().map(|(_, it)| visible_line(it)).collect();
-            Err(format!("one of: {}", titles.join(", ")))
+            Err(language.wanted_one_of(titles.join(", ")))
         }
     }
 }
@@ -139,16 +155,14 @@ fn text(
     said: &str,
     (min, max): (Option<u64>, Option<u64>),
     format: Option<&str>,
+    language: Language,
 ) -> Result<Value, String> {
     let chars = said.chars().count() as u64;
     if chars < min.unwrap_or(0).max(1) {
-        return Err(format!(
-            "at least {} characters long",
-            min.unwrap_or(0).max(1)
-        ));
+        return Err(language.chars_at_least(min.unwrap_or(0).max(1)));
     }
     if let Some(max) = max.filter(|max| chars > *max) {
-        return Err(format!("at most {max} characters long"));
+        return Err(language.chars_at_most(max));
     }
     let is_of_format = match format {
         Some("email") => {
@@ -174,10 +188,10 @@ fn text(
     match is_of_format {
         true => Ok(said.into()),
         false => Err(match format {
-            Some("email") => "an e-mail address".to_owned(),
-            Some("uri") => "an address such as https://example.com".to_owned(),
-            Some("date") => "a date such as 2026-11-27".to_owned(),
-            _ => "a time such as 2026-11-27T14:00:00Z".to_owned(),
+            Some("email") => language.wanted_email(),
+            Some("uri") => language.wanted_uri(),
+            Some("date") => language.wanted_date(),
+            _ => language.wanted_time(),
         }),
     }
 }
@@ -186,6 +200,7 @@ fn number(
     said: &str,
     is_whole: bool,
     (min, max): (Option<&Value>, Option<&Value>),
+    language: Language,
 ) -> Result<Value, String> {
     let number: Option<Number> = match is_whole {
         true => said.parse::<i64>().ok().map(Number::from),
@@ -196,17 +211,17 @@ fn number(
     };
     let Some(number) = number else {
         return Err(match is_whole {
-            true => "a whole number".to_owned(),
-            false => "a number".to_owned(),
+            true => language.wanted_whole_number(),
+            false => language.wanted_number(),
         });
     };
     let value = number.as_f64().unwrap_or_default();
     let bound = |it: Option<&Value>| it.and_then(Value::as_f64);
     if let Some(min) = bound(min).filter(|min| value < *min) {
-        return Err(format!("at least {min}"));
+        return Err(language.at_least(min));
     }
     if let Some(max) = bound(max).filter(|max| value > *max) {
-        return Err(format!("at most {max}"));
+        return Err(language.at_most(max));
     }
     Ok(number.into())
 }
@@ -225,7 +240,7 @@ mod tests {
     }
 
     fn given(form: &Form, text: &str) -> Result<Value, String> {
-        match form.read(text)? {
+        match form.read(text, Language::English)? {
             FormAnswer::Given(values) => Ok(values.into()),
             FormAnswer::Declined => Ok("declined".into()),
         }
@@ -350,8 +365,8 @@ mod tests {
             let choices: Vec<Value> = titles.iter().enumerate()
                 .map(|(n, title)| json!({"const": format!("#{n}"), "title": title.trim()})).collect();
             let form = form(&json!({"x": {"type": "string", "oneOf": choices}}), &["x"]);
-            for option in form.options() {
-                prop_assert!(form.read(&option).is_ok(), "{option}");
+            for option in Language::ALL.into_iter().flat_map(|it| form.options(it)) {
+                prop_assert!(form.read(&option, Language::English).is_ok(), "{option}");
             }
         }
 
@@ -363,7 +378,7 @@ mod tests {
                 json!({"type": "array", "items": {"enum": ["a"]}}),
             ][kind].clone();
             for fields in [json!({"x": schema}), json!({"x": schema, "y": schema})] {
-                let _ = form(&fields, &["x"]).read(&text);
+                let _ = form(&fields, &["x"]).read(&text, Language::German);
             }
         }
     }

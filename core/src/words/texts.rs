@@ -269,6 +269,43 @@ texts! {
     question_cancelled();
     question_being_posted();
 
+    // What servers of tools ask.
+    server_asks(server);
+    form_once_more(problem);
+    form_lines();
+    form_goes_to_server(decline);
+    form_decline();
+    form_accept();
+    form_yes();
+    form_no();
+    form_accept_or_decline(accept, decline);
+    form_wrong(wanted);
+    form_field_missing(field);
+    form_field_twice(field);
+    form_field_wrong(field, wanted);
+    form_line_unnamed(line);
+    wanted_text();
+    wanted_email();
+    wanted_uri();
+    wanted_date();
+    wanted_time();
+    wanted_whole_number();
+    wanted_number();
+    wanted_yes_or_no();
+    wanted_one_of(choices);
+    wanted_any_of(choices);
+    wanted_or_nothing(wanted);
+    wanted_between(what, min, max);
+    wanted_at_least(what, min);
+    wanted_at_most(what, max);
+    wanted_chars_between(what, min, max);
+    wanted_chars_at_least(what, min);
+    wanted_chars_at_most(what, max);
+    chars_at_least(min);
+    chars_at_most(max);
+    at_least(min);
+    at_most(max);
+
     // Reminders and schedules.
     weekdays();
     reminder(task);

@@ -14,6 +14,7 @@ use super::definition::shown;
 use crate::tools::outside::fenced;
 use crate::tools::{ToolError, ToolOutput};
 use vocative_core::eliciting::{FORMS_MAX, Form, InputRound};
+use vocative_core::words::Language;
 use vocative_store::contract::CallFile;
 
 /// The longest text of an error, in characters.
@@ -81,7 +82,7 @@ fn input(server: &str, number: u32, wanted: InputRequiredResult) -> Result<Input
         let form = Form::of(&params).map_err(|refused| refused.to_string())?;
         round.forms.push((key, form));
         round
-            .question(n, None)
+            .question(n, None, Language::English)
             .map_err(|refused| refused.to_string())?;
     }
     Ok(round)
