@@ -36,6 +36,9 @@ use vocative_store::contract::{
     NewToolCall, StepOutcome, TaskGiven, ToolTurn,
 };
 
+/// What a model is told behind a result whose files are not kept.
+const FILES_NOT_KEPT: &str =
+    "\n[The files of this result are not kept here: they can't be seen, and are not posted.]";
 /// How often it is told how far a call is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// What a model is told of a call that may have acted.
@@ -148,8 +151,8 @@ impl Stepping<'_> {
         debug!(run.id = %self.claimed.run.id, step = call.step, state = called.state.name(), "a tool was called");
         call.state = called.state;
         call.refusal = called.refusal;
+        let (outcome, kept) = self.with_files(outcome, is_answer).await?;
         call.result = Some(outcome.content.clone());
-        let kept = self.to_keep(&outcome).await?;
         let turn = turn(call, shown, self.toolbox.has(&call.tool), outcome);
         if let Some(listener) = self.telling.listener() {
             listener.tool_result(&turn.call_id, &turn.tool, &turn.result, &turn.sources);
@@ -166,10 +169,7 @@ impl Stepping<'_> {
             agent: self.agent.clone(),
             agent_display_name: self.display_name.to_owned(),
             turn,
-            files: kept
-                .as_ref()
-                .map(|(files, _)| files.clone())
-                .unwrap_or_default(),
+            files: kept.iter().flat_map(|(files, _)| files.clone()).collect(),
             is_outside,
             verdicts: called.verdicts,
             now_ms: (self.clock)(),
@@ -183,20 +183,29 @@ impl Stepping<'_> {
         })
     }
 
-    /// The files of a result that are kept, with room for them.
-    async fn to_keep(
+    /// A result with the files that are kept, and room for them. Where its files are not kept, it says so.
+    async fn with_files(
         &self,
-        outcome: &ToolOutcome,
-    ) -> Result<Option<(Vec<CallFile>, Promise<'_>)>, StoreError> {
-        let Some(room) = self.files.room.filter(|_| !outcome.files.is_empty()) else {
-            return Ok(None);
-        };
-        let bytes = outcome.files.iter().map(|file| file.bytes.len() as u64);
-        let promise = room.promise(bytes.sum()).await?;
-        if promise.is_none() {
-            warn!(run.id = %self.claimed.run.id, "the files of a tool are not kept: there is no room for them");
+        mut outcome: ToolOutcome,
+        is_answer: bool,
+    ) -> Result<(ToolOutcome, Option<(Vec<CallFile>, Promise<'_>)>), StoreError> {
+        let files = std::mem::take(&mut outcome.files);
+        if files.is_empty() {
+            return Ok((outcome, None));
         }
-        Ok(promise.map(|promise| (outcome.files.clone(), promise)))
+        // No hook can look into a file, so none goes past the hooks.
+        let is_looked_at = self.hooking.look_at_what_is_told();
+        let promise = match self.files.room.filter(|_| !is_looked_at) {
+            Some(room) => {
+                let bytes = files.iter().map(|file| file.bytes.len() as u64);
+                room.promise(bytes.sum()).await?
+            }
+            None => None,
+        };
+        if promise.is_none() && !is_answer {
+            outcome.content += FILES_NOT_KEPT;
+        }
+        Ok((outcome, promise.map(|promise| (files, promise))))
     }
 
     /// What a call gave, behind a word of who changed what was asked for.

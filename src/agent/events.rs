@@ -261,7 +261,7 @@ impl Listener for Events {
 
     fn tool_progress(&self, call_id: &str, tool: &str, progress: &str) {
         self.change(|waiting| {
-            // Nobody has looked yet at what it says.
+            // Hooks have not looked at what the tool says.
             if waiting.is_discreet {
                 return;
             }

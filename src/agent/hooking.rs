@@ -241,6 +241,11 @@ impl Hooking {
     }
 
     /// The servers that are asked at a point.
+    /// Whether hooks look at what tools give or agents say.
+    pub(super) fn look_at_what_is_told(&self) -> bool {
+        self.hooks.look_at_what_is_told()
+    }
+
     fn asked_at(&self, point: HookPoint) -> impl Iterator<Item = &Hook> {
         let hooks = self.hooks.at(point).map(|hook| &**hook);
         hooks.filter(|hook| hook.is_asked())

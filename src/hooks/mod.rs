@@ -178,6 +178,13 @@ impl Hooks {
         points.any(|point| point.holds_answers_back())
     }
 
+    /// Whether what tools give or agents say is looked at before it is kept or posted. No hook can look into a file.
+    #[must_use]
+    pub fn look_at_what_is_told(&self) -> bool {
+        let mut points = self.hooks.iter().flat_map(|hook| &hook.points);
+        points.any(|point| point.holds_answers_back() || *point == HookPoint::AfterTool)
+    }
+
     /// Those that take words out at one of these points, each once.
     pub fn redactors<'a>(
         &'a self,

@@ -15,13 +15,17 @@ const GENERAL: &str = "#general";
 
 /// A flow with a server that is a program, and the file of its world.
 async fn with_program(world: &McpWorld, settings: &str) -> (Flow, PathBuf) {
-    with_program_and("", world, settings).await
+    with_program_and(("", ""), world, settings).await
 }
 
-/// The same with further settings.
-async fn with_program_and(config: &str, world: &McpWorld, settings: &str) -> (Flow, PathBuf) {
+/// The same with further settings of the agent, and tables.
+async fn with_program_and(
+    (agent, config): (&str, &str),
+    world: &McpWorld,
+    settings: &str,
+) -> (Flow, PathBuf) {
     let mut flow = FlowBuilder::default()
-        .agent("vocative", "tools = [\"files__*\"]")
+        .agent("vocative", &format!("tools = [\"files__*\"]\n{agent}"))
         .config(config)
         .prepare()
         .await;
@@ -264,7 +268,7 @@ async fn whatever_a_server_does_the_question_is_answered() {
         (Fault::Refuses, "there is no such thing"),
         (
             Fault::Files,
-            r#""files":[{"name":"file-1.png","type":"image/png","bytes":70,"posted_with_your_answer":false},{"name":"report.csv"#,
+            r#""files":[{"name":"file-1.png","type":"image/png","bytes":70,"is_for_people":false},{"name":"report.csv"#,
         ),
         (Fault::Hangs, "took longer than 1000 ms"),
         (Fault::Dies, "may have acted or not"),
@@ -301,7 +305,7 @@ async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
         ..McpWorld::default()
     };
     let images = "[defaults.model]\nimages = true\n";
-    let (mut flow, _file) = with_program_and(images, &world, "").await;
+    let (mut flow, _file) = with_program_and(("", images), &world, "").await;
     until(&flow, "ready", 1).await;
     let call = ModelReply::tool_call("call_1", "files__echo", json!({"text": "hello"}));
     flow.model.enqueue(call);
@@ -353,6 +357,29 @@ async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
     assert_eq!(post.reply_to, Some(asked));
     // The same bytes are stored once.
     assert_eq!(flow.status().await["files"]["stored"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_file_goes_past_a_hook() {
+    let world = McpWorld {
+        fault: Some(Fault::Files),
+        ..McpWorld::default()
+    };
+    for point in ["after_tool", "before_save"] {
+        let hook = format!(
+            "[defaults.model]\nimages = true\n[hooks.clean]\nkind = \"redact\"\nat = [\"{point}\"]\nremove = [\"keys\"]\n"
+        );
+        let agent = "hooks = [\"clean\"]\n";
+        let (flow, _file) = with_program_and((agent, &hook), &world, "").await;
+        until(&flow, "ready", 1).await;
+        let told = called(&flow, "files__echo", "hello").await;
+        flow.settle().await;
+        assert!(told.contains("not kept here"), "{point}: {told}");
+        assert_eq!(pictures(&flow), [""; 0], "{point}");
+        let posts = flow.slack.posts(GENERAL);
+        assert!(posts.iter().all(|post| post.files.is_empty()), "{posts:?}");
+        assert_eq!(flow.status().await["files"]["stored"], 0, "{point}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

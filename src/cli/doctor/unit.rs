@@ -145,7 +145,7 @@ fn meaning(code: &str) -> &'static str {
         "77" => "a platform refused the tokens",
         "78" => "the configuration is wrong",
         "203" => "the program is not where the unit says",
-        "243" => "the folder of the credentials is missing: /etc/vocative/credentials",
+        "243" => "the folder `credentials` beside the configuration is missing",
         _ => "the journal says why",
     }
 }

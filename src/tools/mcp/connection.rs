@@ -69,7 +69,7 @@ impl Heard {
     }
 }
 
-/// Whom calls are sent to.
+/// Sends calls over a connection, and hands on what the server says of them meanwhile.
 #[derive(Clone)]
 pub(super) struct Line {
     peer: Peer<RoleClient>,

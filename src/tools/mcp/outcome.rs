@@ -192,7 +192,7 @@ impl Taken {
             PostFiles::Never => false,
         };
         self.told.push(json!({
-            "name": name, "type": mime_type, "bytes": bytes.len(), "posted_with_your_answer": is_for_people,
+            "name": name, "type": mime_type, "bytes": bytes.len(), "is_for_people": is_for_people,
         }));
         self.files.push(CallFile {
             name,

@@ -405,7 +405,8 @@ fn reply_facts(
                 false => is_user && named.any(|it| it.id == message.sender.id),
             },
         is_for_experts: question.is_for_experts,
-        // Nobody is told whom a question for the experts asks: what they say behind its answer is talk.
+        // Nobody is told whom a question to the experts asks (what they say behind its answer is talk), so the language of
+        // these names is never seen.
         asked: question.asked_names(Language::English),
     }))
 }
