@@ -49,6 +49,14 @@ impl Service {
         }
     }
 
+    /// Where its secrets are.
+    pub(super) fn credentials(&self) -> PathBuf {
+        match &self.cell {
+            Some(cell) => Path::new(CELLS_FOLDER).join(cell).join("credentials"),
+            None => "/etc/vocative/credentials".into(),
+        }
+    }
+
     /// Where its timer puts the backups.
     pub(super) fn backups(&self) -> PathBuf {
         match &self.cell {
@@ -109,6 +117,10 @@ mod tests {
         assert_eq!(
             cell.backups(),
             Path::new("/var/lib/vocative-cells-backup/acme")
+        );
+        assert_eq!(
+            cell.credentials(),
+            Path::new("/etc/vocative/cells/acme/credentials")
         );
         for (plain, spelled) in [
             ("systemctl start vocative", "systemctl start vocative@acme"),

@@ -65,7 +65,7 @@ pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<Finding> {
         ),
         _ => Finding::fine(SUBJECT, "it is started with the machine"),
     });
-    findings.push(state(unit));
+    findings.push(state(unit, service));
     findings
 }
 
@@ -106,7 +106,7 @@ pub(super) fn differing(shipped: &str, installed: &str) -> Vec<String> {
 }
 
 /// How it stands, and how its last end was.
-fn state(unit: &Unit) -> Finding {
+fn state(unit: &Unit, service: &Service) -> Finding {
     let restarts: u64 = unit.property("NRestarts").parse().unwrap_or(0);
     match (unit.property("ActiveState"), unit.property("Result")) {
         ("active", _) if restarts > 0 => Finding::warn(
@@ -126,7 +126,7 @@ fn state(unit: &Unit) -> Finding {
             format!(
                 "it failed ({result}, exit code {}): {}",
                 unit.property("ExecMainStatus"),
-                meaning(unit.property("ExecMainStatus"))
+                meaning(unit.property("ExecMainStatus"), service)
             ),
             "journalctl --unit=vocative --lines=20",
         ),
@@ -137,15 +137,22 @@ fn state(unit: &Unit) -> Finding {
 /// What an exit code of the daemon, or of systemd for it, means.
 ///
 /// *Source:* `vocative --help`; systemd.exec(5), "Process Exit Codes".
-fn meaning(code: &str) -> &'static str {
-    match code {
+fn meaning(code: &str, service: &Service) -> String {
+    let told = match code {
         "65" => "the database is damaged",
         "69" => "an address is taken",
         "74" => "the database can't be used: rights, room, a failing disk",
         "77" => "a platform refused the tokens",
         "78" => "the configuration is wrong",
         "203" => "the program is not where the unit says",
-        "243" => "the folder `credentials` beside the configuration is missing",
+        "243" => {
+            let folder = service.credentials();
+            return format!(
+                "the folder of the credentials is missing: {}",
+                folder.display()
+            );
+        }
         _ => "the journal says why",
-    }
+    };
+    told.to_owned()
 }
