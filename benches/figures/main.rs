@@ -2,7 +2,7 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules` and `console` are taken only by
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules`, `console` and `profile` are taken only by
 //! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
@@ -15,6 +15,7 @@ mod floods;
 mod gaps;
 mod imports;
 mod live;
+mod profile;
 mod readers;
 mod soak;
 mod stage;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "size",
     "idle",
     "start",
@@ -44,6 +45,7 @@ const NAMES: [&str; 16] = [
     "approvals",
     "schedules",
     "console",
+    "profile",
 ];
 const ROUNDS: usize = 3;
 /// Of a flood, on each platform.
@@ -126,6 +128,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("console") {
         console::measure().await?;
+    }
+    if is_named("profile") {
+        profile::measure().await?;
     }
     Ok(())
 }

@@ -302,6 +302,32 @@ impl Daemon {
         Ok(std::fs::read_dir(self.proc_path("fd")?)?.count())
     }
 
+    /// How often its threads that live gave up their processor to wait.
+    pub(crate) fn wake_ups(&self) -> Result<u64, Fail> {
+        let mut sum = 0;
+        for task in std::fs::read_dir(self.proc_path("task")?)? {
+            // A thread may have ended meanwhile.
+            let text = std::fs::read_to_string(task?.path().join("status")).unwrap_or_default();
+            let count = text
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            sum += count.map_or(Ok(0), |count| count.trim().parse::<u64>())?;
+        }
+        Ok(sum)
+    }
+
+    /// Bytes that it caused to be written to the disk.
+    pub(crate) fn bytes_written(&self) -> Result<u64, Fail> {
+        let text = std::fs::read_to_string(self.proc_path("io")?)?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("write_bytes:"));
+        Ok(line
+            .ok_or("no write_bytes in /proc/PID/io")?
+            .trim()
+            .parse()?)
+    }
+
     /// Kills it (SIGKILL).
     pub(crate) async fn kill(mut self) -> Result<(), Fail> {
         Ok(self.child.kill().await?)

@@ -80,6 +80,7 @@ pub fn status_view(
             expired_runs: store.expired.runs,
             expired_last_ms: store.expired_last_ms,
             erasures_open: store.erasures_open,
+            work: started_at_ms.map(|_| store.work.into()),
         },
         jobs: store.jobs.iter().map(Into::into).collect(),
         tools: store.tools.iter().map(Into::into).collect(),

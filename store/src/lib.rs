@@ -43,6 +43,7 @@ pub use engine::faults::advice_on;
 pub use engine::open::{OpenReport, StoreOptions};
 pub use engine::restore::{RestoreReport, restore};
 pub use engine::watch::{OpenPhase, OpenWatch};
+pub use engine::work::StoreWork;
 pub use engine::writer::inline::{Gate, Moment};
 pub use new_id::NewId;
 pub use rows::accounts::ChannelBinding;

@@ -54,7 +54,7 @@ pub use skills::{SkillFileView, SkillTextView, SkillView, WaitingSkillView};
 pub use status::{
     AliveView, ChannelView, EmbeddingsView, FileCountsView, HistogramView, HookCountView,
     IntakeCounts, ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,
-    SummaryCountsView, TimingView, TokenRatioView,
+    StoreWorkView, SummaryCountsView, TimingView, TokenRatioView,
 };
 pub use summaries::{RebuildView, SummariesView, SummaryView};
 pub use tools::ToolCountsView;

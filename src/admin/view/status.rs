@@ -11,6 +11,7 @@ use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
 use vocative_core::timing::Histogram;
 use vocative_core::tokens::RatioStatus;
+use vocative_store::StoreWork;
 
 /// That the daemon serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -312,6 +313,39 @@ pub struct StoreView {
     /// Erasures that are not finished.
     #[serde(default)]
     pub erasures_open: u64,
+    /// What the daemon's store has done since the start; absent without a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<StoreWorkView>,
+}
+
+/// What a store has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct StoreWorkView {
+    /// Reads, each on another thread.
+    pub reads: u64,
+    /// Writes, each on the writer's thread.
+    pub writes: u64,
+    /// Statements of both.
+    pub statements: u64,
+    /// Rows that were inserted, changed or deleted.
+    pub rows: u64,
+    /// Transactions that were committed.
+    pub commits: u64,
+    /// Commits that waited for the disk.
+    pub syncs: u64,
+}
+
+impl From<StoreWork> for StoreWorkView {
+    fn from(work: StoreWork) -> Self {
+        Self {
+            reads: work.reads,
+            writes: work.writes,
+            statements: work.statements,
+            rows: work.rows,
+            commits: work.commits,
+            syncs: work.syncs,
+        }
+    }
 }
 
 /// Counts of attached files.

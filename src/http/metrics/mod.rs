@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use self::timings::seconds;
-use crate::admin::view::StatusView;
+use crate::admin::view::{StatusView, StoreWorkView};
 
 /// The content type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -97,6 +97,31 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     encode_text(&mut text, &registry)?;
     Ok(text)
+}
+
+/// What the store has done since the start.
+fn add_store_work(registry: &mut Registry, work: &StoreWorkView) {
+    let counters = [
+        ("store_reads", "Reads of the store", work.reads),
+        ("store_writes", "Writes to the store", work.writes),
+        ("store_statements", "Statements of both", work.statements),
+        (
+            "store_rows_written",
+            "Rows inserted, changed or deleted",
+            work.rows,
+        ),
+        ("store_commits", "Transactions committed", work.commits),
+        (
+            "store_syncs",
+            "Commits that waited for the disk",
+            work.syncs,
+        ),
+    ];
+    for (name, help, count) in counters {
+        let counter: Counter = Counter::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
+    }
 }
 
 /// Models that are not asked for now.
@@ -201,6 +226,9 @@ fn add_store(registry: &mut Registry, view: &StatusView) {
         let gauge: Gauge = Gauge::default();
         gauge.set(signed(count));
         registry.register(name, help, gauge);
+    }
+    if let Some(work) = &store.work {
+        add_store_work(registry, work);
     }
     add_seconds(
         registry,

@@ -4,6 +4,7 @@ use crate::contract::{CollectionStatus, JobCount};
 use vocative_contract::identity::Platform;
 
 use crate::acts::expiry::Expired;
+use crate::engine::work::StoreWork;
 use crate::rows::tool_days::ToolCounts;
 use crate::rows::vectors::EmbeddingStatus;
 use vocative_core::ids::{AccountId, AgentName};
@@ -23,6 +24,8 @@ pub struct StoreStatus {
     pub knowledge: Vec<CollectionStatus>,
     /// How the embedding of turns stands; `None` if no model was ever named.
     pub embeddings: Option<EmbeddingStatus>,
+    /// What the store has done since it was opened.
+    pub work: StoreWork,
     /// Turns.
     pub turns: u64,
     /// Conversations.

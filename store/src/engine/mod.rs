@@ -16,4 +16,5 @@ pub(crate) mod schema;
 pub(crate) mod sql;
 pub(crate) mod upgrade;
 pub(crate) mod watch;
+pub(crate) mod work;
 pub(crate) mod writer;

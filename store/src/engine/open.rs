@@ -19,6 +19,7 @@ use crate::engine::schema::{self, MIGRATIONS};
 use crate::engine::sql;
 use crate::engine::upgrade::upgrade;
 use crate::engine::watch::{OpenPhase, OpenWatch};
+use crate::engine::work::{StoreWork, WorkCounters};
 use crate::engine::writer::Writer;
 use crate::engine::writer::inline::Gate;
 use crate::rows::contents;
@@ -157,7 +158,8 @@ impl Store {
             report.files = settled.map_err(failed)?;
         }
         let connections = open_readers(&path, options.readers.max(1), options.page_cache_kib)?;
-        let readers = Readers::new(connections, inline.clone());
+        let work = Arc::new(WorkCounters::default());
+        let readers = Readers::new(connections, Arc::clone(&work), inline.clone());
         held.lock
             .note_used()
             .map_err(|error| unusable(&path, &error))?;
@@ -165,8 +167,10 @@ impl Store {
         let damage = DamageSign::new();
         let sign = damage.clone();
         let writer = match inline {
-            Some(gate) => Writer::without_thread(connection, index_waiting_txn, sign, held, gate),
-            None => Writer::start(connection, is_durable, index_waiting_txn, sign, held)
+            Some(gate) => {
+                Writer::without_thread(connection, index_waiting_txn, sign, work, held, gate)
+            }
+            None => Writer::start(connection, is_durable, index_waiting_txn, sign, work, held)
                 .map_err(|error| unusable(&path, &error))?,
         };
         let database = options.path.clone();
@@ -184,7 +188,7 @@ impl Store {
         const READERS: usize = 1;
         const PAGE_CACHE_KIB: u32 = 4_096;
         let connections = open_readers(path, READERS, PAGE_CACHE_KIB)?;
-        let readers = Readers::new(connections, None);
+        let readers = Readers::new(connections, Arc::default(), None);
         let database = Some(path.to_owned());
         let files = files_beside(path);
         Ok(Self::with(
@@ -356,16 +360,10 @@ impl Reader {
         self.noted(self.inner.readers.read(job).await)
     }
 
-    /// Commits so far.
-    #[cfg(test)]
-    pub(crate) fn commits(&self) -> u64 {
-        self.inner.writer.as_ref().map_or(0, Writer::commits)
-    }
-
-    /// Commits so far of which a job waited for the disk.
-    #[cfg(test)]
-    pub(crate) fn syncs(&self) -> u64 {
-        self.inner.writer.as_ref().map_or(0, Writer::syncs)
+    /// What was done since it was opened, by readers and the writer.
+    #[must_use]
+    pub fn work(&self) -> StoreWork {
+        self.inner.readers.work()
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::StoreError;
 use crate::engine::sql;
+use crate::engine::work::{StoreWork, WorkCounters};
 use crate::engine::writer::inline::{Gate, Moment};
 use crate::engine::writer::panicked;
 
@@ -17,16 +18,22 @@ use crate::engine::writer::panicked;
 pub(crate) struct Readers {
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
+    work: Arc<WorkCounters>,
     /// Reads are made where they are asked for, after passing it.
     inline: Option<Gate>,
 }
 
 impl Readers {
     /// `inline`: without other threads, for simulations.
-    pub(crate) fn new(connections: Vec<Connection>, inline: Option<Gate>) -> Self {
+    pub(crate) fn new(
+        connections: Vec<Connection>,
+        work: Arc<WorkCounters>,
+        inline: Option<Gate>,
+    ) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(connections.len())),
             idle: Arc::new(Mutex::new(connections)),
+            work,
             inline,
         }
     }
@@ -58,10 +65,16 @@ impl Readers {
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let connection = self.take()?;
-        let result = catch_unwind(AssertUnwindSafe(|| snapshot(&connection, job)))
+        let reading = || self.work.reading(|| snapshot(&connection, job));
+        let result = catch_unwind(AssertUnwindSafe(reading))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         self.lock().push(connection);
         result
+    }
+
+    /// What was done so far by these readers and the writer that shares their counters.
+    pub(crate) fn work(&self) -> StoreWork {
+        self.work.read()
     }
 
     /// Closes the connections; later reads are refused.

@@ -7,6 +7,7 @@
     reason = "parameters are written where a statement is called, as the library takes them"
 )]
 
+use super::work::note_statement;
 pub(crate) use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
 pub(crate) use rusqlite::{Error, OptionalExtension, Result, StatementStatus};
 
@@ -185,11 +186,13 @@ impl<'c> Connection<'c> {
 
     /// Executes a statement; how many rows it changed.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        note_statement();
         self.0.execute(sql, bound(&params)?)
     }
 
     /// Executes several statements without parameters.
     pub(crate) fn execute_batch(&self, sql: &str) -> Result<()> {
+        note_statement();
         self.0.execute_batch(sql)
     }
 
@@ -200,6 +203,7 @@ impl<'c> Connection<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
+        note_statement();
         self.0
             .query_row(sql, bound(&params)?, |row| read(&Row(row)))
     }
@@ -228,6 +232,7 @@ pub(crate) struct Statement<'c>(rusqlite::CachedStatement<'c>);
 impl Statement<'_> {
     /// Executes it; how many rows it changed.
     pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
+        note_statement();
         self.0.execute(bound(&params)?)
     }
 
@@ -237,11 +242,13 @@ impl Statement<'_> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
+        note_statement();
         self.0.query_row(bound(&params)?, |row| read(&Row(row)))
     }
 
     /// Its rows, one by one.
     pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
+        note_statement();
         self.0.query(bound(&params)?).map(Rows)
     }
 

@@ -13,7 +13,7 @@ pub(crate) mod inline;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ use crate::engine::damage::{DamageSign, is_damage};
 use crate::engine::faults::while_open;
 use crate::engine::open::{BUSY_TIMEOUT_MS, checkpoint_at_close};
 use crate::engine::sql;
+use crate::engine::work::WorkCounters;
 use inline::{Gate, Inline};
 
 /// The most jobs that share a commit.
@@ -149,13 +150,20 @@ impl JobBatch {
 struct Gauges {
     /// When the oldest job of the batch in work was queued.
     oldest: Mutex<Option<Instant>>,
-    commits: AtomicU64,
+    work: Arc<WorkCounters>,
     /// Told of every commit.
     committed: watch::Sender<()>,
-    /// Commits of which a job waited for the disk.
-    syncs: AtomicU64,
     /// Whether something was deleted that the write-ahead log still holds.
     must_scrub: AtomicBool,
+}
+
+impl Gauges {
+    fn of(work: Arc<WorkCounters>) -> Self {
+        Self {
+            work,
+            ..Self::default()
+        }
+    }
 }
 
 /// The handle of the writer thread. Dropping it commits what is pending and ends the thread.
@@ -176,10 +184,11 @@ impl Writer {
         is_durable: bool,
         finish: BatchFinish,
         sign: DamageSign,
+        work: Arc<WorkCounters>,
         keep: impl Any + Send,
     ) -> Result<Self, std::io::Error> {
         let (queue, inbox) = mpsc::channel(QUEUE_JOBS_MAX);
-        let gauges = Arc::new(Gauges::default());
+        let gauges = Arc::new(Gauges::of(work));
         let shared = Arc::clone(&gauges);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
@@ -213,13 +222,14 @@ impl Writer {
         connection: Connection,
         finish: BatchFinish,
         sign: DamageSign,
+        work: Arc<WorkCounters>,
         keep: impl Any + Send,
         gate: Gate,
     ) -> Self {
         Self {
             queue: None,
             inline: Some(Inline::new(connection, finish, sign, keep, gate)),
-            gauges: Arc::default(),
+            gauges: Arc::new(Gauges::of(work)),
             thread: None,
         }
     }
@@ -321,18 +331,6 @@ impl Writer {
         oldest.map_or(0, |at| {
             u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
         })
-    }
-
-    /// Commits so far.
-    #[cfg(test)]
-    pub(crate) fn commits(&self) -> u64 {
-        self.gauges.commits.load(Ordering::Relaxed)
-    }
-
-    /// Commits so far of which a job waited for the disk.
-    #[cfg(test)]
-    pub(crate) fn syncs(&self) -> u64 {
-        self.gauges.syncs.load(Ordering::Relaxed)
     }
 }
 
@@ -453,20 +451,16 @@ impl Desk<'_> {
             return true;
         }
         let mut replies = Vec::with_capacity(jobs.len());
-        let committed = run_batch(
-            self.connection,
-            self.begin(must_sync, sync),
-            jobs,
-            self.finish,
-            &mut replies,
-        );
+        let work = &self.gauges.work;
+        let rows_before = self.connection.total_changes();
+        let committed = work.writing(jobs.len(), || {
+            let begun = self.begin(must_sync, sync);
+            run_batch(self.connection, begun, jobs, self.finish, &mut replies)
+        });
         match &committed {
             Ok(()) => {
-                let gauges = self.gauges;
-                gauges.commits.fetch_add(1, Ordering::Relaxed);
-                gauges.committed.send_replace(());
-                let syncs = u64::from(must_sync);
-                gauges.syncs.fetch_add(syncs, Ordering::Relaxed);
+                work.note_commit(self.connection.total_changes() - rows_before, must_sync);
+                self.gauges.committed.send_replace(());
             }
             Err(refusal) => {
                 if refusal.is_damage {

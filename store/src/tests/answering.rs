@@ -109,7 +109,7 @@ async fn claim(fixture: &Fixture, now_ms: i64) -> ClaimedRun {
 #[tokio::test]
 async fn an_answer_waits_for_the_disk_only_for_what_a_restart_could_not_make_good() {
     let fixture = Fixture::new().await;
-    let syncs = || fixture.store.syncs();
+    let syncs = || fixture.store.work().syncs;
     let before = syncs();
     fixture.hear_for(&["helper"], said("1", "question")).await;
     assert_eq!(syncs() - before, 1, "the question is captured");

@@ -274,11 +274,11 @@ async fn events_wait_for_no_disk_and_cost_the_same_however_many_there_are() {
     let folder = tempfile::tempdir().unwrap();
     let scene = Scene::open_at(Some(folder.path().join("store.sqlite"))).await;
     let (_, run) = speaking(&scene).await;
-    let syncs = scene.store.syncs();
+    let syncs = scene.store.work().syncs;
     for n in 0..20 {
         tell(&scene.store, &run, vec![text(1, &n.to_string())]).await;
     }
-    assert_eq!(scene.store.syncs(), syncs);
+    assert_eq!(scene.store.work().syncs, syncs);
     for sql in PROBED_SQL {
         let plan = scene.plan(sql).await;
         let reads_events = plan.iter().any(|step| step.contains("run_events"));

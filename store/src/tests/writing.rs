@@ -20,7 +20,7 @@ async fn writes_that_wait_share_one_commit() {
     tokio::task::spawn_blocking(move || is_busy.recv().unwrap())
         .await
         .unwrap();
-    let before = fixture.store.commits();
+    let before = fixture.store.work().commits;
     let writes: Vec<_> = (0..100)
         .map(|_| {
             let store = fixture.store.clone();
@@ -35,7 +35,7 @@ async fn writes_that_wait_share_one_commit() {
     assert!(writes.await.into_iter().all(|result| result.is_ok()));
     blocking.await.unwrap().unwrap();
 
-    assert_eq!(fixture.store.commits() - before, 2);
+    assert_eq!(fixture.store.work().commits - before, 2);
 }
 
 #[tokio::test]
@@ -52,12 +52,12 @@ async fn a_riding_write_waits_for_no_disk_unless_it_shares_the_commit_of_one_tha
     let level = |connection: &Connection| -> Result<i64, StoreError> {
         Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
     };
-    let before = (store.commits(), store.syncs());
+    let before = (store.work().commits, store.work().syncs);
     assert_eq!(store.write_riding(level).await.unwrap(), NORMAL);
     assert_eq!(store.write(level).await.unwrap(), FULL);
     assert_eq!(store.write_riding(level).await.unwrap(), NORMAL);
     assert_eq!(
-        (store.commits(), store.syncs()),
+        (store.work().commits, store.work().syncs),
         (before.0 + 3, before.1 + 1)
     );
 
@@ -214,7 +214,7 @@ async fn what_changes_within_one_commit_is_indexed_as_it_ends() {
         edit_marker: Some("10"),
         ..said("2", "lion")
     };
-    let before = fixture.store.commits();
+    let before = fixture.store.work().commits;
     let (release, held) = mpsc::channel::<()>();
     let blocking = fixture.store.write(move |_| {
         held.recv().unwrap();
@@ -234,7 +234,7 @@ async fn what_changes_within_one_commit_is_indexed_as_it_ends() {
     let (blocked, ..) = all.await;
     blocked.unwrap();
 
-    assert!(fixture.store.commits() - before <= 2);
+    assert!(fixture.store.work().commits - before <= 2);
     assert_eq!(fixture.contents().await, ["", "lion"]);
     assert_eq!(fixture.found("content:lion").await, [2]);
     assert_eq!(

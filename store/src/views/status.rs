@@ -51,6 +51,10 @@ impl Reader {
             Ok(status)
         })
         .await
+        .map(|status| StoreStatus {
+            work: self.work(),
+            ..status
+        })
     }
 }
 
@@ -275,6 +279,7 @@ mod tests {
     use vocative_contract::identity::Platform;
 
     use super::*;
+    use crate::StoreWork;
     use crate::contract::RunEnding;
     use crate::rows::spending::{Purpose, Spending};
     use crate::scene::Scene;
@@ -316,6 +321,8 @@ mod tests {
         let mut status = scene.store.status(DAY_MS + 1_200).await.unwrap();
         assert!(status.database_bytes > 0);
         status.database_bytes = 0;
+        assert!(status.work.statements > status.work.commits && status.work.reads > 0);
+        status.work = StoreWork::default();
         let expected = StoreStatus {
             turns: 4,
             conversations: 2,
