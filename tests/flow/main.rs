@@ -81,3 +81,4 @@ mod untrusted;
 mod uploads;
 mod webhooks;
 mod words;
+mod work;
