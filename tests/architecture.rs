@@ -264,6 +264,24 @@ fn rows_are_read_by_column_name() {
 }
 
 /// A text that nobody says is translated for nothing.
+/// What holds one engine holds another.
+#[test]
+fn the_conformance_suite_knows_no_engine() {
+    let files = fs::read_dir(root().join("store/tests/conformance")).unwrap();
+    let mut count = 0;
+    for file in files {
+        let path = file.unwrap().path();
+        let code = code_of(&path);
+        for word in [
+            "rusqlite", "SELECT ", "UPDATE ", "INSERT ", "DELETE ", "PRAGMA ",
+        ] {
+            assert!(!code.contains(word), "{} has {word}", path.display());
+        }
+        count += 1;
+    }
+    assert!(count > 5);
+}
+
 #[test]
 fn every_text_for_rooms_is_said() {
     let catalogue = fs::read_to_string(root().join("core/src/words/en.toml")).unwrap();

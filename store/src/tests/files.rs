@@ -529,3 +529,47 @@ async fn contents_that_were_read_longest_ago_make_room_and_recent_ones_do_not() 
     assert_eq!(fixture.store.remove_dropped().await.unwrap(), 3);
     assert_eq!(stored(&fixture).len(), 1);
 }
+
+fn item(id: &'static str, text: &'static str) -> Said {
+    Said {
+        album: Some("A"),
+        file: Some(id),
+        ..said(id, text)
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_item_takes_its_own_file_along_and_an_edit_knows_its_own_after_that() {
+    let fixture = Fixture::new().await;
+    for id in ["1", "2", "3"] {
+        fixture.hear(item(id, id)).await;
+    }
+    let files = || async {
+        let turn = fixture.only_turn().await;
+        let named = turn.attachments.iter().map(|it| it.name.clone().unwrap());
+        let mut due: Vec<String> = due(&fixture)
+            .await
+            .into_iter()
+            .map(|file| file.platform_id)
+            .collect();
+        due.sort_unstable();
+        (turn.content, named.collect::<Vec<_>>(), due)
+    };
+    let expected = |text: &str, names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let ids = names.iter().map(|name| format!("file-{name}")).collect();
+        (text.to_owned(), names, ids)
+    };
+    let deleted = fixture
+        .store
+        .capture_delete(fixture.account, "C1", "2", NOW_MS);
+    deleted.await.unwrap();
+    assert_eq!(files().await, expected("1\n3", &["1", "3"]));
+    let edited = Said {
+        edit_marker: Some("9"),
+        file: Some("4"),
+        ..item("3", "three")
+    };
+    fixture.hear(edited).await;
+    assert_eq!(files().await, expected("1\nthree", &["1", "4"]));
+}

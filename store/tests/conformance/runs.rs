@@ -1,25 +1,24 @@
 //! Which run is claimed, in which order, and what a lease is worth.
 
-use crate::contract::{ClaimRequest, LeaseOutcome, RunLease, WaitingFor};
-use crate::new_id::NewId as _;
-use crate::scene::by_hand;
+use vocative_store::NewId as _;
+use vocative_store::contract::{ClaimRequest, LeaseOutcome, RunLease, WaitingFor};
+
 use crate::scene::{LEASE_MS, Scene};
 use vocative_core::ids::OwnerId;
-use vocative_core::run::{RunState, Usage};
+use vocative_core::run::{RunState, StopCause, Stopping, Usage};
 use vocative_core::slots::{PLACE_KEPT_MS_MAX, Slots};
 
 #[tokio::test]
 async fn runs_of_a_conversation_go_one_at_a_time_oldest_first() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (_, first) = scene.ask(&room, "one", 10).await;
-    let (_, second) = scene.ask(&room, "two", 20).await;
+    let (_, first) = scene.ask("C1", "one", 10).await;
+    let (_, second) = scene.ask("C1", "two", 20).await;
 
     let claimed = scene.claim(100).await.unwrap();
     assert_eq!(claimed.run.id, first);
     assert_eq!(scene.claim(100).await, None);
 
-    let answer = scene.answer(&claimed, &room, "done");
+    let answer = scene.answer(&claimed, "done").await;
     scene.store.commit_reply(answer).await.unwrap();
     assert_eq!(scene.claim(200).await.unwrap().run.id, second);
 }
@@ -27,9 +26,8 @@ async fn runs_of_a_conversation_go_one_at_a_time_oldest_first() {
 #[tokio::test]
 async fn a_later_run_waits_for_an_earlier_one_that_waits_for_a_time() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "one", 10).await;
-    scene.ask(&room, "two", 20).await;
+    scene.ask("C1", "one", 10).await;
+    scene.ask("C1", "two", 20).await;
     let claimed = scene.claim(100).await.unwrap();
     let given_back = scene
         .store
@@ -50,17 +48,11 @@ async fn a_later_run_waits_for_an_earlier_one_that_waits_for_a_time() {
 #[tokio::test]
 async fn a_run_that_is_due_later_holds_up_nothing_in_its_conversation_until_its_time() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (_, tomorrow) = scene.ask(&room, "tomorrow", 10).await;
     let due_ms = 10 + PLACE_KEPT_MS_MAX + 1;
-    scene
-        .write(move |connection| {
-            Ok(connection.execute("UPDATE runs SET not_before_ms = ?1", [due_ms])?)
-        })
-        .await;
+    let tomorrow = scene.ask_for("C1", "tomorrow", 10, due_ms).await;
     let store = &scene.store;
     assert_eq!(store.next_run_due_ms(20).await.unwrap(), Some(due_ms));
-    let (_, now) = scene.ask(&room, "now", 20).await;
+    let (_, now) = scene.ask("C1", "now", 20).await;
     let shown = store.queued_runs(9, 30).await.unwrap();
     let waits: Vec<WaitingFor> = shown.into_iter().map(|it| it.waiting_for).collect();
     assert_eq!(
@@ -69,11 +61,11 @@ async fn a_run_that_is_due_later_holds_up_nothing_in_its_conversation_until_its_
     );
     let first = scene.claim(30).await.unwrap();
     assert_eq!(first.run.id, now);
-    let answer = scene.answer(&first, &room, "here");
+    let answer = scene.answer(&first, "here").await;
     store.commit_reply(answer).await.unwrap();
     assert_eq!(scene.claim(due_ms - 1).await, None);
     // Its time has come: what was asked after it waits its turn again.
-    scene.ask(&room, "after", due_ms).await;
+    scene.ask("C1", "after", due_ms).await;
     assert_eq!(scene.claim(due_ms).await.unwrap().run.id, tomorrow);
     assert_eq!(scene.claim(due_ms).await, None);
 }
@@ -81,15 +73,9 @@ async fn a_run_that_is_due_later_holds_up_nothing_in_its_conversation_until_its_
 #[tokio::test]
 async fn a_run_that_waits_for_the_rest_of_its_message_keeps_its_place() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (_, album) = scene.ask(&room, "an album", 10).await;
     let due_ms = 10 + PLACE_KEPT_MS_MAX;
-    scene
-        .write(move |connection| {
-            Ok(connection.execute("UPDATE runs SET not_before_ms = ?1", [due_ms])?)
-        })
-        .await;
-    scene.ask(&room, "next", 20).await;
+    let album = scene.ask_for("C1", "an album", 10, due_ms).await;
+    scene.ask("C1", "next", 20).await;
     assert_eq!(scene.claim(30).await, None);
     assert_eq!(scene.claim(due_ms).await.unwrap().run.id, album);
 }
@@ -97,8 +83,7 @@ async fn a_run_that_waits_for_the_rest_of_its_message_keeps_its_place() {
 #[tokio::test]
 async fn a_run_returned_at_a_stop_has_not_been_attempted() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "one", 10).await;
+    scene.ask("C1", "one", 10).await;
     let claimed = scene.claim(100).await.unwrap();
     let returned = scene
         .store
@@ -113,15 +98,15 @@ async fn a_run_returned_at_a_stop_has_not_been_attempted() {
 #[tokio::test]
 async fn a_busy_room_takes_turns_with_a_quiet_one() {
     let scene = Scene::open().await;
-    let (busy, quiet) = (scene.room("C1").await, scene.room("C2").await);
+    let (busy, quiet) = ("C1", "C2");
     for at_ms in [10, 11, 12] {
-        scene.ask(&busy, "again", at_ms).await;
+        scene.ask(busy, "again", at_ms).await;
     }
-    let (_, lone) = scene.ask(&quiet, "hello", 50).await;
+    let (_, lone) = scene.ask(quiet, "hello", 50).await;
 
     let first = scene.claim(100).await.unwrap();
-    assert_eq!(first.run.conversation, busy.id);
-    let answer = scene.answer(&first, &busy, "yes");
+    assert_eq!(first.run.conversation, scene.conversation(busy).await);
+    let answer = scene.answer(&first, "yes").await;
     scene.store.commit_reply(answer).await.unwrap();
     assert_eq!(scene.claim(102).await.unwrap().run.id, lone);
 }
@@ -129,8 +114,7 @@ async fn a_busy_room_takes_turns_with_a_quiet_one() {
 #[tokio::test]
 async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "one", 10).await;
+    scene.ask("C1", "one", 10).await;
     let lost = scene.claim(100).await.unwrap();
     assert_eq!(
         scene.store.next_run_due_ms(100).await.unwrap(),
@@ -154,18 +138,17 @@ async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
     let extended = store.extend_run(run, token, 9_000).await.unwrap();
     assert_eq!(extended, RunLease::Lost);
     assert_eq!(store.run(run).await.unwrap(), before);
-    assert_eq!(scene.value::<i64>("SELECT count(*) FROM steps").await, 0);
+    assert!(store.steps(run).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn the_read_bound_is_written_at_the_first_claim_and_stays() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (asked, _) = scene.ask(&room, "one", 10).await;
+    let (asked, _) = scene.ask("C1", "one", 10).await;
     let first = scene.claim(100).await.unwrap();
     assert_eq!((first.as_of_seq, first.as_of_ms), (asked.seq, 100));
 
-    scene.say(&room, "meanwhile", 150).await;
+    scene.say("C1", "meanwhile", 150).await;
     let second = scene.claim(100 + LEASE_MS).await.unwrap();
     assert_eq!((second.as_of_seq, second.as_of_ms), (asked.seq, 100));
 }
@@ -173,9 +156,8 @@ async fn the_read_bound_is_written_at_the_first_claim_and_stays() {
 #[tokio::test]
 async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (_, first) = scene.ask(&room, "one", 10).await;
-    let (_, second) = scene.ask(&room, "two", 20).await;
+    let (_, first) = scene.ask("C1", "one", 10).await;
+    let (_, second) = scene.ask("C1", "two", 20).await;
     let leased = scene.claim(100).await.unwrap();
     let store = &scene.store;
     assert!(
@@ -211,9 +193,8 @@ async fn a_queued_run_is_cancelled_at_once_and_a_leased_one_is_asked_to_stop() {
 #[tokio::test]
 async fn an_expired_run_that_was_asked_to_stop_is_not_started_again() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let (_, first) = scene.ask(&room, "one", 10).await;
-    let (_, second) = scene.ask(&room, "two", 20).await;
+    let (_, first) = scene.ask("C1", "one", 10).await;
+    let (_, second) = scene.ask("C1", "two", 20).await;
     scene.claim(100).await.unwrap();
     scene
         .store
@@ -231,8 +212,7 @@ async fn a_start_takes_over_what_its_predecessor_had_leased() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite");
     let scene = Scene::open_at(Some(path.clone())).await;
-    let room = scene.room("C1").await;
-    let (_, run) = scene.ask(&room, "one", 10).await;
+    let (_, run) = scene.ask("C1", "one", 10).await;
     scene.claim(100).await.unwrap();
     scene.store.close().await.unwrap();
     drop(scene);
@@ -245,11 +225,18 @@ async fn a_start_takes_over_what_its_predecessor_had_leased() {
 
 const YEAR_MS: i64 = 365 * 86_400_000;
 
+/// A person has a run stopped.
+fn by_hand(detail: &str) -> Stopping {
+    Stopping {
+        cause: StopCause::Operator,
+        detail: detail.to_owned(),
+    }
+}
+
 #[tokio::test]
 async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "one", 10).await;
+    scene.ask("C1", "one", 10).await;
     let owner = OwnerId::generate();
     let claim = async |now_ms| {
         let request = ClaimRequest {
