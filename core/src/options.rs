@@ -6,6 +6,8 @@ use crate::remembering::MemoryMode;
 /// The options of the assembler. Defaults are DESIGN §8's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssemblerOptions {
+    /// How much of what was said before is shown.
+    pub history: HistoryShare,
     /// Keep only turns that concern the agent.
     pub addressed_only: bool,
     /// The most kept turns that are read.
@@ -69,6 +71,7 @@ impl OptionOverrides {
     #[must_use]
     pub fn over(&self, own: &AssemblerOptions) -> AssemblerOptions {
         AssemblerOptions {
+            history: own.history,
             addressed_only: self.addressed_only.unwrap_or(own.addressed_only),
             max_turns_to_load: self.max_turns_to_load.unwrap_or(own.max_turns_to_load),
             time_window_minutes: self.time_window_minutes.or(own.time_window_minutes),
@@ -89,6 +92,46 @@ impl OptionOverrides {
             agent_aliases: own.agent_aliases.clone(),
             profile: own.profile,
         }
+    }
+}
+
+/// How much of what was said before the question stands in a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HistoryShare {
+    /// All that the other options let in, and summaries of what is older.
+    #[default]
+    Full,
+    /// The newest turns of that, so many; no summary, which would stand for what they leave out.
+    Last(u32),
+    /// Nothing but what the question replies to.
+    None,
+}
+
+/// The most turns that [`HistoryShare::Last`] may name.
+pub const HISTORY_LAST_MAX: u32 = 1_000;
+
+impl HistoryShare {
+    /// From a setting: `full`, `none` or `last N`.
+    ///
+    /// # Errors
+    /// A sentence about what may be written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let share = match words[..] {
+            ["full"] => Some(Self::Full),
+            ["none"] => Some(Self::None),
+            ["last", count] => count
+                .parse()
+                .ok()
+                .filter(|count| (1..=HISTORY_LAST_MAX).contains(count))
+                .map(Self::Last),
+            _ => None,
+        };
+        share.ok_or_else(|| {
+            format!(
+                "\"{text}\" is not \"full\", \"none\" or \"last N\" with N from 1 to {HISTORY_LAST_MAX}"
+            )
+        })
     }
 }
 
@@ -115,6 +158,7 @@ pub enum Profile {
 impl Default for AssemblerOptions {
     fn default() -> Self {
         Self {
+            history: HistoryShare::Full,
             addressed_only: true,
             max_turns_to_load: 100,
             time_window_minutes: None,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::history::{History, Keep};
 use crate::ids::{AgentName, ConversationId, SummaryId, TurnId};
-use crate::options::{AssemblerOptions, Profile};
+use crate::options::{AssemblerOptions, HistoryShare, Profile};
 use crate::place::{ChatName, Scope};
 use crate::turn::Position;
 
@@ -28,10 +28,12 @@ impl Coverage {
     /// What summaries under these options stand for; `None` where none are made or used.
     ///
     /// The toolpack profile summarises while assembling. A time window forgets on purpose: a
-    /// summary would bring back what it leaves out.
+    /// summary would bring back what it leaves out; so does a share of the history.
     #[must_use]
     pub fn of(options: &AssemblerOptions) -> Option<Self> {
-        let is_used = options.profile == Profile::Vocative && options.time_window_minutes.is_none();
+        let is_used = options.profile == Profile::Vocative
+            && options.time_window_minutes.is_none()
+            && options.history == HistoryShare::Full;
         is_used.then_some(Self {
             keep: if options.addressed_only {
                 Keep::Involved

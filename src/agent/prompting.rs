@@ -14,14 +14,14 @@ use vocative_core::delegating::{StoredTask, task_text};
 use vocative_core::given::Given;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
-use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
+use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
 use vocative_core::place::{ChatName, Conversation};
 use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
 };
 use vocative_core::prompting::{
     AgentView, ContextTooSmall, NetworkTail, Prompt, RunView, Scaled, TokenCounter, Utf16Div4,
-    assemble, clean_name, count_turns, fit_context, history_query, without_earlier,
+    assemble, clean_name, count_turns, fit_context, history_query, leave_share, without_earlier,
 };
 use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
@@ -164,7 +164,7 @@ pub async fn build_prompt(
     let as_of_ms = request.as_of_ms;
     let query = query_of(&request, &spec.name, &options);
     let given = &request.given;
-    let mut history = history_for(store, &query, given).await?;
+    let mut history = history_for(store, &query, options.history, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
     let (instructions, situation) = texts(spec, &options, (&view, &history, as_of_ms), given);
@@ -255,9 +255,11 @@ fn query_of(
 async fn history_for(
     store: &Reader,
     query: &HistoryQuery,
+    share: HistoryShare,
     given: &Given,
 ) -> Result<History, StoreError> {
     let mut history = store.history(query.clone()).await?;
+    leave_share(&mut history, share);
     if !given.earlier.is_empty() {
         without_earlier(&mut history);
     }
@@ -464,7 +466,9 @@ impl Making<'_> {
         from: &RecallFrom,
     ) -> Result<(Fitting, Vec<Recount>), PromptError> {
         let fitting = self.fitted(0)?;
-        let is_wanted = self.asked.recall == RecallMode::Auto && self.shows_room;
+        let is_wanted = self.asked.recall == RecallMode::Auto
+            && self.asked.history != HistoryShare::None
+            && self.shows_room;
         if !is_wanted || self.asked.profile != Profile::Vocative {
             return Ok((fitting, Vec::new()));
         }

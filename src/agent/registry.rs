@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::config::{AnswerForm, Template};
+use crate::config::{AnswerForm, FirstTool, Template};
 use crate::hooks::Hooks;
 use crate::llm::Model;
 use crate::tools::{ApprovalSettings, Delegate, ToolUse};
@@ -62,6 +62,8 @@ pub struct AgentSpec {
     pub answer_within_ms: i64,
     /// What its model may use.
     pub tools: Vec<ToolUse>,
+    /// What its model is to call first in a run.
+    pub first_tool: FirstTool,
     /// Those of them whose text is the answer.
     pub stop_after_tools: Vec<String>,
     /// The form that its answers must have.

@@ -484,6 +484,7 @@ impl Working<'_> {
             files: ToolFiles::of(worker.room.as_deref(), spec.files),
             tools: &tools,
             max_steps: spec.max_steps,
+            first_tool: &spec.first_tool,
             stop_after: &spec.stop_after_tools,
             form: spec.answer_form.as_ref(),
             budget: spec.budget,

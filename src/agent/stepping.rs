@@ -21,7 +21,7 @@ use crate::agent::stable::Stable;
 use crate::agent::step::{ModelStep, answer_by_tool, answer_of, record};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
-use crate::config::AnswerForm;
+use crate::config::{AnswerForm, FirstTool};
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Exchange, Model, ModelError, Request, ToolChoice, ToolSpec};
 use crate::tools::Toolbox;
@@ -71,6 +71,8 @@ pub(super) struct Stepping<'a> {
     pub(super) tools: &'a [ToolSpec],
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
+    /// What its model is to call first.
+    pub(super) first_tool: &'a FirstTool,
     /// The tools whose text is the answer.
     pub(super) stop_after: &'a [String],
     /// The form that its answer must have.
@@ -293,14 +295,22 @@ impl Stepping<'_> {
         self.steps_before.saturating_add(made).saturating_add(1)
     }
 
-    /// The last step is for the answer.
-    fn tool_choice(&self, steps: &[ModelStep]) -> ToolChoice {
+    /// Whether it may call now, and what it is to call: the last step is for the answer, and only the first is made to
+    /// call.
+    fn tool_choice(&self, steps: &[ModelStep]) -> (ToolChoice, Option<&str>) {
         let is_last = steps.len() + 1 >= self.max_steps as usize;
         let is_mended = answer_of(steps).is_some();
-        if !is_last && !is_mended && !steps.iter().any(|step| step.ends_calls) {
-            ToolChoice::Auto
-        } else {
-            ToolChoice::None
+        if is_last || is_mended || steps.iter().any(|step| step.ends_calls) {
+            return (ToolChoice::None, None);
+        }
+        let is_there = |tool: &str| self.tools.iter().any(|it| it.name == tool);
+        match self.first_tool {
+            FirstTool::Never => (ToolChoice::None, None),
+            FirstTool::Any if steps.is_empty() => (ToolChoice::Wanted, None),
+            FirstTool::Named(tool) if steps.is_empty() && is_there(tool) => {
+                (ToolChoice::Wanted, Some(tool))
+            }
+            FirstTool::Free | FirstTool::Any | FirstTool::Named(_) => (ToolChoice::Auto, None),
         }
     }
 
@@ -329,12 +339,14 @@ impl Stepping<'_> {
             }) => (&messages[..], &exchanges[..]),
             None => (self.messages, &exchanges[..]),
         };
+        let (tool_choice, wanted_tool) = self.tool_choice(steps);
         let request = Request {
             messages,
             images: self.images,
             exchanges,
             tools: self.tools,
-            tool_choice: self.tool_choice(steps),
+            tool_choice,
+            wanted_tool,
             answer_schema: self.form.map(AnswerForm::schema),
             max_output_tokens: self.max_output_tokens,
             listener: self.telling.listener(),

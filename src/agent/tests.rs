@@ -34,7 +34,7 @@ use super::worker::AgentWorker;
 use crate::capture::clock::Clock;
 use crate::capture::inbound::{ChannelIntake, Keeping};
 use crate::capture::wake::Wake;
-use crate::config::Template;
+use crate::config::{FirstTool, Template};
 use crate::delivery::rooms::{Posters, Room, Rooms};
 use crate::delivery::worker::DeliveryWorker;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
@@ -481,6 +481,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         delegates: Vec::new(),
         delegates_see_room: false,
         experts: BTreeMap::new(),
+        first_tool: FirstTool::Free,
         stop_after_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),

@@ -8,7 +8,9 @@ use super::approvals::{Shapes, resolve_approval};
 use super::instructions::resolve_instructions;
 use super::platforms::PLATFORMS;
 use super::resolve::{Review, micros};
-use super::settings::{Agent, Channel, ChannelChoice, Model, OFFLINE_SUMMARIES, Provider};
+use super::settings::{
+    Agent, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
+};
 use super::shape::{
     AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape, ReachShape,
 };
@@ -17,7 +19,7 @@ use super::template::Template;
 use super::tools::is_known_tool;
 use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names};
 use vocative_core::ids::AgentName;
-use vocative_core::options::{AssemblerOptions, Profile, RecallMode};
+use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
 use vocative_core::place::Scope;
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
@@ -55,6 +57,7 @@ pub(super) fn resolve_agents(
         skill_folders,
         members,
     } = names;
+    check_likenesses(&shapes, review);
     let agents: BTreeMap<AgentName, Agent> = shapes
         .into_iter()
         .map(|(name, shape)| {
@@ -70,6 +73,26 @@ pub(super) fn resolve_agents(
         .collect();
     check_delegates(&agents, members, review);
     agents
+}
+
+/// Who is like another agent is like one that there is, and that is like nobody.
+fn check_likenesses(shapes: &BTreeMap<String, AgentShape>, review: &mut Review<'_>) {
+    for (name, shape) in shapes {
+        let Some(like) = &shape.like else { continue };
+        let key = format!("agents.{name}.like");
+        match shapes.get(like) {
+            None => {
+                let known: Vec<&str> = shapes.keys().map(String::as_str).collect();
+                review.dangling(&key, "agents", like, &known);
+            }
+            Some(_) if like == name => review.problem(&key, "is the agent itself"),
+            Some(model) if model.like.is_some() => {
+                let what = format!("\"{like}\" is itself like another agent; name that one");
+                review.problem(&key, what);
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 fn resolve_agent(
@@ -93,6 +116,10 @@ fn resolve_agent(
     });
     let recall = recall(&shape);
     let memory = memory(&shape);
+    let history = HistoryShare::parse(&shape.history).unwrap_or_else(|what| {
+        review.problem(&format!("agents.{name}.history"), what);
+        HistoryShare::default()
+    });
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
@@ -124,6 +151,12 @@ fn resolve_agent(
             memory,
         ),
         stop_after_tools: each_once(shape.stop_after_tools),
+        first_tool: match shape.tool_choice.as_str() {
+            "auto" => FirstTool::Free,
+            "required" => FirstTool::Any,
+            "none" => FirstTool::Never,
+            _ => FirstTool::Named(shape.tool_choice),
+        },
         answer_form,
         hooks: each_once(shape.hooks),
         knowledge: each_once(shape.knowledge),
@@ -154,6 +187,7 @@ fn resolve_agent(
             recall,
             recall_max_tokens: shape.recall_max_tokens,
             memory,
+            history,
             ..prompt_options(name, &shape.prompt, review)
         },
         network: None,
@@ -256,6 +290,32 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
         }
     }
     check_stops(agent, review);
+    check_first_tool(agent, review);
+}
+
+/// What is to be called first is there, and there is a step for the answer behind it.
+fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
+    let key = format!("agents.{}.tool_choice", agent.name);
+    let tools = &agent.tools;
+    match &agent.first_tool {
+        FirstTool::Free | FirstTool::Never => {}
+        FirstTool::Named(tool) if !tools.iter().any(|it| names(it, tool)) => {
+            let what = format!(
+                "\"{tool}\" is neither \"auto\", \"required\" or \"none\" nor among the agent's tools"
+            );
+            review.problem(&key, what);
+        }
+        FirstTool::Any if tools.is_empty() => {
+            review.problem(&key, "asks for a tool, and the agent has none");
+        }
+        FirstTool::Any | FirstTool::Named(_) if agent.max_steps == 1 => {
+            review.problem(
+                &key,
+                "needs max_steps of 2 or more: the last step is for the answer",
+            );
+        }
+        FirstTool::Any | FirstTool::Named(_) => {}
+    }
 }
 
 /// What ends a run is among the agent's tools.

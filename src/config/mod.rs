@@ -72,10 +72,10 @@ pub use self::schema::schema;
 pub use self::secret::{CREDENTIALS_FOLDER, SecretRef, Secrets};
 pub use self::settings::{
     Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files, Hook,
-    HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi, Network,
-    OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays, SecretHeader,
-    SecretVariable, Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
+    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files,
+    FirstTool, Hook, HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi,
+    Network, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
+    SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
 pub use self::show::ShownSetting;
 pub use self::template::{Template, TemplateValue};
@@ -468,6 +468,7 @@ fn add_built_in(tree: &mut Value, review: &mut Review<'_>) {
 
 /// Gives every model, agent and channel the defaults of its kind for what it does not set.
 fn expand_defaults(tree: &mut Value) {
+    expand_likenesses(tree);
     let defaults = tree["defaults"].clone();
     let kinds = [("model", "/models"), ("agent", "/agents")];
     let kinds = kinds.map(|(kind, pointer)| (kind, pointer.to_owned()));
@@ -478,6 +479,36 @@ fn expand_defaults(tree: &mut Value) {
                 fill(table, &defaults[kind]);
             }
         }
+    }
+}
+
+/// Settings of an agent that another one like it does not take over.
+const OWN: [&str; 3] = ["aliases", "display_name", "like"];
+/// Settings of which an agent has one: with either, it takes over neither.
+const EITHER: [[&str; 2]; 2] = [
+    ["instructions", "instructions_file"],
+    ["answer_schema", "answer_schema_file"],
+];
+
+/// Gives agents that are like another one the settings of that for what they do not set.
+fn expand_likenesses(tree: &mut Value) {
+    let Some(Value::Object(agents)) = tree.get_mut("agents") else {
+        return;
+    };
+    let written = agents.clone();
+    for agent in agents.values_mut() {
+        let model = agent["like"].as_str().and_then(|name| written.get(name));
+        let Some(mut model) = model.cloned() else {
+            continue;
+        };
+        if let Value::Object(model) = &mut model {
+            model.retain(|key, _| !OWN.contains(&key.as_str()));
+            for pair in EITHER {
+                let is_own = pair.iter().any(|key| agent.get(key).is_some());
+                model.retain(|key, _| !is_own || !pair.contains(&key.as_str()));
+            }
+        }
+        fill(agent, &model);
     }
 }
 

@@ -24,7 +24,7 @@ use super::secret::SecretRef;
 use crate::knowledge::CollectionSettings;
 use vocative_core::ids::AgentName;
 
-pub use self::agents::{Agent, ChannelChoice, Network};
+pub use self::agents::{Agent, ChannelChoice, FirstTool, Network};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::hooks::{Hook, HookKind};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};

@@ -287,6 +287,8 @@ pub(super) struct ModelShape {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentShape {
+    /// Another agent, whose settings hold for what this one does not set.
+    pub like: Option<String>,
     /// The name that people see.
     pub display_name: Option<String>,
     /// Further names by which people address it.
@@ -297,6 +299,8 @@ pub(super) struct AgentShape {
     pub instructions_file: Option<PathBuf>,
     /// What stands behind the history of a prompt, a template.
     pub situation: String,
+    /// How much of what was said before its prompts show: full, none, or last N.
+    pub history: String,
     /// A name from `[models]`.
     pub model: String,
     /// The model that makes its summaries: a name from `[models]`, or `offline`.
@@ -343,6 +347,8 @@ pub(super) struct AgentShape {
     pub question_expires_s: u32,
     /// Those of its tools whose text is the answer: once a call of one is done, the model is not asked again.
     pub stop_after_tools: Vec<String>,
+    /// What its model is to call first: auto, required, none, or a tool.
+    pub tool_choice: String,
     /// A JSON schema that its answers must have, as text.
     pub answer_schema: Option<String>,
     /// A file with that schema.

@@ -252,6 +252,7 @@ pub fn agents(
                 tool.or_else(|| server_tools(config, servers, name))
             })
             .collect(),
+        first_tool: agent.first_tool.clone(),
         stop_after_tools: agent.stop_after_tools.clone(),
         answer_form: agent.answer_form.clone(),
         hooks: hooks_of(agent, &hooks),

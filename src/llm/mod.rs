@@ -74,6 +74,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
+    /// With [`ToolChoice::Wanted`]: which of them; `None` = any.
+    pub wanted_tool: Option<&'a str>,
     /// The JSON schema that its answer must have. A provider is told where it can hold its model to it; whether the
     /// answer has it is for the asker to see.
     pub answer_schema: Option<&'a Value>,

@@ -65,7 +65,7 @@ fn answer(request: &Request<'_>) -> Result<Answer, ModelError> {
         return Ok(spoken(request, found(exchange), Vec::new()));
     }
     let may_call = |name: &str| {
-        request.tool_choice == ToolChoice::Auto && request.tools.iter().any(|it| it.name == name)
+        request.tool_choice != ToolChoice::None && request.tools.iter().any(|it| it.name == name)
     };
     let search = after(&said, SEARCH_SIGN).map(|words| (SEARCH_TOOL, json!({"query": words})));
     let asked_for = after(&said, CALL_SIGN).and_then(named_call).or(search);

@@ -45,6 +45,7 @@ use super::failure::{error_in, of_answer, refuses_streams};
 use super::tool::settled;
 use super::{
     Answer, BuildError, Effort, Listener, Model, ModelError, ModelSettings, Provider, Request,
+    ToolChoice,
 };
 use vocative_core::prompting::{ClassEstimate, TokenCounter};
 use vocative_core::run::Usage;
@@ -296,6 +297,8 @@ impl Remote {
             let refused = RefusedRequest {
                 body: &body,
                 has_replayed: asking.replays(),
+                has_wanted_tool: asking.request.tool_choice == ToolChoice::Wanted
+                    && asking.forced_tool().is_some(),
                 error: error_in(&error),
             };
             match habits.after(&refused) {

@@ -27,6 +27,8 @@ pub enum ToolChoice {
     None,
     /// It must call one.
     Required,
+    /// The same, where it lets itself be made to; a model that refuses that is asked to do as it likes.
+    Wanted,
 }
 
 /// A call that a model asks for.

@@ -20,7 +20,7 @@ use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
-use crate::config::Template;
+use crate::config::{FirstTool, Template};
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -167,6 +167,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         delegates: Vec::new(),
         delegates_see_room: false,
         experts: BTreeMap::new(),
+        first_tool: FirstTool::Free,
         stop_after_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),

@@ -389,6 +389,7 @@ impl Room {
             calls_per_run: 64,
             budget: Default::default(),
             fallbacks: Vec::new(),
+            first_tool: vocative::config::FirstTool::Free,
             stop_after_tools: Vec::new(),
             answer_form: None,
             hooks: Default::default(),

@@ -7,6 +7,7 @@ mod a_guest;
 mod a_neighbour;
 mod a_stranger;
 mod addressing;
+mod agent_options;
 mod answers;
 mod approvals;
 mod approvals_listed;

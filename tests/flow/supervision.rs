@@ -14,7 +14,7 @@ use vocative::agent::worker::AgentWorker;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
-use vocative::config::Template;
+use vocative::config::{FirstTool, Template};
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::rooms::{Posters, Room, Rooms};
@@ -401,6 +401,7 @@ impl Daemon {
             delegates: Vec::new(),
             delegates_see_room: false,
             experts: BTreeMap::new(),
+            first_tool: FirstTool::Free,
             stop_after_tools: Vec::new(),
             answer_form: None,
             hooks: Default::default(),

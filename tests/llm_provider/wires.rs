@@ -358,6 +358,45 @@ async fn a_server_that_knows_no_marks_is_asked_without_from_then_on() {
     assert_eq!(server.requests().len(), 4);
 }
 
+#[tokio::test]
+async fn a_tool_that_is_wanted_is_forced_where_the_model_lets_it_be() {
+    let any = [json!("required"), json!("required"), json!({"type": "any"})];
+    let search = [
+        json!({"type": "function", "function": {"name": "search"}}),
+        json!({"type": "function", "name": "search"}),
+        json!({"type": "tool", "name": "search"}),
+    ];
+    let lets = (Provider::Anthropic, None, "claude-haiku-4-5");
+    for (n, asked) in [LOCAL, GPT, lets].into_iter().enumerate() {
+        for (wanted_tool, expected) in [(None, &any[n]), (Some("search"), &search[n])] {
+            let server = server().await;
+            ask_wanting(&model_of(asked, &server), wanted_tool).await;
+            assert_eq!(&sent(&server)["tool_choice"], expected, "{asked:?}");
+        }
+    }
+    // A model that always thinks refuses it, once.
+    let server = server().await;
+    let model = model_of(CLAUDE, &server);
+    for _ in 0..2 {
+        ask_wanting(&model, Some("search")).await;
+    }
+    let statuses: Vec<_> = server.requests().iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [Some(400), Some(200), Some(200)]);
+    assert!(sent(&server).get("tool_choice").is_none());
+}
+
+async fn ask_wanting(model: &Arc<dyn Model>, wanted_tool: Option<&str>) {
+    let (messages, tools) = (conversation(), search_tool());
+    let request = Request {
+        tools: &tools,
+        tool_choice: ToolChoice::Wanted,
+        wanted_tool,
+        ..Request::of(&messages)
+    };
+    let answer = model.complete(&request).await;
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
 /// The schema of an answer, and what the model said before.
 fn answer_schema() -> Value {
     json!({"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}})

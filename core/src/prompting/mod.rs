@@ -16,6 +16,7 @@ mod network;
 mod project;
 mod query;
 mod record;
+mod share;
 mod start;
 mod toolpack;
 pub mod view;
@@ -31,6 +32,7 @@ pub use network::{NetworkTail, PEER_MAX_TOKENS, PEERS_MAX_TOKENS, PeerWords};
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;
+pub use share::leave_share;
 
 use crate::history::{History, Role};
 use crate::ids::{AgentName, Seq, TurnId};

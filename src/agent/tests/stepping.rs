@@ -233,6 +233,7 @@ impl House {
             files: ToolFiles::of(None, FilesInPrompts::default()),
             tools: &toolbox.specs(),
             max_steps,
+            first_tool: &FirstTool::Free,
             stop_after: &self.stop_after,
             form: self.form.as_ref(),
             budget: self.budget,

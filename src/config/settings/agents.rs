@@ -49,6 +49,8 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// Those of them whose text is the answer; each once.
     pub stop_after_tools: Vec<String>,
+    /// What its model is to call first in a run.
+    pub first_tool: FirstTool,
     /// The form that its answers must have; its instructions say it, too.
     pub answer_form: Option<AnswerForm>,
     /// Its hooks, in the order in which they are asked; each once.
@@ -132,4 +134,18 @@ impl ChannelChoice {
             Self::Named(names) => names.iter().any(|name| name == channel),
         }
     }
+}
+
+/// What the model of an agent is to call first in a run; afterwards it calls as it likes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FirstTool {
+    /// What it likes, or nothing.
+    #[default]
+    Free,
+    /// Some tool.
+    Any,
+    /// This tool.
+    Named(String),
+    /// Nothing, also not later: it is told of its tools and calls none.
+    Never,
 }

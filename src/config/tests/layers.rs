@@ -216,3 +216,26 @@ fn a_system_configuration_read_from_a_shell_means_the_units_folders() {
         ["/var/lib/other", "/run/other"]
     );
 }
+
+#[test]
+fn an_agent_like_another_one_has_its_settings_but_for_names() {
+    let text = format!(
+        "{MINIMAL}\ndefault_agent = \"desk\"\n[models.default]\nprovider = \"offline\"\n[models.deep]\nprovider = \"offline\"\n\
+         [agents.desk]\ndisplay_name = \"Desk\"\naliases = [\"help\"]\ninstructions = \"Be kind.\"\n\
+         max_steps = 4\ntools = []\nprompt.token_budget = 900\n\
+         [agents.deep]\nlike = \"desk\"\nmodel = \"deep\"\naliases = [\"think\"]\nmax_steps = 5\n"
+    );
+    let config = load(&text);
+    let (desk, deep) = (
+        &config.agents[&agent("desk")],
+        &config.agents[&agent("deep")],
+    );
+    assert_eq!(deep.model, "deep");
+    assert_eq!(
+        (deep.display_name.as_str(), &deep.aliases[..]),
+        ("Deep", &["think".to_owned()][..])
+    );
+    assert_eq!((desk.max_steps, deep.max_steps), (4, 5));
+    assert_eq!(deep.instructions, desk.instructions);
+    assert_eq!((deep.tools.len(), deep.prompt.token_budget), (0, 900));
+}

@@ -595,3 +595,25 @@ fn an_answer_ends_in_one_way_by_a_tool_that_is_there_or_in_a_form_that_is_checke
         assert!(said.contains(words), "{settings}: {said}");
     }
 }
+
+#[test]
+fn what_an_agent_is_shown_and_what_it_calls_first_is_something_that_there_is() {
+    for (settings, words) in [
+        ("history = \"last 0\"", "\"last 0\" is not \"full\""),
+        ("history = \"some\"", "\"last N\" with N from 1 to 1000"),
+        ("tool_choice = \"weather\"", "nor among the agent's tools"),
+        (
+            "tool_choice = \"required\"\ntools = []",
+            "and the agent has none",
+        ),
+        ("like = \"vocative\"", "is the agent itself"),
+        ("like = \"nobody\"", "agents.vocative.like"),
+        (
+            "tool_choice = \"conversation_search\"\nmax_steps = 1",
+            "needs max_steps of 2 or more",
+        ),
+    ] {
+        let said = refused(&format!("{MINIMAL}\n[agents.vocative]\n{settings}\n"));
+        assert!(said.contains(words), "{settings}: {said}");
+    }
+}

@@ -48,9 +48,14 @@ impl Asking<'_> {
         self.has_tools() && self.request.tool_choice == ToolChoice::None
     }
 
-    /// Whether one of the tools must be called.
-    pub(super) fn forces_tools(&self) -> bool {
-        self.has_tools() && self.request.tool_choice == ToolChoice::Required
+    /// Whether one of the tools must be called, and which; `Some(None)` = any.
+    pub(super) fn forced_tool(&self) -> Option<Option<&str>> {
+        let forces = match self.request.tool_choice {
+            ToolChoice::Auto | ToolChoice::None => false,
+            ToolChoice::Required => true,
+            ToolChoice::Wanted => !self.habits.no_forced_tool,
+        };
+        (forces && self.has_tools()).then_some(self.request.wanted_tool)
     }
 
     /// The schema that the provider is to hold its model to.

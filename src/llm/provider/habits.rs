@@ -24,6 +24,8 @@ pub(super) struct Habits {
     pub(super) cache: CacheHabit,
     /// When it is given the schema of its answer.
     pub(super) schema: SchemaHabit,
+    /// Whether a tool is not forced where that is only wanted.
+    pub(super) no_forced_tool: bool,
     /// Whether earlier answers go back in our own words, without thoughts. For one request.
     pub(super) is_neutral: bool,
 }
@@ -56,6 +58,8 @@ pub(super) struct RefusedRequest<'a> {
     pub(super) body: &'a Value,
     /// Whether an earlier answer went back as it was received.
     pub(super) has_replayed: bool,
+    /// Whether a tool was forced that was only wanted.
+    pub(super) has_wanted_tool: bool,
     /// The error of the answer.
     pub(super) error: &'a Value,
 }
@@ -80,6 +84,7 @@ impl Habits {
                 true => SchemaHabit::Always,
                 false => SchemaHabit::WithoutCalls,
             },
+            no_forced_tool: false,
             is_neutral: false,
         }
     }
@@ -98,6 +103,7 @@ impl Habits {
         let RefusedRequest {
             body,
             has_replayed,
+            has_wanted_tool,
             error,
         } = refused;
         let text = |name: &str| error[name].as_str().unwrap_or_default().to_lowercase();
@@ -152,6 +158,8 @@ impl Habits {
             && names("max_completion_tokens")
         {
             next.limit_name = "max_tokens";
+        } else if *has_wanted_tool && names("tool_choice") {
+            next.no_forced_tool = true;
         } else if *has_replayed
             && ["thinking", "signature", "encrypted", "reasoning", "extra"]
                 .iter()
@@ -208,6 +216,7 @@ mod tests {
         habits.after(&RefusedRequest {
             body,
             has_replayed: false,
+            has_wanted_tool: false,
             error: &json!({"param": param, "message": message}),
         })
     }
@@ -316,6 +325,7 @@ mod tests {
             habits.after(&RefusedRequest {
                 body,
                 has_replayed,
+                has_wanted_tool: false,
                 error: &json!({"message": message}),
             })
         };

@@ -88,8 +88,10 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.forbids_tools() {
         body["tool_choice"] = json!({"type": "none"});
     }
-    if asking.forces_tools() {
-        body["tool_choice"] = json!({"type": "any"});
+    match asking.forced_tool() {
+        None => {}
+        Some(None) => body["tool_choice"] = json!({"type": "any"}),
+        Some(Some(tool)) => body["tool_choice"] = json!({"type": "tool", "name": tool}),
     }
     if let Some(schema) = asking
         .request

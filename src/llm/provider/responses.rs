@@ -90,8 +90,10 @@ pub(super) fn request(asking: &Asking<'_>) -> Value {
     if asking.forbids_tools() {
         body["tool_choice"] = json!("none");
     }
-    if asking.forces_tools() {
-        body["tool_choice"] = json!("required");
+    match asking.forced_tool() {
+        None => {}
+        Some(None) => body["tool_choice"] = json!("required"),
+        Some(Some(tool)) => body["tool_choice"] = json!({"type": "function", "name": tool}),
     }
     body
 }

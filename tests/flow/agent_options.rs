@@ -1,0 +1,67 @@
+//! Options of agents, as their models meet them.
+
+use serde_json::json;
+use vocative_sandbox::model::ModelReply;
+
+use crate::harness::{Flow, FlowBuilder, said};
+
+async fn talk(flow: &Flow, texts: &[&str]) {
+    for text in texts {
+        let posts = flow.slack_posts("D0ANN").len();
+        flow.slack.say("D0ANN", "ann", text);
+        flow.wait_until("it answers", || flow.slack_posts("D0ANN").len() > posts)
+            .await;
+        flow.settle().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_shown_as_much_of_the_history_as_it_is_to_be() {
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "history = \"last 2\"")
+        .start()
+        .await;
+    talk(&flow, &["one", "two", "three"]).await;
+    let newest = [
+        said("user", "Ann: two"),
+        said("assistant", "echo: Ann: two"),
+        said("user", "Ann: three"),
+    ];
+    assert_eq!(flow.model_history(2), newest);
+    flow.reconfigure("history = \"last 2\"", "history = \"none\"");
+    flow.reload().await;
+    talk(&flow, &["four"]).await;
+    assert_eq!(flow.model_history(3), [said("user", "Ann: four")]);
+    let room = flow.conversation_id("D0ANN", None).await;
+    let shown = flow.prompt(&[&room]).await;
+    assert!(!format!("{shown:?}").contains("Ann: three"), "{shown:?}");
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_request_of_a_run_is_for_the_tool_that_is_to_be_called_first() {
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "tool_choice = \"conversation_search\"")
+        .start()
+        .await;
+    let search = json!({"query": "lunch"});
+    flow.model.enqueue(ModelReply::tool_call(
+        "call_1",
+        "conversation_search",
+        search,
+    ));
+    flow.model.enqueue(ModelReply::text("Nothing was said."));
+    talk(&flow, &["when is lunch?"]).await;
+    let asked = flow.model.requests();
+    let forced = json!({"type": "function", "function": {"name": "conversation_search"}});
+    assert_eq!(asked[0].body["tool_choice"], forced);
+    assert_eq!(asked[1].body.get("tool_choice"), None);
+
+    flow.reconfigure("\"conversation_search\"", "\"none\"");
+    flow.reload().await;
+    talk(&flow, &["and dinner?"]).await;
+    let asked = flow.model.requests();
+    assert_eq!(asked[2].body["tool_choice"], "none");
+    assert!(asked[2].body["tools"].is_array());
+    assert_eq!(flow.stop().await, Some(0));
+}
