@@ -80,6 +80,7 @@ impl Room {
             name: AgentName::new(name).unwrap(),
             display_name: name.to_owned(),
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+            presence: Default::default(),
             overlap: Overlap::Queue,
         };
         let policy = ChannelPolicy {

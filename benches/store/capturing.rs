@@ -172,6 +172,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
             name: agent.clone(),
             display_name: "Steady".to_owned(),
             aliases: vec!["steady".to_owned()],
+            presence: Default::default(),
             overlap: Overlap::Auto,
         }],
         default_agent: agent,

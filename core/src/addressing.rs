@@ -196,6 +196,8 @@ pub enum NoticeKind {
     NotServed,
     /// A limit on runs or tokens is met.
     LimitMet,
+    /// The agent that is asked does not work there, for them, or then.
+    NotAtWork,
     /// A person said stop.
     Stopped,
     /// A reply to a question is not its answer.

@@ -31,6 +31,7 @@ pub mod model_rest;
 pub mod options;
 pub mod outbox;
 pub mod place;
+pub mod presence;
 pub mod price;
 pub mod probing;
 pub mod prompting;

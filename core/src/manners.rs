@@ -230,7 +230,7 @@ impl QuietHours {
     }
 
     /// From when until when it is quiet in the hours that begin on a day.
-    fn of_day(&self, day: NaiveDate) -> Option<(i64, i64)> {
+    pub(crate) fn of_day(&self, day: NaiveDate) -> Option<(i64, i64)> {
         let last_day = if self.until_minute > self.from_minute {
             day
         } else {

@@ -24,6 +24,7 @@ use crate::llm::{Answer, read_arguments};
 use crate::tools::{SET_STATE, StateDesk};
 use vocative_core::ids::AgentName;
 use vocative_core::judging::speech::{calls_name, opens_with_name, spoken_text};
+use vocative_core::presence::{AskedAt, Presence};
 use vocative_core::prompting::{ClassEstimate, NetworkTail, PeerWords, content_count};
 use vocative_core::routing::state::StateValues;
 use vocative_core::routing::{
@@ -59,6 +60,8 @@ pub(super) struct Asked {
     chat: String,
     senders: Vec<Sender>,
     has_files: bool,
+    people: Vec<String>,
+    sent_at_ms: i64,
 }
 
 /// A run of a network while it is worked on.
@@ -119,7 +122,24 @@ impl Working<'_> {
             senders,
             has_files: asked.has_files,
             text: asked.text,
+            people: asked.people,
+            sent_at_ms: asked.sent_at_ms,
         }
+    }
+}
+
+impl Asked {
+    /// Whether an agent with this presence works for all who ask.
+    fn is_for(&self, presence: &Presence) -> bool {
+        let (channel, chat) = self.chat.split_once('/').unwrap_or_default();
+        self.people.iter().all(|person| {
+            presence.holds(&AskedAt {
+                channel,
+                chat,
+                person,
+                at_ms: self.sent_at_ms,
+            })
+        })
     }
 }
 
@@ -207,12 +227,17 @@ impl Journey<'_> {
         })
     }
 
-    /// Agents that may not be called here and now: those that are no longer configured.
+    /// Agents that may not be called for this question: those that are no longer configured, and those that don't work
+    /// there, for them, or then.
     pub(super) fn disabled(&self) -> BTreeSet<AgentName> {
         let registry = &self.working.worker.registry;
         let callable = self.network().callable().into_iter();
         callable
-            .filter(|agent| registry.get(agent).is_none())
+            .filter(|agent| {
+                registry
+                    .get(agent)
+                    .is_none_or(|spec| !self.asked.is_for(&spec.presence))
+            })
             .cloned()
             .collect()
     }

@@ -12,6 +12,7 @@ use vocative_core::hooking::HookPoint;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
+use vocative_core::presence::Presence;
 use vocative_core::price::Prices;
 use vocative_core::prompting::TokenCounter;
 use vocative_core::routing::Network;
@@ -64,6 +65,8 @@ pub struct AgentSpec {
     pub tools: Vec<ToolUse>,
     /// What its model is to call first in a run.
     pub first_tool: FirstTool,
+    /// Where, for whom and when it works for a network.
+    pub presence: Presence,
     /// Those of them whose text is the answer.
     pub stop_after_tools: Vec<String>,
     /// The form that its answers must have.

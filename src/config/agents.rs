@@ -7,6 +7,7 @@ use super::answer_form::resolve_form;
 use super::approvals::{Shapes, resolve_approval};
 use super::instructions::resolve_instructions;
 use super::platforms::PLATFORMS;
+use super::presence::resolve_presence;
 use super::resolve::{Review, micros};
 use super::settings::{
     Agent, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
@@ -116,6 +117,7 @@ fn resolve_agent(
     });
     let recall = recall(&shape);
     let memory = memory(&shape);
+    let presence = resolve_presence(name, shape.enabled, channels, review);
     let history = HistoryShare::parse(&shape.history).unwrap_or_else(|what| {
         review.problem(&format!("agents.{name}.history"), what);
         HistoryShare::default()
@@ -168,6 +170,7 @@ fn resolve_agent(
             .collect(),
         delegates_see_room: matches!(shape.delegates_see, DelegatesSeeShape::Room),
         calls_per_run: shape.calls_per_run,
+        presence,
         budget: RunBudget {
             tokens: shape.tokens_per_run,
             cost_micros: micros(shape.cost_per_run),

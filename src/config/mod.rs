@@ -25,6 +25,7 @@ mod mcp;
 mod networks;
 mod origin;
 mod platforms;
+mod presence;
 mod problem;
 mod programs;
 mod reload;

@@ -14,6 +14,7 @@ use super::settings::{Agent, ChannelChoice, Model, Network};
 use super::suggest::nearest;
 pub(super) use shape::NetworkShape;
 use vocative_core::ids::AgentName;
+use vocative_core::presence::Presence;
 use vocative_core::routing::bounds::dead_rules;
 use vocative_core::routing::state::{KeySchema, StateSchema};
 use vocative_core::routing::{self, Action, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX};
@@ -176,6 +177,8 @@ impl Checking<'_, '_> {
             // Its agents ask others, it does not, and it is none that is asked.
             delegates: Vec::new(),
             purpose: String::new(),
+            // Each of its agents has its own.
+            presence: Presence::default(),
             network: Some(Network {
                 network,
                 router_model: shape.router_model,

@@ -18,6 +18,7 @@ use super::knowledge::KnowledgeShape;
 use super::mcp::McpShape;
 use super::networks::NetworkShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
+use super::presence::EnabledShape;
 use super::schedules::ScheduleShape;
 use super::schema::FORMS_FORMAT;
 use super::secret::SecretRef;
@@ -389,6 +390,8 @@ pub(super) struct AgentShape {
     pub approval_expires_s: Option<Value>,
     /// What becomes of calls of its tools that act once their run has read what its asker did not write.
     pub after_untrusted: Option<AfterUntrustedShape>,
+    /// Where, for whom and when it works.
+    pub enabled: EnabledShape,
     /// How its prompts are assembled.
     pub prompt: PromptShape,
 }

@@ -253,6 +253,7 @@ pub fn agents(
             })
             .collect(),
         first_tool: agent.first_tool.clone(),
+        presence: agent.presence.clone(),
         stop_after_tools: agent.stop_after_tools.clone(),
         answer_form: agent.answer_form.clone(),
         hooks: hooks_of(agent, &hooks),
@@ -777,6 +778,7 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         display_name: agent.display_name.clone(),
         aliases,
         overlap: agent.overlap,
+        presence: agent.presence.clone(),
     }
 }
 

@@ -168,6 +168,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         delegates_see_room: false,
         experts: BTreeMap::new(),
         first_tool: FirstTool::Free,
+        presence: Default::default(),
         stop_after_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),

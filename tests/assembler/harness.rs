@@ -390,6 +390,7 @@ impl Room {
             budget: Default::default(),
             fallbacks: Vec::new(),
             first_tool: vocative::config::FirstTool::Free,
+            presence: Default::default(),
             stop_after_tools: Vec::new(),
             answer_form: None,
             hooks: Default::default(),
@@ -477,6 +478,7 @@ pub(crate) fn policy(account: AccountId, inbound_text_max_bytes: usize) -> Chann
         name: AgentName::new(name).unwrap(),
         display_name: name.to_uppercase(),
         aliases: vec![name.to_owned()],
+        presence: Default::default(),
         overlap: Overlap::Queue,
     };
     ChannelPolicy {

@@ -65,3 +65,39 @@ async fn the_first_request_of_a_run_is_for_the_tool_that_is_to_be_called_first()
     assert!(asked[2].body["tools"].is_array());
     assert_eq!(flow.stop().await, Some(0));
 }
+
+/// Ann is in the list and Bob is not; a network passes over who does not work for Bob.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_works_for_whom_it_is_there() {
+    let mut flow = FlowBuilder::default()
+        .slack("default_agent = \"vocative\"")
+        .telegram("default_agent = \"vocative\"\nallow_chats = [\"*\"]\nallow_people = [\"*\"]")
+        .agent("vocative", "enabled.people = [\"acme/U0ANN\"]")
+        .agent("pen", "channels = []\nenabled.people = [\"acme/U0ANN\"]")
+        .agent("look", "channels = []")
+        .config(
+            "[networks.support]\nagents = [\"pen\", \"look\"]\ndefault_agent = \"look\"\n\
+             [[networks.support.rules]]\nwhen = { calls = 0 }\ncall = \"pen\"\n\
+             [[networks.support.rules]]\nwhen = { calls = 0 }\ncall = \"look\"\n",
+        )
+        .start()
+        .await;
+    for _ in 0..2 {
+        flow.slack.say("#general", "bob", "@vocative is it up?");
+    }
+    flow.slack_post("#general", |post| {
+        post.text.contains("not at work here now")
+    })
+    .await;
+    let asked = flow.slack.say("#general", "ann", "@vocative is it up?");
+    flow.slack_reply("#general", &asked).await;
+    let of_network = flow.slack.say("#general", "bob", "support: is it up?");
+    flow.slack_reply("#general", &of_network).await;
+    flow.settle().await;
+    let told = flow.slack_posts("#general");
+    let resting = told.iter().filter(|(_, text)| text.contains("not at work"));
+    assert_eq!(resting.count(), 1, "{told:?}");
+    assert_eq!(flow.model.requests().len(), 2);
+    assert_eq!(flow.status().await["runs"]["dead"], 0);
+    assert_eq!(flow.stop().await, Some(0));
+}

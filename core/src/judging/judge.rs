@@ -14,6 +14,7 @@ use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
+use crate::presence::AskedAt;
 use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
 use crate::words::Language;
 
@@ -41,7 +42,7 @@ pub fn judge(
     now_ms: i64,
 ) -> Verdict {
     let kind = message.place.kind.or(facts.chat_kind);
-    let (rule, addressed_to) = addressing(message, facts, policy);
+    let (rule, mut addressed_to) = addressing(message, facts, policy);
     let access = access(
         &message.place,
         kind,
@@ -65,6 +66,10 @@ pub fn judge(
         return verdict;
     }
     let limit = limit_met(message, facts, policy);
+    let resting = match is_stop {
+        true => Vec::new(),
+        false => without_resting(&mut addressed_to, message, policy, said_at_ms),
+    };
     let runs = if is_old {
         RunVerdict::TooOld
     } else if is_stop {
@@ -100,6 +105,10 @@ pub fn judge(
             RunVerdict::Run if is_asked => quiet_until_ms
                 .filter(|_| message.sender.kind == SenderKind::Person)
                 .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
+            RunVerdict::Run => resting
+                .first()
+                .filter(|_| calls_an_agent(rule) && message.sender.kind == SenderKind::Person)
+                .and_then(|agent| resting_notice(agent, facts, policy, now_ms)),
             _ => None,
         },
         reaction: reaction(policy).filter(|_| is_asked),
@@ -108,13 +117,65 @@ pub fn judge(
         answers: None,
         changes: None,
         overlaps: overlaps(&addressed_to, message, policy),
-        would_follow_up: addressed_to.is_empty() && may_follow_up(message, facts, policy),
+        would_follow_up: addressed_to.is_empty()
+            && resting.is_empty()
+            && may_follow_up(message, facts, policy),
         access,
         addressed_to,
         is_unsure: is_unsure(rule, message, facts),
         rule,
         runs,
     }
+}
+
+/// Takes the agents away that don't work there, for them, or then, and gives them.
+fn without_resting(
+    addressed_to: &mut Vec<AgentName>,
+    message: &InboundMessage,
+    policy: &ChannelPolicy,
+    said_at_ms: i64,
+) -> Vec<AgentName> {
+    let asked = AskedAt {
+        channel: &policy.channel,
+        chat: &message.place.chat,
+        person: &message.sender.id,
+        at_ms: said_at_ms,
+    };
+    let rests = |name: &mut AgentName| {
+        let agent = policy.agent(name);
+        agent.is_some_and(|agent| !agent.presence.holds(&asked))
+    };
+    addressed_to.extract_if(.., rests).collect()
+}
+
+/// Whether a message that addresses by this rule is meant for an agent, and not only said in its thread or to all.
+fn calls_an_agent(rule: Rule) -> bool {
+    match rule {
+        Rule::Name | Rule::Reply | Rule::Command | Rule::Direct | Rule::Mention => true,
+        Rule::Sender | Rule::AnotherBot | Rule::Everybody | Rule::FollowUp | Rule::Chatter => false,
+    }
+}
+
+/// Said where an agent is asked that does not work, once an hour in a chat.
+fn resting_notice(
+    agent: &AgentName,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+    now_ms: i64,
+) -> Option<Notice> {
+    let name = &policy.agent(agent)?.display_name;
+    is_notice_due(facts, now_ms).then(|| Notice {
+        kind: NoticeKind::NotAtWork,
+        text: policy.manners.language.not_at_work(name),
+        is_private: false,
+    })
+}
+
+/// Whether the chat was not told of a limit, or of an agent that does not work, within the last hour.
+fn is_notice_due(facts: &MessageFacts, now_ms: i64) -> bool {
+    facts
+        .limit_notice_at_ms
+        .is_none_or(|last| !(0..LIMIT_NOTICE_INTERVAL_MS).contains(&(now_ms - last)))
 }
 
 /// A command is no message to an agent.
@@ -331,9 +392,7 @@ fn limit_notice(
     let is_due = match limit.whose {
         Whose::Bots => facts.bot_exchanges == limit.at,
         Whose::Person if is_private => true,
-        Whose::Person | Whose::Room => facts
-            .limit_notice_at_ms
-            .is_none_or(|last| !(0..LIMIT_NOTICE_INTERVAL_MS).contains(&(now_ms - last))),
+        Whose::Person | Whose::Room => is_notice_due(facts, now_ms),
     };
     is_due.then_some(Notice {
         kind: NoticeKind::LimitMet,
@@ -368,6 +427,7 @@ mod tests {
     use crate::judging::policy::{AllowList, Spent};
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
+    use crate::presence::Presence;
     use crate::questioning::{QuestionState, ReplyFacts};
 
     const NOW_MS: i64 = 1_000_500;
@@ -504,6 +564,53 @@ mod tests {
             changes: None,
         };
         assert_eq!(verdict, expected);
+    }
+
+    #[test]
+    fn an_agent_that_does_not_work_is_not_addressed_and_who_calls_it_is_told_once_an_hour() {
+        let mut policy = policy();
+        policy.agents[0].presence.people = vec!["acme/U9".to_owned()];
+        let facts = MessageFacts::default();
+        let asked = mention();
+        let resting = judge(&asked, &facts, &policy, 0, 0);
+        assert!(resting.is_admitted && resting.addressed_to.is_empty());
+        let notice = resting.notice.unwrap();
+        assert_eq!(notice.kind, NoticeKind::NotAtWork);
+        assert_eq!(notice.text, "kael is not at work here now.");
+        let told = MessageFacts {
+            limit_notice_at_ms: Some(0),
+            ..MessageFacts::default()
+        };
+        assert_eq!(judge(&asked, &told, &policy, 0, 3_599_999).notice, None);
+        assert!(
+            judge(&asked, &told, &policy, 3_600_000, 3_600_000)
+                .notice
+                .is_some()
+        );
+        // Another agent works.
+        let other = judge(&message("ops: restart it"), &facts, &policy, 0, 0);
+        assert_eq!(
+            (other.addressed_to, other.notice),
+            (vec![agent("ops")], None)
+        );
+        // What it works on is stopped by those who asked it.
+        let stop = judge(
+            &message(&format!("{} stop", mention_token("UBOT"))),
+            &facts,
+            &policy,
+            0,
+            0,
+        );
+        assert!(matches!(stop.runs, RunVerdict::Stop { .. }));
+        assert_eq!(stop.addressed_to, [agent("kael")]);
+        // It is judged by the time at which it was said.
+        policy.agents[0].presence = Presence {
+            hours: QuietHours::read("08:00-18:00", "UTC"),
+            ..Presence::default()
+        };
+        let at = |hour: i64| judge(&asked, &facts, &policy, hour * 3_600_000, 23 * 3_600_000);
+        assert_eq!(at(9).addressed_to, [agent("kael")]);
+        assert_eq!(at(19).addressed_to, []);
     }
 
     #[test]

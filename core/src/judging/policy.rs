@@ -10,6 +10,7 @@ use vocative_contract::identity::Identity;
 use crate::addressing::Overlap;
 use crate::ids::{AccountId, AgentName};
 use crate::manners::Manners;
+use crate::presence::Presence;
 use crate::price::shown_amount;
 use crate::words::Language;
 
@@ -82,6 +83,8 @@ pub struct AgentPolicy {
     pub aliases: Vec<String>,
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: Overlap,
+    /// Where, for whom and when it works.
+    pub presence: Presence,
 }
 
 /// Which ids are allowed.

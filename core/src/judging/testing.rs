@@ -11,6 +11,7 @@ use crate::ids::{AccountId, AgentName};
 use crate::judging::policy::ThreadPolicy;
 use crate::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use crate::manners::Manners;
+use crate::presence::Presence;
 
 /// An agent of this name.
 pub fn agent(name: &str) -> AgentName {
@@ -24,6 +25,7 @@ pub fn policy() -> ChannelPolicy {
         display_name: name.to_owned(),
         aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
         overlap: Overlap::Auto,
+        presence: Presence::default(),
     };
     ChannelPolicy {
         channel: "acme".into(),

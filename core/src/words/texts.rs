@@ -106,6 +106,7 @@ texts! {
     stranger_not_served();
     guest_not_served();
     quiet_until(end);
+    not_at_work(name);
 
     // Commands.
     command_help();

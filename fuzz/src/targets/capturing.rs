@@ -113,6 +113,7 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         name: AgentName::trusted(name),
         display_name: name.to_owned(),
         aliases: vec![name.to_owned(), alias.to_owned()],
+        presence: Default::default(),
         overlap: Overlap::Auto,
     };
     let everybody = || AllowList::new(vec!["*".to_owned()]);

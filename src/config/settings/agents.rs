@@ -8,6 +8,7 @@ use crate::tools::ApprovalSettings;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
+use vocative_core::presence::Presence;
 use vocative_core::routing;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
@@ -51,6 +52,8 @@ pub struct Agent {
     pub stop_after_tools: Vec<String>,
     /// What its model is to call first in a run.
     pub first_tool: FirstTool,
+    /// Where, for whom and when it works.
+    pub presence: Presence,
     /// The form that its answers must have; its instructions say it, too.
     pub answer_form: Option<AnswerForm>,
     /// Its hooks, in the order in which they are asked; each once.

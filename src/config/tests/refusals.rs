@@ -607,6 +607,13 @@ fn what_an_agent_is_shown_and_what_it_calls_first_is_something_that_there_is() {
             "and the agent has none",
         ),
         ("like = \"vocative\"", "is the agent itself"),
+        ("enabled.chats = [\"C1\"]", "is no chat as CHANNEL/CHAT"),
+        (
+            "enabled.people = [\"nobody/U1\"]",
+            "agents.vocative.enabled.people",
+        ),
+        ("enabled.hours = \"8-18\"", "is no part of a day"),
+        ("enabled.time_zone = \"Berlin\"", "is no time zone"),
         ("like = \"nobody\"", "agents.vocative.like"),
         (
             "tool_choice = \"conversation_search\"\nmax_steps = 1",

@@ -451,7 +451,7 @@ pub(crate) fn insert_txn(
     if let Some(question) = arrival.verdict.answers {
         answer_by_reply_txn(connection, question, &turn, arrival.person, now_ms)?;
     } else if let Some(notice) = &arrival.verdict.notice
-        && notice.kind == NoticeKind::NotCounted
+        && matches!(notice.kind, NoticeKind::NotCounted | NoticeKind::NotAtWork)
     {
         post_notice_turn_txn(connection, arrival, &turn, notice)?;
     }

@@ -174,7 +174,9 @@ fn note_notice_txn(
 ) -> Result<(), StoreError> {
     let sql = match kind {
         NoticeKind::NotServed => "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1",
-        NoticeKind::LimitMet => "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1",
+        NoticeKind::LimitMet | NoticeKind::NotAtWork => {
+            "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1"
+        }
         // Said as often as it is asked for.
         NoticeKind::Stopped | NoticeKind::NotCounted => return Ok(()),
         NoticeKind::Quiet { until_ms } => {

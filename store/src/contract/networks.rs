@@ -13,6 +13,8 @@ pub struct AskedInRun {
     pub is_bot: bool,
     /// The platform's ids of those who said it.
     pub people: Vec<String>,
+    /// When the newest of it was said, by the platform's time, in milliseconds since the Unix epoch.
+    pub sent_at_ms: i64,
 }
 
 /// Values that a network keeps in a conversation.

@@ -137,7 +137,7 @@ impl Store {
 fn asked_in_run(connection: &Connection, run: RunId) -> Result<AskedInRun, StoreError> {
     let mut asked = AskedInRun::default();
     let mut statement = connection.prepare_cached(
-        "SELECT t.content, coalesce(t.attachments, '[]') <> '[]' AS has_files, p.platform_id, p.is_bot
+        "SELECT t.content, coalesce(t.attachments, '[]') <> '[]' AS has_files, p.platform_id, p.is_bot, t.sent_at_ms
          FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
          WHERE g.run_id = (SELECT id FROM runs WHERE uuid = ?1) ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
@@ -151,6 +151,7 @@ fn asked_in_run(connection: &Connection, run: RunId) -> Result<AskedInRun, Store
         asked.has_files |= row.get::<_, bool>("has_files")?;
         asked.is_bot |= row.get::<_, bool>("is_bot")?;
         asked.people.push(row.get("platform_id")?);
+        asked.sent_at_ms = row.get("sent_at_ms")?;
     }
     Ok(asked)
 }
