@@ -12,9 +12,7 @@ use super::resolve::{Review, micros};
 use super::settings::{
     Agent, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
 };
-use super::shape::{
-    AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape, ReachShape,
-};
+use super::shape::{AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape};
 use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
@@ -24,7 +22,6 @@ use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode
 use vocative_core::place::Scope;
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
-use vocative_core::search::SearchReach;
 
 /// The longest `purpose` of an agent, in characters: it stands in every prompt of those that may ask it.
 const PURPOSE_MAX_CHARS: usize = 300;
@@ -117,11 +114,8 @@ fn resolve_agent(
     });
     let recall = recall(&shape);
     let memory = memory(&shape);
+    let history = history(name, &shape, review);
     let presence = resolve_presence(name, shape.enabled, channels, review);
-    let history = HistoryShare::parse(&shape.history).unwrap_or_else(|what| {
-        review.problem(&format!("agents.{name}.history"), what);
-        HistoryShare::default()
-    });
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
@@ -153,12 +147,7 @@ fn resolve_agent(
             memory,
         ),
         stop_after_tools: each_once(shape.stop_after_tools),
-        first_tool: match shape.tool_choice.as_str() {
-            "auto" => FirstTool::Free,
-            "required" => FirstTool::Any,
-            "none" => FirstTool::Never,
-            _ => FirstTool::Named(shape.tool_choice),
-        },
+        first_tool: first_tool(shape.tool_choice),
         answer_form,
         hooks: each_once(shape.hooks),
         knowledge: each_once(shape.knowledge),
@@ -177,11 +166,7 @@ fn resolve_agent(
             worked_ms: shape.seconds_per_run * 1_000,
         },
         approval,
-        search_reach: match shape.search_reach {
-            ReachShape::Conversation => SearchReach::Conversation,
-            ReachShape::Parent => SearchReach::Parent,
-            ReachShape::Threads => SearchReach::Threads,
-        },
+        search_reach: shape.search_reach.into(),
         max_steps: shape.max_steps,
         tool_timeout_ms: shape.tool_timeout_s * 1_000,
         experts: experts(name, &shape.experts, review),
@@ -195,6 +180,22 @@ fn resolve_agent(
         },
         network: None,
     }
+}
+
+fn first_tool(choice: String) -> FirstTool {
+    match choice.as_str() {
+        "auto" => FirstTool::Free,
+        "required" => FirstTool::Any,
+        "none" => FirstTool::Never,
+        _ => FirstTool::Named(choice),
+    }
+}
+
+fn history(name: &str, shape: &AgentShape, review: &mut Review<'_>) -> HistoryShare {
+    HistoryShare::parse(&shape.history).unwrap_or_else(|what| {
+        review.problem(&format!("agents.{name}.history"), what);
+        HistoryShare::default()
+    })
 }
 
 /// What the agent looks up. The other system's profile never recalls by itself.

@@ -105,6 +105,14 @@ impl Checking<'_, '_> {
         agents
     }
 
+    /// No agent is addressed by the same name.
+    fn check_name(&mut self, name: &AgentName) {
+        if self.known.agents.contains_key(name) {
+            let what = format!("an agent is called {name}, too; both are addressed by their names");
+            self.review.problem(&self.table.clone(), what);
+        }
+    }
+
     fn network(&mut self, name: &str, shape: NetworkShape) -> Option<Agent> {
         let members = self.agents("agents", &shape.agents);
         let default = shape
@@ -161,10 +169,7 @@ impl Checking<'_, '_> {
         self.check_router(&network, &descriptions, shape.router_model.as_deref());
         self.check_whole(&network);
         let default = self.known.agents.get(&default)?;
-        if self.known.agents.contains_key(&network.name) {
-            let what = format!("an agent is called {name}, too; both are addressed by their names");
-            self.review.problem(&self.table.clone(), what);
-        }
+        self.check_name(&network.name);
         let face = Agent {
             name: network.name.clone(),
             display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
@@ -177,7 +182,6 @@ impl Checking<'_, '_> {
             // Its agents ask others, it does not, and it is none that is asked.
             delegates: Vec::new(),
             purpose: String::new(),
-            // Each of its agents has its own.
             presence: Presence::default(),
             network: Some(Network {
                 network,

@@ -30,6 +30,7 @@ use vocative_core::addressing::Overlap;
 use vocative_core::approving::AfterUntrusted;
 use vocative_core::options::RecallMode;
 use vocative_core::place::Scope;
+use vocative_core::search::SearchReach;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// What a platform's id of a chat is made of; which of them a platform has is checked later.
@@ -572,6 +573,16 @@ pub(super) enum ReachShape {
     Parent,
     /// The room's other threads, too.
     Threads,
+}
+
+impl From<ReachShape> for SearchReach {
+    fn from(shape: ReachShape) -> Self {
+        match shape {
+            ReachShape::Conversation => Self::Conversation,
+            ReachShape::Parent => Self::Parent,
+            ReachShape::Threads => Self::Threads,
+        }
+    }
 }
 
 /// What is looked up in the room for a question.

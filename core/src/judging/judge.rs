@@ -84,33 +84,24 @@ pub fn judge(
     let opens_thread = opens_thread(message, kind, policy);
     let is_asked = !addressed_to.is_empty();
     let quiet_until_ms = quiet_until(kind, policy, now_ms);
-    let wait_until_ms = if message.album.is_some() {
-        now_ms + policy.limits.album_wait_ms
-    } else if opens_thread && kind.is_none() {
-        now_ms + KIND_WAIT_MS
-    } else {
-        0
-    };
+    let lacks_kind = opens_thread && kind.is_none();
+    let wait_until_ms = wait_until(message, lacks_kind, policy, now_ms);
     Verdict {
         is_admitted: true,
         opens_thread,
         not_before_ms: wait_until_ms.max(quiet_until_ms.unwrap_or(0)),
-        notice: match runs {
-            RunVerdict::Stop { of_everybody } => {
-                Some(stop_notice(of_everybody, policy.manners.language))
-            }
-            RunVerdict::LimitMet if is_asked => {
-                limit.and_then(|limit| limit_notice(limit, facts, is_private(kind, policy), now_ms))
-            }
-            RunVerdict::Run if is_asked => quiet_until_ms
-                .filter(|_| message.sender.kind == SenderKind::Person)
-                .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
-            RunVerdict::Run => resting
-                .first()
-                .filter(|_| calls_an_agent(rule) && message.sender.kind == SenderKind::Person)
-                .and_then(|agent| resting_notice(agent, facts, policy, now_ms)),
-            _ => None,
-        },
+        notice: notice(
+            (message, facts, policy),
+            Occasion {
+                runs,
+                limit,
+                quiet_until_ms,
+                is_asked,
+                resting: resting.first().filter(|_| calls_an_agent(rule)),
+                can_be_private: is_private(kind, policy),
+                now_ms,
+            },
+        ),
         reaction: reaction(policy).filter(|_| is_asked),
         edit_answer_within_ms: policy.manners.edit_answer_within_ms,
         command: None,
@@ -125,6 +116,60 @@ pub fn judge(
         is_unsure: is_unsure(rule, message, facts),
         rule,
         runs,
+    }
+}
+
+/// Until when its run waits for the rest of it.
+fn wait_until(
+    message: &InboundMessage,
+    lacks_kind: bool,
+    policy: &ChannelPolicy,
+    now_ms: i64,
+) -> i64 {
+    if message.album.is_some() {
+        now_ms + policy.limits.album_wait_ms
+    } else if lacks_kind {
+        now_ms + KIND_WAIT_MS
+    } else {
+        0
+    }
+}
+
+/// What a room may be told of a message.
+struct Occasion<'a> {
+    runs: RunVerdict,
+    limit: Option<LimitMet>,
+    quiet_until_ms: Option<i64>,
+    is_asked: bool,
+    /// Who is called and does not work.
+    resting: Option<&'a AgentName>,
+    can_be_private: bool,
+    now_ms: i64,
+}
+
+/// What the room is told.
+fn notice(
+    (message, facts, policy): (&InboundMessage, &MessageFacts, &ChannelPolicy),
+    occasion: Occasion<'_>,
+) -> Option<Notice> {
+    let now_ms = occasion.now_ms;
+    let is_person = message.sender.kind == SenderKind::Person;
+    match occasion.runs {
+        RunVerdict::Stop { of_everybody } => {
+            Some(stop_notice(of_everybody, policy.manners.language))
+        }
+        RunVerdict::LimitMet if occasion.is_asked => {
+            limit_notice(occasion.limit?, facts, occasion.can_be_private, now_ms)
+        }
+        RunVerdict::Run if occasion.is_asked => occasion
+            .quiet_until_ms
+            .filter(|_| is_person)
+            .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
+        RunVerdict::Run => occasion
+            .resting
+            .filter(|_| is_person)
+            .and_then(|agent| resting_notice(agent, facts, policy, now_ms)),
+        _ => None,
     }
 }
 

@@ -171,6 +171,7 @@ pub(super) fn answer(input: &[u8]) {
             let heard = Heard::default();
             let is_stream = is_stream(answered(input).2);
             let request = Request {
+                wanted_tool: None,
                 answer_schema: None,
                 messages: &messages,
                 exchanges: &[],

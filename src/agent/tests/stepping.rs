@@ -210,11 +210,9 @@ impl House {
             .turns(run.run.conversation, filter)
             .await
             .unwrap();
-        let shown: Vec<TurnId> = said
-            .iter()
-            .filter(|turn| turn.visibility == Visibility::Room)
-            .map(|turn| turn.id)
-            .collect();
+        let mut shown = said.clone();
+        shown.retain(|turn| turn.visibility == Visibility::Room);
+        let shown: Vec<TurnId> = shown.iter().map(|turn| turn.id).collect();
         let stepping = Stepping {
             store: &self.store.only(),
             rooms: &Rooms::default(),
