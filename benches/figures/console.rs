@@ -19,7 +19,16 @@ const TURNS: i64 = 1_000_000;
 const TIMES: usize = 100;
 /// Slower than the console lets one address ask.
 const PAUSE: Duration = Duration::from_millis(60);
-const PAGES: [&str; 6] = ["/", "/rooms", "/runs", "/waiting", "/costs", "/settings"];
+const PAGES: [&str; 8] = [
+    "/",
+    "/rooms",
+    "/runs",
+    "/queue",
+    "/approvals",
+    "/memory",
+    "/costs",
+    "/settings",
+];
 
 pub(crate) async fn measure() -> Result<(), Fail> {
     // It fails only if another part of the process has chosen a provider, which then serves as well.
@@ -38,7 +47,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
     daemon.stop().await?;
     let address = free_address()?;
     stage.configure(&format!(
-        "[console]\nenabled = true\nlisten = \"{address}\"\n[console.people.vera]\nrole = \"viewer\"\n"
+        "[console]\nenabled = true\nlisten = \"{address}\"\n[console.people.vera]\nrole = \"admin\"\n"
     ))?;
     let daemon = stage.spawn_connected().await?;
     let on_kib = daemon.status("VmRSS")?;
