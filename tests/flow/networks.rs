@@ -68,24 +68,69 @@ impl Flow {
             .await
     }
 
-    /// Asks, waits for the answer, and returns it with the order in which it came about.
-    async fn answered(&self, text: &str) -> (String, String) {
+    /// Asks, kills the daemon while it waits for each of so many answers of the model, and once more at the end. Each was
+    /// asked once more for its kill, and never again. The script must be laid out before.
+    async fn played(&mut self, text: &str, calls: usize) -> Played {
+        let before = self.model.requests().len();
+        self.model.hold();
         let asked = self.ask_team(text);
-        let answer = self.slack_reply(GENERAL, &asked).await.text;
+        self.killed_at_each_of(before, calls).await;
+        self.model.release();
+        self.slack_reply(GENERAL, &asked).await;
         self.settle().await;
+        let posts = self.posts_of(&asked);
+        self.kill().await;
+        self.start().await;
+        self.settle().await;
+        assert_eq!(self.posts_of(&asked), posts);
+        assert_eq!(self.model.requests().len() - before, 2 * calls);
         let story = self.story(&asked).await;
-        (answer, order(&story))
+        Played {
+            order: order(&story),
+            asked,
+            posts,
+            story,
+        }
     }
 
-    /// Lets the model answer call by call, and kills the daemon while it waits for each of them. The model must be on hold.
-    async fn killed_at_each_of(&mut self, calls: usize) {
+    /// What was posted in a thread.
+    fn posts_of(&self, asked: &str) -> Vec<String> {
+        let posts = self.slack_posts(GENERAL).into_iter();
+        let here = posts.filter(|(thread, _)| thread.as_deref() == Some(asked));
+        here.map(|(_, text)| text).collect()
+    }
+
+    /// Lets the model answer call by call, and kills the daemon while it waits for each of them. The model must be on
+    /// hold, and was asked so often before.
+    async fn killed_at_each_of(&mut self, before: usize, calls: usize) {
         for done in 0..calls {
-            self.wait_for_model(2 * done + 1).await;
+            self.wait_for_model(before + 2 * done + 1).await;
             self.kill().await;
             self.start().await;
-            self.wait_for_model(2 * done + 2).await;
+            self.wait_for_model(before + 2 * done + 2).await;
             self.model.release_one();
         }
+    }
+}
+
+/// What came of a question through its kills.
+struct Played {
+    /// The message of the question.
+    asked: String,
+    /// What was posted in its thread.
+    posts: Vec<String>,
+    /// Decisions and agent calls as one line.
+    order: String,
+    /// All that operators are shown of its run.
+    story: Value,
+}
+
+impl Played {
+    /// Checks the order in which agents were called, and what people read.
+    #[track_caller]
+    fn is(&self, order: &str, posts: &[&str]) {
+        assert_eq!(self.order, order, "{:#}", self.story);
+        assert_eq!(self.posts, posts, "{:#}", self.story);
     }
 }
 
@@ -113,18 +158,13 @@ async fn example_1_two_agents_work_in_order_and_the_last_one_answers() {
         "when = { calls = 0 }; call = \"look\"",
         "when = { calls = 1 }; call = \"pen\"",
     ]);
-    let flow = team(&plain(&["look", "pen"]), "", &rules).start().await;
+    let mut flow = team(&plain(&["look", "pen"]), "", &rules).start().await;
     flow.script(&["The order is 42.", "Dear Ann, it is 42."]);
-    let asked = flow.ask_team("which order?");
-    let answer = flow.slack_reply(GENERAL, &asked).await.text;
-    assert_eq!(answer, "Dear Ann, it is 42.");
-    flow.settle().await;
-    assert_eq!(
-        order(&flow.story(&asked).await),
-        "R0 look R1 pen R2 ■ no_rule"
-    );
+    let played = flow.played("which order?", 2).await;
+    played.is("R0 look R1 pen R2 ■ no_rule", &["Dear Ann, it is 42."]);
+    let asked = played.asked;
     // The second one is sent the words of the first as another's, and the question once, last.
-    let sent = flow.model_prompt(1);
+    let sent = flow.model_prompt(3);
     let texts: Vec<&str> = sent.iter().map(|(_, text)| text.as_str()).collect();
     assert!(
         texts.contains(&"Look (agent): The order is 42."),
@@ -150,12 +190,12 @@ async fn example_1_two_agents_work_in_order_and_the_last_one_answers() {
     });
     again.await;
     let posted = "Dear Ann, it is 42.";
-    let look = flow.model_prompt(2);
+    let look = flow.model_prompt(4);
     assert!(
         look.contains(&("user".to_owned(), format!("Pen (agent): {posted}"))),
         "{look:#?}"
     );
-    let pen = flow.model_prompt(3);
+    let pen = flow.model_prompt(5);
     assert!(
         pen.contains(&("assistant".to_owned(), posted.to_owned())),
         "{pen:#?}"
@@ -168,21 +208,21 @@ async fn example_2_nothing_to_post_is_said_in_one_line() {
         "when = { calls = 0 }; call = \"sort\"",
         "when = { last_agent = \"sort\", last_text = { contains = \"invoice\" } }; call = \"desk\"",
     ]);
-    let flow = team(&plain(&["sort", "desk"]), "silent = [\"sort\"]", &rules)
+    let mut flow = team(&plain(&["sort", "desk"]), "silent = [\"sort\"]", &rules)
         .start()
         .await;
     flow.script(&["small talk", "an Invoice", "It is paid."]);
-    let (answer, order) = flow.answered("hello").await;
-    assert_eq!(order, "R0 sort R1 ■ no_rule");
+    let played = flow.played("hello", 1).await;
+    assert_eq!(played.order, "R0 sort R1 ■ no_rule");
+    let [told] = played.posts.as_slice() else {
+        panic!("{:#?}", played.posts);
+    };
     assert!(
-        answer.contains("came to no answer that belongs here"),
-        "{answer}"
+        told.contains("came to no answer that belongs here"),
+        "{told}"
     );
-    let (answer, order) = flow.answered("where is my money?").await;
-    assert_eq!(
-        (order.as_str(), answer.as_str()),
-        ("R0 sort R1 desk R2 ■ no_rule", "It is paid.")
-    );
+    let played = flow.played("where is my money?", 2).await;
+    played.is("R0 sort R1 desk R2 ■ no_rule", &["It is paid."]);
     // What the silent one said was posted nowhere.
     let posts = flow.slack_posts(GENERAL);
     assert!(
@@ -199,7 +239,7 @@ async fn example_3_what_a_rule_adds_comes_behind_the_list_and_each_has_a_post() 
         "when = { last_agent = \"look\" }; call = \"desk\"",
     ]);
     let agents = plain(&["look", "pen", "check", "desk"]);
-    let flow = team(
+    let mut flow = team(
         &agents,
         "answer_from = \"each\"\nsilent = [\"check\"]",
         &rules,
@@ -207,22 +247,10 @@ async fn example_3_what_a_rule_adds_comes_behind_the_list_and_each_has_a_post() 
     .start()
     .await;
     flow.script(&["a", "b", "c", "d"]);
-    let asked = flow.ask_team("all of you");
-    flow.slack_post(GENERAL, |post| {
-        post.is_reply_in(&asked) && post.text == "Desk: d"
-    })
-    .await;
-    flow.settle().await;
-    assert_eq!(
-        order(&flow.story(&asked).await),
-        "R0 look R1 pen R2 check R3 desk R4 ■ no_rule"
-    );
-    let posts: Vec<String> = flow
-        .slack_posts(GENERAL)
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect();
-    assert_eq!(posts, ["Look: a", "Pen: b", "Desk: d"]);
+    let played = flow.played("all of you", 4).await;
+    let order = "R0 look R1 pen R2 check R3 desk R4 ■ no_rule";
+    played.is(order, &["Look: a", "Pen: b", "Desk: d"]);
+    let asked = played.asked;
     // Each is a turn under its own name; a word in the thread is one to the network.
     let conversation = flow.conversation_id(GENERAL_ID, Some(&asked)).await;
     let turns = flow.turns(&conversation).await;
@@ -242,15 +270,12 @@ async fn example_3_what_a_rule_adds_comes_behind_the_list_and_each_has_a_post() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_4_calls_are_used_up() {
     let rules = rules(&["call = \"desk\"; at_most = 9"]);
-    let flow = team(&plain(&["desk"]), "max_calls = 2", &rules)
+    let mut flow = team(&plain(&["desk"]), "max_calls = 2", &rules)
         .start()
         .await;
     flow.script(&["one", "two"]);
-    let (answer, order) = flow.answered("go on").await;
-    assert_eq!(
-        (order.as_str(), answer.as_str()),
-        ("R0 desk R1 desk R2 ■ max_calls", "two")
-    );
+    let played = flow.played("go on", 2).await;
+    played.is("R0 desk R1 desk R2 ■ max_calls", &["two"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -271,15 +296,9 @@ async fn example_5_a_value_that_an_agent_sets_decides_however_often_it_is_killed
     flow.model.enqueue(sets("c2", json!({"ok": true})));
     flow.model.enqueue(sets("c3", json!({"found": true})));
     flow.script(&["found it", "Here it is."]);
-    flow.model.hold();
-    let asked = flow.ask_team("where is it?");
-    flow.killed_at_each_of(5).await;
-    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "Here it is.");
-    flow.settle().await;
-    // Each of the five was asked once more for the kill, and never again.
-    assert_eq!(flow.model.requests().len(), 10);
-    let story = flow.story(&asked).await;
-    assert_eq!(order(&story), "R0 look R1 pen R2 ■ no_rule");
+    let played = flow.played("where is it?", 5).await;
+    played.is("R0 look R1 pen R2 ■ no_rule", &["Here it is."]);
+    let story = played.story;
     assert_eq!(story["agent_calls"][0]["state"], json!({"found": true}));
     assert_eq!(story["agent_calls"][0]["tools"], json!(["set_state"]));
     // What does not fit is refused with what does, and what is another's is.
@@ -306,7 +325,7 @@ async fn example_6_a_draft_goes_round_until_its_rules_are_used_up() {
         "when = { last_agent = \"check\", state = { ok = false } }; call = \"pen\"; at_most = 2",
     ]);
     let network = "answer_from = \"pen\"\nsilent = [\"check\"]";
-    let flow = team(
+    let mut flow = team(
         &plain(&["pen", "check"]),
         network,
         &format!("{STATE}{rules}"),
@@ -314,14 +333,11 @@ async fn example_6_a_draft_goes_round_until_its_rules_are_used_up() {
     .start()
     .await;
     flow.script(&["first", "no", "second", "nah", "third", "still no"]);
-    let (answer, order) = flow.answered("write it").await;
-    assert_eq!(
-        order,
-        "R0 pen R1 check R2 pen R3 check R4 pen R5 check R6 ■ no_rule"
-    );
-    assert_eq!(answer, "third");
+    let played = flow.played("write it", 6).await;
+    let order = "R0 pen R1 check R2 pen R3 check R4 pen R5 check R6 ■ no_rule";
+    played.is(order, &["third"]);
     // It is sent its own earlier draft as its own.
-    let sent = flow.model_prompt(4);
+    let sent = flow.model_prompt(9);
     assert!(
         sent.contains(&("assistant".to_owned(), "second".to_owned())),
         "{sent:#?}"
@@ -333,7 +349,7 @@ async fn examples_7_and_8_a_routing_agent_picks_and_is_told_what_there_is() {
     let rules = rules(&["ask_router = true; at_most = 5"]);
     let described = "[networks.support.descriptions]\nlook = \"Looks things up.\"\npen = \"Writes letters.\"\ndesk = \"All else.\"\n";
     let network = "default_agent = \"desk\"";
-    let flow = team(
+    let mut flow = team(
         &plain(&["look", "pen", "desk"]),
         network,
         &format!("{described}{rules}"),
@@ -344,11 +360,8 @@ async fn examples_7_and_8_a_routing_agent_picks_and_is_told_what_there_is() {
         |agent: &str| format!(r#"{{"agent": "{agent}", "done": false, "reason": "it fits"}}"#);
     let done = r#"{"agent": null, "done": true, "reason": "answered"}"#;
     flow.script(&[&pick("look"), "42", &pick("pen"), "Dear Ann: 42.", done]);
-    let (answer, played) = flow.answered("which order?").await;
-    assert_eq!(
-        (played.as_str(), answer.as_str()),
-        ("R0 look R1 pen R2 ■ done", "Dear Ann: 42.")
-    );
+    let played = flow.played("which order?", 5).await;
+    played.is("R0 look R1 pen R2 ■ done", &["Dear Ann: 42."]);
     let asked = &flow.model.requests()[0].body;
     let schema = &asked["response_format"]["json_schema"]["schema"];
     assert_eq!(
@@ -361,14 +374,12 @@ async fn examples_7_and_8_a_routing_agent_picks_and_is_told_what_there_is() {
     );
     // A name that does not exist, twice: the default agent works.
     flow.script(&[&pick("lookup"), &pick("lookup"), "Here I am.", done]);
-    let asked = flow.ask_team("and the other one?");
-    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "Here I am.");
-    flow.settle().await;
-    let story = flow.story(&asked).await;
-    assert_eq!(order(&story), "R0 desk R1 ■ done");
+    let played = flow.played("and the other one?", 4).await;
+    played.is("R0 desk R1 ■ done", &["Here I am."]);
+    let story = played.story;
     assert_eq!(story["decisions"][0]["by"], "default");
     assert_eq!(story["steps"].as_array().unwrap().len(), 4);
-    let told = flow.model_prompt(6).pop().unwrap().1;
+    let told = flow.model_prompt(13).pop().unwrap().1;
     assert!(
         told.contains("there is no agent \"lookup\". There are look, pen, desk."),
         "{told}"
@@ -383,19 +394,10 @@ async fn example_9_an_agent_that_fails_is_tried_again_and_the_one_before_it_is_n
     ]);
     let mut flow = team(&plain(&["look", "pen"]), "", &rules).start().await;
     flow.script(&["42", "", "Dear Ann: 42."]);
-    flow.model.hold();
-    let asked = flow.ask_team("which order?");
-    flow.killed_at_each_of(3).await;
-    assert_eq!(
-        flow.slack_reply(GENERAL, &asked).await.text,
-        "Dear Ann: 42."
-    );
-    flow.settle().await;
-    assert_eq!(flow.model.requests().len(), 6);
-    let story = flow.story(&asked).await;
-    assert_eq!(order(&story), "R0 look R1 pen R2 ■ no_rule");
+    let played = flow.played("which order?", 3).await;
+    played.is("R0 look R1 pen R2 ■ no_rule", &["Dear Ann: 42."]);
+    let story = played.story;
     assert_eq!(story["agent_calls"].as_array().unwrap().len(), 2);
-    assert_eq!(flow.slack_posts(GENERAL).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -424,7 +426,7 @@ async fn example_10_a_call_waits_for_a_person_and_the_run_goes_on_where_it_was()
     ));
     flow.model.hold();
     let asked = flow.ask_team("refund my lamp");
-    flow.killed_at_each_of(2).await;
+    flow.killed_at_each_of(0, 2).await;
     let card = flow.card(&asked).await;
     flow.kill().await;
     flow.start().await;
@@ -453,16 +455,13 @@ async fn example_11_a_rule_may_call_who_is_not_in_the_list() {
         "when = { calls = 0 }; call = \"pen\"",
         "when = { calls = 0 }; call = \"desk\"",
     ]);
-    let flow = team(&plain(&["desk"]), "", &rules)
-        .agent("pen", "channels = []")
+    let mut flow = team(&plain(&["desk"]), "", &rules)
+        .agent("pen", "channels = []\nmax_attempts = 30")
         .start()
         .await;
     flow.script(&["Dear Ann."]);
-    let (answer, order) = flow.answered("write").await;
-    assert_eq!(
-        (order.as_str(), answer.as_str()),
-        ("R0 pen R1 ■ no_rule", "Dear Ann.")
-    );
+    let played = flow.played("write", 1).await;
+    played.is("R0 pen R1 ■ no_rule", &["Dear Ann."]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -471,16 +470,13 @@ async fn who_fails_for_good_is_a_fact_and_its_failure_is_told_where_nobody_takes
         "when = { calls = 0 }; call = \"look\"",
         "when = { last_failed = true }; call = \"desk\"",
     ];
-    let flow = team(&plain(&["look", "desk"]), "", &rules(&both))
+    let mut flow = team(&plain(&["look", "desk"]), "", &rules(&both))
         .start()
         .await;
     flow.model.enqueue(ModelReply::status(400));
     flow.script(&["I take over."]);
-    let (answer, order) = flow.answered("look it up").await;
-    assert_eq!(
-        (order.as_str(), answer.as_str()),
-        ("R0 look R1 desk R2 ■ no_rule", "I take over.")
-    );
+    let played = flow.played("look it up", 2).await;
+    played.is("R0 look R1 desk R2 ■ no_rule", &["I take over."]);
 
     flow.model.enqueue(ModelReply::status(400));
     flow.model.enqueue(ModelReply::status(400));
@@ -503,15 +499,15 @@ async fn who_fails_for_good_is_a_fact_and_its_failure_is_told_where_nobody_takes
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_calls_nobody_says_so() {
     let rules = rules(&["when = { text = { contains = \"order\" } }; call = [\"look\", \"pen\"]"]);
-    let flow = team(&plain(&["look", "pen"]), "answer_from = \"each\"", &rules)
+    let mut flow = team(&plain(&["look", "pen"]), "answer_from = \"each\"", &rules)
         .start()
         .await;
-    let (answer, order) = flow.answered("hello").await;
-    assert_eq!(order, "R0 ■ no_rule");
-    assert!(
-        answer.contains("Nobody in my team takes this on"),
-        "{answer}"
-    );
+    let played = flow.played("hello", 0).await;
+    assert_eq!(played.order, "R0 ■ no_rule");
+    let [told] = played.posts.as_slice() else {
+        panic!("{:#?}", played.posts);
+    };
+    assert!(told.contains("Nobody in my team takes this on"), "{told}");
     assert_eq!(flow.model.requests().len(), 0);
 }
 
@@ -545,7 +541,7 @@ async fn values_outlive_the_run_where_that_is_wanted_and_go_with_what_was_said()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_of_a_network_asks_another_one_which_may_not_ask_back_through_kills() {
+async fn example_12_an_agent_asks_another_one_which_may_not_ask_back() {
     let look = "[agents.look]\nchannels = []\nmax_attempts = 30\ndelegates = [\"desk\"]\n";
     let rules = rules(&["when = { calls = 0 }; call = \"desk\""]);
     let desk = [("desk", "delegates = [\"look\"]")];
@@ -557,24 +553,15 @@ async fn an_agent_of_a_network_asks_another_one_which_may_not_ask_back_through_k
     flow.model.enqueue(task("look"));
     flow.model.enqueue(task("desk"));
     flow.script(&["Under the mat.", "It lies under the mat."]);
-    flow.model.hold();
-    let asked = flow.ask_team("find the key");
-    flow.killed_at_each_of(4).await;
-    let told = flow.slack_reply(GENERAL, &asked).await.text;
-    assert_eq!(told, "It lies under the mat.");
-    flow.settle().await;
-    // Each of the four was asked once more for the kill, and never again.
-    assert_eq!(flow.model.requests().len(), 8);
+    let played = flow.played("find the key", 4).await;
+    played.is("R0 desk R1 ■ no_rule", &["It lies under the mat."]);
     let refused = flow.model.requests()[5].body["messages"].to_string();
     assert!(
         refused.contains("desk itself waits for this answer"),
         "{refused}"
     );
-    let story = flow.story(&asked).await;
-    assert_eq!(order(&story), "R0 desk R1 ■ no_rule");
-    let tasks = story["tasks"].as_array().unwrap();
-    assert_eq!(tasks.len(), 1, "{story:#}");
+    let tasks = played.story["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 1, "{tasks:#?}");
     let given = ["asked_by", "agent", "state", "result"].map(|key| &tasks[0][key]);
     assert_eq!(given, ["desk", "look", "answered", "Under the mat."]);
-    assert_eq!(flow.slack_posts(GENERAL).len(), 1);
 }
