@@ -713,6 +713,10 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         any::<bool>().prop_map(Term::StackEmpty),
         any::<bool>().prop_map(Term::LastFailed),
         any::<bool>().prop_map(|value| is("found", json!(value))),
+        Just(Term::LastText(TextTest {
+            contains: vec!["ONE".to_owned()],
+            ..TextTest::default()
+        })),
     ];
     let action = prop_oneof![
         6 => proptest::collection::vec(name(), 1..4).prop_map(|names| call(&names)),
@@ -739,6 +743,78 @@ fn a_disabled_agent_of_a_list_may_make_a_path_longer() {
     assert_eq!(longest_path(&network).calls, 2);
 }
 
+/// What chance decides about a run: what each agent call does (whether it sets `found`, whether it fails, which words it
+/// says), what the routing agent says, and who is disabled.
+type Chances = (Vec<(bool, bool, usize)>, Vec<usize>, Option<usize>);
+
+fn any_chances() -> impl Strategy<Value = Chances> {
+    let most = CALLS_MAX as usize;
+    (
+        proptest::collection::vec((any::<bool>(), any::<bool>(), 0_usize..3), most),
+        proptest::collection::vec(0_usize..5, most),
+        proptest::option::of(0_usize..4),
+    )
+}
+
+/// Plays a network to its end, and checks that it stayed within what `check` prints of it.
+fn ends_within_its_bounds(
+    network: &Network,
+    (acts, picks, off): Chances,
+) -> Result<(), TestCaseError> {
+    let names = ["look", "pen", "desk", "check"];
+    let steps: BTreeMap<AgentName, u32> = [("look", 4), ("pen", 2), ("check", 1), ("desk", 8)]
+        .map(|(name, n)| (agent(name), n))
+        .into();
+    let worst = worst_cost(network, &steps);
+    let mut play = Play::of(network);
+    let routed = picks.iter().map(|n| match n {
+        0 => Routed::Done,
+        1 => Routed::NoAnswer,
+        n => Routed::Agent(agent(names[n - 2])),
+    });
+    play.routed = routed.collect();
+    play.disabled.extend(off.map(|n| agent(names[n])));
+    let mut acts = acts.into_iter();
+    let mut model_calls = 0_u64;
+    let order = play.run(|agent| {
+        model_calls += u64::from(steps[agent]);
+        let (found, fails, words) = acts.next().expect("max_calls bounds the calls");
+        Does {
+            says: ["one", "two", ""][words],
+            sets: vec![("found", json!(found))],
+            fails,
+        }
+    });
+    let asked = u32::try_from(order.matches("RA").count()).unwrap() * router::ASKED_MAX;
+    let called = play.course.count();
+    prop_assert!(called <= network.max_calls);
+    prop_assert!(
+        called <= worst.agent_calls && asked <= worst.routing_calls,
+        "{called} calls, {asked} of the routing agent, {worst:?}: {order}"
+    );
+    prop_assert!(
+        model_calls <= worst.model_calls,
+        "{model_calls} model calls, {worst:?}: {order}"
+    );
+    prop_assert_eq!(play.course.decisions.len(), called as usize + 1);
+    // What is decided behind the last call leads to nothing.
+    let decisions = play.course.decisions.iter();
+    let within = decisions.filter(|it| it.calls < network.max_calls);
+    let used: BTreeSet<u32> = within.filter_map(|it| it.rule).collect();
+    for dead in dead_rules(network) {
+        let perhaps = dead.why.contains("unless");
+        prop_assert!(
+            perhaps || !used.contains(&dead.rule),
+            "rule {} was used: {}",
+            dead.rule,
+            dead.why
+        );
+    }
+    let is_silent = matches!(conclude(network, &play.course), Conclusion::NoAgent);
+    prop_assert_eq!(is_silent, called == 0);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -747,45 +823,55 @@ proptest! {
     fn every_network_ends_within_what_was_known_before(
         rules in proptest::collection::vec(any_rule(), 0..7),
         max_calls in 1_u32..=CALLS_MAX,
-        acts in proptest::collection::vec((any::<bool>(), any::<bool>(), 0_usize..3), 16),
-        picks in proptest::collection::vec(0_usize..5, 16),
-        off in proptest::option::of(0_usize..4),
+        chances in any_chances(),
     ) {
-        let mut network = network(rules);
-        network.max_calls = max_calls;
-        let steps: BTreeMap<AgentName, u32> =
-            [("look", 4), ("pen", 2), ("check", 1), ("desk", 8)].map(|(name, n)| (agent(name), n)).into();
-        let worst = worst_cost(&network, &steps);
-        let mut play = Play::of(&network);
-        play.routed = picks.iter().map(|n| match n {
-            0 => Routed::Done,
-            1 => Routed::NoAnswer,
-            n => Routed::Agent(agent(["look", "pen", "desk"][n - 2])),
-        }).collect();
-        play.disabled.extend(off.map(|n| agent(["look", "pen", "desk", "check"][n])));
-        let mut acts = acts.into_iter();
-        let mut model_calls = 0_u64;
-        let order = play.run(|agent| {
-            model_calls += u64::from(steps[agent]);
-            let (found, fails, words) = acts.next().expect("max_calls bounds the calls");
-            Does { says: ["one", "two", ""][words], sets: vec![("found", json!(found))], fails }
-        });
-        let asked = u32::try_from(order.matches("RA").count()).unwrap();
-        let called = play.course.count();
-        prop_assert!(called <= max_calls);
-        prop_assert!(called <= worst.agent_calls, "{called} calls, {worst:?}: {order}");
-        prop_assert!(model_calls <= worst.model_calls, "{model_calls} model calls, {worst:?}: {order}");
-        prop_assert!(asked * router::ASKED_MAX <= worst.routing_calls, "{asked} asked, {worst:?}: {order}");
-        prop_assert_eq!(play.course.decisions.len(), called as usize + 1);
-        // What is decided behind the last call leads to nothing.
-        let within = play.course.decisions.iter().filter(|it| it.calls < max_calls);
-        let used: BTreeSet<u32> = within.filter_map(|it| it.rule).collect();
-        for dead in dead_rules(&network) {
-            let perhaps = dead.why.contains("unless");
-            prop_assert!(perhaps || !used.contains(&dead.rule), "rule {} was used: {}", dead.rule, dead.why);
+        let network = Network { max_calls, ..network(rules) };
+        ends_within_its_bounds(&network, chances)?;
+    }
+
+    /// What several calls set side by side comes to the same in any order, as far as it is joined: a list has as many items,
+    /// the largest number is the same, and what is replaced is one of theirs.
+    #[test]
+    fn values_that_are_set_side_by_side_come_to_the_same(
+        (set, otherwise) in proptest::collection::vec((0_usize..3, -9_i64..9), 0..16)
+            .prop_flat_map(|set| (Just(set.clone()), Just(set).prop_shuffle())),
+    ) {
+        let key = |merge, kind| KeySchema { kind, one_of: Vec::new(), default: None, max_items: 4, merge };
+        let integer = SimpleKind::Integer;
+        let keys = ["all", "any", "most"];
+        let schema = StateSchema([
+            ("all", key(Merge::Append, StateKind::List(integer))),
+            ("any", key(Merge::Replace, StateKind::One(integer))),
+            ("most", key(Merge::Max, StateKind::One(integer))),
+        ].map(|(key, schema)| (key.to_owned(), schema)).into());
+        let of = |set: &[(usize, i64)]| {
+            let mut values = schema.defaults();
+            for (key, value) in set {
+                let before = values.clone();
+                let taken = schema.set(&mut values, keys[*key], &json!(value));
+                assert!(taken.is_ok() || values == before);
+                // A daemon that is killed here goes on with what is stored.
+                values = schema.read(&values.to_json());
+            }
+            values
+        };
+        let (values, others) = (of(&set), of(&otherwise));
+        let given = |key: usize| set.iter().filter(move |(of, _)| *of == key).map(|(_, value)| *value);
+        let items = |values: &StateValues| {
+            let items = values.get("all").and_then(Value::as_array).cloned().unwrap_or_default();
+            let mut items: Vec<i64> = items.iter().filter_map(Value::as_i64).collect();
+            items.sort_unstable();
+            items
+        };
+        let (items, other_items) = (items(&values), items(&others));
+        prop_assert_eq!(items.len(), given(0).count().min(4));
+        prop_assert_eq!(items.len(), other_items.len());
+        prop_assert!(given(0).count() > 4 || items == other_items);
+        for values in [&values, &others] {
+            let any = values.get("any").and_then(Value::as_i64);
+            prop_assert!(any.map_or(given(1).count() == 0, |any| given(1).any(|it| it == any)));
+            prop_assert_eq!(values.get("most").and_then(Value::as_i64), given(2).max());
         }
-        let is_silent = matches!(conclude(&network, &play.course), Conclusion::NoAgent);
-        prop_assert_eq!(is_silent, called == 0);
     }
 
     /// Values never pass their limits, whatever is set.
@@ -805,5 +891,21 @@ proptest! {
             prop_assert!(values.to_json().len() <= state::STATE_MAX_BYTES);
             prop_assert_eq!(&schema.read(&values.to_json()), &values);
         }
+    }
+}
+
+proptest! {
+    // The longest path of so many rules takes a while to find.
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// The same of networks with as many rules as there may be, whose longest path is searched only up to a limit.
+    #[test]
+    fn networks_of_many_rules_end_within_what_was_known_before(
+        rules in proptest::collection::vec(any_rule(), RULES_MAX / 2..=RULES_MAX),
+        max_calls in 1_u32..=CALLS_MAX,
+        chances in any_chances(),
+    ) {
+        let network = Network { max_calls, ..network(rules) };
+        ends_within_its_bounds(&network, chances)?;
     }
 }
