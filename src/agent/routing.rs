@@ -139,10 +139,15 @@ impl Journey<'_> {
         let tools = router_tools(choices);
         let hooking = working.hooking(self.face).await?;
         let mut asking = self.of.asking();
-        let place = working
-            .worker
-            .models
-            .begin(&router.model_use, claimed.run.id);
+        // Where the run has a place at this model it is the run's: one that tries a model that rested is the only one.
+        let own_place = match router.model_use.name == working.place.model() {
+            true => None,
+            false => {
+                let models = &working.worker.models;
+                Some(models.begin(&router.model_use, claimed.run.id))
+            }
+        };
+        let place = own_place.as_ref().unwrap_or(working.place);
         if let Some(refused) = place.refused() {
             return Ok(RouterAsked::Failed(refused));
         }

@@ -387,6 +387,26 @@ async fn examples_7_and_8_a_routing_agent_picks_and_is_told_what_there_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_routing_agent_tries_its_model_after_a_rest() {
+    let rules = rules(&["ask_router = true; at_most = 2"]);
+    let described = "[networks.support.descriptions]\nlook = \"Looks things up.\"\n";
+    let mut flow = team(&plain(&["look"]), "", &format!("{described}{rules}"))
+        .start()
+        .await;
+    // The run that tries it has the only place there is.
+    flow.model.enqueue(ModelReply::rate_limited(1));
+    let pick = r#"{"agent": "look", "done": false, "reason": "it fits"}"#;
+    let done = r#"{"agent": null, "done": true, "reason": "answered"}"#;
+    flow.script(&[pick, "42", done]);
+    let asked = flow.ask_team("which order?");
+    assert_eq!(flow.slack_reply(GENERAL, &asked).await.text, "42");
+    flow.settle().await;
+    assert_eq!(order(&flow.story(&asked).await), "R0 look R1 ■ done");
+    assert_eq!(flow.model.requests().len(), 4);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_9_an_agent_that_fails_is_tried_again_and_the_one_before_it_is_not() {
     let rules = rules(&[
         "when = { calls = 0 }; call = \"look\"",
