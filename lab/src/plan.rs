@@ -13,7 +13,7 @@ const RANDOM_KILLS_OF_SCENE_MAX: usize = 8;
 const RANDOM_SHARE_MIN: usize = 4;
 
 /// A platform, and what its channel does about a post that may have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
     /// Slack, which can be asked.
     Slack,
@@ -69,11 +69,12 @@ impl Mode {
             Self::Slack => true,
             // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
-            // Imports, erasures, firings and readings end nowhere else with it.
+            // Imports, erasures, firings, readings and networks end nowhere else with it.
             Self::TelegramLook => {
                 point.starts_with("look.")
                     || Self::TelegramResend.has(point)
                         && !is_of(&["import.", "erase.", "firing.", "memory."])
+                        && !is_of(&NETWORK)
             }
             // Neither of the two posts anything.
             // What is held can't be taken back, so no post holds the place of an answer.
@@ -91,7 +92,7 @@ impl Mode {
                     "change.",
                     "input.",
                 ];
-                Self::TelegramResend.has(point) && !is_of(&none)
+                Self::TelegramResend.has(point) && !is_of(&none) && !is_of(&NETWORK)
             }
         }
     }
@@ -123,6 +124,8 @@ pub(super) enum Play {
     Firing,
     /// The room is read for memory.
     Learning,
+    /// Several agents answer.
+    Network,
 }
 
 /// How a daemon and its platform come together.
@@ -191,6 +194,7 @@ impl Row {
             Some(("erase", _)) => Play::Erasure,
             Some(("firing", _)) => Play::Firing,
             Some(("memory", _)) => Play::Learning,
+            Some(("decision" | "member" | "task", _)) => Play::Network,
             _ => Play::Rooms,
         }
     }
@@ -298,6 +302,9 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
     }
     rows
 }
+
+/// Where several agents answer: nothing of that is a platform's.
+const NETWORK: [&str; 3] = ["decision.", "member.", "task."];
 
 /// Where it counts how a message came in: until it is acknowledged, and when the daemon stops or has
 /// stopped.

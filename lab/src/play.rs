@@ -8,6 +8,7 @@ use vocative_contract::crash::Sabotage;
 
 use super::firing;
 use super::memory;
+use super::network;
 use super::noting;
 use super::piece::Piece;
 use super::plan::{Mode, Play, Row, Way};
@@ -58,6 +59,7 @@ pub(super) async fn piece(
             Play::Import => memory::import(row, &stage, &mut random).await?,
             Play::Erasure => memory::erasure(row, &stage, &mut random).await?,
             Play::Firing => firing::firing(row, &stage, &mut random).await?,
+            Play::Network => network::network(row, &stage, &mut random).await?,
             Play::Learning => noting::learning(row, &stage, &mut random).await?,
         };
         stage.strike().await;

@@ -22,7 +22,8 @@ use vocative_sandbox::telegram::{
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
-use super::plan::{Link, Mode, Row, Way};
+use super::network;
+use super::plan::{Link, Mode, Play, Row, Way};
 use super::scene::Place;
 use vocative::cli::CliError;
 
@@ -113,6 +114,8 @@ pub(super) struct Stage {
     directory: PathBuf,
     /// When somebody last did something about a card, and how often: its chat and message.
     pressed: Mutex<HashMap<(String, String), (Instant, usize)>>,
+    /// Whether several agents answer.
+    is_of_network: bool,
     /// Whether people change every call before they allow it.
     changes_all: bool,
     /// The cards of changed calls.
@@ -156,6 +159,7 @@ impl Stage {
             wire,
             directory: private_directory()?,
             pressed: Mutex::default(),
+            is_of_network: row.play() == Play::Network,
             changes_all: row.name().starts_with("change."),
             changed: Mutex::default(),
         };
@@ -652,12 +656,7 @@ max_parallel = 32
 [models.offline]
 provider = \"offline\"
 
-[agents.vocative]
-model = \"scripted\"
-summary_model = \"offline\"
-max_attempts = 100
-tools = [\"conversation_search\", \"order\"{desk}]
-
+{agents}
 [tools.order]
 kind = \"http\"
 description = \"Orders something.\"
@@ -668,17 +667,11 @@ allow_private = [\"{shop}\"]
 parameters = '{{\"type\": \"object\", \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
     \"note\": {{\"type\": \"string\"}}}}}}'
 
-[agents.vocative.prompt]
-rolling_summary_threshold = 3
-preserve_recent_turns = 1
-token_budget = 20000
-trigger_max_tokens = 20000
-
 {desk_table}{channel}",
             data = self.directory.display(),
             model = self.model.openai_url(),
             shop = self.shop.addr(),
-            desk = self.desk.as_ref().map_or("", |_| ", \"desk__*\""),
+            agents = self.agents_text(),
             desk_table = self.desk.as_ref().map_or_else(String::new, desk_table),
             approval = match self.asks_for_consent() {
                 true => "approvers = \"anyone_in_chat\"\napproval_expires_s = \"never\"",
@@ -686,6 +679,28 @@ trigger_max_tokens = 20000
             },
             channel = self.channel_text(),
             visibility_delay_s = self.visibility_delay_ms.div_ceil(1_000) + 1,
+        )
+    }
+
+    fn agents_text(&self) -> String {
+        if self.is_of_network {
+            return network::agents("scripted");
+        }
+        let desk = self.desk.as_ref().map_or("", |_| ", \"desk__*\"");
+        format!(
+            "\
+[agents.vocative]
+model = \"scripted\"
+summary_model = \"offline\"
+max_attempts = 100
+tools = [\"conversation_search\", \"order\"{desk}]
+
+[agents.vocative.prompt]
+rolling_summary_threshold = 3
+preserve_recent_turns = 1
+token_budget = 20000
+trigger_max_tokens = 20000
+"
         )
     }
 

@@ -22,6 +22,7 @@ use crate::capture::reply::{OtherWords, Reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::llm::{Answer, read_arguments};
 use crate::tools::{SET_STATE, StateDesk};
+use vocative_contract::crash;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::speech::{calls_name, opens_with_name, spoken_text};
 use vocative_core::presence::{AskedAt, Presence};
@@ -200,6 +201,7 @@ impl Journey<'_> {
         }
         let claimed = self.working.claimed;
         let store = &self.working.worker.store;
+        crash::point("decision.before-commit");
         let kept = store.keep_decision(
             claimed.run.id,
             claimed.token,
@@ -489,9 +491,11 @@ impl Journey<'_> {
             usage: step::usage_since(&steps, before),
             at_ms: (self.working.worker.clock)(),
         };
+        crash::point("member.before-commit");
         let written = store
             .end_network_call(run, claimed.token, call.clone())
             .await?;
+        crash::point("member.after-commit");
         Ok((written == LeaseOutcome::Written).then_some(call))
     }
 

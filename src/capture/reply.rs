@@ -260,6 +260,9 @@ pub async fn commit_reply(
             now_ms,
         })
         .await?;
+    if committed == CommittedReply::Reported {
+        crash::point("task.after-commit");
+    }
     crash::point("reply.after-commit");
     Ok(committed)
 }

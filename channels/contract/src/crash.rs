@@ -6,7 +6,7 @@
 //! `vocative-lab crash` notices. Never in a build that serves people.
 
 /// Every point, in the order in which a message passes them; then what operators do.
-pub const POINTS: [&str; 83] = [
+pub const POINTS: [&str; 88] = [
     "received",
     "capture.before-commit",
     "capture.after-commit",
@@ -53,6 +53,11 @@ pub const POINTS: [&str; 83] = [
     "tool.answered",
     "tools.before-commit",
     "tools.after-commit",
+    "decision.before-commit",
+    "member.before-commit",
+    "member.after-commit",
+    "task.before-commit",
+    "task.after-commit",
     "reply.before-commit",
     "reply.after-commit",
     "post.claimed",

@@ -228,7 +228,9 @@ pub(crate) fn report_txn(
         Some((at, _)) => format!("{}{CUT}", &reply.text[..at]),
         None => reply.text.clone(),
     };
-    close_txn(connection, run_row, (state, &result), reply.now_ms)
+    close_txn(connection, run_row, (state, &result), reply.now_ms)?;
+    crash::point("task.before-commit");
+    Ok(())
 }
 
 /// Ends the task of a run that ends without having said anything.
