@@ -166,6 +166,9 @@ pub(crate) struct SimArgs {
     /// In one world in three people also ask for reminders, and agree to them by cards
     #[arg(long)]
     pub(crate) plans: bool,
+    /// In one world in three a network of random rules answers
+    #[arg(long)]
+    pub(crate) networks: bool,
 }
 
 /// Drawn seeds are below this: short enough to be typed.

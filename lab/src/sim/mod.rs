@@ -6,7 +6,8 @@
 //! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.
 //!
 //! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
-//! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `report`.
+//! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `networks` (several agents that answer
+//! together), `report`.
 
 mod channel;
 mod clocks;
@@ -14,6 +15,7 @@ mod clocks;
 mod hearing;
 mod life;
 mod model;
+mod networks;
 mod past;
 mod plans;
 mod play;
@@ -37,6 +39,7 @@ use self::report::{failure, report};
 use self::verdict::Tally;
 use super::plan::Mode;
 use crate::args::SimArgs;
+use crate::dice::Dice;
 use crate::{print, sabotage_of};
 use vocative::cli::{CliError, Exit};
 
@@ -52,6 +55,8 @@ const MODES: [Mode; 6] = [
 
 /// In every so many-th world of a mode people plan reminders.
 const PLANS_EVERY: u64 = 3;
+/// In every so many-th world of a mode a network answers: none of those in which people plan.
+const NETWORKS_EVERY: u64 = 3;
 
 /// Failing seeds that are shown.
 const SHOWN_MAX: usize = 3;
@@ -113,11 +118,14 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
         .filter(|mode| mode.is_of(args.platform))
         .collect();
     let place = usize::try_from(seed % modes.len().max(1) as u64).unwrap_or(0);
+    let number = seed / MODES.len() as u64;
+    let is_of_network = args.networks && number % NETWORKS_EVERY == 1;
     Setting {
         mode: modes[place],
         steps: args.steps,
         sabotage,
-        plans: args.plans && (seed / MODES.len() as u64).is_multiple_of(PLANS_EVERY),
+        plans: args.plans && number.is_multiple_of(PLANS_EVERY),
+        network: is_of_network.then(|| Dice::of(seed, "networks").below(networks::SHAPES)),
     }
 }
 

@@ -8,10 +8,12 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::life::Life;
+use super::networks::{Role, judge_request, word};
 use super::plans::task_of;
 use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
 use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
+use vocative_core::ids::RunId;
 use vocative_core::prompting::PromptRole;
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
@@ -27,6 +29,7 @@ const PIECES_MAX: u64 = 8;
 pub(super) struct SimModel {
     pub(super) life: Arc<Life>,
     pub(super) store: Store,
+    pub(super) role: Role,
 }
 
 impl Model for SimModel {
@@ -40,14 +43,18 @@ impl Model for SimModel {
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             let life = &self.life;
-            let own = self.own_questions(request).await;
+            let own = self.own_run(request).await;
+            if let Some((run, _)) = own {
+                self.judge(run).await;
+            }
+            let own = own.map(|(_, asked)| asked);
             life.step("before the model is asked").await;
             let think_ms = life.world(|world| match world.dice.below(20) {
                 0 if world.has_faults() => world.dice.ms(8_000, 90_000),
                 _ => world.dice.ms(100, 3_000),
             });
             life.sleep(think_ms).await;
-            let answer = life.world(|world| respond(world, request, own));
+            let answer = life.world(|world| respond(world, request, own, &self.role));
             let answer = match (answer, request.listener) {
                 (Ok(answer), Some(listener)) => self.write(answer, listener).await,
                 (answer, _) => answer,
@@ -80,8 +87,19 @@ impl SimModel {
         Ok(answer)
     }
 
-    /// What the run asks whose trigger is last in the prompt; `None` where no run at work does.
-    async fn own_questions(&self, request: &Request<'_>) -> Option<Vec<Word>> {
+    /// Judges a request in a run of a network.
+    async fn judge(&self, run: RunId) {
+        let Some(team) = self.role.team() else { return };
+        let course = self.store.network_course(run).await;
+        let steps = self.store.steps(run).await;
+        if let (Ok(course), Ok(steps)) = (course, steps) {
+            self.life
+                .world(|world| judge_request(world, &self.role, team, &course, steps.len()));
+        }
+    }
+
+    /// The run whose trigger is last in the prompt, and what it asks; `None` where no run at work does.
+    async fn own_run(&self, request: &Request<'_>) -> Option<(RunId, Vec<Word>)> {
         let last = request.messages.last()?;
         let last = words(&last.content).last()?;
         let now_ms = self.life.now_ms();
@@ -93,7 +111,7 @@ impl SimModel {
             }
             let is_at_work = matches!(queued.waiting_for, WaitingFor::Answer { .. });
             if is_at_work && asked.contains(&last) {
-                return Some(asked);
+                return Some((queued.run.id, asked));
             }
         }
         None
@@ -104,6 +122,7 @@ fn respond(
     world: &mut World,
     request: &Request<'_>,
     own: Option<Vec<Word>>,
+    role: &Role,
 ) -> Result<Answer, ModelError> {
     note_strangers(world, request);
     if world.fails(120) {
@@ -116,7 +135,11 @@ fn respond(
             },
         });
     }
-    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    if let Some(said) = word(world, request, role) {
+        return said;
+    }
+    let is_alone = role.team().is_none();
+    let may_call = is_alone && request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
     if may_call && request.exchanges.is_empty() && world.dice.hits(150) {
         world.note(format_args!("the model wants to search"));
         for word in own.unwrap_or_else(|| last_questions(request)) {
@@ -193,7 +216,7 @@ fn older_than_afresh(world: &World, asked: &[Word], prompt: &[Word]) -> Option<W
     prompt.iter().find(is_old).copied()
 }
 
-fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
+pub(super) fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
     let finish = if tool_calls.is_empty() {
         Finish::Stop
     } else {
@@ -224,7 +247,7 @@ fn answer_to(world: &World, word: Word, edits: usize) -> String {
     answer(word, edits, lines)
 }
 
-fn complain(world: &mut World, what: String) {
+pub(super) fn complain(world: &mut World, what: String) {
     world.note(format_args!("WRONG  {what}"));
     world.wrong.push(what);
 }

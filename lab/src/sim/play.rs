@@ -1,5 +1,6 @@
 //! One seed: the daemon lives, ends and lives again while the script goes on; its last life may finish.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::clocks::WallClock;
 use super::life::{Life, locked};
 use super::model::SimModel;
+use super::networks::{self, Role, Team};
 use super::plans::{Planned, Plans};
 use super::script::{BEGINNING_MS, End, Live, Script};
 use super::verdict::{Stored, Tally, judge};
@@ -19,14 +21,16 @@ use super::world::{Message, World};
 use crate::dice::{Dice, WORLD};
 use crate::plan::Mode;
 use vocative::admin::health::Health;
-use vocative::agent::registry::AgentSpec;
+use vocative::agent::registry::{AgentSpec, BackgroundModel, NetworkSpec};
 use vocative::cli::CliError;
 use vocative::config::{Config, Environment};
 use vocative::daemon::core::{Core, Ground};
 use vocative::daemon::time::Timekeeper;
 use vocative::daemon::wiring;
+use vocative::llm::Model;
 use vocative::tools::mcp::McpServers;
 use vocative_core::outbox::OutboxState;
+use vocative_core::routing::router::Asking;
 use vocative_core::scheduling::{FiringOutcome, ScheduleState};
 use vocative_store::contract::{
     AccountBinding, ConversationFilter, ScheduleFilter, StoreStatus, TurnFilter,
@@ -54,6 +58,8 @@ pub(super) struct Setting {
     pub(super) sabotage: Option<Sabotage>,
     /// Whether people plan reminders.
     pub(super) plans: bool,
+    /// The shape of the network that answers; `None`: a single agent does.
+    pub(super) network: Option<u64>,
 }
 
 /// What came of a seed.
@@ -188,12 +194,13 @@ async fn work(
     end: Option<End>,
 ) -> Result<Option<Stored>, StoreError> {
     let (store, _) = Store::open_inline(&folder.options(), life.wall_ms(), life.gate())?;
-    let config = config_of(
-        setting.mode,
-        life.world(|world| world.script.live),
-        setting.plans,
-    );
-    let agents = agents_of(config, setting.plans, life, &store);
+    let config = config_of(Configured {
+        mode: setting.mode,
+        live: life.world(|world| world.script.live),
+        plans: setting.plans,
+        network: setting.network,
+    });
+    let agents = agents_of(config, setting, life, &store);
     let ground = Ground {
         store: store.clone(),
         time: Timekeeper::new(life.clock()),
@@ -324,31 +331,30 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The configuration of a mode, read as a file's is.
-fn config_of(mode: Mode, live: Live, plans: bool) -> &'static Config {
-    type Configured = ((Mode, Live, bool), Config);
-    static CONFIGS: OnceLock<Vec<Configured>> = OnceLock::new();
-    let read = |(mode, live, plans): (Mode, Live, bool)| {
+/// What a configuration depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Configured {
+    mode: Mode,
+    live: Live,
+    plans: bool,
+    network: Option<u64>,
+}
+
+/// The configuration of a world, read as a file's is. Each is read once, and kept.
+fn config_of(of: Configured) -> &'static Config {
+    static CONFIGS: Mutex<BTreeMap<Configured, &'static Config>> = Mutex::new(BTreeMap::new());
+    locked(&CONFIGS).entry(of).or_insert_with(|| {
         let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
-        let text = config_text(mode, live, plans);
+        let text = config_text(of);
         let path = Path::new("simulated.toml");
         let (config, _) = Config::from_text(Some((path, &text)), &environment)
             .expect("the simulation's configuration is right");
-        ((mode, live, plans), config)
-    };
-    let all = || {
-        Mode::ALL
-            .into_iter()
-            .flat_map(|mode| Live::ALL.map(|live| (mode, live)))
-            .flat_map(|(mode, live)| [false, true].map(|plans| (mode, live, plans)))
-    };
-    let configs = CONFIGS.get_or_init(|| all().map(read).collect());
-    let of_these = configs.iter().find(|(of, _)| *of == (mode, live, plans));
-    let (_, config) = of_these.expect("every mode and way has a configuration");
-    config
+        Box::leak(Box::new(config))
+    })
 }
 
-fn config_text(mode: Mode, live: Live, plans: bool) -> String {
+fn config_text(of: Configured) -> String {
+    let Configured { mode, live, .. } = of;
     let channel = match mode {
         Mode::Slack => {
             format!("[channels.slack.{NAME}]\napp_token = \"env:ONE\"\nbot_token = \"env:TWO\"\n")
@@ -368,9 +374,16 @@ fn config_text(mode: Mode, live: Live, plans: bool) -> String {
         Mode::TelegramLook | Mode::TelegramResend | Mode::TelegramHold => "telegram",
     };
     let live = live.name(mode);
-    let tools = match plans {
+    let tools = match of.plans {
         true => "tools = [\"conversation_search\", \"schedule\"]\n",
         false => "",
+    };
+    let agents = match of.network {
+        Some(number) => networks::shape(number),
+        None => format!(
+            "[agents.vocative]\nmodel = \"simulated\"\nmax_attempts = 100\n{tools}\n\
+             [agents.vocative.prompt]\nrolling_summary_threshold = 12\npreserve_recent_turns = 4\n"
+        ),
     };
     let manners = format!("[channels.{platform}.{NAME}.manners]\nedit_answer_within_s = 86400\n");
     format!(
@@ -396,34 +409,58 @@ live_delay_ms = 200
 [models.simulated]
 provider = \"offline\"
 
-[agents.vocative]
-model = \"simulated\"
-max_attempts = 100
-{tools}
-[agents.vocative.prompt]
-rolling_summary_threshold = 12
-preserve_recent_turns = 4
-
+{agents}
 {channel}live = \"{live}\"
 {manners}"
     )
 }
 
 /// The configured agents, asking the simulated model.
-fn agents_of(config: &Config, plans: bool, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
-    // Agents that plan have another tool.
-    static AGENTS: [OnceLock<Vec<AgentSpec>>; 2] = [OnceLock::new(), OnceLock::new()];
+fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store) -> Vec<AgentSpec> {
+    // Agents that plan have another tool; those of a network are others.
+    type Kind = (bool, Option<u64>);
+    static AGENTS: Mutex<BTreeMap<Kind, Vec<AgentSpec>>> = Mutex::new(BTreeMap::new());
     let make = || {
         wiring::agents(config, None, &McpServers::default())
             .expect("models that are not asked can be made")
     };
-    let agents = AGENTS[usize::from(plans)].get_or_init(make).iter().cloned();
-    let simulated = agents.map(|agent| AgentSpec {
-        model: Arc::new(SimModel {
+    let mut all = locked(&AGENTS);
+    let agents = all.entry((setting.plans, setting.network));
+    let agents = agents.or_insert_with(make);
+    let team = Team::among(agents);
+    let model = |role| -> Arc<dyn Model> {
+        Arc::new(SimModel {
             life: Arc::clone(life),
             store: store.clone(),
-        }),
-        ..agent
+            role,
+        })
+    };
+    let simulated = agents.iter().cloned().map(|agent| {
+        let (role, router) = match &team {
+            None => (Role::Alone, Role::Alone),
+            Some(team) => (
+                Role::Member(agent.name.clone(), Arc::clone(team)),
+                Role::Router(Arc::clone(team)),
+            ),
+        };
+        // What one life learns about its routing agent's model, no other one knows.
+        let network = agent.network.as_deref().map(|of| {
+            Arc::new(NetworkSpec {
+                network: of.network.clone(),
+                router: BackgroundModel {
+                    model: model(router),
+                    ..of.router.clone()
+                },
+                descriptions: of.descriptions.clone(),
+                names: of.names.clone(),
+                asking: Mutex::new(Asking::Schema),
+            })
+        });
+        AgentSpec {
+            model: model(role),
+            network,
+            ..agent
+        }
     });
     simulated.collect()
 }

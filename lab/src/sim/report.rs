@@ -36,6 +36,11 @@ fn command(seed: u64, args: &SimArgs) -> String {
     if let Some(platform) = platform {
         let _ = write!(command, " --platform {platform}");
     }
+    for (is_set, flag) in [(args.plans, "plans"), (args.networks, "networks")] {
+        if is_set {
+            let _ = write!(command, " --{flag}");
+        }
+    }
     if let Some(promise) = &args.sabotage {
         let _ = write!(command, " --sabotage {promise}");
     }

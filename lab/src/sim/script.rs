@@ -71,7 +71,7 @@ pub(super) struct Script {
 }
 
 /// What the channel's `live` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Live {
     Off,
     On,

@@ -14,6 +14,7 @@ fn args(first: u64, seeds: u64) -> SimArgs {
         report_only: false,
         until_wrong: false,
         plans: false,
+        networks: false,
     }
 }
 
@@ -56,6 +57,36 @@ fn what_people_agree_to_is_done_once_and_nothing_else_is() {
     let planned: usize = played.iter().map(|(_, tally)| tally.reminders).sum();
     let said: usize = played.iter().map(|(_, tally)| tally.reminded).sum();
     assert!(planned > 150 && said > 60, "{planned} planned, {said} said");
+}
+
+#[test]
+fn networks_ask_nobody_twice_and_answer_once() {
+    let args = SimArgs {
+        networks: true,
+        ..args(0, 0)
+    };
+    // Five of each mode in turn.
+    let every = MODES.len() as u64 * NETWORKS_EVERY;
+    let first = MODES.len() as u64;
+    let seeds = (0..5).flat_map(|n| (0..first).map(move |mode| n * every + first + mode));
+    let played = play_seeds(&args, None, seeds).unwrap();
+    let failed: Vec<_> = played
+        .iter()
+        .filter(|(_, tally)| !tally.wrong.is_empty())
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let mut all = Tally::default();
+    for (_, tally) in &played {
+        all.add(tally);
+    }
+    assert_eq!(all.answered, all.questions);
+    // The networks are various enough.
+    let calls = all.calls;
+    assert!(
+        calls.asked > 400 && calls.routed > 40 && calls.tasks > 40 && calls.sets > 40,
+        "{calls:?}"
+    );
+    assert!(calls.failed + calls.failed_tasks > 4, "{calls:?}");
 }
 
 /// Worlds that failed once.
@@ -109,6 +140,7 @@ fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&Tally) -> bool) ->
             steps: 24,
             sabotage: Some(sabotage),
             plans: false,
+            network: None,
         };
         shows(&play(seed, setting, false).unwrap().tally)
     })

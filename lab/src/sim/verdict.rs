@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::networks::{Calls, count};
 use super::plans::{Planned, is_of_plans, judge_plans};
 use super::script::{BEGINNING_MS, DIRECT_ROOM};
 use super::words::{FRESH_START, Word, answered_lines, said, words};
@@ -44,6 +45,8 @@ pub(super) struct Tally {
     /// Reminders that were asked for, and those that were said.
     pub(super) reminders: usize,
     pub(super) reminded: usize,
+    /// What networks did.
+    pub(super) calls: Calls,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
 }
@@ -65,6 +68,7 @@ impl Tally {
         self.virtual_ms += other.virtual_ms;
         self.reminders += other.reminders;
         self.reminded += other.reminded;
+        self.calls.add(other.calls);
         self.wrong.extend(other.wrong.iter().cloned());
     }
 }
@@ -93,7 +97,8 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
     judge_capture(world, stored, &mut tally);
     judge_replies(world, stored, &mut tally);
     judge_plans(world, &stored.planned, &mut tally);
-    judge_rest(&stored.status, &mut tally);
+    count(world, &mut tally);
+    judge_rest(&stored.status, world.calls.failed_tasks, &mut tally);
     for wrong in tally.wrong.clone() {
         world.note(format_args!("WRONG  {wrong}"));
     }
@@ -393,12 +398,12 @@ fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
     }
 }
 
-/// Nothing is left half done.
-fn judge_rest(status: &StoreStatus, tally: &mut Tally) {
+/// Nothing is left half done, and nothing is given up but tasks that failed for good.
+fn judge_rest(status: &StoreStatus, failed_tasks: usize, tally: &mut Tally) {
+    let given_up = usize::try_from(status.runs_dead).unwrap_or(usize::MAX);
     let left = [
         ("runs queued", status.runs_queued),
         ("runs leased", status.runs_leased),
-        ("runs dead", status.runs_dead),
         ("runs held", status.runs_held),
         ("runs waiting", status.runs_waiting),
         ("approvals open", status.approvals_open),
@@ -409,6 +414,10 @@ fn judge_rest(status: &StoreStatus, tally: &mut Tally) {
     ];
     for (what, count) in left.into_iter().filter(|(_, count)| *count > 0) {
         tally.wrong.push(format!("{count} {what} are left"));
+    }
+    if given_up > failed_tasks {
+        let what = format!("{given_up} runs are dead, {failed_tasks} tasks failed for good");
+        tally.wrong.push(what);
     }
     for account in &status.accounts {
         if account.unread_from_ms.is_some() {

@@ -12,6 +12,7 @@ use vocative_contract::outbound::{Delivered, Post};
 use vocative_contract::probe::ProbeAnswer;
 
 use super::clocks::WallClock;
+use super::networks::Calls;
 use super::plans::Plans;
 use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
 use super::wire::{Event, Told, What, Wire};
@@ -142,6 +143,8 @@ pub(super) struct World {
     pub(super) fresh_starts: Vec<usize>,
     pub(super) wire: Wire,
     pub(super) plans: Plans,
+    /// What was asked of a network.
+    pub(super) calls: Calls,
     acts: VecDeque<(i64, Act)>,
     /// Posts and changes whose request is over and that arrive all the same.
     late: BTreeMap<(i64, usize), Arriving>,
@@ -204,6 +207,7 @@ impl World {
             fresh_starts: Vec::new(),
             wire: Wire::new(script.mode != Mode::Slack),
             plans: Plans::new(None),
+            calls: Calls::default(),
             acts: script.acts.iter().copied().collect(),
             script,
             late: BTreeMap::new(),
