@@ -52,6 +52,7 @@ mod mcp;
 mod mentions;
 mod names;
 mod networks;
+mod on_call;
 mod order;
 mod outage;
 mod overlap;

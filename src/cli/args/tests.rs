@@ -151,6 +151,8 @@ fn the_help_of_demo() {
               - rooms:     People in two platforms, one agent, and a call that waits for a person
               - help-desk: A help desk of several agents (config/examples/help-desk.toml), through a
                 kill
+              - on-call:   An alert whose restart waits for who is on call
+                (config/examples/on-call.toml), through a kill
 
               [default: rooms]
 

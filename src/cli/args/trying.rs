@@ -33,6 +33,8 @@ pub enum Scene {
     Rooms,
     /// A help desk of several agents (config/examples/help-desk.toml), through a kill
     HelpDesk,
+    /// An alert whose restart waits for who is on call (config/examples/on-call.toml), through a kill
+    OnCall,
 }
 
 /// Something broken on purpose.

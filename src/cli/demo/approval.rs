@@ -15,7 +15,7 @@ use vocative_sandbox::orders::OrderServer;
 use vocative_sandbox::slack::{BlockAction, SlackPost, SlackServer, SlackWorld};
 use vocative_sandbox::wire::WireLog;
 
-use super::stage::{GENERAL, POLL, PrivateDirectory, is_idle};
+use super::stage::{GENERAL, POLL, PrivateDirectory, has_buttons, is_idle};
 use super::{say_line, transcript};
 use crate::admin::operations::AdminOperation;
 use crate::admin::socket;
@@ -315,11 +315,6 @@ impl ApprovalStage {
         self.slack.stop().await;
         self.model.stop().await;
     }
-}
-
-fn has_buttons(post: &SlackPost) -> bool {
-    let blocks = post.blocks.as_ref().and_then(|blocks| blocks.as_array());
-    blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "actions"))
 }
 
 /// What a card shows of the call's arguments: each one's name, and its value as code.

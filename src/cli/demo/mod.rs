@@ -4,13 +4,16 @@
 //! then what was captured and why, then an approval through a kill, then hands the keyboard over.
 //! Reading order: `scene` (what is said and what must come back), `stage` (the loopback platforms and
 //! the daemon), `transcript` (frames to lines), `report` (what the store has), `approval` (a call that
-//! waits for a person), `verdict`; apart from these `help_desk`, a scene of its own.
+//! waits for a person), `verdict`; apart from these `help_desk` and
+//! `on_call`, scenes of their own on an example's configuration (`stand`).
 
 mod approval;
 mod help_desk;
+mod on_call;
 mod report;
 mod scene;
 mod stage;
+mod stand;
 mod transcript;
 mod verdict;
 
@@ -33,8 +36,10 @@ use stage::Stage;
 /// If the platforms or the daemon can't be started, or the wire file can't be written.
 pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, CliError> {
     context.start_log_at("error")?;
-    if args.scene == Scene::HelpDesk {
-        return help_desk::run().await;
+    match args.scene {
+        Scene::Rooms => {}
+        Scene::HelpDesk => return help_desk::run().await,
+        Scene::OnCall => return on_call::run().await,
     }
     if let Some(path) = &args.wire {
         // Before the scene is played: a path that can't be written is told at once.

@@ -243,6 +243,12 @@ pub(super) fn is_idle(view: &StatusView) -> bool {
     runs.queued + runs.leased + posts.pending + posts.unknown == 0
 }
 
+/// Whether a post has something to press.
+pub(super) fn has_buttons(post: &SlackPost) -> bool {
+    let blocks = post.blocks.as_ref().and_then(|blocks| blocks.as_array());
+    blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "actions"))
+}
+
 fn telegram_chat(place: Place) -> i64 {
     if place == Place::Private {
         TelegramWorld::ANN

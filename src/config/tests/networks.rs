@@ -149,12 +149,13 @@ fn rules_that_never_match_are_warned_of() {
 }
 
 #[test]
-fn the_help_desk_is_a_configuration_that_loads() {
-    let text = include_str!("../../../config/examples/help-desk.toml");
-    let (config, warnings) = load_with(text, []).unwrap();
-    assert_eq!(
-        warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        [""; 0]
-    );
-    assert_eq!(config.channels["acme"].default_agent, Some(agent("desk")));
+fn the_examples_are_configurations_that_load() {
+    let help_desk = include_str!("../../../config/examples/help-desk.toml");
+    let on_call = include_str!("../../../config/examples/on-call.toml");
+    for (text, network) in [(help_desk, "desk"), (on_call, "oncall")] {
+        let (config, warnings) = load_with(text, []).unwrap();
+        let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings, [""; 0], "{network}");
+        assert_eq!(config.channels["acme"].default_agent, Some(agent(network)));
+    }
 }
