@@ -186,6 +186,38 @@ fn every_setting_in_a_sample_is_one() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn the_samples_of_several_agents_are_whole_but_for_a_model_and_a_channel() {
+    let rest = "
+[models.default]
+provider = \"openai\"
+model = \"gpt-5-mini\"
+api_key = \"env:ONE\"
+
+[channels.slack.acme]
+app_token = \"env:ONE\"
+bot_token = \"env:TWO\"
+";
+    let pairs = [("HOME", "/home/vocative"), ("ONE", "one"), ("TWO", "two")];
+    let environment = Environment::from_pairs(pairs);
+    for page in ["docs/NETWORKS.md", "docs/AGENTS.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let samples = blocks(&text).into_iter();
+        let samples: Vec<String> = samples
+            .filter(|(language, _)| language == "toml")
+            .map(|(_, code)| code + rest)
+            .collect();
+        assert!(!samples.is_empty(), "{page} has no sample");
+        for sample in samples {
+            let file = Path::new("/etc/vocative/sample.toml");
+            let read = Config::from_text(Some((file, &sample)), &environment);
+            let (_, warnings) = read.unwrap_or_else(|error| panic!("{page}: {error}\n{sample}"));
+            let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            assert_eq!(warnings, [""; 0], "{page}\n{sample}");
+        }
+    }
+}
+
 /// The anchor of a heading, as it is made on the project's page.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
