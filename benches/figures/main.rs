@@ -2,7 +2,7 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules`, `console` and `profile` are taken only by
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules`, `networks`, `console` and `profile` are taken only by
 //! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
 
@@ -15,6 +15,7 @@ mod floods;
 mod gaps;
 mod imports;
 mod live;
+mod networks;
 mod profile;
 mod readers;
 mod soak;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 /// Why a figure could not be taken.
 pub(crate) type Fail = Box<dyn std::error::Error + Send + Sync>;
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "size",
     "idle",
     "start",
@@ -44,6 +45,7 @@ const NAMES: [&str; 17] = [
     "tools",
     "approvals",
     "schedules",
+    "networks",
     "console",
     "profile",
 ];
@@ -125,6 +127,9 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     }
     if is_named("schedules") {
         acting::measure_schedules().await?;
+    }
+    if is_named("networks") {
+        networks::measure().await?;
     }
     if is_named("console") {
         console::measure().await?;

@@ -78,7 +78,16 @@ max_output_tokens = 32768"#
 
     /// The same with the scripted model, and further lines of `[delivery]`.
     pub(crate) async fn build_streaming(people: usize, delivery: &str) -> Result<Self, Fail> {
-        let stage = Self::build(people, 0).await?;
+        Self::build_scripted(people, 0, delivery).await
+    }
+
+    /// The same with rooms.
+    pub(crate) async fn build_scripted(
+        people: usize,
+        rooms: usize,
+        delivery: &str,
+    ) -> Result<Self, Fail> {
+        let stage = Self::build(people, rooms).await?;
         let scripted = format!(
             "provider = \"openai\"\nmodel = \"loopback-small\"\nbase_url = \"{}\"\n\
              api_key = \"env:BENCH_MODEL\"\n\n[delivery]\n{delivery}\n",
@@ -113,6 +122,30 @@ max_output_tokens = 32768"#
             self.config_path(),
             text.replace("[agents.vocative]\n", &agent),
         )?)
+    }
+
+    /// Puts other tables in the place of the agent's.
+    pub(crate) fn answer_by(&self, tables: &str) -> Result<(), Fail> {
+        let text = std::fs::read_to_string(self.config_path())?;
+        Ok(std::fs::write(
+            self.config_path(),
+            text.replace("[agents.vocative]\n", tables),
+        )?)
+    }
+
+    /// Lets so many runs be worked on, and answered by the model, at once.
+    pub(crate) fn work_side_by_side(&self, runs: usize) -> Result<(), Fail> {
+        let text = std::fs::read_to_string(self.config_path())?;
+        let text = text
+            .replace(
+                "[daemon]\n",
+                &format!("[daemon]\nmax_parallel_runs = {runs}\n"),
+            )
+            .replace(
+                "[models.default]\n",
+                &format!("[models.default]\nmax_parallel = {runs}\n"),
+            );
+        Ok(std::fs::write(self.config_path(), text)?)
     }
 
     /// Where the daemon's database is.
