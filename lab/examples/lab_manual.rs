@@ -1,4 +1,4 @@
-//! Writes the man pages of the laboratory's commands: `cargo run -p vocative-lab --example manual -- FOLDER`.
+//! Writes the man pages of the laboratory's commands: `cargo run -p vocative-lab --example lab_manual -- FOLDER`.
 
 #[path = "../src/args.rs"]
 #[allow(dead_code, reason = "only the definition is read")]
