@@ -103,6 +103,7 @@ fn full() -> StatusView {
     view.store.disk_free_bytes = Some(1);
     view.store.backup_last_ms = Some(1);
     view.store.expired_last_ms = Some(1);
+    view.store.work = Some(StoreWorkView::default());
     let took = HistogramView {
         bounds_ms: vec![5],
         counts: vec![1, 0],
