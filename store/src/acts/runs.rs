@@ -67,7 +67,8 @@ macro_rules! with_heads {
 
 /// The oldest runs of conversations without a run at work, and the runs that others started: these keep no place in
 /// their conversation, and go side by side as far as parameter 6 says. A wait that begins in the future, or lasts longer
-/// than any may, was written under another clock and counts as over.
+/// than any may, was written under another clock and counts as over. A run that was claimed before and was not put off
+/// waits for no time: its `not_before_ms` is when it was queued again.
 const WAITING_SQL: &str = with_heads!(concat!(
     "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
@@ -77,6 +78,7 @@ const WAITING_SQL: &str = with_heads!(concat!(
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                                            OR (r.put_off_at_ms IS NULL AND r.as_of_seq IS NOT NULL)
                          WHEN 'leased' THEN r.owner IS NOT ?5 AND r.lease_until_ms <= ?1
                          ELSE 0 END AS is_due,
             r.put_off_at_ms IS NOT NULL AS is_put_off, r.stop_cause IS NOT NULL AS is_cancelled
@@ -95,7 +97,8 @@ const WAITING_SQL: &str = with_heads!(concat!(
      SELECT r.id, -r.id, r.agent, h.account_id, r.person_participant_id, max(r.not_before_ms, r.created_at_ms),
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN (r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
-                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1)
+                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                                             OR (r.put_off_at_ms IS NULL AND r.as_of_seq IS NOT NULL))
                          ELSE r.owner IS NOT ?5 AND r.lease_until_ms <= ?1 END
                 AND (SELECT count(*) FROM runs s INDEXED BY runs_by_parent
                      WHERE s.parent_run_id = r.parent_run_id AND s.state = 'leased'

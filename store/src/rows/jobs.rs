@@ -303,9 +303,12 @@ fn forget_dead_txn(connection: &Connection, before_ms: i64) -> Result<(), StoreE
     Ok(())
 }
 
+/// How far ahead of the time a job's wait may have begun, in milliseconds: clocks are put right by little.
+const AHEAD_MAX_MS: i64 = 60_000;
+
 /// Brings the queue in order at an open, when every lease is of a process that is gone: what was at work is
-/// pending, what this build does not know is set aside, and what has been dead for long goes. Returns how many
-/// jobs were at work.
+/// pending, what waits since a time in the future is due, what this build does not know is set aside, and what has been
+/// dead for long goes. Returns how many jobs were at work.
 pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     let taken_back = connection.execute(
         "UPDATE jobs INDEXED BY jobs_by_state
@@ -313,6 +316,11 @@ pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result
              owner = NULL, token = NULL, lease_until_ms = NULL
          WHERE state = 'leased'",
         [now_ms],
+    )?;
+    connection.execute(
+        "UPDATE jobs INDEXED BY jobs_by_state SET not_before_ms = ?1
+         WHERE state = 'pending' AND not_before_ms > ?1 AND updated_at_ms > ?2",
+        [now_ms, now_ms.saturating_add(AHEAD_MAX_MS)],
     )?;
     forget_dead_txn(connection, now_ms.saturating_sub(DEAD_KEPT_MS))?;
     for state in [JobState::Pending, JobState::Waiting] {

@@ -382,3 +382,29 @@ async fn what_a_hook_was_to_be_told_goes_with_a_job_that_has_been_dead_for_long(
     settle(i64::MAX).await;
     assert_eq!(scene.value::<i64>("SELECT count(*) FROM tellings").await, 0);
 }
+
+#[tokio::test]
+async fn a_job_asked_for_by_a_clock_that_was_ahead_is_due_after_an_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Some(folder.path().join("store.db"));
+    let scene = Scene::open_at(path.clone()).await;
+    // Less ahead than it may wait.
+    let ahead_ms = JobKind::FetchFile.limits().later_max_ms / 2;
+    let account = Some(scene.account);
+    for (number, asked_at_ms) in [(1, ahead_ms), (2, 0)] {
+        let asked = scene.store.enqueue_job(fetch(number), account, asked_at_ms);
+        asked.await.unwrap();
+    }
+    let second = only_claimed(&scene.store, &[scene.account], 0).await;
+    let pending = JobChange::Pending {
+        not_before_ms: 5_000,
+        attempts: 1,
+        cause: "HTTP 503".to_owned(),
+    };
+    let put_off = scene.store.finish_job(second.id, second.token, pending, 0);
+    assert!(put_off.await.unwrap());
+    scene.store.close().await.unwrap();
+    let scene = Scene::open_at(path).await;
+    let due = only_claimed(&scene.store, &[scene.account], 1_000).await;
+    assert_eq!(due.job, fetch(1));
+}

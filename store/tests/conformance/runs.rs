@@ -260,3 +260,21 @@ async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says()
     assert_eq!(claim(2 * YEAR_MS - 1).await, None);
     assert_eq!(claim(1_000).await.unwrap().run.id, run);
 }
+
+#[tokio::test]
+async fn a_run_that_came_back_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
+    let scene = Scene::open().await;
+    scene.ask("C1", "one", 10).await;
+    let claim = async |now_ms| {
+        let request = scene.request(now_ms);
+        let claimed = scene.store.claim_run(request, Slots::default()).await;
+        claimed.unwrap()
+    };
+    let working = claim(20).await.unwrap();
+    // Less ahead than a wait may be long.
+    let back = scene
+        .store
+        .return_run(working.run.id, working.token, "shutdown", 7_200_000);
+    back.await.unwrap();
+    assert_eq!(claim(30).await.unwrap().run.id, working.run.id);
+}
