@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
@@ -91,12 +92,14 @@ impl Answerer {
         &mut self,
         operation: AdminOperation,
     ) -> Result<T, CliError> {
-        let answer = match self.ask_daemon(&operation).await? {
-            Some(answer) => {
+        let answer = loop {
+            if let Some(answer) = self.ask_daemon(&operation).await? {
                 self.warn_of_mistakes();
-                answer
+                break answer;
             }
-            None => self.own(operation.is_write())?.execute(operation).await?,
+            if let Some(own) = self.own(operation.is_write()).await? {
+                break own.execute(operation).await?;
+            }
         };
         serde_json::from_value(answer).map_err(|cause| {
             CliError::failed("the daemon answered in another version's words", cause)
@@ -126,14 +129,13 @@ impl Answerer {
         }
     }
 
-    fn own(&mut self, is_write: bool) -> Result<Operations, CliError> {
-        if let Some(own) = &self.own {
-            return Ok(own.clone());
+    /// None if a daemon answers by now.
+    async fn own(&mut self, is_write: bool) -> Result<Option<Operations>, CliError> {
+        if self.own.is_none() {
+            let config = self.config.as_ref().map_err(Clone::clone)?;
+            self.own = operations(config, is_write).await?;
         }
-        let config = self.config.as_ref().map_err(Clone::clone)?;
-        let own = operations(config, is_write)?;
-        self.own = Some(own.clone());
-        Ok(own)
+        Ok(self.own.clone())
     }
 
     /// Closes the store, if it was opened.
@@ -163,10 +165,12 @@ impl Asked {
     /// If there is neither a daemon nor a store.
     pub(super) async fn find(config: &Config, is_write: bool) -> Result<Self, CliError> {
         let socket = &config.daemon.control_socket;
-        if socket::is_taken(socket).await {
-            return Ok(Self::Daemon(socket.clone()));
+        if !socket::is_taken(socket).await
+            && let Some(own) = operations(config, is_write).await?
+        {
+            return Ok(Self::Store(Box::new(own)));
         }
-        Ok(Self::Store(Box::new(operations(config, is_write)?)))
+        Ok(Self::Daemon(socket.clone()))
     }
 
     /// Whether it is a running daemon.
@@ -235,21 +239,31 @@ fn not_asked(cause: &std::io::Error) -> CliError {
     }
 }
 
-/// The operations on the store itself, opened by this process.
-fn operations(config: &Config, is_write: bool) -> Result<Operations, CliError> {
+/// The operations on the store itself, opened by this process. None if a daemon answers by now.
+async fn operations(config: &Config, is_write: bool) -> Result<Option<Operations>, CliError> {
+    let Some(store) = open(config, is_write).await? else {
+        return Ok(None);
+    };
     let registry = Registry::default();
     registry.replace(wiring::agents(config, None, &McpServers::default())?);
-    Ok(Operations {
-        store: open(config, is_write)?,
+    Ok(Some(Operations {
+        store,
         registry,
         skills: Shelf::new(&config.skill_folders),
         rooms: Rooms::default(),
         clock: wall_clock(),
         running: None,
-    })
+    }))
 }
 
-fn open(config: &Config, is_write: bool) -> Result<Store, CliError> {
+/// How long a command waits for a database that another process has, without a socket that answers: a daemon that
+/// starts has no socket yet, one that ends has none any more.
+const HANDOVER_MAX: Duration = Duration::from_secs(10);
+/// How often it looks meanwhile.
+const HANDOVER_LOOK: Duration = Duration::from_millis(50);
+
+/// The store, or none if a daemon answers by now.
+async fn open(config: &Config, is_write: bool) -> Result<Option<Store>, CliError> {
     let path = config.daemon.data_dir.join(DATABASE_NAME);
     if !path.exists() {
         return Err(CliError::Unavailable {
@@ -260,15 +274,25 @@ fn open(config: &Config, is_write: bool) -> Result<Store, CliError> {
         });
     }
     if !is_write {
-        return Ok(Store::open_read_only(&path)?);
+        return Ok(Some(Store::open_read_only(&path)?));
     }
     let options = StoreOptions {
         path: Some(path),
         readers: 1,
         page_cache_kib: config.store.page_cache_kib,
     };
-    let (store, _) = Store::open(&options, (wall_clock())())?;
-    Ok(store)
+    let given_up_at = Instant::now() + HANDOVER_MAX;
+    loop {
+        match Store::open(&options, (wall_clock())()) {
+            Err(StoreError::Locked { .. }) if Instant::now() < given_up_at => {
+                if socket::is_taken(&config.daemon.control_socket).await {
+                    return Ok(None);
+                }
+                tokio::time::sleep(HANDOVER_LOOK).await;
+            }
+            opened => return Ok(Some(opened?.0)),
+        }
+    }
 }
 
 /// What to do with a damaged database.
@@ -311,5 +335,49 @@ impl From<StoreError> for CliError {
             advice: advice.map(str::to_owned),
             cause: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::config::Environment;
+
+    /// A configuration whose folders are in this one, and the database of another process.
+    fn locked(folder: &Path) -> (Config, Store) {
+        let text = format!(
+            "[daemon]\ndata_dir = \"{0}\"\nruntime_dir = \"{0}\"\n",
+            folder.display()
+        );
+        let file = Some((Path::new("vocative.toml"), text.as_str()));
+        let (config, _) = Config::from_text(file, &Environment::default()).unwrap();
+        let options = StoreOptions {
+            path: Some(folder.join(DATABASE_NAME)),
+            readers: 1,
+            page_cache_kib: 64,
+        };
+        (config, Store::open(&options, 0).unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_command_waits_for_a_daemon_that_starts_or_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, other) = locked(folder.path());
+        let mut starting = Box::pin(open(&config, true));
+        assert!((&mut starting).now_or_never().is_none());
+        let socket = socket::bind(&config.daemon.control_socket, None).await;
+        let listener = socket.unwrap();
+        assert!(starting.await.unwrap().is_none());
+
+        drop(listener);
+        let mut ending = Box::pin(open(&config, true));
+        assert!((&mut ending).now_or_never().is_none());
+        other.close().await.unwrap();
+        let own = ending.await.unwrap().unwrap();
+        own.close().await.unwrap();
     }
 }
