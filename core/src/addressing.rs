@@ -176,6 +176,8 @@ pub enum Overlap {
     Collect,
     /// What is being answered is given up, and all is answered together.
     Interrupt,
+    /// It is not answered, whoever asked.
+    Drop,
 }
 
 /// A line the daemon posts into a chat.

@@ -1,6 +1,7 @@
 //! How the bot behaves in a channel: commands, signs, bots among themselves, quiet hours. Settings as
 //! they were checked, and what follows from them. Pure.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _};
@@ -118,6 +119,8 @@ pub struct Manners {
     pub quiet: Option<QuietHours>,
     /// Whether that holds in direct chats, too.
     pub is_quiet_in_direct: bool,
+    /// When nothing is answered in chats that have hours of their own, by platform id; `None` = always answered.
+    pub quiet_in: BTreeMap<String, Option<QuietHours>>,
     /// Whether a word to everybody (`@here`) addresses the default agent.
     pub broadcast_addresses: bool,
     /// What is said in a room that the bot was added to; empty = nothing.

@@ -20,8 +20,9 @@ use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
 };
 use vocative_core::prompting::{
-    AgentView, ContextTooSmall, NetworkTail, Prompt, RunView, Scaled, TokenCounter, Utf16Div4,
-    assemble, clean_name, count_turns, fit_context, history_query, leave_share, without_earlier,
+    AgentView, ContextTooSmall, Example, NetworkTail, Prompt, RunView, Scaled, TokenCounter,
+    Utf16Div4, assemble, clean_name, count_turns, fit_context, history_query, leave_share,
+    without_earlier,
 };
 use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
@@ -116,6 +117,10 @@ pub struct BuiltPrompt {
     pub memories: Option<ShownMemories>,
     /// Whether a program gave something for it.
     pub has_given: bool,
+    /// The instructions in it, with places for values.
+    pub instructions: Template,
+    /// The examples in it.
+    pub examples: Vec<Example>,
     /// What it shows of a network's run.
     pub network: Option<InNetwork>,
 }
@@ -158,16 +163,21 @@ pub async fn build_prompt(
     identity: Option<&Identity>,
     request: PromptRequest,
 ) -> Result<BuiltPrompt, PromptError> {
-    let chat_options = chat_options(store, spec, request.conversation).await?;
-    let has_chat_options = chat_options.is_some();
-    let options = chat_options.unwrap_or(&spec.options).clone();
+    let there = settings_in(store, spec, request.conversation).await?;
+    let has_chat_options = there.options.is_some();
+    let options = there.options.unwrap_or(&spec.options).clone();
     let as_of_ms = request.as_of_ms;
     let query = query_of(&request, &spec.name, &options);
     let given = &request.given;
     let mut history = history_for(store, &query, options.history, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
-    let (instructions, situation) = texts(spec, &options, (&view, &history, as_of_ms), given);
+    let (instructions, situation) = texts(
+        (there.instructions, &spec.situation),
+        &options,
+        (&view, &history, as_of_ms),
+        given,
+    );
     let task = task_in(&request, &mut history);
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
@@ -177,7 +187,8 @@ pub async fn build_prompt(
     let asked = options.clone();
     let tail = request.network.as_ref().map(|network| &network.tail);
     let texts = (instructions.as_str(), situation.as_str(), task.as_deref());
-    let own_tokens = own_tokens(texts, tail, given, &counter);
+    let examples = spec.examples.iter().map(|it| it.tokens(&counter));
+    let own_tokens = own_tokens(texts, tail, given, &counter) + examples.sum::<usize>();
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -206,6 +217,7 @@ pub async fn build_prompt(
     } = fitting;
     let asker = asker_name(&history, &spec.name);
     let mut prompt = assembled((&history, &view, &options), task, &counter)
+        .with_examples(&spec.examples, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
         .with_memory(memory_text, &counter)
@@ -232,6 +244,8 @@ pub async fn build_prompt(
         of_others,
         memories: memory.map(|memory| memory.shown),
         has_given: !given.is_empty(),
+        instructions: there.instructions.clone(),
+        examples: spec.examples.clone(),
         network: request.network.clone(),
     })
 }
@@ -268,14 +282,14 @@ async fn history_for(
 
 /// The instructions, and what stands behind the history.
 fn texts(
-    spec: &AgentSpec,
+    (instructions, situation): (&Template, &Template),
     options: &AssemblerOptions,
     (view, history, as_of_ms): (&AgentView, &History, i64),
     given: &Given,
 ) -> (String, String) {
-    let instructions = filled(&spec.instructions, view, history, as_of_ms);
+    let instructions = filled(instructions, view, history, as_of_ms);
     let situation = match options.profile {
-        Profile::Vocative => filled(&spec.situation, view, history, as_of_ms),
+        Profile::Vocative => filled(situation, view, history, as_of_ms),
         Profile::Toolpack => String::new(),
     };
     (instructed(instructions, given), situation)
@@ -594,18 +608,29 @@ pub async fn options_in(
     spec: &AgentSpec,
     conversation: ConversationId,
 ) -> Result<AssemblerOptions, StoreError> {
-    let own = chat_options(store, spec, conversation).await?;
-    Ok(own.unwrap_or(&spec.options).clone())
+    let there = settings_in(store, spec, conversation).await?;
+    Ok(there.options.unwrap_or(&spec.options).clone())
 }
 
-/// The options for a conversation's chat; `None` where it has no settings of its own.
-async fn chat_options<'a>(
+/// What is set for an agent in a chat.
+struct SettingsThere<'a> {
+    /// How its prompts are assembled; `None` where the chat has no settings of its own.
+    options: Option<&'a AssemblerOptions>,
+    /// Its instructions.
+    instructions: &'a Template,
+}
+
+/// What is set for an agent in a conversation's chat.
+async fn settings_in<'a>(
     store: &Reader,
     spec: &'a AgentSpec,
     conversation: ConversationId,
-) -> Result<Option<&'a AssemblerOptions>, StoreError> {
+) -> Result<SettingsThere<'a>, StoreError> {
     if spec.chat_options.is_empty() {
-        return Ok(None);
+        return Ok(SettingsThere {
+            options: None,
+            instructions: &spec.instructions,
+        });
     }
     let conversation = store.conversation(conversation).await?;
     let channel = store.channel_of(conversation.account).await?;
@@ -613,7 +638,11 @@ async fn chat_options<'a>(
         channel,
         chat: conversation.platform_chat,
     };
-    Ok(spec.chat_options.get(&chat))
+    let instructions = spec.chat_instructions.get(&chat);
+    Ok(SettingsThere {
+        options: spec.chat_options.get(&chat),
+        instructions: instructions.unwrap_or(&spec.instructions),
+    })
 }
 
 /// The agent as prompts see it, under the names its bot has where it answers.

@@ -14,7 +14,7 @@ use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::presence::Presence;
 use vocative_core::price::Prices;
-use vocative_core::prompting::TokenCounter;
+use vocative_core::prompting::{Example, TokenCounter};
 use vocative_core::routing::Network;
 use vocative_core::routing::router::Asking;
 use vocative_core::running::budget::RunBudget;
@@ -30,8 +30,12 @@ pub struct AgentSpec {
     pub display_name: String,
     /// Its instructions, with places for values.
     pub instructions: Template,
+    /// Its instructions in chats where something stands behind them.
+    pub chat_instructions: BTreeMap<ChatName, Template>,
     /// What stands behind the history, with places for values.
     pub situation: Template,
+    /// Questions with the answers that it is to give, before what was said.
+    pub examples: Vec<Example>,
     /// How its prompts are assembled.
     pub options: AssemblerOptions,
     /// How they are in chats that have settings of their own.
@@ -260,6 +264,16 @@ impl Registry {
             .values()
             .filter(|spec| asks(spec) || spec.network.as_ref().is_some_and(has_asker));
         of_model.map(|spec| spec.name.clone()).collect()
+    }
+
+    /// The network of that name.
+    #[must_use]
+    pub fn network(&self, name: &str) -> Option<Arc<NetworkSpec>> {
+        let agents = self.agents.read().expect("no holder of this lock panics");
+        let mut networks = agents.values().filter_map(|spec| spec.network.as_ref());
+        networks
+            .find(|it| it.network.name.as_str() == name)
+            .cloned()
     }
 
     /// All agents.

@@ -1007,7 +1007,7 @@ async fn record_sent(
     built: &BuiltPrompt,
     tools: &[ToolSpec],
 ) {
-    let sent = sent::recipe_of(built, (&spec.instructions, &spec.situation), tools);
+    let sent = sent::recipe_of(built, &spec.situation, tools);
     let run = claimed.run.id;
     let sources = built.sources.clone();
     let recorded = worker

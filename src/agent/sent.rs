@@ -26,8 +26,8 @@ use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::Scope;
 use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{
-    AgentView, ClassEstimate, NetworkTail, PeerWords, Prompt, PromptPart, Scaled, Utf16Div4,
-    assemble, count_turns, counter_named,
+    AgentView, ClassEstimate, Example, NetworkTail, PeerWords, Prompt, PromptPart, Scaled,
+    Utf16Div4, assemble, count_turns, counter_named,
 };
 use vocative_core::remembering::MemoryRef;
 use vocative_core::routing::Course;
@@ -67,6 +67,9 @@ struct Recipe {
     /// What stood behind the history, with places for values.
     #[serde(default)]
     situation: String,
+    /// Questions with answers, before what was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    examples: Vec<(String, String)>,
     /// Which rules assembled it.
     #[serde(default)]
     rules: u32,
@@ -196,7 +199,7 @@ pub struct SentAgain {
 #[must_use]
 pub(super) fn recipe_of(
     built: &BuiltPrompt,
-    (template, situation): (&Template, &Template),
+    situation: &Template,
     tools: &[ToolSpec],
 ) -> SentPrompt {
     let tools = serde_json::to_string(tools).expect("plain data with string keys");
@@ -219,6 +222,11 @@ pub(super) fn recipe_of(
         trigger_max_tokens: built.asked.trigger_max_tokens,
         files: files_text(&voice.files, built.files_shown),
         situation: situation.source(),
+        examples: built
+            .examples
+            .iter()
+            .map(|it| (it.question.clone(), it.answer.clone()))
+            .collect(),
         rules: RULES,
         memory: built.memories.as_ref().map(|shown| RecipeMemory {
             core: shown.core.iter().map(ToString::to_string).collect(),
@@ -246,7 +254,7 @@ pub(super) fn recipe_of(
     });
     SentPrompt {
         recipe: serde_json::to_string(&recipe).expect("plain data with string keys"),
-        instructions: template.source(),
+        instructions: built.instructions.source(),
         tools,
         summary: history.summary.as_ref().map(|summary| summary.id),
         turns: read.map(turn).chain(recalled).collect(),
@@ -426,7 +434,13 @@ async fn build_again(
     } else {
         LoadedFiles::default()
     };
+    let examples = recipe.examples.iter().map(|(question, answer)| Example {
+        question: question.clone(),
+        answer: answer.clone(),
+    });
+    let examples: Vec<Example> = examples.collect();
     let mut prompt = assemble(&history, &voice.view, &options, &counter)
+        .with_examples(&examples, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
         .with_memory(memory.text.as_deref(), &counter)
@@ -453,6 +467,8 @@ async fn build_again(
         of_others: Vec::new(),
         memories: recipe.memory.as_ref().map(|_| memory.shown.clone()),
         has_given: recipe.given,
+        instructions: template.clone(),
+        examples,
         network,
         voice,
         files_shown,

@@ -452,6 +452,8 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         situation: Template::default(),
         options: AssemblerOptions::default(),
         chat_options: BTreeMap::new(),
+        chat_instructions: BTreeMap::new(),
+        examples: Vec::new(),
         chat_tools: BTreeMap::new(),
         model,
         summary_model: None,

@@ -12,7 +12,9 @@ use super::resolve::{Review, micros};
 use super::settings::{
     Agent, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
 };
-use super::shape::{AgentShape, DelegatesSeeShape, MemoryShape, ProfileShape, PromptShape};
+use super::shape::{
+    AgentShape, DelegatesSeeShape, ExampleShape, MemoryShape, ProfileShape, PromptShape,
+};
 use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
@@ -20,6 +22,7 @@ use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, 
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
 use vocative_core::place::Scope;
+use vocative_core::prompting::Example;
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 
@@ -116,6 +119,7 @@ fn resolve_agent(
     let memory = memory(&shape);
     let history = history(name, &shape, review);
     let presence = resolve_presence(name, shape.enabled, channels, review);
+    let examples = resolve_examples(name, shape.examples, review);
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
@@ -123,6 +127,7 @@ fn resolve_agent(
         aliases: shape.aliases,
         instructions,
         situation,
+        examples,
         model: shape.model,
         summary_model: shape.summary_model,
         memory_model: shape.memory_model,
@@ -180,6 +185,25 @@ fn resolve_agent(
         },
         network: None,
     }
+}
+
+/// The most examples of an agent.
+const EXAMPLES_MAX: usize = 8;
+
+fn resolve_examples(
+    name: &str,
+    shapes: Vec<ExampleShape>,
+    review: &mut Review<'_>,
+) -> Vec<Example> {
+    if shapes.len() > EXAMPLES_MAX {
+        let what = format!("has {} examples; {EXAMPLES_MAX} is the most", shapes.len());
+        review.problem(&format!("agents.{name}.examples"), what);
+    }
+    let example = |shape: ExampleShape| Example {
+        question: shape.question,
+        answer: shape.answer,
+    };
+    shapes.into_iter().map(example).collect()
 }
 
 fn first_tool(choice: String) -> FirstTool {

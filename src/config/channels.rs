@@ -9,8 +9,10 @@ use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
 use super::settings::{Access, Agent, AgentView, Channel, Limits, PlatformId, RetentionDays};
 use super::shape::{ChatPromptShape, ChatShape};
+use super::template::Template;
 use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
+use vocative_core::manners::QuietHours;
 use vocative_core::options::{OptionOverrides, Profile};
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
@@ -167,7 +169,9 @@ impl ChannelDraft {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
-        let manners = self.manners.resolve(table, self.language, review);
+        let mut manners = self.manners.resolve(table, self.language, review);
+        manners.quiet_in = self.quiet_in(table, review);
+        let chat_instructions = self.chat_instructions(table, review);
         self.check_live(table, inherited, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
@@ -212,6 +216,7 @@ impl ChannelDraft {
                 .iter()
                 .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?.into())))
                 .collect(),
+            chat_instructions,
             chat_tools: self
                 .chats
                 .iter()
@@ -227,6 +232,53 @@ impl ChannelDraft {
             agent_view: self.agent_view,
             platform,
         })
+    }
+
+    /// The quiet hours of chats that have some of their own.
+    fn quiet_in(
+        &self,
+        table: &str,
+        review: &mut Review<'_>,
+    ) -> BTreeMap<String, Option<QuietHours>> {
+        let mut found = BTreeMap::new();
+        for (chat, shape) in &self.chats {
+            let Some(hours) = &shape.quiet_hours else {
+                continue;
+            };
+            let quiet = QuietHours::read(hours, &self.manners.time_zone);
+            if quiet.is_none() && !hours.is_empty() {
+                review.advise(
+                    &format!("{table}.chats.{chat}.quiet_hours"),
+                    format!("\"{hours}\" is no part of a day"),
+                    Some(
+                        "write \"22:00-07:00\": from and until; \"\" = always answered".to_owned(),
+                    ),
+                );
+            }
+            found.insert(chat.clone(), quiet);
+        }
+        found
+    }
+
+    /// What stands behind the agents' instructions in single chats.
+    fn chat_instructions(
+        &self,
+        table: &str,
+        review: &mut Review<'_>,
+    ) -> BTreeMap<String, Template> {
+        let mut found = BTreeMap::new();
+        for (chat, shape) in &self.chats {
+            match shape.instructions.as_deref().map(Template::parse) {
+                None => {}
+                Some(Ok(template)) => {
+                    found.insert(chat.clone(), template);
+                }
+                Some(Err(what)) => {
+                    review.problem(&format!("{table}.chats.{chat}.instructions"), what);
+                }
+            }
+        }
+        found
     }
 
     /// Whether each table is of a chat that can be, with settings that go together with those of

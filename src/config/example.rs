@@ -18,10 +18,12 @@ const START: &str = r##"# Vocative: example configuration.
 # [defaults.agent] further down. Names like "acme" are yours to choose: a-z, 0-9 and _.
 
 {SAMPLES}
-# A single chat may differ: overlap, and any setting of [agents.NAME.prompt] but profile, for every
-# agent there.
+# A single chat may differ: overlap, quiet_hours, what its agents are told besides, and any setting of
+# [agents.NAME.prompt] but profile, for every agent there.
 #[channels.{CHAT}]
 #overlap = "collect"
+#quiet_hours = "20:00-08:00"
+#instructions = "This room is read by customers: no names of colleagues."
 #[channels.{CHAT}.prompt]
 #ambient_turns = 20
 

@@ -1,5 +1,7 @@
 //! Checks of a channel's `manners`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -115,6 +117,7 @@ impl MannersShape {
             zone: Zone::read(&self.time_zone).unwrap_or_default(),
             quiet,
             is_quiet_in_direct: self.quiet_in_direct,
+            quiet_in: BTreeMap::new(),
             broadcast_addresses: self.broadcast_addresses,
             introduction: self.introduction.trim().to_owned(),
             edit_answer_within_ms: i64::from(self.edit_answer_within_s) * 1_000,

@@ -301,6 +301,8 @@ pub(super) struct AgentShape {
     pub instructions_file: Option<PathBuf>,
     /// What stands behind the history of a prompt, a template.
     pub situation: String,
+    /// Questions with the answers that it is to give, before what was said.
+    pub examples: Vec<ExampleShape>,
     /// How much of what was said before its prompts show: full, none, or last N.
     pub history: String,
     /// A name from `[models]`.
@@ -631,6 +633,8 @@ pub(super) enum OverlapShape {
     Collect,
     /// What is being answered is given up, and all is answered together.
     Interrupt,
+    /// It is not answered.
+    Drop,
 }
 
 impl From<OverlapShape> for Overlap {
@@ -640,6 +644,7 @@ impl From<OverlapShape> for Overlap {
             OverlapShape::Queue => Self::Queue,
             OverlapShape::Collect => Self::Collect,
             OverlapShape::Interrupt => Self::Interrupt,
+            OverlapShape::Drop => Self::Drop,
         }
     }
 }
@@ -709,6 +714,18 @@ pub(super) enum ProfileShape {
     Toolpack,
 }
 
+/// A question and the answer that an agent is to give.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExampleShape {
+    /// What somebody asks.
+    #[schemars(length(min = 1, max = 4000))]
+    pub question: String,
+    /// What the agent says.
+    #[schemars(length(min = 1, max = 4000))]
+    pub answer: String,
+}
+
 /// One chat of a channel.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -718,6 +735,10 @@ pub(super) struct ChatShape {
     pub overlap: Option<OverlapShape>,
     /// Which of their tools agents may use there; not set: all of them.
     pub tools: Option<Vec<String>>,
+    /// What stands there behind the instructions of every agent, a template.
+    pub instructions: Option<String>,
+    /// When nothing is answered there, as in `manners`; empty: always answered; not set: as in the channel.
+    pub quiet_hours: Option<String>,
     /// How prompts are assembled there, for every agent: what is not set is as the agent has it.
     #[serde(default)]
     pub prompt: ChatPromptShape,

@@ -79,6 +79,14 @@ impl Template {
         self
     }
 
+    /// The same with another one behind it, as a paragraph of its own.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        let mut both = self.followed_by("");
+        both.0.extend(other.0.iter().cloned());
+        both
+    }
+
     /// The text that it was read from.
     #[must_use]
     pub fn source(&self) -> String {

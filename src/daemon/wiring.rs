@@ -24,6 +24,7 @@ use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
+use crate::config::Template;
 use crate::config::{
     self, Config, PlatformSettings, SecretHeader, SecretVariable, Secrets, ToolKind,
 };
@@ -227,7 +228,9 @@ pub fn agents(
         name: agent.name.clone(),
         display_name: agent.display_name.clone(),
         instructions: agent.instructions.clone(),
+        chat_instructions: chat_instructions(config, agent),
         situation: agent.situation.clone(),
+        examples: agent.examples.clone(),
         options: agent.prompt.clone(),
         chat_options: chat_options(config, agent),
         chat_tools: chat_tools(config),
@@ -495,21 +498,37 @@ pub fn collections(config: &Config) -> Vec<Collection> {
 
 /// How an agent's prompts are assembled in the chats that have settings of their own.
 fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, AssemblerOptions> {
-    let channels = config.channels.values();
-    channels
-        .filter(|channel| {
-            agent.channels.has(&channel.name) || works_in(config, agent, &channel.name)
-        })
-        .flat_map(|channel| {
-            channel.chats.iter().map(|(chat, overrides)| {
-                let name = ChatName {
-                    channel: channel.name.clone(),
-                    chat: chat.clone(),
-                };
-                (name, overrides.over(&agent.prompt))
-            })
-        })
+    in_its_chats(config, agent, |channel| &channel.chats)
+        .map(|(name, overrides)| (name, overrides.over(&agent.prompt)))
         .collect()
+}
+
+/// An agent's instructions in the chats where something stands behind them.
+fn chat_instructions(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, Template> {
+    in_its_chats(config, agent, |channel| &channel.chat_instructions)
+        .map(|(name, further)| (name, agent.instructions.clone().and(further)))
+        .collect()
+}
+
+/// What is set for single chats of the channels where an agent works.
+fn in_its_chats<'a, T: 'a>(
+    config: &'a Config,
+    agent: &'a config::Agent,
+    set: fn(&config::Channel) -> &BTreeMap<String, T>,
+) -> impl Iterator<Item = (ChatName, &'a T)> {
+    let works = |channel: &&config::Channel| {
+        agent.channels.has(&channel.name) || works_in(config, agent, &channel.name)
+    };
+    let channels = config.channels.values().filter(works);
+    channels.flat_map(move |channel| {
+        set(channel).iter().map(|(chat, value)| {
+            let name = ChatName {
+                channel: channel.name.clone(),
+                chat: chat.clone(),
+            };
+            (name, value)
+        })
+    })
 }
 
 /// Whether a network that an agent works for serves a channel.

@@ -135,6 +135,8 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         situation: Template::default(),
         options: AssemblerOptions::default(),
         chat_options: BTreeMap::new(),
+        chat_instructions: BTreeMap::new(),
+        examples: Vec::new(),
         chat_tools: BTreeMap::new(),
         model: Arc::new(Offline),
         model_use: model_use("test"),

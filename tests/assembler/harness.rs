@@ -352,6 +352,8 @@ impl Room {
             situation: Template::default(),
             options: self.options.clone(),
             chat_options: BTreeMap::new(),
+            chat_instructions: BTreeMap::new(),
+            examples: Vec::new(),
             chat_tools: BTreeMap::new(),
             model: Arc::new(Offline),
             model_use: ModelUse {

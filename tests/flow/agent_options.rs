@@ -101,3 +101,54 @@ async fn an_agent_works_for_whom_it_is_there() {
     assert_eq!(flow.status().await["runs"]["dead"], 0);
     assert_eq!(flow.stop().await, Some(0));
 }
+
+/// In one chat the agents are told more; what was sent there is made again as it was, whatever is set since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn examples_and_further_instructions_of_a_chat_stand_in_its_prompts() {
+    let mut flow = FlowBuilder::default()
+        .agent(
+            "vocative",
+            "instructions = \"Be brief.\"\nexamples = [{ question = \"Open?\", answer = \"Until six.\" }]",
+        )
+        .config("[channels.slack.acme.chats.D0ANN]\ninstructions = \"No names in {{chat}}.\"\n")
+        .start()
+        .await;
+    talk(&flow, &["one"]).await;
+    let asked = flow.slack.say("#general", "ann", "@vocative two");
+    flow.slack_reply("#general", &asked).await;
+    flow.settle().await;
+    let system = |n: usize| {
+        let asked = flow.model.requests();
+        asked[n].body["messages"][0]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(system(0), "Be brief.\n\nNo names in Ann.");
+    assert_eq!(system(1), "Be brief.");
+    let shown = [said("user", "Open?"), said("assistant", "Until six.")];
+    for n in [0, 1] {
+        assert_eq!(flow.model_history(n)[..2], shown);
+    }
+    let room = flow.conversation_id("D0ANN", None).await;
+    let listed = flow
+        .cli_json(&["conversations", "show", &room, "--timeline"])
+        .await;
+    let run = listed["timeline"].as_array().unwrap().iter();
+    let run = run
+        .filter_map(|entry| {
+            entry["of"]["id"]
+                .as_str()
+                .filter(|_| entry["entry"] == "run")
+        })
+        .next()
+        .unwrap()
+        .to_owned();
+    flow.reconfigure("Until six.", "Until seven.");
+    flow.reconfigure("No names", "Names");
+    flow.reload().await;
+    let again = flow.cli_json(&["prompt", "--run", &run]).await;
+    assert_eq!(again["as_sent"]["is_same"], true, "{again}");
+    assert!(again.to_string().contains("Until six.") && again.to_string().contains("No names"));
+    assert_eq!(flow.stop().await, Some(0));
+}

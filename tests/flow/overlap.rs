@@ -175,3 +175,29 @@ async fn stop_ends_the_persons_own_questions_and_is_confirmed_at_once() {
     assert_eq!(flow.model.requests().len(), 2);
     assert_eq!(flow.telegram_posts(GROUP).len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_meanwhile_is_dropped_where_that_is_wanted() {
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "overlap = \"drop\"")
+        .start()
+        .await;
+    ask_meanwhile(&flow, &[(ANN, "one?"), (BOB, "and mine?")]).await;
+    flow.model.release();
+    flow.settle().await;
+    flow.telegram.say(GROUP, BOB, "@vocative_bot once more?");
+    flow.wait_for_model(2).await;
+    flow.settle().await;
+    assert_eq!(flow.telegram_posts(GROUP).len(), 2);
+    assert_eq!(asked_together(&flow, 0), ["Ann: @Vocative one?"]);
+    let asked = asked_together(&flow, 1);
+    assert_eq!(asked.last().unwrap(), "Bob: @Vocative once more?");
+    // It is kept, and never asked again.
+    let room = format!("team/{GROUP}");
+    let found = flow
+        .cli(&["conversations", "search", &room, "and mine"])
+        .await;
+    assert!(found.stdout.contains("and mine?"));
+    assert_eq!(flow.model.requests().len(), 2);
+    assert_eq!(flow.stop().await, Some(0));
+}

@@ -371,6 +371,8 @@ impl Daemon {
             situation: Template::default(),
             options: AssemblerOptions::default(),
             chat_options: BTreeMap::new(),
+            chat_instructions: BTreeMap::new(),
+            examples: Vec::new(),
             chat_tools: BTreeMap::new(),
             model: Arc::new(Offline),
             model_use: ModelUse {

@@ -14,6 +14,7 @@ use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
+use crate::manners::QuietHours;
 use crate::presence::AskedAt;
 use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
 use crate::words::Language;
@@ -83,7 +84,8 @@ pub fn judge(
     };
     let opens_thread = opens_thread(message, kind, policy);
     let is_asked = !addressed_to.is_empty();
-    let quiet_until_ms = quiet_until(kind, policy, now_ms);
+    let quiet = quiet_there(message, kind, policy);
+    let quiet_until_ms = quiet.and_then(|quiet| quiet.until_ms(now_ms));
     let lacks_kind = opens_thread && kind.is_none();
     let wait_until_ms = wait_until(message, lacks_kind, policy, now_ms);
     Verdict {
@@ -95,7 +97,7 @@ pub fn judge(
             Occasion {
                 runs,
                 limit,
-                quiet_until_ms,
+                quiet_until: quiet.zip(quiet_until_ms),
                 is_asked,
                 resting: resting.first().filter(|_| calls_an_agent(rule)),
                 can_be_private: is_private(kind, policy),
@@ -139,7 +141,8 @@ fn wait_until(
 struct Occasion<'a> {
     runs: RunVerdict,
     limit: Option<LimitMet>,
-    quiet_until_ms: Option<i64>,
+    /// The hours in which nothing is answered, and when they are over.
+    quiet_until: Option<(QuietHours, i64)>,
     is_asked: bool,
     /// Who is called and does not work.
     resting: Option<&'a AgentName>,
@@ -162,9 +165,9 @@ fn notice(
             limit_notice(occasion.limit?, facts, occasion.can_be_private, now_ms)
         }
         RunVerdict::Run if occasion.is_asked => occasion
-            .quiet_until_ms
+            .quiet_until
             .filter(|_| is_person)
-            .and_then(|until_ms| quiet_notice(until_ms, facts, policy)),
+            .and_then(|quiet| quiet_notice(quiet, facts, policy)),
         RunVerdict::Run => occasion
             .resting
             .filter(|_| is_person)
@@ -313,25 +316,35 @@ fn reaction(policy: &ChannelPolicy) -> Option<AckReaction> {
     })
 }
 
-/// Until when nothing is answered in such a chat, if it is quiet there.
-fn quiet_until(kind: Option<ChatKind>, policy: &ChannelPolicy, now_ms: i64) -> Option<i64> {
+/// The hours in which nothing is answered in such a chat: its own, or the channel's.
+fn quiet_there(
+    message: &InboundMessage,
+    kind: Option<ChatKind>,
+    policy: &ChannelPolicy,
+) -> Option<QuietHours> {
     let manners = &policy.manners;
-    let quiet = manners.quiet?;
+    if let Some(own) = manners.quiet_in.get(&message.place.chat) {
+        return *own;
+    }
     let is_direct = kind == Some(ChatKind::Direct);
-    (!is_direct || manners.is_quiet_in_direct).then_some(())?;
-    quiet.until_ms(now_ms)
+    manners
+        .quiet
+        .filter(|_| !is_direct || manners.is_quiet_in_direct)
 }
 
 /// Said once in quiet hours.
-fn quiet_notice(until_ms: i64, facts: &MessageFacts, policy: &ChannelPolicy) -> Option<Notice> {
+fn quiet_notice(
+    (quiet, until_ms): (QuietHours, i64),
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+) -> Option<Notice> {
     // A notice from a clock that was wrong by more than a day is not one of this night.
     let is_told = facts
         .quiet_told_until_ms
         .is_some_and(|told| (until_ms..until_ms.saturating_add(DAY_MS)).contains(&told));
-    let end = policy.manners.quiet?.end();
     (!is_told).then(|| Notice {
         kind: NoticeKind::Quiet { until_ms },
-        text: policy.manners.language.quiet_until(end),
+        text: policy.manners.language.quiet_until(quiet.end()),
         is_private: false,
     })
 }
@@ -854,6 +867,24 @@ mod tests {
         };
         assert!(told(&misled, ChatKind::Public).1.is_some());
         assert_eq!(told(&new, ChatKind::Direct), (0, None));
+    }
+
+    #[test]
+    fn a_chat_may_have_quiet_hours_of_its_own() {
+        let quiet = QuietHours::read("23:00-01:00", "UTC");
+        let mut elsewhere = policy();
+        elsewhere.manners.quiet_in.insert("C1".to_owned(), quiet);
+        let mut always = policy();
+        always.manners.quiet = quiet;
+        always.manners.quiet_in.insert("C1".to_owned(), None);
+        let put_off = |policy: &ChannelPolicy, chat: &str| {
+            let mut message = mention();
+            message.place.chat = chat.to_owned();
+            let verdict = decide(&message, &MessageFacts::default(), policy);
+            verdict.not_before_ms > 0 && verdict.notice.is_some()
+        };
+        assert!(put_off(&elsewhere, "C1") && !put_off(&elsewhere, "C2"));
+        assert!(!put_off(&always, "C1") && put_off(&always, "C2"));
     }
 
     #[test]

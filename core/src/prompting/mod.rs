@@ -110,6 +110,8 @@ pub struct MessageCost {
 pub enum PromptPart {
     /// The agent's instructions.
     Instructions,
+    /// An example of a question and its answer.
+    Example,
     /// What stands for older turns.
     Summary,
     /// A kept turn.
@@ -140,8 +142,9 @@ pub enum PromptPart {
 
 impl PromptPart {
     /// All of them, in the order of a prompt.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Instructions,
+        Self::Example,
         Self::Summary,
         Self::Parent,
         Self::ThreadAnswer,
@@ -162,6 +165,7 @@ impl PromptPart {
     pub fn name(self) -> &'static str {
         match self {
             Self::Instructions => "instructions",
+            Self::Example => "example",
             Self::Summary => "summary",
             Self::History => "history",
             Self::RepliedTo => "replied_to",
@@ -200,6 +204,35 @@ pub struct PromptMessage {
     pub role: PromptRole,
     /// What is said.
     pub content: String,
+}
+
+/// A question and the answer that an agent is to give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What somebody asks.
+    pub question: String,
+    /// What the agent says.
+    pub answer: String,
+}
+
+impl Example {
+    fn messages(&self) -> [PromptMessage; 2] {
+        let message = |role, content: &String| PromptMessage {
+            role,
+            content: content.clone(),
+        };
+        [
+            message(PromptRole::User, &self.question),
+            message(PromptRole::Assistant, &self.answer),
+        ]
+    }
+
+    /// What it costs in a prompt.
+    #[must_use]
+    pub fn tokens(&self, counter: &dyn TokenCounter) -> usize {
+        let messages = self.messages();
+        messages.iter().map(|it| counter.cost(&it.content)).sum()
+    }
 }
 
 /// Who speaks in a message, from the model's side.
@@ -398,6 +431,26 @@ impl Prompt {
         };
         self.messages.insert(0, message);
         self.stable_messages += 1;
+        self
+    }
+
+    /// The prompt with examples before all that was said. They are counted with the instructions, which are put before
+    /// them later.
+    #[must_use]
+    pub fn with_examples(mut self, examples: &[Example], counter: &dyn TokenCounter) -> Self {
+        let messages = examples.iter().flat_map(Example::messages);
+        for (at, message) in messages.enumerate() {
+            let tokens = counter.cost(&message.content);
+            self.instruction_tokens += tokens;
+            let cost = MessageCost {
+                part: PromptPart::Example,
+                seq: None,
+                tokens,
+            };
+            self.costs.insert(at, cost);
+            self.messages.insert(at, message);
+            self.stable_messages += 1;
+        }
         self
     }
 

@@ -52,7 +52,7 @@ impl Question {
     #[must_use]
     pub fn joins(&self, run: &OpenRun) -> bool {
         let is_allowed = match self.overlap {
-            Overlap::Queue => false,
+            Overlap::Queue | Overlap::Drop => false,
             Overlap::Auto => !run.is_asked_by_others,
             Overlap::Collect | Overlap::Interrupt => true,
         };
@@ -63,6 +63,12 @@ impl Question {
             && !run.is_begun
             && run.triggers < TRIGGERS_MAX
             && run.not_before_ms <= due_by_ms
+    }
+
+    /// Whether it is not answered because this run still works or waits. One that is due much later is no reason.
+    #[must_use]
+    pub fn is_dropped_for(&self, run: &OpenRun) -> bool {
+        self.overlap == Overlap::Drop && run.not_before_ms <= self.now_ms + PLACE_KEPT_MS_MAX
     }
 
     /// The runs that end because the run of this question answers what they were to answer: all that may be shared,
@@ -86,6 +92,17 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_is_dropped_for_what_is_answered_now_alone() {
+        let leased = but(|run| run.stage = RunStage::Leased);
+        let later = but(|run| run.not_before_ms = NOW_MS + PLACE_KEPT_MS_MAX + 1);
+        for (run, is_dropped) in [(WAITS, true), (leased, true), (later, false)] {
+            assert_eq!(question(Overlap::Drop).is_dropped_for(&run), is_dropped);
+            assert!(!question(Overlap::Drop).joins(&run));
+            assert!(!question(Overlap::Queue).is_dropped_for(&run));
+        }
+    }
 
     const NOW_MS: i64 = 1_000_000;
     const WAITS: OpenRun = OpenRun {

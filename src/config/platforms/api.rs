@@ -91,6 +91,7 @@ pub(in crate::config) fn add_api_channel(
         agent_view: None,
         chat_overlaps: BTreeMap::new(),
         chat_tools: BTreeMap::new(),
+        chat_instructions: BTreeMap::new(),
         platform: PlatformSettings::Api(ApiChannelSettings { agents }),
     };
     channels.insert(API_CHANNEL.to_owned(), channel);

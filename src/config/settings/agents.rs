@@ -9,6 +9,7 @@ use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::presence::Presence;
+use vocative_core::prompting::Example;
 use vocative_core::routing;
 use vocative_core::running::budget::RunBudget;
 use vocative_core::search::SearchReach;
@@ -26,6 +27,8 @@ pub struct Agent {
     pub instructions: Template,
     /// What stands behind the history of a prompt.
     pub situation: Template,
+    /// Questions with the answers that it is to give.
+    pub examples: Vec<Example>,
     /// Its model's name; `Config::models` has it.
     pub model: String,
     /// The model that makes its summaries; not set: the one above. `offline` is built in.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::platforms::PlatformSettings;
+use crate::config::template::Template;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::policy::ThreadPolicy;
@@ -85,6 +86,8 @@ pub struct Channel {
     /// What becomes there of a message while an earlier one waits, in single chats that differ from
     /// their agents.
     pub chat_overlaps: BTreeMap<String, Overlap>,
+    /// What stands behind the instructions of every agent, in single chats.
+    pub chat_instructions: BTreeMap<String, Template>,
     /// Which of their tools agents may use, in single chats that don't allow all.
     pub chat_tools: BTreeMap<String, Vec<String>>,
     /// What only its platform knows.

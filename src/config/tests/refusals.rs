@@ -616,6 +616,14 @@ fn what_an_agent_is_shown_and_what_it_calls_first_is_something_that_there_is() {
         ("enabled.time_zone = \"Berlin\"", "is no time zone"),
         ("like = \"nobody\"", "agents.vocative.like"),
         (
+            "examples = [{ question = \"Open?\" }]",
+            "agents.vocative.examples",
+        ),
+        (
+            "examples = [{ question = \"\", answer = \"Yes.\" }]",
+            "agents.vocative.examples",
+        ),
+        (
             "tool_choice = \"conversation_search\"\nmax_steps = 1",
             "needs max_steps of 2 or more",
         ),
@@ -623,4 +631,22 @@ fn what_an_agent_is_shown_and_what_it_calls_first_is_something_that_there_is() {
         let said = refused(&format!("{MINIMAL}\n[agents.vocative]\n{settings}\n"));
         assert!(said.contains(words), "{settings}: {said}");
     }
+}
+
+#[test]
+fn what_a_chat_has_of_its_own_is_something_that_there_is() {
+    for (settings, words) in [
+        ("instructions = \"{{room}}\"", "there is no value {{room}}"),
+        ("quiet_hours = \"8-18\"", "is no part of a day"),
+        ("overlap = \"forget\"", "overlap"),
+    ] {
+        let table = "[channels.slack.acme.chats.C012AB3CD]";
+        let said = refused(&format!("{MINIMAL}\n{table}\n{settings}\n"));
+        assert!(said.contains(words), "{settings}: {said}");
+    }
+    let examples = vec!["{ question = \"Open?\", answer = \"Yes.\" }"; 9].join(", ");
+    let said = refused(&format!(
+        "{MINIMAL}\n[agents.vocative]\nexamples = [{examples}]\n"
+    ));
+    assert!(said.contains("has 9 examples; 8 is the most"), "{said}");
 }

@@ -112,7 +112,9 @@ impl Arrival<'_> {
         }
         let stopped = self.stop_and_tell_txn(connection, turn)?;
         addressed.cancelled_runs.extend(stopped);
-        self.react_txn(connection, turn)?;
+        if !addressed.is_dropped {
+            self.react_txn(connection, turn)?;
+        }
         if let Some(judge) = self.message.judge_follow_up.as_ref()
             && turn.conversation.thread.is_empty()
         {

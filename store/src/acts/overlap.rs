@@ -78,13 +78,30 @@ impl OpenRuns<'_> {
         Ok(found)
     }
 
+    /// Whether a question is not answered because another one is.
+    pub(crate) fn drops(
+        &self,
+        connection: &Connection,
+        question: &Question,
+    ) -> Result<bool, StoreError> {
+        if question.overlap != Overlap::Drop {
+            return Ok(false);
+        }
+        let mut is_dropped = false;
+        self.newest(connection, |open| {
+            is_dropped = question.is_dropped_for(&open.run);
+            !is_dropped
+        })?;
+        Ok(is_dropped)
+    }
+
     /// The newest run that a question joins, with its number of triggers.
     pub(crate) fn joined_by(
         &self,
         connection: &Connection,
         question: &Question,
     ) -> Result<Option<(i64, u32)>, StoreError> {
-        if question.overlap == Overlap::Queue {
+        if matches!(question.overlap, Overlap::Queue | Overlap::Drop) {
             return Ok(None);
         }
         let mut joined = None;

@@ -33,6 +33,8 @@ pub(crate) struct Addressed {
     pub(crate) erasures: Vec<ErasureId>,
     /// What was decided about follow-ups that were judged again.
     pub(crate) follow_ups: Vec<RunVerdict>,
+    /// Whether an agent answers nothing, because it answers something else.
+    pub(crate) is_dropped: bool,
 }
 
 impl Addressed {
@@ -41,6 +43,7 @@ impl Addressed {
         self.cancelled_runs.extend(other.cancelled_runs);
         self.erasures.extend(other.erasures);
         self.follow_ups.extend(other.follow_ups);
+        self.is_dropped |= other.is_dropped;
     }
 }
 
@@ -57,7 +60,7 @@ pub(crate) fn address_txn(
 ) -> Result<Addressed, StoreError> {
     let mut addressed = Addressed::default();
     for agent in &verdict.addressed_to {
-        involve_txn(connection, turn, agent)?;
+        let is_new = involve_txn(connection, turn, agent)?;
         let run = match verdict.runs {
             RunVerdict::Run => run_of_trigger(connection, turn.seq, agent)?,
             _ => continue,
@@ -79,7 +82,12 @@ pub(crate) fn address_txn(
                     agent,
                     person,
                 };
-                addressed.add(ask_txn(connection, turn, &line, &question)?);
+                // What was dropped stays so: its event may come again, and it may be edited.
+                let was_dropped = question.overlap == Overlap::Drop && !is_new;
+                match was_dropped || line.drops(connection, &question)? {
+                    true => addressed.is_dropped = true,
+                    false => addressed.add(ask_txn(connection, turn, &line, &question)?),
+                }
             }
             (OnAddress::BringBack, Some(TriggeredRow { row, id, .. })) => {
                 bring_back_txn(connection, row, None)?;
@@ -119,12 +127,12 @@ fn ask_txn(
     Ok(addressed)
 }
 
-/// Notes that a turn addresses an agent, in the conversation it was posted into.
+/// Notes that a turn addresses an agent, in the conversation it was posted into. Returns whether that was not known.
 pub(crate) fn involve_txn(
     connection: &Connection,
     turn: &TurnRow,
     agent: &AgentName,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let added = connection
         .prepare_cached(
             "INSERT INTO involvements (conversation_id, agent, sent_at_ms, ordinal, seq, how)
@@ -145,7 +153,7 @@ pub(crate) fn involve_txn(
         };
         stale_by_late_turn_txn(connection, turn.conversation.row, Some(agent), at)?;
     }
-    Ok(())
+    Ok(added > 0)
 }
 
 /// The conversation that a run, its order and its answer belong to: the turn's own, or the thread
