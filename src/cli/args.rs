@@ -11,6 +11,7 @@ mod memory;
 mod schedules;
 mod setup;
 mod skills;
+mod states;
 #[cfg(test)]
 mod tests;
 mod trying;
@@ -37,6 +38,7 @@ pub use self::memory::{ListMemoryArgs, MemoryCommand};
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 pub use self::skills::SkillsCommand;
+pub use self::states::{StateArgs, StateCommand};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs, Scene};
 pub use self::waiting::{
     AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
@@ -192,6 +194,12 @@ pub enum Command {
     /// People see and correct what is remembered of them by the command memory in their rooms. Works with and without a running daemon.
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// Show the values that a network keeps in a conversation (persist = true), set or clear some
+    ///
+    /// A question that is being answered meanwhile does not write over the change: its own changes are not kept then.
+    /// Works with and without a running daemon.
+    #[command(subcommand)]
+    State(StateCommand),
     /// List collections of documents and their files, search in them, or have them read again
     ///
     /// Works with and without a running daemon; what is to be read again is read while one runs.

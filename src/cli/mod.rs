@@ -56,6 +56,7 @@ mod setup;
 mod since;
 mod skills;
 mod spending;
+mod states;
 mod status;
 mod summary;
 pub mod table;
@@ -222,6 +223,7 @@ async fn dispatch(
         Command::Tools(command) => tools::run(command, context).await,
         Command::Knowledge(command) => knowledge::run(command, context).await,
         Command::Memory(command) => memory::run(command, context).await,
+        Command::State(command) => states::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,
         Command::Skills(command) => skills::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,

@@ -162,6 +162,13 @@ fn scopes_of_paths() -> Vec<(&'static str, String, [bool; 4])> {
     ];
     let of_ids = [
         ("GET", "conversations", "/runs", READ),
+        ("GET", "conversations", "/state/support", READ),
+        (
+            "POST",
+            "conversations",
+            "/state/support",
+            [false, false, false, true],
+        ),
         ("GET", "runs", "/events", READ),
         ("GET", "approvals", "", SEEN),
         ("GET", "questions", "", [true; 4]),

@@ -4,10 +4,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::orders::OrderServer;
 
-use crate::harness::{Flow, FlowBuilder};
+use crate::harness::{Flow, FlowBuilder, WAIT};
 
 const GENERAL: &str = "#general";
 /// The same by its id.
@@ -558,6 +560,118 @@ async fn values_outlive_the_run_where_that_is_wanted_and_go_with_what_was_said()
     .await;
     flow.settle().await;
     assert_eq!(order(&flow.story(&asked).await), "R0 look R1 ■ max_calls");
+}
+
+/// A request to the API with a token that may do all; what it answers.
+async fn asked(flow: &Flow, line: &str, body: &Value) -> (String, Value) {
+    let mut stream = UnixStream::connect(flow.api_socket()).await.unwrap();
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let request = format!(
+        "{line} HTTP/1.0\r\nhost: vocative\r\nauthorization: Bearer operator-secret-of-some-length\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    tokio::time::timeout(WAIT, read).await.unwrap().unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().to_owned();
+    (status, serde_json::from_str(body).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_and_corrects_the_values_that_are_kept() {
+    let rules = rules(&[
+        "call = \"look\"; when = { state = { found = true } }",
+        "call = \"pen\"",
+    ]);
+    let more = "[networks.support.writes]\npen = [\"found\"]\n";
+    let tokens = "[api]\nenabled = true\n[api.tokens.operator]\ntoken = \"file:operator.token\"\n\
+                  scopes = [\"read\", \"admin\"]\n";
+    let mut flow = team(
+        &plain(&["look", "pen"]),
+        "persist = true\nmax_calls = 1",
+        &format!("{more}{STATE}{rules}{tokens}"),
+    )
+    .prepare()
+    .await;
+    let token = flow.config_path().with_file_name("operator.token");
+    std::fs::write(token, "operator-secret-of-some-length").unwrap();
+    flow.start().await;
+    flow.model.enqueue(sets("c1", json!({"found": true})));
+    flow.script(&["noted", "unknown"]);
+    let root = flow.ask_team("it is blue");
+    assert_eq!(flow.slack_reply(GENERAL, &root).await.text, "noted");
+    let conversation = flow.conversation_id(GENERAL_ID, Some(&root)).await;
+    let shown = flow
+        .cli_json(&["state", "show", &conversation, "support"])
+        .await;
+    assert_eq!(
+        (&shown["version"], &shown["values"]["found"]["value"]),
+        (&json!(1), &json!(true))
+    );
+
+    let set = ["state", "set", &conversation, "support"];
+    for (wrong, said) in [
+        (&["found=maybe"][..], "found must be true or false"),
+        (
+            &["lost=true"],
+            "there is no value lost; there are found, ok",
+        ),
+        (
+            &["found=false", "--version", "0"],
+            "were changed since you looked at them",
+        ),
+    ] {
+        let told = flow.cli(&[&set, wrong].concat()).await;
+        assert!(
+            told.status == Some(1) && told.stderr.contains(said),
+            "{told:?}"
+        );
+    }
+    let told = flow
+        .cli(&[&set[..], &["found=false", "--version", "1"]].concat())
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    flow.slack.say_in(GENERAL, "ann", &root, "@vocative which?");
+    flow.slack_post(GENERAL, |post| {
+        post.is_reply_in(&root) && post.text == "unknown"
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!(order(&flow.story(&root).await), "R0 pen R1 ■ no_rule");
+
+    // The same over the API.
+    let path = format!("/v1/conversations/{conversation}/state/support");
+    let change = json!({"set": {"ok": true}, "version": 2});
+    let (status, said) = asked(&flow, &format!("POST {path}"), &change).await;
+    assert_eq!(
+        (status.as_str(), &said["state"]["version"]),
+        ("200", &json!(3)),
+        "{said}"
+    );
+    assert_eq!(
+        asked(&flow, &format!("POST {path}"), &change).await.0,
+        "409"
+    );
+    let (_, said) = asked(&flow, &format!("GET {path}"), &Value::Null).await;
+    assert_eq!(said["state"]["values"]["ok"]["value"], json!(true));
+
+    // Without a daemon, too.
+    flow.stop().await;
+    let told = flow
+        .cli(&["state", "clear", &conversation, "support"])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let shown = flow
+        .cli_json(&["state", "show", &conversation, "support"])
+        .await;
+    assert_eq!(shown["values"]["ok"].get("value"), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

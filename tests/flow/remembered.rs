@@ -206,7 +206,7 @@ async fn a_run_keeps_its_notes_over_a_kill_and_an_erased_person_leaves_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_see_and_correct_what_is_remembered_of_them_and_operators_all_of_it() {
     let settings = "memory = \"tools\"\nrecall = \"off\"\ntools = []";
-    let flow = FlowBuilder::default()
+    let mut flow = FlowBuilder::default()
         .agent("vocative", settings)
         .slack("admins = [\"U0BOB\"]\n")
         .start()
@@ -256,11 +256,11 @@ async fn people_see_and_correct_what_is_remembered_of_them_and_operators_all_of_
         .await;
     assert!(told[0].ends_with(": Ann is away in August"), "{told:?}");
 
-    operators_correct(&flow, june, july).await;
+    operators_correct(&mut flow, june, july).await;
 }
 
 /// Operators see all of it, and correct it; what was said in private stays there.
-async fn operators_correct(flow: &Flow, june: i64, july: i64) {
+async fn operators_correct(flow: &mut Flow, june: i64, july: i64) {
     let order = |room: &str, who: &str, text: &str| {
         flow.slack.slash_command(room, who, "/vocative", text);
     };
@@ -300,6 +300,8 @@ async fn operators_correct(flow: &Flow, june: i64, july: i64) {
     order(GENERAL, "U0ANN", &format!("memory forget {july}"));
     flow.told_privately("U0ANN", "Forgotten").await;
     assert_eq!(flow.rows("SELECT count(*) FROM memories"), 1);
+    // Without a daemon, too.
+    flow.stop().await;
     let forgotten = flow.cli(&["memory", "forget", &june.to_string()]).await;
     assert_eq!(forgotten.status, Some(0));
     let missing = flow.cli(&["memory", "show", &july]).await;

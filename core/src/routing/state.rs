@@ -236,13 +236,7 @@ impl StateSchema {
         key: &str,
         value: &Value,
     ) -> Result<(), StateError> {
-        let Some(schema) = self.0.get(key) else {
-            let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            return Err(StateError::Unknown {
-                key: key.to_owned(),
-                known: known.join(", "),
-            });
-        };
+        let schema = self.0.get(key).ok_or_else(|| self.unknown(key))?;
         let merged = schema.merged(key, values.0.get(key), value)?;
         let mut changed = values.clone();
         changed.0.insert(key.to_owned(), merged);
@@ -251,6 +245,44 @@ impl StateSchema {
         }
         *values = changed;
         Ok(())
+    }
+
+    /// Puts a value in the place of the old one, whatever setting it does for an agent.
+    ///
+    /// # Errors
+    /// [`StateError`]; then nothing is changed.
+    pub fn put(
+        &self,
+        values: &mut StateValues,
+        key: &str,
+        value: &Value,
+    ) -> Result<(), StateError> {
+        let mut others = values.clone();
+        others.0.remove(key);
+        self.set(&mut others, key, value)?;
+        *values = others;
+        Ok(())
+    }
+
+    /// Takes a value back to what it is before anything sets it.
+    ///
+    /// # Errors
+    /// [`StateError::Unknown`]; then nothing is changed.
+    pub fn reset(&self, values: &mut StateValues, key: &str) -> Result<(), StateError> {
+        let schema = self.0.get(key).ok_or_else(|| self.unknown(key))?;
+        match &schema.default {
+            Some(default) => values.0.insert(key.to_owned(), default.clone()),
+            None => values.0.remove(key),
+        };
+        Ok(())
+    }
+
+    fn unknown(&self, key: &str) -> StateError {
+        let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        StateError::Unknown {
+            key: key.to_owned(),
+            known: known.join(", "),
+        }
     }
 
     /// Sets several values, all or none.

@@ -17,6 +17,7 @@ mod questions;
 mod runs;
 mod schedules;
 mod skills;
+mod states;
 mod waiting;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use self::memories::{ChangedMemory, MemoriesAsked};
 pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 pub use self::skills::SkillsOperation;
+pub use self::states::{ChangedState, StateOf};
 use crate::admin::health::{Health, TimeDoubt};
 use crate::admin::import::ImportBatchView;
 use crate::admin::status::{StatusCounters, add_limits, status_view, timings};
@@ -257,6 +259,15 @@ pub enum AdminOperation {
         /// What becomes of it.
         change: ChangedMemory,
     },
+    /// The values that a network keeps in a conversation.
+    NetworkState(StateOf),
+    /// Some of them are changed.
+    ChangeNetworkState {
+        /// Which.
+        of: StateOf,
+        /// What becomes of them.
+        change: ChangedState,
+    },
     /// What is to start at a time.
     Schedules {
         /// Whether what is over is listed, too.
@@ -436,6 +447,8 @@ impl AdminOperation {
                 | Self::DecideQuarantined { .. }
                 | Self::DecideJob { .. }
                 | Self::DecideApproval(_)
+                | Self::ChangeMemory { .. }
+                | Self::ChangeNetworkState { .. }
                 | Self::ChangeSchedule { .. }
                 | Self::AddSchedule(_)
                 | Self::RefreshKnowledge { .. }
@@ -661,6 +674,10 @@ impl Operations {
             AdminOperation::Memory { id } => Ok(json(&self.memory(id).await?)),
             AdminOperation::ChangeMemory { id, change } => {
                 Ok(json(&self.change_memory(id, change).await?))
+            }
+            AdminOperation::NetworkState(of) => Ok(json(&self.network_state(&of).await?)),
+            AdminOperation::ChangeNetworkState { of, change } => {
+                Ok(json(&self.change_network_state(&of, change).await?))
             }
             AdminOperation::Schedules { all } => self.schedules(all).await,
             AdminOperation::Schedule { id } => self.schedule(id).await,

@@ -19,6 +19,7 @@ mod runs;
 mod schedules;
 mod search;
 mod skills;
+mod states;
 mod status;
 mod summaries;
 mod tools;
@@ -51,6 +52,7 @@ pub use runs::{
 pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
 pub use skills::{SkillFileView, SkillTextView, SkillView, WaitingSkillView};
+pub use states::{NetworkStateView, NetworkValueView};
 pub use status::{
     AliveView, ChannelView, EmbeddingsView, FileCountsView, HistogramView, HookCountView,
     IntakeCounts, ListenerView, MemoryCountsView, PostCounts, RunCounts, StatusView, StoreView,

@@ -21,6 +21,7 @@ mod memories;
 mod owning;
 mod refusal;
 mod runs;
+mod states;
 mod stream;
 
 use std::net::SocketAddr;
@@ -169,6 +170,7 @@ fn router(desk: ApiState, gate: ApiGate, address: Option<SocketAddr>) -> Router 
         .route_layer(middleware::from_fn_with_state(needed, need));
     read.merge(deciding::routes())
         .merge(memories::routes())
+        .merge(states::routes())
         .layer(DefaultBodyLimit::max(gate::BODY_MAX_BYTES))
         .merge(runs::routes(address))
         .layer(middleware::from_fn(gate::in_time))
