@@ -311,6 +311,58 @@ fn every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a decision's page says below its title: its date, and whether it holds.
+fn date_and_status(text: &str) -> Option<(&str, &str)> {
+    let line = text.lines().nth(2)?;
+    let said = line.strip_prefix('*')?.strip_suffix(".*")?;
+    let (date, status) = said.split_once(". ")?;
+    chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
+    let is_link = |text: &str| text.starts_with('[') && text.ends_with(".md)");
+    let is_one = match status.split_once(" by ") {
+        None => status == "In force",
+        Some((held, by)) => {
+            ["In force, changed", "Replaced"].contains(&held) && by.split(" and ").all(is_link)
+        }
+    };
+    is_one.then_some((date, status))
+}
+
+#[test]
+fn every_decision_has_a_date_a_status_and_what_was_rejected() {
+    let folder = root().join("docs/adr");
+    let index = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let number = name.split('-').next().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        count += 1;
+        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        let last = text.trim_end().rsplit("\n\n").next().unwrap();
+        if !last.starts_with("*Rejected.* ") {
+            wrong.push(format!(
+                "{name}: its last paragraph is not what was rejected"
+            ));
+        }
+        let Some((date, status)) = date_and_status(&text) else {
+            wrong.push(format!("{name}: its third line is not a date and a status"));
+            continue;
+        };
+        let row = format!(
+            "| [{number}]({name}) | {date} | {} | ",
+            status.to_lowercase()
+        );
+        if index.lines().filter(|line| line.starts_with(&row)).count() != 1 {
+            wrong.push(format!("{name}: README.md has no row {row}"));
+        }
+    }
+    assert!(count > 60, "decisions were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// `a/{b,c}.rs` is two files, and `<platform>` stands for each.
 fn expanded(path: &str) -> Vec<String> {
     let several = |path: String, open: &str, close: &str| {
