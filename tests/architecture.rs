@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A module of the daemon uses only those before it. Source: DESIGN §3; `delivery` stands before `agent` because
+/// A module of the daemon uses only those before it; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
 const LAYERS: [&str; 21] = [
     "confining",

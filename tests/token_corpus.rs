@@ -28,7 +28,7 @@ fn corpus() -> Vec<Text> {
     toml::from_str::<Corpus>(&text).unwrap().text
 }
 
-/// Scripts that the estimate's weights were measured on. Source: the table of ADR 0014.
+/// Scripts that the estimate's weights were measured on..
 const MEASURED: [&str; 8] = [
     "english", "code", "german", "russian", "arabic", "japanese", "korean", "chinese",
 ];
