@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
+use vocative_contract::outbound::PostSpeaker;
 use vocative_contract::people::People;
 
 use crate::agent::answering::Misshapen;
@@ -14,7 +15,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::run::{HEARTBEAT, LEASE_MS, Working};
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
-use crate::capture::reply::{Answering, Reply, commit_reply, render_files, render_reply};
+use crate::capture::reply::{Answering, Lead, Reply, commit_reply, render_files, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::llm::Answer;
@@ -55,7 +56,7 @@ impl Working<'_> {
                 tokens: Some(content_count(&text, &ClassEstimate)),
                 text,
                 is_json: spec.answer_form.is_some(),
-                prefix: self.prefix(spec),
+                lead: self.lead(spec),
                 note: note(answer.finish, self.room.language()),
                 kind: TurnKind::Message,
                 ending: RunEnding::Done,
@@ -229,12 +230,17 @@ impl Working<'_> {
         commit(self.worker, self.room, &answering, reply, &people).await
     }
 
-    /// The agent's name before what it says, where several answer.
-    pub(super) fn prefix(&self, spec: &AgentSpec) -> String {
+    /// How the room sees that this agent speaks: where several answer, or posts stand under their names.
+    pub(super) fn lead(&self, spec: &AgentSpec) -> Lead {
         if spec.prefixed_channels.contains(&self.route.channel) {
-            format!("{}: ", spec.display_name)
-        } else {
-            String::new()
+            return Lead::Prefix(spec.display_name.clone());
+        }
+        match spec.speaking_channels.contains(&self.route.channel) {
+            true => Lead::Speaker(PostSpeaker {
+                name: spec.display_name.clone(),
+                icon: spec.icon.clone(),
+            }),
+            false => Lead::Nobody,
         }
     }
 
@@ -340,7 +346,7 @@ pub(super) fn notice(text: String, ending: RunEnding) -> Reply {
         tokens: Some(content_count(&text, &ClassEstimate)),
         text,
         is_json: false,
-        prefix: String::new(),
+        lead: Lead::Nobody,
         note: None,
         kind: TurnKind::Notice,
         ending,

@@ -18,7 +18,7 @@ use crate::agent::prompting::InNetwork;
 use crate::agent::registry::{AgentSpec, NetworkSpec};
 use crate::agent::run::{Age, Work, Worked, Working};
 use crate::agent::step;
-use crate::capture::reply::{OtherWords, Reply};
+use crate::capture::reply::{Lead, OtherWords, Reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::llm::{Answer, read_arguments};
 use crate::tools::{SET_STATE, StateDesk};
@@ -579,39 +579,37 @@ impl Journey<'_> {
                     return working.end(&spec, reply).await;
                 }
             };
-            let prefix = match is_each {
-                true => format!("{}: ", spec.display_name),
-                false => working.prefix(&spec),
+            let lead = match working.lead(&spec) {
+                Lead::Nobody if is_each => Lead::Prefix(spec.display_name.clone()),
+                lead => lead,
             };
-            all.push((spec, text, prefix, call.note.clone()));
+            all.push((spec, text, lead, call.note.clone()));
         }
         if working.route.replaces_answer && all.len() > 1 {
             let joined: Vec<String> = all
                 .iter()
-                .map(|(_, text, prefix, _)| format!("{prefix}{text}"))
+                .map(|(_, text, lead, _)| format!("{}{text}", lead.prefix_among_others()))
                 .collect();
             let (spec, _, _, note) = all.remove(all.len() - 1);
-            all = vec![(spec, joined.join("\n\n"), String::new(), note)];
+            all = vec![(spec, joined.join("\n\n"), Lead::Nobody, note)];
         }
-        let Some((spec, text, prefix, note)) = all.pop() else {
+        let Some((spec, text, lead, note)) = all.pop() else {
             let text = working.room.language().network_no_answer();
             return working.end(self.face, notice(text, RunEnding::Done)).await;
         };
-        let before = all
-            .into_iter()
-            .map(|(spec, text, prefix, note)| OtherWords {
-                tokens: Some(content_count(&text, &ClassEstimate)),
-                speaker: spec.name.clone(),
-                display_name: spec.display_name.clone(),
-                text,
-                prefix,
-                note,
-            });
+        let before = all.into_iter().map(|(spec, text, lead, note)| OtherWords {
+            tokens: Some(content_count(&text, &ClassEstimate)),
+            speaker: spec.name.clone(),
+            display_name: spec.display_name.clone(),
+            text,
+            lead,
+            note,
+        });
         let reply = Reply {
             tokens: Some(content_count(&text, &ClassEstimate)),
             text,
             is_json: spec.answer_form.is_some(),
-            prefix,
+            lead,
             note,
             kind: TurnKind::Message,
             ending: RunEnding::Done,

@@ -109,6 +109,10 @@ pub struct AgentSpec {
     pub delegates_see_room: bool,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
+    /// The channels where its posts stand under its name.
+    pub speaking_channels: BTreeSet<String>,
+    /// Its picture there: an emoji between colons, or an address; `None` = the bot's.
+    pub icon: Option<String>,
     /// The network that it is the name of: its runs are worked on by the agents of that. What else is set here is what
     /// holds for the run: of its default agent.
     pub network: Option<Arc<NetworkSpec>>,

@@ -879,7 +879,7 @@ impl Working<'_> {
             token: claimed.token,
             target: route.target.clone(),
             person: route.person.clone(),
-            prefix: self.prefix(spec),
+            lead: self.lead(spec),
             posts: Arc::clone(&worker.wake.posts),
             posted: Arc::clone(&worker.wake.posted),
             clock: Arc::clone(&worker.clock),

@@ -494,6 +494,8 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         skills: Vec::new(),
         files: Default::default(),
         prefixed_channels: std::collections::BTreeSet::default(),
+        speaking_channels: std::collections::BTreeSet::default(),
+        icon: None,
         network: None,
     }
 }

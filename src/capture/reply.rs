@@ -5,7 +5,7 @@
 use vocative_channels::render::{continued, noted, prefixed};
 use vocative_contract::crash;
 use vocative_contract::handles::Renderer;
-use vocative_contract::outbound::{FileRest, Part, PartFile, StoredBytes};
+use vocative_contract::outbound::{FileRest, Part, PartFile, PostSpeaker, StoredBytes};
 use vocative_contract::people::People;
 
 use vocative_core::file::TurnFile;
@@ -28,8 +28,8 @@ pub struct Reply {
     pub text: String,
     /// Whether the text is JSON, which the room sees as code.
     pub is_json: bool,
-    /// Said before it in the room but not captured (the agent's name, where several answer).
-    pub prefix: String,
+    /// How the room sees who says it; not captured with the text.
+    pub lead: Lead,
     /// Said behind it in the room but not captured (that it is cut off), where something is to be.
     pub note: Option<String>,
     /// Whether it is an answer or a notice.
@@ -50,6 +50,47 @@ pub struct Reply {
     pub values: Option<ValuesToKeep>,
 }
 
+/// How a room sees which agent speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Lead {
+    /// The bot speaks.
+    #[default]
+    Nobody,
+    /// The agent's name stands before the text.
+    Prefix(String),
+    /// The post stands under the agent's name.
+    Speaker(PostSpeaker),
+}
+
+impl Lead {
+    /// What stands before a text.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        match self {
+            Self::Prefix(name) => format!("{name}: "),
+            Self::Nobody | Self::Speaker(_) => String::new(),
+        }
+    }
+
+    /// What stands before a text where the words of several are one post.
+    #[must_use]
+    pub fn prefix_among_others(&self) -> String {
+        match self {
+            Self::Speaker(speaker) => format!("{}: ", speaker.name),
+            Self::Nobody | Self::Prefix(_) => self.prefix(),
+        }
+    }
+
+    /// A post of whoever speaks.
+    #[must_use]
+    pub fn on(&self, part: Part) -> Part {
+        match self {
+            Self::Speaker(speaker) => part.spoken_by(speaker.clone()),
+            Self::Nobody | Self::Prefix(_) => part,
+        }
+    }
+}
+
 /// What another agent of a network says in the same answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherWords {
@@ -59,8 +100,8 @@ pub struct OtherWords {
     pub display_name: String,
     /// What, platform-neutral.
     pub text: String,
-    /// Said before it in the room but not captured: who says it.
-    pub prefix: String,
+    /// How the room sees who says it; not captured with the text.
+    pub lead: Lead,
     /// Said behind it in the room but not captured.
     pub note: Option<String>,
     /// The tokens of the text.
@@ -73,7 +114,7 @@ impl OtherWords {
     pub fn rendered(self, form: ReplyForm<'_>, people: &People) -> SaidBefore {
         let note = self.note.as_deref();
         SaidBefore {
-            parts: render(form, (&self.prefix, &self.text, note), people),
+            parts: render(form, (&self.lead, &self.text, note), people),
             speaker: self.speaker,
             speaker_display_name: self.display_name,
             text: self.text,
@@ -100,10 +141,19 @@ pub struct ReplyForm<'a> {
 pub fn render_reply(form: ReplyForm<'_>, reply: &Reply, people: &People) -> Vec<Part> {
     let code = reply.is_json.then(|| as_code(&reply.text));
     let text = code.as_deref().unwrap_or(&reply.text);
-    render(form, (&reply.prefix, text, reply.note.as_deref()), people)
+    render(form, (&reply.lead, text, reply.note.as_deref()), people)
 }
 
 fn render(
+    form: ReplyForm<'_>,
+    (lead, text, note): (&Lead, &str, Option<&str>),
+    people: &People,
+) -> Vec<Part> {
+    let parts = parts_of(form, (&lead.prefix(), text, note), people);
+    parts.into_iter().map(|part| lead.on(part)).collect()
+}
+
+fn parts_of(
     form: ReplyForm<'_>,
     (prefix, text, note): (&str, &str, Option<&str>),
     people: &People,

@@ -124,6 +124,7 @@ fn resolve_agent(
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
         display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
+        icon: shape.icon,
         aliases: shape.aliases,
         instructions,
         situation,

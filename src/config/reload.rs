@@ -66,6 +66,7 @@ const TAKEN: &[&str] = &[
     "agents.*.stop_after_tools",
     "agents.*.tool_choice",
     "agents.*.history",
+    "agents.*.icon",
     "agents.*.examples",
     "agents.*.like",
     "agents.*.enabled.chats",

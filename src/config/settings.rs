@@ -420,6 +420,9 @@ impl Config {
     /// Whether an answer of one of the channel's agents starts with its name.
     #[must_use]
     pub fn prefixes_replies(&self, channel: &Channel) -> bool {
+        if channel.custom_names {
+            return false;
+        }
         match channel.reply_prefix {
             ReplyPrefix::Always => true,
             ReplyPrefix::Never => false,

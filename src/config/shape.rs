@@ -293,6 +293,9 @@ pub(super) struct AgentShape {
     pub like: Option<String>,
     /// The name that people see.
     pub display_name: Option<String>,
+    /// Its picture where posts stand under its name (`custom_names`): an emoji between colons, or an address.
+    #[schemars(regex(pattern = r"^(:[a-z0-9_+'-]{1,100}:|https://[^\s]{1,500})?$"))]
+    pub icon: String,
     /// Further names by which people address it.
     pub aliases: Vec<String>,
     /// The system instructions, a template.

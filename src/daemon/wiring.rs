@@ -105,7 +105,7 @@ pub fn channel(
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, WiringError> {
     let made = match &settings.platform {
-        PlatformSettings::Slack(slack) => slack_channel(&settings.name, slack, secrets),
+        PlatformSettings::Slack(slack) => slack_channel(settings, slack, secrets),
         PlatformSettings::Telegram(telegram) => telegram_channel(&settings.name, telegram, secrets),
         PlatformSettings::Api(_) => Ok(Arc::new(ApiChannel) as Arc<dyn Channel>),
     };
@@ -117,10 +117,11 @@ pub fn channel(
 
 #[cfg(feature = "slack")]
 fn slack_channel(
-    name: &str,
+    channel: &config::Channel,
     settings: &config::SlackSettings,
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, ChannelError> {
+    let name = channel.name.as_str();
     let secret = |reference| secrets.get(reference).clone();
     let bot_token = secret(&settings.bot_token);
     let slack = match &settings.transport {
@@ -141,6 +142,7 @@ fn slack_channel(
     let slack = SlackSettings {
         api_url: settings.api_url.clone(),
         sockets: settings.sockets,
+        customizes: channel.custom_names,
         ..slack
     };
     Ok(Arc::new(SlackChannel::new(slack)?))
@@ -148,7 +150,7 @@ fn slack_channel(
 
 #[cfg(not(feature = "slack"))]
 fn slack_channel(
-    _name: &str,
+    _channel: &config::Channel,
     _settings: &config::SlackSettings,
     _secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, ChannelError> {
@@ -219,6 +221,7 @@ pub fn agents(
     let tools = tools(config, secrets);
     let hooks = hooks(config, secrets);
     let prefixed = prefixed_channels(config);
+    let speaking = speaking_channels(config);
     let background = |settings: &config::Model| {
         let model = Arc::clone(&models[settings.name.as_str()]);
         background_model(model, settings, config)
@@ -247,6 +250,8 @@ pub fn agents(
         answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
         files: files_in_prompts(&config.files, settings),
         prefixed_channels: prefixed.clone(),
+        speaking_channels: speaking.clone(),
+        icon: Some(agent.icon.clone()).filter(|icon| !icon.is_empty()),
         tools: agent
             .tools
             .iter()
@@ -346,6 +351,13 @@ fn prefixed_channels(config: &Config) -> BTreeSet<String> {
     let channels = config.channels.values();
     let prefixed = channels.filter(|channel| config.prefixes_replies(channel));
     prefixed.map(|channel| channel.name.clone()).collect()
+}
+
+/// The channels where posts stand under their agents' names.
+fn speaking_channels(config: &Config) -> BTreeSet<String> {
+    let channels = config.channels.values();
+    let speaking = channels.filter(|channel| channel.custom_names);
+    speaking.map(|channel| channel.name.clone()).collect()
 }
 
 /// The agents that an agent may ask.

@@ -29,6 +29,7 @@ use vocative_contract::outbound::{Part, PartStream, Target};
 use vocative_core::sending::policy::LivePolicy;
 
 use crate::capture::clock::Clock;
+use crate::capture::reply::Lead;
 use crate::llm::Listener;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::sending::policy::{Live, OnUnknown};
@@ -243,8 +244,8 @@ pub struct LiveDesk {
     pub target: Target,
     /// For whom it is written, by the platform's id.
     pub person: Option<String>,
-    /// Said before the text.
-    pub prefix: String,
+    /// How the room sees who says it.
+    pub lead: Lead,
     /// A post was committed.
     pub posts: Arc<Notify>,
     /// A post was sent.
@@ -290,12 +291,14 @@ impl From<StoreError> for Shown {
 
 impl LiveDesk {
     fn render(&self, text: &str) -> Option<Part> {
-        self.renderer.render_live(&prefixed(&self.prefix, text))
+        let text = prefixed(&self.lead.prefix(), text);
+        let part = self.renderer.render_live(&text)?;
+        Some(self.lead.on(part))
     }
 
     /// What is added to a post that takes words at its end is a part of this.
     fn words(&self, text: &str) -> Option<String> {
-        whole_words(&prefixed(&self.prefix, text)).map(str::to_owned)
+        whole_words(&prefixed(&self.lead.prefix(), text)).map(str::to_owned)
     }
 
     async fn show(&self, form: LiveForm, part: Part) -> Shown {

@@ -156,6 +156,8 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         answer_within_ms: 3_600_000,
         files: Default::default(),
         prefixed_channels: BTreeSet::new(),
+        speaking_channels: BTreeSet::new(),
+        icon: None,
         network: None,
         tools: Vec::new(),
         search_reach: SearchReach::default(),

@@ -385,6 +385,8 @@ impl Room {
             answer_within_ms: 3_600_000,
             files: Default::default(),
             prefixed_channels: BTreeSet::new(),
+            speaking_channels: BTreeSet::new(),
+            icon: None,
             tools: Vec::new(),
             search_reach: SearchReach::default(),
             max_steps: 1,

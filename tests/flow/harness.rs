@@ -756,5 +756,5 @@ pub(crate) fn said(role: &str, text: &str) -> (String, String) {
 }
 
 fn is_ours(post: &SlackPost) -> bool {
-    post.user.as_deref() == Some("U0VOCATIVE")
+    post.bot_id.as_deref() == Some("B0VOCATIVE")
 }

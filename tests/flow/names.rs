@@ -1,11 +1,13 @@
 //! What people and rooms are called, where no event says it.
 
 use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::slack::Fault;
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::WireKind;
 
-use crate::harness::Flow;
+use crate::harness::{Flow, FlowBuilder};
 
 fn count(flow: &Flow, sql: &str) -> i64 {
     let path = flow.directory().join("data").join("vocative.db");
@@ -47,4 +49,66 @@ async fn a_room_in_which_nobody_asked_has_its_name_although_people_have_none() {
     assert!(requests(&flow, "conversations.info") <= 2);
     assert!(requests(&flow, "users.info") <= 1);
     assert_eq!(flow.model.requests().len(), 0);
+}
+
+/// Two agents post under names and pictures of their own; a post of unknown outcome is found among them. An app that
+/// lacks the scope posts as itself, with the name before the text, and nothing is held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_post_under_their_own_names_where_the_app_may() {
+    const SCOPE: &str = "chat:write.customize";
+    let mut flow = FlowBuilder::default()
+        .slack("default_agent = \"vocative\"\ncustom_names = true")
+        .agent("vocative", "icon = \":pencil2:\"")
+        .agent(
+            "look",
+            "channels = [\"acme\"]\ndisplay_name = \"Look & See\"\nicon = \"https://example.com/eye.png\"",
+        )
+        .prepare()
+        .await;
+    flow.slack
+        .change_world(|world| world.scopes.push(SCOPE.to_owned()));
+    flow.start().await;
+    flow.model.enqueue(ModelReply::text("Friday."));
+    let asked = flow.slack.say("#general", "ann", "@vocative when?");
+    let post = flow.slack_reply("#general", &asked).await;
+    let shown = (post.username.as_deref(), &post.icons, post.text.as_str());
+    assert_eq!(
+        shown,
+        (
+            Some("Vocative"),
+            &Some(json!({"emoji": ":pencil2:"})),
+            "Friday."
+        )
+    );
+
+    let lost = Fault::LoseResponse;
+    flow.slack.faults().next("chat.postMessage", lost);
+    flow.model.enqueue(ModelReply::text("Here."));
+    let asked = flow.slack.say("#general", "ann", "look: where?");
+    let post = flow.slack_reply("#general", &asked).await;
+    assert_eq!(post.username.as_deref(), Some("Look & See"));
+    assert_eq!(
+        post.icons,
+        Some(json!({"image_48": "https://example.com/eye.png"}))
+    );
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 2);
+
+    flow.slack
+        .change_world(|world| world.scopes.retain(|it| it != SCOPE));
+    flow.model.enqueue(ModelReply::text("There."));
+    let asked = flow.slack.say("#general", "ann", "look: and now?");
+    let post = flow.slack_reply("#general", &asked).await;
+    assert_eq!(
+        (post.username, post.text.as_str()),
+        (None, "Look &amp; See: There.")
+    );
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 3);
+    let checked = flow.cli(&["check", "--live"]).await;
+    assert!(
+        checked.stdout.contains("custom_names needs the scope"),
+        "{checked:?}"
+    );
+    assert_eq!(flow.stop().await, Some(0));
 }

@@ -413,6 +413,8 @@ impl Daemon {
             skills: Vec::new(),
             files: Default::default(),
             prefixed_channels: [].into(),
+            speaking_channels: [].into(),
+            icon: None,
         }]);
         let (store, wake) = (self.store.clone(), self.wake.clone());
         let models = Models::new(store.only(), registry.clone(), wake, wall_clock());

@@ -113,8 +113,8 @@ impl Operation {
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
 /// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too; version 3
-/// a file; version 4 the first words of a text that goes on; version 5 buttons. All are read, and each part is
-/// written in the oldest version that holds it.
+/// a file; version 4 the first words of a text that goes on; version 5 buttons; version 6 stored bytes; version 7 a name of
+/// its own. All are read, and each part is written in the oldest version that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.
@@ -137,6 +137,19 @@ pub struct Part {
     /// Buttons below it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<CardButton>,
+    /// Under whose name it stands; that of the bot if nobody is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<Box<PostSpeaker>>,
+}
+
+/// Under whose name and picture a post stands, where the platform lets a bot say that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PostSpeaker {
+    /// The name.
+    pub name: String,
+    /// An emoji between colons, or the `https://` address of a picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
 }
 
 /// The beginning of a text that is being written.
@@ -212,7 +225,11 @@ impl PartFile {
 
 impl Part {
     /// The newest version that this build writes and reads.
-    pub const VERSION: u32 = 6;
+    pub const VERSION: u32 = 7;
+    /// The version of a part with a name of its own.
+    const SPEAKER_VERSION: u32 = 7;
+    /// The version of a file whose bytes are stored.
+    const STORED_VERSION: u32 = 6;
     /// The version of a part with buttons.
     const BUTTONS_VERSION: u32 = 5;
     /// The version of a part that is the beginning of a text.
@@ -235,6 +252,7 @@ impl Part {
             file: None,
             stream: None,
             buttons: Vec::new(),
+            speaker: None,
         }
     }
 
@@ -242,7 +260,7 @@ impl Part {
     #[must_use]
     pub fn upload(text: impl Into<String>, file: PartFile) -> Self {
         let version = match file.stored {
-            Some(_) => Self::VERSION,
+            Some(_) => Self::STORED_VERSION,
             None => Self::FILE_VERSION,
         };
         Self {
@@ -272,6 +290,7 @@ impl Part {
             file: None,
             stream: None,
             buttons: Vec::new(),
+            speaker: None,
         }
     }
 
@@ -281,6 +300,16 @@ impl Part {
         Self {
             version: self.version.max(Self::STREAM_VERSION),
             stream: Some(Box::new(stream)),
+            ..self
+        }
+    }
+
+    /// The same, under a name of its own.
+    #[must_use]
+    pub fn spoken_by(self, speaker: PostSpeaker) -> Self {
+        Self {
+            version: self.version.max(Self::SPEAKER_VERSION),
+            speaker: Some(Box::new(speaker)),
             ..self
         }
     }
@@ -366,6 +395,10 @@ mod tests {
             text: "hi".to_owned(),
             person: None,
         };
+        let speaker = PostSpeaker {
+            name: "Pen".to_owned(),
+            icon: Some(":pencil2:".to_owned()),
+        };
         let button = |data: &str, style| CardButton {
             data: data.to_owned(),
             label: "Yes".to_owned(),
@@ -388,6 +421,10 @@ mod tests {
             (
                 Part::plain("hi").streamed(stream),
                 r#"{"version":4,"text":"hi","stream":{"text":"hi"}}"#,
+            ),
+            (
+                Part::plain("hi").spoken_by(speaker),
+                r#"{"version":7,"text":"hi","speaker":{"name":"Pen","icon":":pencil2:"}}"#,
             ),
             (
                 Part::plain("hi").with_buttons(buttons),

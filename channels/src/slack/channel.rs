@@ -52,6 +52,8 @@ pub struct SlackSettings {
     pub app_token: SecretString,
     /// The bot token (`xoxb-`), for everything else.
     pub bot_token: SecretString,
+    /// Whether posts stand under names of their own, which takes the scope `chat:write.customize`.
+    pub customizes: bool,
     /// How many sockets to hold open, 1 to [`SOCKETS_MAX`]; others are brought into that range.
     pub sockets: usize,
     /// How long requests may take.
@@ -70,6 +72,7 @@ impl SlackSettings {
             transport: SlackTransport::default(),
             app_token,
             bot_token,
+            customizes: false,
             sockets: 1,
             http: HttpTimeouts::default(),
             timings: SocketTimings::default(),

@@ -9,11 +9,14 @@ use super::api::{Api, Token};
 use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};
 use super::socket::{self, ConnectFailure};
 
+/// What posts under names of their own take. *Source:* `chat.postMessage`.
+const CUSTOMIZE_SCOPE: &str = "chat:write.customize";
+
 /// Runs the checks, one finding each.
 pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(token_forms(settings));
-    findings.extend(account(api).await);
+    findings.extend(account(settings, api).await);
     match &settings.transport {
         SlackTransport::Socket if reach == CheckReach::Connection => {
             findings.push(socket(settings, api).await);
@@ -53,7 +56,7 @@ fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
         .collect()
 }
 
-async fn account(api: &Api) -> Vec<Finding> {
+async fn account(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
     let (identity, scopes) = match sign_in(api).await {
         Ok(signed_in) => signed_in,
         Err(error) => {
@@ -79,6 +82,16 @@ async fn account(api: &Api) -> Vec<Finding> {
         ),
         None => finding(FindingLevel::Warning, "Slack did not say which scopes the bot token has"),
     });
+    let may_customize = scopes.is_none_or(|granted| granted.iter().any(|it| it == CUSTOMIZE_SCOPE));
+    if settings.customizes && !may_customize {
+        findings.push(finding(
+            FindingLevel::Problem,
+            format!(
+                "custom_names needs the scope {CUSTOMIZE_SCOPE}: add it under OAuth & Permissions and reinstall the app; \
+                 until then the agent's name stands in the text"
+            ),
+        ));
+    }
     findings
 }
 

@@ -10,12 +10,13 @@ use vocative_contract::crash;
 use vocative_contract::error::ChannelError;
 use vocative_contract::handles::Poster;
 use vocative_contract::identity::Identity;
-use vocative_contract::outbound::{Delivered, Operation, Post, Target};
+use vocative_contract::outbound::{Delivered, Operation, Part, Post, Target};
 
 use super::api::{Api, Granted, POST_MESSAGE, Token};
 use super::aside::{self, Reacting};
 use super::card::blocks_of;
 use super::outbound::{Rates, delete, delivered, update};
+use super::render::escaped;
 use super::wire::IdOr;
 use super::{METADATA_EVENT_TYPE, stream, upload};
 
@@ -91,7 +92,7 @@ impl SlackPoster {
         let method = POST_MESSAGE;
         let granted = match self.start_stream(post).await? {
             Some(granted) => granted,
-            None => self.api.call(method, Token::Bot, &arguments(post)).await?,
+            None => self.post_as_told(post).await?,
         };
         crash::point("send.response-read");
         let unknown = |cause: &'static str| ChannelError::OutcomeUnknown {
@@ -105,6 +106,28 @@ impl SlackPoster {
             _ => post.target.chat.clone(),
         };
         delivered(chat, message_id).ok_or_else(|| unknown("the answer's ts cannot be read"))
+    }
+
+    /// Posts under the speaker's name; where the app may not, under its own, with the name before the text.
+    async fn post_as_told(&self, post: &Post) -> Result<Granted, ChannelError> {
+        let told = arguments(post);
+        let posted = self.api.call(POST_MESSAGE, Token::Bot, &told).await;
+        match (posted, &post.part.speaker) {
+            (Err(error), Some(speaker)) if lacks_scope(&error) => {
+                tracing::warn!(
+                    reason = error.reason(),
+                    "the app may not post under names of agents (custom_names); the name stands in the text"
+                );
+                let named = Post {
+                    part: named_in_text(&post.part, &speaker.name),
+                    ..post.clone()
+                };
+                self.api
+                    .call(POST_MESSAGE, Token::Bot, &arguments(&named))
+                    .await
+            }
+            (posted, _) => posted,
+        }
     }
 
     /// `None` where nothing was started: the post is an ordinary one.
@@ -131,6 +154,31 @@ impl SlackPoster {
     }
 }
 
+fn lacks_scope(error: &ChannelError) -> bool {
+    matches!(error, ChannelError::Unauthorized { reason, .. } if reason.starts_with("missing_scope"))
+}
+
+/// A part with the speaker's name before its text. Blocks go: what they show, the text says.
+fn named_in_text(part: &Part, name: &str) -> Part {
+    Part {
+        text: format!("{}: {}", escaped(name), part.text),
+        blocks: None,
+        speaker: None,
+        ..part.clone()
+    }
+}
+
+/// Under whose name and picture a message stands.
+pub(super) fn speaker(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
+    let speaker = part.speaker.as_deref();
+    let icon = speaker.and_then(|it| it.icon.clone()).map(|icon| {
+        let is_emoji = icon.starts_with(':');
+        (if is_emoji { "icon_emoji" } else { "icon_url" }, icon)
+    });
+    let name = speaker.map(|it| ("username", it.name.clone()));
+    name.into_iter().chain(icon)
+}
+
 fn arguments(post: &Post) -> Vec<(&'static str, String)> {
     let metadata = serde_json::json!({
         "event_type": METADATA_EVENT_TYPE,
@@ -145,6 +193,7 @@ fn arguments(post: &Post) -> Vec<(&'static str, String)> {
     ];
     let blocks = blocks_of(&post.part);
     arguments.extend(blocks.map(|blocks| ("blocks", blocks.to_string())));
+    arguments.extend(speaker(&post.part));
     arguments.extend(
         post.target
             .thread

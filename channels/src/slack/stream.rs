@@ -12,6 +12,7 @@ use vocative_contract::outbound::{PartStream, Post};
 
 use super::METADATA_EVENT_TYPE;
 use super::api::{Api, Granted, Token};
+use super::posting;
 use super::wire::SlackEvent;
 
 const START: &str = "chat.startStream";
@@ -50,6 +51,7 @@ fn start_arguments(
         ("thread_ts", thread),
         ("chunks", chunks(&stream.text)),
     ];
+    arguments.extend(posting::speaker(&post.part));
     // In a direct chat there is one person anyway, and Slack wants none named.
     if !post.target.chat.starts_with('D') {
         arguments.push(("recipient_user_id", stream.person.clone()?));

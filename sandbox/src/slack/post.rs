@@ -43,6 +43,8 @@ pub struct SlackPost {
     pub deleted: bool,
     /// Name shown instead of the author's.
     pub username: Option<String>,
+    /// Picture shown instead of the author's.
+    pub icons: Option<Value>,
     /// Set by Slack's own clients.
     pub client_msg_id: Option<String>,
     /// People by reaction name.
@@ -142,6 +144,7 @@ impl SlackPost {
             put("team", json!(team_id));
         }
         put("username", json!(self.username));
+        put("icons", json!(self.icons));
         put("blocks", json!(self.blocks));
         put("attachments", json!(self.attachments));
         let is_persons = self.subtype.as_deref() != Some("bot_message") && self.bot_id.is_none();

@@ -89,6 +89,7 @@ pub(in crate::config) fn add_api_channel(
         retention_days: api.retention_days,
         manners: Manners::default(),
         agent_view: None,
+        custom_names: false,
         chat_overlaps: BTreeMap::new(),
         chat_tools: BTreeMap::new(),
         chat_instructions: BTreeMap::new(),

@@ -29,7 +29,12 @@ pub(in crate::config) const SLACK: PlatformFacts = PlatformFacts {
     strange_secret,
     refused_secret: |_, _| None,
     #[cfg(test)]
-    taken: &["answer_guests", "answer_strangers", "thread_replies"],
+    taken: &[
+        "answer_guests",
+        "answer_strangers",
+        "custom_names",
+        "thread_replies",
+    ],
     from_start: &[
         "agent_view",
         "api_url",
@@ -94,6 +99,8 @@ pub(in crate::config) struct SlackShape {
     pub thread_policy: ThreadPolicy,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
+    /// Whether posts of an agent stand under its name and icon, in place of a prefix.
+    pub custom_names: bool,
     /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
     pub mention_people: bool,
     /// The language of notices, answers to commands and cards. Agents answer in the language that they are asked in.
@@ -144,6 +151,7 @@ impl SlackShape {
             serves_guests: self.answer_guests,
             thread_policy: self.thread_policy,
             reply_prefix: self.reply_prefix,
+            custom_names: self.custom_names,
             mention_people: self.mention_people,
             language: self.language,
             answers_in_threads: self.thread_replies,

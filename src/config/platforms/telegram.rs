@@ -146,6 +146,7 @@ impl TelegramShape {
             serves_guests: true,
             thread_policy: self.thread_policy,
             reply_prefix: self.reply_prefix,
+            custom_names: false,
             mention_people: self.mention_people,
             language: self.language,
             answers_in_threads: false,

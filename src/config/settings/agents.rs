@@ -21,6 +21,8 @@ pub struct Agent {
     pub name: AgentName,
     /// The name that people see.
     pub display_name: String,
+    /// Its picture where posts stand under its name; empty = the bot's.
+    pub icon: String,
     /// Further names by which people address it.
     pub aliases: Vec<String>,
     /// The system instructions.

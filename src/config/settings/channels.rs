@@ -81,6 +81,8 @@ pub struct Channel {
     pub retention_days: RetentionDays,
     /// How the bot behaves there.
     pub manners: Manners,
+    /// Whether posts of an agent stand under its name and icon.
+    pub custom_names: bool,
     /// What its own surface shows, where the platform has one and the app declares it.
     pub agent_view: Option<AgentView>,
     /// What becomes there of a message while an earlier one waits, in single chats that differ from

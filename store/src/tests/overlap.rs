@@ -337,6 +337,7 @@ async fn questions_at_the_top_of_a_channel_are_conversations_of_their_own() {
             Overlap::Auto | Overlap::Collect => &["helper leased 1", "helper queued 4+5"],
             Overlap::Queue => &["helper leased 1", "helper queued 4", "helper queued 5"],
             Overlap::Interrupt => &["helper leased -", "helper queued 1+4+5"],
+            Overlap::Drop => &["helper leased 1"],
         };
         let mut of_thread = fixture.runs().await;
         of_thread.retain(|run| run != "helper queued 2" && run != "helper queued 3");

@@ -33,13 +33,7 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
     if call.flag("as_user") {
         return Err(ApiError::new("as_user_not_supported"));
     }
-    let username = call.given("username");
-    let is_customized = ["username", "icon_emoji", "icon_url"]
-        .iter()
-        .any(|name| call.given(name).is_some());
-    if is_customized && !core.world.has_scope("chat:write.customize") {
-        return Err(ApiError::missing_scope(core, "chat:write.customize"));
-    }
+    let author = author(core, call, knobs)?;
     let content = Content::of(call)?.filled()?;
     let metadata = metadata(call)?.filter(|metadata| *metadata != json!({}));
     let thread_ts = thread(core, call, &channel)?;
@@ -53,17 +47,15 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
     }
     let post = SlackPost {
         thread_ts,
-        subtype: match (&username, is_broadcast) {
-            (Some(_), _) => Some("bot_message".to_owned()),
-            (None, true) => Some("thread_broadcast".to_owned()),
-            (None, false) => None,
+        subtype: match author.subtype {
+            None if is_broadcast => Some("thread_broadcast".to_owned()),
+            subtype => subtype,
         },
         text: posted_to_stored(&text),
         blocks: content.blocks.filter(|blocks| *blocks != json!([])),
         attachments: content.attachments,
         metadata,
-        username,
-        ..core.own_post(knobs)
+        ..author
     };
     let ts = post.ts.clone();
     let root_ts = post.thread_ts.clone().unwrap_or_default();
@@ -73,6 +65,35 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
     let mut reply = Reply::of(json!({"channel": channel.id, "ts": ts, "message": message}));
     reply.warnings = warnings;
     Ok(reply.with_events(events))
+}
+
+/// A post of the bot, under the name and picture that the call gives. Under another name it is one of no user.
+pub(super) fn author(
+    core: &mut Core,
+    call: &Call,
+    knobs: &SlackKnobs,
+) -> Result<SlackPost, ApiError> {
+    let (username, emoji) = (call.given("username"), call.given("icon_emoji"));
+    let url = call.given("icon_url");
+    let is_customized = username.is_some() || emoji.is_some() || url.is_some();
+    if is_customized && !core.world.has_scope("chat:write.customize") {
+        return Err(ApiError::missing_scope(core, "chat:write.customize"));
+    }
+    let own = core.own_post(knobs);
+    if !is_customized {
+        return Ok(own);
+    }
+    Ok(SlackPost {
+        user: None,
+        subtype: Some("bot_message".to_owned()),
+        username,
+        icons: match (emoji, url) {
+            (Some(emoji), _) => Some(json!({"emoji": emoji})),
+            (None, Some(url)) => Some(json!({"image_48": url})),
+            (None, None) => None,
+        },
+        ..own
+    })
 }
 
 pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {

@@ -12,8 +12,8 @@ use super::super::text::posted_to_stored;
 use super::super::world::{ChannelKind, SlackChannel};
 use super::call::Call;
 use super::chat::{
-    MARKDOWN_CHARS_MAX, checked_blocks, conversation, keep_pace, metadata, own_post, thread,
-    writable,
+    MARKDOWN_CHARS_MAX, author, checked_blocks, conversation, keep_pace, metadata, own_post,
+    thread, writable,
 };
 use super::conversations::required;
 use super::{ApiError, Outcome, Reply};
@@ -27,6 +27,7 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
     let recipient = recipient(core, call, &channel)?;
     let words = Words::of(call)?;
     keep_pace(core, knobs, &channel.id)?;
+    let author = author(core, call, knobs)?;
     let life_ms = i64::try_from(knobs.stream_life_ms).unwrap_or(i64::MAX);
     let post = SlackPost {
         thread_ts: Some(thread_ts),
@@ -39,7 +40,7 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
             until_ms: now_ms().saturating_add(life_ms),
             recipient,
         }),
-        ..core.own_post(knobs)
+        ..author
     };
     let ts = post.ts.clone();
     let events = core.insert(&channel, post);
