@@ -1,7 +1,7 @@
 //! When the steps of a run are over, and what is its answer: the model's last word, a tool's text, or nothing that has
 //! the form which answers must have.
 
-use crate::agent::step::{ModelStep, answer_by_tool, answer_of, usage_of};
+use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, usage_of};
 use crate::agent::stepping::{Ended, Stepping};
 use crate::config::AnswerForm;
 use crate::llm::Answer;
@@ -22,6 +22,9 @@ pub(super) struct Misshapen {
 impl Stepping<'_> {
     /// How the steps ended, if the last one is the answer.
     pub(super) fn answered(&self, steps: &[ModelStep]) -> Option<Ended> {
+        if let Some(tool) = failed_tool(steps, self.stop_after_failed) {
+            return Some(Ended::ToolFailed(tool.to_owned()));
+        }
         if let Some(answer) = answer_by_tool(steps, self.stop_after) {
             return Some(Ended::Answered(answer));
         }

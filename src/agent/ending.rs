@@ -129,6 +129,20 @@ impl Working<'_> {
         self.cancel(spec).await
     }
 
+    /// Says which tool failed, without which there is no answer.
+    pub(super) async fn end_tool_failed(
+        &self,
+        spec: &AgentSpec,
+        tool: &str,
+    ) -> Result<(), StoreError> {
+        warn!(run.id = %self.claimed.run.id, agent = %spec.name, tool, "a question is not answered: a call failed without which there is no answer");
+        let said = Reply {
+            usage: self.recorded_usage().await?,
+            ..notice(self.room.language().tool_failed(tool), RunEnding::Done)
+        };
+        self.end(spec, said).await
+    }
+
     /// Says that the day's tokens are used up; no model is asked, or not asked again.
     pub(super) async fn end_spent_up(
         &self,

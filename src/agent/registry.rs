@@ -73,6 +73,8 @@ pub struct AgentSpec {
     pub presence: Presence,
     /// Those of them whose text is the answer.
     pub stop_after_tools: Vec<String>,
+    /// Those of which a failed call ends the run.
+    pub stop_after_failed_tools: Vec<String>,
     /// The form that its answers must have.
     pub answer_form: Option<AnswerForm>,
     /// Who is asked at points of its runs.

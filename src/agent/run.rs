@@ -149,6 +149,8 @@ pub(super) enum Work {
     UsedUp(Usage),
     /// None of its answers has the form that it must have.
     Misshapen(Misshapen),
+    /// A call of this tool failed, which ends the run.
+    ToolFailed(String),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
@@ -315,6 +317,7 @@ impl Working<'_> {
         age: Age,
     ) -> Result<(), StoreError> {
         match work {
+            Work::ToolFailed(tool) => self.end_tool_failed(spec, &tool).await,
             Work::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
             Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
             Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
@@ -486,6 +489,7 @@ impl Working<'_> {
             max_steps: spec.max_steps,
             first_tool: &spec.first_tool,
             stop_after: &spec.stop_after_tools,
+            stop_after_failed: &spec.stop_after_failed_tools,
             form: spec.answer_form.as_ref(),
             budget: spec.budget,
             work_clock: self.clock,
@@ -1131,6 +1135,7 @@ fn judge(ended: Ended, attempt: u32) -> Work {
         Ended::Answered(answer) => Work::Answered(answer),
         Ended::UsedUp(usage) => Work::UsedUp(usage),
         Ended::Misshapen(misshapen) => Work::Misshapen(misshapen),
+        Ended::ToolFailed(tool) => Work::ToolFailed(tool),
         Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
         Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
         Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),

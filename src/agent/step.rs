@@ -256,6 +256,15 @@ pub(super) fn answer_by_tool(steps: &[ModelStep], stop_after: &[String]) -> Opti
     })
 }
 
+/// The tool of the last step whose failed call ends the run.
+#[must_use]
+pub(super) fn failed_tool<'a>(steps: &'a [ModelStep], stop_after: &[String]) -> Option<&'a str> {
+    let last = steps.last()?;
+    let mut calls = last.answer.tool_calls.iter().zip(last.results.as_ref()?);
+    let failed = calls.find(|(call, result)| result.is_error && is_among(stop_after, &call.name));
+    failed.map(|(call, _)| call.name.as_str())
+}
+
 /// Whether a tool is one of these.
 pub(super) fn is_among(tools: &[String], tool: &str) -> bool {
     tools.iter().any(|named| names(named, tool))

@@ -18,7 +18,7 @@ use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
 use crate::agent::run::WorkClock;
 use crate::agent::stable::Stable;
-use crate::agent::step::{ModelStep, answer_by_tool, answer_of, record};
+use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, record};
 use crate::agent::telling::Telling;
 use crate::capture::clock::Clock;
 use crate::config::{AnswerForm, FirstTool};
@@ -75,6 +75,8 @@ pub(super) struct Stepping<'a> {
     pub(super) first_tool: &'a FirstTool,
     /// The tools whose text is the answer.
     pub(super) stop_after: &'a [String],
+    /// The tools of which a failed call ends the run.
+    pub(super) stop_after_failed: &'a [String],
     /// The form that its answer must have.
     pub(super) form: Option<&'a AnswerForm>,
     /// What the run may use.
@@ -107,6 +109,8 @@ pub(super) enum Ended {
     UsedUp(Usage),
     /// It answered, and was asked to mend it as often as it may be: no answer has the form that it must have.
     Misshapen(Misshapen),
+    /// A call of this tool failed, which ends the run.
+    ToolFailed(String),
     /// The day's tokens were used up between two of its steps.
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
@@ -157,7 +161,8 @@ impl Stepping<'_> {
                     Calls::BrokenOff(StepOutcome::SourceGone) => return Ok(Ended::SourceGone),
                 }
             }
-            if answer_by_tool(&steps, self.stop_after).is_some() {
+            let is_over = answer_by_tool(&steps, self.stop_after).is_some();
+            if is_over || failed_tool(&steps, self.stop_after_failed).is_some() {
                 continue;
             }
             // Nothing that was deleted is sent again.

@@ -153,6 +153,7 @@ fn resolve_agent(
             memory,
         ),
         stop_after_tools: each_once(shape.stop_after_tools),
+        stop_after_failed_tools: each_once(shape.stop_after_failed_tools),
         first_tool: first_tool(shape.tool_choice),
         answer_form,
         hooks: each_once(shape.hooks),
@@ -349,12 +350,18 @@ fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
 
 /// What ends a run is among the agent's tools.
 fn check_stops(agent: &Agent, review: &mut Review<'_>) {
-    let key = format!("agents.{}.stop_after_tools", agent.name);
     let has = |stop: &str| agent.tools.iter().any(|tool| names(tool, stop));
-    for stop in agent.stop_after_tools.iter().filter(|stop| !has(stop)) {
-        let what =
-            format!("\"{stop}\" is not among the agent's tools, so no call of it would end a run");
-        review.problem(&key, what);
+    for (setting, stops) in [
+        ("stop_after_tools", &agent.stop_after_tools),
+        ("stop_after_failed_tools", &agent.stop_after_failed_tools),
+    ] {
+        let key = format!("agents.{}.{setting}", agent.name);
+        for stop in stops.iter().filter(|stop| !has(stop)) {
+            let what = format!(
+                "\"{stop}\" is not among the agent's tools, so no call of it would end a run"
+            );
+            review.problem(&key, what);
+        }
     }
 }
 

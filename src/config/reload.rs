@@ -64,6 +64,7 @@ const TAKEN: &[&str] = &[
     "agents.*.delegates_see",
     "agents.*.tools",
     "agents.*.stop_after_tools",
+    "agents.*.stop_after_failed_tools",
     "agents.*.tool_choice",
     "agents.*.history",
     "agents.*.icon",

@@ -354,6 +354,8 @@ pub(super) struct AgentShape {
     pub question_expires_s: u32,
     /// Those of its tools whose text is the answer: once a call of one is done, the model is not asked again.
     pub stop_after_tools: Vec<String>,
+    /// Those of which a failed call ends the run.
+    pub stop_after_failed_tools: Vec<String>,
     /// What its model is to call first: auto, required, none, or a tool.
     pub tool_choice: String,
     /// A JSON schema that its answers must have, as text.

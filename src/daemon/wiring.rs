@@ -263,6 +263,7 @@ pub fn agents(
         first_tool: agent.first_tool.clone(),
         presence: agent.presence.clone(),
         stop_after_tools: agent.stop_after_tools.clone(),
+        stop_after_failed_tools: agent.stop_after_failed_tools.clone(),
         answer_form: agent.answer_form.clone(),
         hooks: hooks_of(agent, &hooks),
         intent_models: intent_models(config, agent)

@@ -174,6 +174,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         first_tool: FirstTool::Free,
         presence: Default::default(),
         stop_after_tools: Vec::new(),
+        stop_after_failed_tools: Vec::new(),
         answer_form: None,
         hooks: Default::default(),
         intent_models: Default::default(),

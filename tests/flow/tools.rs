@@ -112,6 +112,26 @@ async fn what_a_tool_says_is_the_answer_where_it_is_to_be() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_call_ends_the_run_where_there_is_no_answer_without_it() {
+    let (mut flow, shop) = with_shop().await;
+    flow.reconfigure(
+        "tools = [\"conversation_search\", \"order\"]",
+        "tools = [\"conversation_search\", \"order\"]\nstop_after_failed_tools = [\"order\"]",
+    );
+    flow.reload().await;
+    let calls = [json!({"query": "tea"}), json!({"who": "tea"})];
+    for (call, tool) in calls.into_iter().zip(["conversation_search", "order"]) {
+        flow.model.enqueue(ModelReply::tool_call(tool, tool, call));
+    }
+    let said = ask(&flow, "ann", "order tea").await;
+    assert!(said.contains("my call of order did not succeed"), "{said}");
+    assert_eq!(flow.model.requests().len(), 2);
+    assert_eq!(shop.orders().len(), 0);
+    assert_eq!(flow.status().await["runs"]["dead"], 0);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_json_where_it_is_to_be_and_never_something_else() {
     let schema = r#"{"type": "object", "required": ["urgent"], "properties": {"urgent": {"type": "boolean"}}}"#;
     let mut flow = FlowBuilder::default()

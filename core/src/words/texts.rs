@@ -73,6 +73,7 @@ texts! {
     hours[count]();
     steps_used_up[count]();
     answer_misshapen[count]();
+    tool_failed(tool);
     agent_no_longer_here(agent);
     cut_off_length();
     cut_off_filter();

@@ -233,6 +233,7 @@ impl House {
             max_steps,
             first_tool: &FirstTool::Free,
             stop_after: &self.stop_after,
+            stop_after_failed: &[],
             form: self.form.as_ref(),
             budget: self.budget,
             work_clock: WorkClock::after(0),

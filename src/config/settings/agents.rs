@@ -55,6 +55,8 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// Those of them whose text is the answer; each once.
     pub stop_after_tools: Vec<String>,
+    /// Those of which a failed call ends the run; each once.
+    pub stop_after_failed_tools: Vec<String>,
     /// What its model is to call first in a run.
     pub first_tool: FirstTool,
     /// Where, for whom and when it works.

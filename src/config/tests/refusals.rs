@@ -570,6 +570,10 @@ fn an_answer_ends_in_one_way_by_a_tool_that_is_there_or_in_a_form_that_is_checke
     let schema = r#"answer_schema = '{"type": "object", "properties": {}}'"#;
     let table = [
         (
+            "stop_after_failed_tools = [\"weather\"]".to_owned(),
+            "would end a run",
+        ),
+        (
             "stop_after_tools = [\"weather\"]".to_owned(),
             "is not among the agent's tools",
         ),
