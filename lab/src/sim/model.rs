@@ -8,15 +8,14 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::life::Life;
-use super::networks::{Role, judge_request, word};
+use super::networks::{Role, faults_of_request, word};
 use super::plans::task_of;
 use super::words::{Word, answer, said as said_in, words};
 use super::world::World;
 use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
 use vocative_core::ids::RunId;
 use vocative_core::prompting::PromptRole;
-use vocative_core::run::Finish;
-use vocative_core::run::Usage;
+use vocative_core::run::{Finish, Usage};
 use vocative_store::Store;
 use vocative_store::contract::WaitingFor;
 
@@ -92,9 +91,26 @@ impl SimModel {
         let Some(team) = self.role.team() else { return };
         let course = self.store.network_course(run).await;
         let steps = self.store.steps(run).await;
-        if let (Ok(course), Ok(steps)) = (course, steps) {
-            self.life
-                .world(|world| judge_request(world, &self.role, team, &course, steps.len()));
+        let (Ok(course), Ok(steps)) = (course, steps) else {
+            return;
+        };
+        let faults = self
+            .life
+            .world(|world| faults_of_request(world, &self.role, team, &course, steps.len()));
+        if faults.is_empty() {
+            return;
+        }
+        // An edit may have put another run in its place between the looks.
+        let queued = self.store.queued_runs(RUNS_MAX, self.life.now_ms()).await;
+        let now = queued
+            .ok()
+            .and_then(|all| all.into_iter().find(|it| it.run.id == run));
+        if now.is_some_and(|now| matches!(now.waiting_for, WaitingFor::Answer { .. })) {
+            self.life.world(|world| {
+                for fault in faults {
+                    complain(world, fault);
+                }
+            });
         }
     }
 
@@ -252,12 +268,13 @@ pub(super) fn complain(world: &mut World, what: String) {
     world.wrong.push(what);
 }
 
-/// The questions that people ask in the prompt.
+/// The questions that people ask in the prompt. What another agent answered stands there as somebody's words, too.
 fn asked_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
     let messages = request.messages.iter();
-    let said = messages.filter(|message| message.role == PromptRole::User);
-    let asked = said.flat_map(|message| words(&message.content));
-    asked.filter(|word| word.is_question)
+    let people = messages.filter(|message| message.role == PromptRole::User);
+    let asked = people.flat_map(|message| said_in(&message.content));
+    let asked = asked.filter(|said| said.word.is_question && said.line.is_none());
+    asked.map(|said| said.word)
 }
 
 fn last_questions(request: &Request<'_>) -> Vec<Word> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::model::{complain, said};
+use super::model::said;
 use super::verdict::Tally;
 use super::world::World;
 use crate::dice::Dice;
@@ -216,16 +216,18 @@ fn condition(dice: &mut Dice) -> String {
     }
 }
 
-/// Judges a request by what is committed when it comes. Who stalled may ask what another worker asked meanwhile.
-pub(super) fn judge_request(
-    world: &mut World,
+/// What is wrong with a request by what is committed when it comes. Who stalled may ask what another worker asked
+/// meanwhile.
+pub(super) fn faults_of_request(
+    world: &World,
     role: &Role,
     team: &Team,
     course: &Course,
     steps: usize,
-) {
+) -> Vec<String> {
+    let mut faults = Vec::new();
     if !world.stalls_ms.is_empty() {
-        return;
+        return faults;
     }
     let worst = team.worst;
     let decided = course.decision().map(|decision| decision.next.clone());
@@ -234,34 +236,32 @@ pub(super) fn judge_request(
         (Role::Router(_), None) => {}
         (Role::Alone, _) => {}
         (Role::Member(agent, _), decided) => {
-            let what = format!(
+            faults.push(format!(
                 "{agent} is asked in call {}, and decided is {decided:?}",
                 course.count() + 1
-            );
-            complain(world, what);
+            ));
         }
         (Role::Router(_), Some(decided)) => {
-            complain(
-                world,
-                format!("the routing agent is asked, and decided is {decided:?}"),
-            );
+            faults.push(format!(
+                "the routing agent is asked, and decided is {decided:?}"
+            ));
         }
     }
     let most = worst.model_calls + u64::from(worst.routing_calls);
     let is_member = matches!(role, Role::Member(..));
     if is_member && course.count() >= worst.agent_calls || steps as u64 >= most {
-        let what = format!(
+        faults.push(format!(
             "{} agent calls and {steps} steps, of {worst:?}",
             course.count()
-        );
-        complain(world, what);
+        ));
     }
     let failed = course.calls.iter();
     let failed = failed.filter(|call| call.outcome == CallOutcome::Failed);
     if let Some(call) = failed.into_iter().find(|call| team.is_heard(&call.agent)) {
         let why = call.reason.clone().unwrap_or_default();
-        complain(world, format!("{} failed: {why}", call.agent));
+        faults.push(format!("{} failed: {why}", call.agent));
     }
+    faults
 }
 
 /// What the model says in a network; `None` where it answers as a single agent does.
@@ -423,9 +423,8 @@ mod tests {
         let mut dice = Dice::new(1);
         let script = Script::new(Mode::Slack, 0, &mut dice);
         let wall = WallClock::new(script.faults_until_ms, &mut dice);
-        let mut world = World::new(script, dice, wall, None, false);
-        judge_request(&mut world, role, &team(), course, steps);
-        world.wrong.len()
+        let world = World::new(script, dice, wall, None, false);
+        faults_of_request(&world, role, &team(), course, steps).len()
     }
 
     #[test]

@@ -89,6 +89,35 @@ fn networks_ask_nobody_twice_and_answer_once() {
     assert!(calls.failed + calls.failed_tasks > 4, "{calls:?}");
 }
 
+/// Worlds with reminders and networks that failed once, and what went wrong there.
+const KNOWN_WITH_ALL: [(u64, &str); 3] = [
+    (
+        1303,
+        "a run is replaced by an edit while its request is judged",
+    ),
+    (
+        2528,
+        "another agent's answer to an old question counts as that question",
+    ),
+    (
+        607_597_743_136,
+        "what people decided under a clock ahead waits for that time",
+    ),
+];
+
+#[test]
+fn worlds_with_reminders_and_networks_that_failed_once_are_as_promised() {
+    let args = SimArgs {
+        plans: true,
+        networks: true,
+        ..args(0, 0)
+    };
+    let seeds = KNOWN_WITH_ALL.iter().map(|(seed, _)| *seed);
+    let mut played = play_seeds(&args, None, seeds).unwrap();
+    played.retain(|(_, tally)| !tally.wrong.is_empty());
+    assert!(played.is_empty(), "{KNOWN_WITH_ALL:?}: {played:#?}");
+}
+
 /// Worlds that failed once.
 const KNOWN: &str = include_str!("known.txt");
 
