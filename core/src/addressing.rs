@@ -157,6 +157,8 @@ pub enum RunVerdict {
     TooOld,
     /// A limit is met: captured, told, not answered.
     LimitMet,
+    /// It is said to the agent, which is not asked for an answer.
+    NotAsked,
     /// It says stop: what was asked in its conversation before it, and is not answered yet, ends.
     Stop {
         /// Whether other people's questions end, too.

@@ -48,7 +48,7 @@ impl ChannelIntake {
     pub(super) fn note_follow_ups(&self, chat: &str, follow_ups: &[RunVerdict]) {
         for runs in follow_ups {
             match runs {
-                RunVerdict::Run => {}
+                RunVerdict::Run | RunVerdict::NotAsked => {}
                 RunVerdict::TooOld => self.note_too_old(chat),
                 RunVerdict::LimitMet => {
                     self.counters.limited.fetch_add(1, Ordering::Relaxed);
@@ -140,6 +140,7 @@ impl ChannelIntake {
                 info!(channel.id = %policy.channel, chat.id = %chat, count, "a person said stop");
                 self.wake.posts.notify_one();
             }
+            RunVerdict::NotAsked => {}
             RunVerdict::TooOld => self.note_too_old(chat),
             RunVerdict::LimitMet => {
                 self.counters.limited.fetch_add(1, Ordering::Relaxed);
@@ -223,6 +224,7 @@ fn log_captured(chat: &str, captured: &Captured, noted: Option<&Noted>, policy: 
         RunVerdict::Run => "run",
         RunVerdict::TooOld => "too old to answer",
         RunVerdict::LimitMet => "over a limit",
+        RunVerdict::NotAsked => "not asked",
         RunVerdict::Stop { .. } => "stop",
     });
     debug!(

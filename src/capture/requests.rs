@@ -7,9 +7,14 @@ use vocative_contract::envelope::{ChatKind, InboundMessage, Place, Sender, Sende
 use vocative_contract::markup::neutral_text;
 
 use crate::capture::inbound::{ChannelIntake, cut_text, sender_kind};
-use vocative_core::judging::request::{RequestVerdict, judge_request};
+use vocative_core::addressing::MessageFacts;
+use vocative_core::ids::AgentName;
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_core::judging::request::{RequestVerdict, judge_note, judge_request};
 use vocative_store::StoreError;
-use vocative_store::contract::{AskedRun, CapturedRequest, NewMessage, NewRequest};
+use vocative_store::contract::{
+    AskedRun, Captured, CapturedRequest, CapturedTurn, NewMessage, NewRequest,
+};
 
 /// A question of a program.
 #[derive(Clone, Debug)]
@@ -43,7 +48,46 @@ pub enum Taken {
     LimitMet(String),
 }
 
+/// What became of something that a program said without asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It is kept.
+    Kept(CapturedTurn),
+    /// It was kept before, under the same id.
+    Known(CapturedTurn),
+    /// It was erased, or deleted.
+    Gone,
+    /// The person may not say anything to this agent.
+    NotServed,
+    /// A limit is met; what to tell.
+    LimitMet(String),
+}
+
+/// Whom a program speaks to, and whether it is asked.
+type JudgeOf = fn(&InboundMessage, &MessageFacts, &ChannelPolicy, &AgentName) -> RequestVerdict;
+
 impl ChannelIntake {
+    /// Captures something that a program says to an agent without asking it; only the agent of the request counts.
+    ///
+    /// # Errors
+    /// [`StoreError`] if storage failed; nothing was made durable.
+    pub async fn take_note(&self, note: Question, now_ms: i64) -> Result<Noted, StoreError> {
+        let refused = Arc::new(OnceLock::new());
+        let new = self.said_by_program(&note, judge_note, &refused, now_ms);
+        crash::point("capture.before-commit");
+        let captured = self.store().capture_message(new).await?;
+        crash::point("capture.after-commit");
+        Ok(match captured {
+            Captured::New(turn) | Captured::Revised(turn) => Noted::Kept(turn),
+            Captured::Duplicate(turn) => Noted::Known(turn),
+            Captured::Tombstone => Noted::Gone,
+            Captured::NotAdmitted { .. } => match refused.get() {
+                Some(RequestVerdict::LimitMet(text)) => Noted::LimitMet(text.clone()),
+                _ => Noted::NotServed,
+            },
+        })
+    }
+
     /// Captures a question of a program.
     ///
     /// # Errors
@@ -53,12 +97,41 @@ impl ChannelIntake {
         question: Question,
         now_ms: i64,
     ) -> Result<Taken, StoreError> {
-        let policy = self.policy();
         let refused = Arc::new(OnceLock::new());
-        let message = inbound(&question, policy.limits.inbound_text_max_bytes, now_ms);
-        let (asked, agent) = (message.clone(), question.request.agent.clone());
-        let (judging, noted) = (Arc::clone(&policy), Arc::clone(&refused));
-        let new = NewMessage {
+        let new = self.said_by_program(&question, judge_request, &refused, now_ms);
+        crash::point("capture.before-commit");
+        let captured = self.store().capture_request(new, question.request).await?;
+        crash::point("capture.after-commit");
+        Ok(match captured {
+            CapturedRequest::Asked(asked) => {
+                self.note_runs(&[asked.run], &[]);
+                Taken::Asked(asked)
+            }
+            CapturedRequest::Known(asked) => Taken::Known(asked),
+            CapturedRequest::OtherBody => Taken::OtherBody,
+            CapturedRequest::Gone => Taken::Gone,
+            CapturedRequest::NotAdmitted => match refused.get() {
+                Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text.clone()),
+                _ => Taken::NotServed,
+            },
+        })
+    }
+}
+
+impl ChannelIntake {
+    /// What a program says, as it is captured. Why it is refused is noted.
+    fn said_by_program(
+        &self,
+        said: &Question,
+        judge: JudgeOf,
+        refused: &Arc<OnceLock<RequestVerdict>>,
+        now_ms: i64,
+    ) -> NewMessage {
+        let policy = self.policy();
+        let message = inbound(said, policy.limits.inbound_text_max_bytes, now_ms);
+        let (asked, agent) = (message.clone(), said.request.agent.clone());
+        let (judging, noted) = (Arc::clone(&policy), Arc::clone(refused));
+        NewMessage {
             account: policy.account,
             scope_override: None,
             message_id: message.message_id,
@@ -79,30 +152,14 @@ impl ChannelIntake {
             place: message.place,
             sender: message.sender,
             judge: Box::new(move |facts| {
-                let decided = judge_request(&asked, facts, &judging, &agent);
+                let decided = judge(&asked, facts, &judging, &agent);
                 if !matches!(decided, RequestVerdict::Ask(_)) {
                     let _ = noted.set(decided.clone());
                 }
                 decided.verdict()
             }),
             judge_follow_up: None,
-        };
-        crash::point("capture.before-commit");
-        let captured = self.store().capture_request(new, question.request).await?;
-        crash::point("capture.after-commit");
-        Ok(match captured {
-            CapturedRequest::Asked(asked) => {
-                self.note_runs(&[asked.run], &[]);
-                Taken::Asked(asked)
-            }
-            CapturedRequest::Known(asked) => Taken::Known(asked),
-            CapturedRequest::OtherBody => Taken::OtherBody,
-            CapturedRequest::Gone => Taken::Gone,
-            CapturedRequest::NotAdmitted => match refused.get() {
-                Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text.clone()),
-                _ => Taken::NotServed,
-            },
-        })
+        }
     }
 }
 

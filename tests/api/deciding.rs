@@ -166,6 +166,12 @@ fn scopes_of_paths() -> Vec<(&'static str, String, [bool; 4])> {
         (
             "POST",
             "conversations",
+            "/messages",
+            [false, true, false, true],
+        ),
+        (
+            "POST",
+            "conversations",
             "/state/support",
             [false, false, false, true],
         ),

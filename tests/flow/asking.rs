@@ -689,3 +689,43 @@ async fn limits_of_people_hold_for_programs_and_are_told_as_such() {
     let listed = get(&flow, "ann", "/v1/conversations").await.json();
     assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
 }
+
+/// What is said without asking is kept once, read with the next question, and no other person's token says it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_says_without_asking_stands_in_later_prompts() {
+    let mut flow = start().await;
+    let ask = |text: &str| json!({ "text": text });
+    let first = post(&flow, "ann", "/v1/runs", &ask("hello")).await;
+    let conversation = first.text("conversation");
+    flow.settle().await;
+    let path = format!("/v1/conversations/{conversation}/messages");
+    let body = ask("The order has arrived; stop");
+    let said = post_as(&flow, "ann", &path, "one", &body).await;
+    assert_eq!(said.status, 201, "{said:?}");
+    flow.kill().await;
+    flow.start().await;
+    let again = post_as(&flow, "ann", &path, "one", &body).await;
+    assert_eq!((again.status, again.text("turn")), (200, said.text("turn")));
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 1);
+
+    let runs = format!("/v1/conversations/{conversation}/runs");
+    let asked = post(&flow, "ann", &runs, &ask("and?")).await;
+    assert_eq!(asked.status, 202, "{asked:?}");
+    flow.wait_for_model(2).await;
+    flow.settle().await;
+    let prompt = flow.model_history(1);
+    let said = "The order has arrived; stop";
+    let arrived = prompt.iter().filter(|(_, text)| text.contains(said));
+    assert_eq!(arrived.count(), 1, "{prompt:?}");
+    assert!(prompt.last().unwrap().1.ends_with("and?"), "{prompt:?}");
+
+    assert_eq!(post(&flow, "bob", &path, &ask("me, too")).await.status, 404);
+    assert_eq!(
+        post(&flow, "reader", &path, &ask("me, too")).await.status,
+        403
+    );
+    let empty = post(&flow, "ann", &path, &ask(" ")).await;
+    assert_eq!(empty.status, 400, "{empty:?}");
+    assert_eq!(flow.stop().await, Some(0));
+}

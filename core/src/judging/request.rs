@@ -64,6 +64,23 @@ pub fn judge_request(
     }))
 }
 
+/// Decides about what a program says to one agent without asking it.
+#[must_use]
+pub fn judge_note(
+    message: &InboundMessage,
+    facts: &MessageFacts,
+    policy: &ChannelPolicy,
+    agent: &AgentName,
+) -> RequestVerdict {
+    match judge_request(message, facts, policy, agent) {
+        RequestVerdict::Ask(asked) => RequestVerdict::Ask(Box::new(Verdict {
+            runs: RunVerdict::NotAsked,
+            ..*asked
+        })),
+        refused => refused,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,13 +9,13 @@ use super::ApiState;
 use super::callers::ApiCaller;
 use super::refusal::Refusal;
 use crate::capture::inbound::ChannelIntake;
-use crate::capture::requests::{Question, Taken};
+use crate::capture::requests::{Noted, Question, Taken};
 use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
 use vocative_core::ids::{AgentName, ConversationId};
 use vocative_store::NewId as _;
-use vocative_store::contract::{AskedRun, NewRequest, Sha256Digest};
+use vocative_store::contract::{AskedRun, CapturedTurn, NewRequest, Sha256Digest};
 
 /// The largest body of a question, in bytes.
 pub(super) const QUESTION_MAX_BYTES: usize = 512 << 10;
@@ -129,6 +129,44 @@ impl ApiState {
         }
     }
 
+    /// Captures something that is said to an agent without asking it. `body` is the request as it came.
+    pub(super) async fn note(
+        &self,
+        caller: &ApiCaller,
+        headers: &HeaderMap,
+        body: &[u8],
+        wish: Wish,
+    ) -> Result<(CapturedTurn, bool), Refusal> {
+        let asking = caller.asking()?;
+        let agent = chosen(asking, wish.agent.as_deref())?;
+        let key = key_of(headers)?;
+        let intake = self.questions()?;
+        let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
+        let (text, given) = checked(&wish.text, wish.given, asking, text_max_bytes)?;
+        let chat = self.chat(caller, asking, wish.conversation.as_deref());
+        let said = Question {
+            person: asking.person.clone(),
+            chat: chat.await?,
+            message_id: note_id(key, body),
+            text,
+            request: NewRequest {
+                key,
+                body: Sha256::digest(body).into(),
+                agent,
+                given,
+            },
+        };
+        let now_ms = (self.operations.clock)();
+        let refused = match intake.take_note(said, now_ms).await? {
+            Noted::Kept(turn) => return Ok((turn, false)),
+            Noted::Known(turn) => return Ok((turn, true)),
+            Noted::Gone => Taken::Gone,
+            Noted::NotServed => Taken::NotServed,
+            Noted::LimitMet(text) => Taken::LimitMet(text),
+        };
+        Err(refusal_of(&refused).1)
+    }
+
     /// The chat of a conversation that is named, or of a new one.
     async fn chat(
         &self,
@@ -164,6 +202,15 @@ impl ApiState {
             )),
         }
     }
+}
+
+/// The id of what is said without asking: that of the same request again, where it has a name.
+fn note_id(key: Option<Sha256Digest>, body: &[u8]) -> String {
+    let Some(key) = key else {
+        return ConversationId::generate().to_string();
+    };
+    let digest = Sha256::new_with_prefix(key).chain_update(body).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The agent that is asked.

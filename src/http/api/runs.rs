@@ -30,6 +30,7 @@ pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
     let asked = Router::new()
         .route("/v1/runs", post(start))
         .route("/v1/conversations/{id}/runs", post(start_in))
+        .route("/v1/conversations/{id}/messages", post(say_in))
         .layer(DefaultBodyLimit::max(QUESTION_MAX_BYTES));
     let stopped = Router::new().route("/v1/runs/{id}/stop", post(stop));
     let read = Router::new().route("/v1/conversations/{id}/turns", get(turns));
@@ -131,6 +132,43 @@ async fn start_in(
         ..read.into()
     };
     started(&desk, &caller, &headers, &body, wish).await
+}
+
+/// Something that is said to an agent without asking it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SayBody {
+    text: String,
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+async fn say_in(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let SayBody { text, agent } = read_object(&body)?;
+    let wish = Wish {
+        agent,
+        conversation: Some(conversation_id(id)?.to_string()),
+        text,
+        given: Given::default(),
+    };
+    let (turn, is_known) = desk.note(&caller, &headers, &body, wish).await?;
+    info!(token = %caller.name, turn.id = %turn.turn, is_known, "said through the API");
+    let code = match is_known {
+        true => StatusCode::OK,
+        false => StatusCode::CREATED,
+    };
+    let told = json!({
+        "turn": turn.turn.to_string(),
+        "conversation": turn.conversation.to_string(),
+        "is_known": is_known,
+    });
+    Ok((code, axum::Json(told)).into_response())
 }
 
 async fn started(
