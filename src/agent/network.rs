@@ -581,6 +581,10 @@ impl Journey<'_> {
             };
             let lead = match working.lead(&spec) {
                 Lead::Nobody if is_each => Lead::Prefix(spec.display_name.clone()),
+                // The post that is changed may stand under another agent's name.
+                Lead::Speaker(speaker) if working.route.replaces_answer => {
+                    Lead::Prefix(speaker.name)
+                }
                 lead => lead,
             };
             all.push((spec, text, lead, call.note.clone()));

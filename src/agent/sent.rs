@@ -67,9 +67,6 @@ struct Recipe {
     /// What stood behind the history, with places for values.
     #[serde(default)]
     situation: String,
-    /// Questions with answers, before what was said.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    examples: Vec<(String, String)>,
     /// Which rules assembled it.
     #[serde(default)]
     rules: u32,
@@ -222,11 +219,6 @@ pub(super) fn recipe_of(
         trigger_max_tokens: built.asked.trigger_max_tokens,
         files: files_text(&voice.files, built.files_shown),
         situation: situation.source(),
-        examples: built
-            .examples
-            .iter()
-            .map(|it| (it.question.clone(), it.answer.clone()))
-            .collect(),
         rules: RULES,
         memory: built.memories.as_ref().map(|shown| RecipeMemory {
             core: shown.core.iter().map(ToString::to_string).collect(),
@@ -254,7 +246,7 @@ pub(super) fn recipe_of(
     });
     SentPrompt {
         recipe: serde_json::to_string(&recipe).expect("plain data with string keys"),
-        instructions: built.instructions.source(),
+        instructions: instructions_text(&built.instructions, &built.examples),
         tools,
         summary: history.summary.as_ref().map(|summary| summary.id),
         turns: read.map(turn).chain(recalled).collect(),
@@ -264,6 +256,33 @@ pub(super) fn recipe_of(
             .map(|(question, answer)| (*question, *answer))
             .collect(),
     }
+}
+
+/// Stands between instructions and examples, where there are some: both are kept once for all runs that had them.
+const EXAMPLES_BEHIND: char = '\u{1e}';
+
+fn instructions_text(template: &Template, examples: &[Example]) -> String {
+    let mut text = template.source();
+    if !examples.is_empty() {
+        let pairs = examples.iter().map(|it| (&it.question, &it.answer));
+        let pairs: Vec<_> = pairs.collect();
+        text.push(EXAMPLES_BEHIND);
+        text.push_str(&serde_json::to_string(&pairs).expect("pairs of texts"));
+    }
+    text
+}
+
+fn read_instructions(text: &str) -> (Template, Vec<Example>) {
+    let (template, examples) = match text.rsplit_once(EXAMPLES_BEHIND) {
+        Some((template, pairs)) => (template, serde_json::from_str(pairs).unwrap_or_default()),
+        None => (text, Vec::new()),
+    };
+    let examples: Vec<(String, String)> = examples;
+    let example = |(question, answer)| Example { question, answer };
+    (
+        Template::parse(template).unwrap_or_default(),
+        examples.into_iter().map(example).collect(),
+    )
 }
 
 /// The tools that a run was told of, where that is recorded: in its later requests they are the same, whatever was
@@ -334,7 +353,7 @@ pub async fn make_again(
         history.conversation.title.clone_from(chat);
     }
     let voice = voice_of(&recipe, &agent, &mut changes);
-    let template = Template::parse(&sent.instructions).unwrap_or_default();
+    let (template, examples) = read_instructions(&sent.instructions);
     let memory = match &recipe.memory {
         Some(sent) => {
             let from = MemoryFrom {
@@ -359,6 +378,7 @@ pub async fn make_again(
     }
     let made_of = MadeOf {
         template: &template,
+        examples,
         memory: &memory,
         given: &given,
         network,
@@ -381,6 +401,7 @@ pub async fn make_again(
 /// What a prompt is made of beside history and recipe.
 struct MadeOf<'a> {
     template: &'a Template,
+    examples: Vec<Example>,
     memory: &'a Remembered,
     given: &'a Given,
     network: Option<InNetwork>,
@@ -395,6 +416,7 @@ async fn build_again(
 ) -> Result<BuiltPrompt, PromptError> {
     let MadeOf {
         template,
+        examples,
         memory,
         given,
         network,
@@ -434,11 +456,6 @@ async fn build_again(
     } else {
         LoadedFiles::default()
     };
-    let examples = recipe.examples.iter().map(|(question, answer)| Example {
-        question: question.clone(),
-        answer: answer.clone(),
-    });
-    let examples: Vec<Example> = examples.collect();
     let mut prompt = assemble(&history, &voice.view, &options, &counter)
         .with_examples(&examples, &counter)
         .with_instructions(&instructions, &counter)

@@ -55,12 +55,12 @@ pub enum Noted {
     Kept(CapturedTurn),
     /// It was kept before, under the same id.
     Known(CapturedTurn),
+    /// Something else was said under its id.
+    OtherWords,
     /// It was erased, or deleted.
     Gone,
     /// The person may not say anything to this agent.
     NotServed,
-    /// A limit is met; what to tell.
-    LimitMet(String),
 }
 
 /// Whom a program speaks to, and whether it is asked.
@@ -74,17 +74,20 @@ impl ChannelIntake {
     pub async fn take_note(&self, note: Question, now_ms: i64) -> Result<Noted, StoreError> {
         let refused = Arc::new(OnceLock::new());
         let new = self.said_by_program(&note, judge_note, &refused, now_ms);
+        let text = new.text.clone();
         crash::point("capture.before-commit");
         let captured = self.store().capture_message(new).await?;
         crash::point("capture.after-commit");
         Ok(match captured {
             Captured::New(turn) | Captured::Revised(turn) => Noted::Kept(turn),
-            Captured::Duplicate(turn) => Noted::Known(turn),
+            Captured::Duplicate(known) => {
+                match self.store().turn(known.turn).await?.content == text {
+                    true => Noted::Known(known),
+                    false => Noted::OtherWords,
+                }
+            }
             Captured::Tombstone => Noted::Gone,
-            Captured::NotAdmitted { .. } => match refused.get() {
-                Some(RequestVerdict::LimitMet(text)) => Noted::LimitMet(text.clone()),
-                _ => Noted::NotServed,
-            },
+            Captured::NotAdmitted { .. } => Noted::NotServed,
         })
     }
 

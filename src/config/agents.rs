@@ -201,6 +201,12 @@ fn resolve_examples(
         let what = format!("has {} examples; {EXAMPLES_MAX} is the most", shapes.len());
         review.problem(&format!("agents.{name}.examples"), what);
     }
+    let lacks_some =
+        |it: &ExampleShape| it.question.trim().is_empty() || it.answer.trim().is_empty();
+    if let Some(n) = shapes.iter().position(lacks_some) {
+        let what = format!("has no question or no answer in its entry {}", n + 1);
+        review.problem(&format!("agents.{name}.examples"), what);
+    }
     let example = |shape: ExampleShape| Example {
         question: shape.question,
         answer: shape.answer,

@@ -723,11 +723,13 @@ pub(super) enum ProfileShape {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExampleShape {
-    /// What somebody asks.
-    #[schemars(length(min = 1, max = 4000))]
+    /// What somebody asks. Required.
+    #[serde(default)]
+    #[schemars(length(max = 4000))]
     pub question: String,
-    /// What the agent says.
-    #[schemars(length(min = 1, max = 4000))]
+    /// What the agent says. Required.
+    #[serde(default)]
+    #[schemars(length(max = 4000))]
     pub answer: String,
 }
 

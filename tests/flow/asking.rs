@@ -706,6 +706,8 @@ async fn what_a_program_says_without_asking_stands_in_later_prompts() {
     flow.start().await;
     let again = post_as(&flow, "ann", &path, "one", &body).await;
     assert_eq!((again.status, again.text("turn")), (200, said.text("turn")));
+    let other = post_as(&flow, "ann", &path, "one", &ask("Something else")).await;
+    assert_eq!(other.status, 422, "{other:?}");
     flow.settle().await;
     assert_eq!(flow.model.requests().len(), 1);
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::{Fault, SlackPost};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::WireKind;
 
@@ -57,7 +57,9 @@ async fn a_room_in_which_nobody_asked_has_its_name_although_people_have_none() {
 async fn agents_post_under_their_own_names_where_the_app_may() {
     const SCOPE: &str = "chat:write.customize";
     let mut flow = FlowBuilder::default()
-        .slack("default_agent = \"vocative\"\ncustom_names = true")
+        .slack(
+            "default_agent = \"vocative\"\ncustom_names = true\nmanners.edit_answer_within_s = 600",
+        )
         .agent("vocative", "icon = \":pencil2:\"")
         .agent(
             "look",
@@ -105,6 +107,26 @@ async fn agents_post_under_their_own_names_where_the_app_may() {
     );
     flow.settle().await;
     assert_eq!(flow.slack_posts("#general").len(), 3);
+    // Not a word is lost of what is formatted and long, and who speaks is told where a post is changed, too.
+    let long = format!("**Once**: {}the end.", "and again it goes on. ".repeat(300));
+    flow.model.enqueue(ModelReply::text(&long));
+    let asked = flow.slack.say("#general", "ann", "look: tell");
+    flow.slack_reply("#general", &asked).await;
+    flow.settle().await;
+    let told = flow
+        .slack
+        .posts("#general")
+        .into_iter()
+        .rfind(|it| it.bot_id.is_some());
+    let told = format!("{:?}", told.unwrap().blocks);
+    assert!(
+        told.contains("Look &amp; See") && told.contains("the end."),
+        "{told}"
+    );
+    flow.model.enqueue(ModelReply::text("Otherwise."));
+    flow.slack.edit("#general", &asked, "look: tell otherwise");
+    let is_changed = |post: &SlackPost| post.text.contains("Look &amp; See: Otherwise.");
+    flow.slack_post("#general", is_changed).await;
     let checked = flow.cli(&["check", "--live"]).await;
     assert!(
         checked.stdout.contains("custom_names needs the scope"),

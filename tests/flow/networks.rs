@@ -662,6 +662,21 @@ async fn an_operator_sees_and_corrects_the_values_that_are_kept() {
     let (_, said) = asked(&flow, &format!("GET {path}"), &Value::Null).await;
     assert_eq!(said["state"]["values"]["ok"]["value"], json!(true));
 
+    // What may repeat a message goes with it, and its version does not come again.
+    flow.slack.edit(GENERAL, &root, "@vocative it is red");
+    let found = async || {
+        flow.cli_json(&["state", "show", &conversation, "support"])
+            .await
+    };
+    let deadline = tokio::time::Instant::now() + WAIT;
+    while found().await["version"] == json!(3) {
+        assert!(tokio::time::Instant::now() < deadline);
+    }
+    flow.settle().await;
+    let shown = found().await;
+    assert!(shown["version"].as_i64() > Some(3), "{shown}");
+    assert_eq!(shown["values"]["ok"].get("value"), None, "{shown}");
+
     // Without a daemon, too.
     flow.stop().await;
     let told = flow

@@ -102,9 +102,16 @@ async fn a_reminder_of_a_slash_command_is_said_in_the_channel() {
         flow.slack
             .slash_command("#general", "U0ANN", "/vocative", text);
     };
-    order("remind tomorrow 9:00 drink tea");
+    // What somebody wrote is no markup in an answer.
+    order("remind tomorrow 9:00 drink tea, &lt;https://example.com|all&gt;");
     flow.wait_until("Ann is told", || !flow.slack.ephemerals().is_empty())
         .await;
+    order("remind");
+    flow.wait_until("they are listed", || flow.slack.ephemerals().len() > 1)
+        .await;
+    let told = flow.slack.ephemerals().remove(1).text;
+    let is_link = told.contains("<https://example.com|all>");
+    assert!(told.contains("drink tea, &lt;") && !is_link, "{told}");
     order("remind run 1");
     let post = flow.slack_post("#general", |post| post.shown().contains("drink tea"));
     let shown = post.await.shown();

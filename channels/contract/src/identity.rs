@@ -24,6 +24,18 @@ impl Platform {
         }
     }
 
+    /// A text without markup as the platform takes it in a post. *Source:* Slack's control characters are `&`, `<` and `>`.
+    #[must_use]
+    pub fn as_text(self, text: &str) -> String {
+        match self {
+            Self::Slack => text
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;"),
+            Self::Telegram | Self::Api => text.to_owned(),
+        }
+    }
+
     /// The platform of a stored name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

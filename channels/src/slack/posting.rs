@@ -1,9 +1,11 @@
 //! Posts to Slack.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::crash;
@@ -28,6 +30,8 @@ pub(super) struct SlackPoster {
     identity: Identity,
     /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
     lacks_streams: AtomicBool,
+    /// Whether the app was refused a post under an agent's name.
+    lacks_names: AtomicBool,
 }
 
 impl Poster for SlackPoster {
@@ -41,6 +45,7 @@ impl Poster for SlackPoster {
             let done = match &post.operation {
                 Operation::Post => self.post_message(post).await,
                 Operation::Edit { message_id } => {
+                    let post = self.as_allowed(post);
                     let edited = update(&self.api, &post.target.chat, message_id, &post.part).await;
                     edited.inspect_err(|error| self.rates.learn_live(error))
                 }
@@ -84,6 +89,7 @@ impl SlackPoster {
             rates,
             identity,
             lacks_streams: AtomicBool::new(false),
+            lacks_names: AtomicBool::new(false),
         }
     }
 
@@ -112,21 +118,26 @@ impl SlackPoster {
     async fn post_as_told(&self, post: &Post) -> Result<Granted, ChannelError> {
         let told = arguments(post);
         let posted = self.api.call(POST_MESSAGE, Token::Bot, &told).await;
-        match (posted, &post.part.speaker) {
-            (Err(error), Some(speaker)) if lacks_scope(&error) => {
+        match posted {
+            Err(error) if post.part.speaker.is_some() && lacks_scope(&error) => {
                 tracing::warn!(
                     reason = error.reason(),
                     "the app may not post under names of agents (custom_names); the name stands in the text"
                 );
-                let named = Post {
-                    part: named_in_text(&post.part, &speaker.name),
-                    ..post.clone()
-                };
-                self.api
-                    .call(POST_MESSAGE, Token::Bot, &arguments(&named))
-                    .await
+                self.lacks_names.store(true, Ordering::Relaxed);
+                let told = arguments(&with_name_in_text(post));
+                self.api.call(POST_MESSAGE, Token::Bot, &told).await
             }
-            (posted, _) => posted,
+            posted => posted,
+        }
+    }
+
+    /// A post as it is made: where the app may not say who speaks, the text does. A new post tries again whether it may.
+    fn as_allowed<'a>(&self, post: &'a Post) -> Cow<'a, Post> {
+        let is_new = post.operation == Operation::Post;
+        match post.part.speaker.is_some() && !is_new && self.lacks_names.load(Ordering::Relaxed) {
+            true => Cow::Owned(with_name_in_text(post)),
+            false => Cow::Borrowed(post),
         }
     }
 
@@ -138,6 +149,8 @@ impl SlackPoster {
         match stream::start(&self.api, &self.identity, post).await {
             None => Ok(None),
             Some(Ok(granted)) => Ok(Some(granted)),
+            // It is posted with the name in its text.
+            Some(Err(error)) if post.part.speaker.is_some() && lacks_scope(&error) => Ok(None),
             Some(Err(error)) if stream::ends_attempt(&error) => Err(error),
             Some(Err(error)) => {
                 let reason = error.reason();
@@ -158,13 +171,29 @@ fn lacks_scope(error: &ChannelError) -> bool {
     matches!(error, ChannelError::Unauthorized { reason, .. } if reason.starts_with("missing_scope"))
 }
 
-/// A part with the speaker's name before its text. Blocks go: what they show, the text says.
-fn named_in_text(part: &Part, name: &str) -> Part {
-    Part {
-        text: format!("{}: {}", escaped(name), part.text),
-        blocks: None,
-        speaker: None,
-        ..part.clone()
+/// The same post with the speaker's name before what it says.
+pub(super) fn with_name_in_text(post: &Post) -> Post {
+    let Some(speaker) = post.part.speaker.as_deref() else {
+        return post.clone();
+    };
+    let name = escaped(&speaker.name);
+    let said = |text: &str| match text.is_empty() {
+        true => name.clone(),
+        false => format!("{name}: {text}"),
+    };
+    let part = &post.part;
+    let blocks = part.blocks.as_ref().and_then(Value::as_array).map(|own| {
+        let name = json!({"type": "context", "elements": [{"type": "mrkdwn", "text": name}]});
+        Value::Array(std::iter::once(name).chain(own.iter().cloned()).collect())
+    });
+    Post {
+        part: Part {
+            text: said(&part.text),
+            blocks,
+            speaker: None,
+            ..part.clone()
+        },
+        ..post.clone()
     }
 }
 
@@ -225,7 +254,7 @@ mod tests {
             part: Part::plain("hi"),
         };
         let mut arguments = arguments(&post);
-        let metadata: serde_json::Value = serde_json::from_str(&arguments.remove(2).1).unwrap();
+        let metadata: Value = serde_json::from_str(&arguments.remove(2).1).unwrap();
         let expected = serde_json::json!({"event_type": "vocative_reply", "event_payload": {"outbox_id": "o1"}});
         assert_eq!(metadata, expected);
         let expected = [

@@ -16,6 +16,7 @@ use vocative_contract::outbound::{Delivered, PartFile, Post, ReadBack};
 
 use super::api::{Api, Token};
 use super::outbound::delivered;
+use super::posting;
 use super::wire::{FileInfoAnswer, UploadAnswer};
 
 /// Shares a file; the only call of an upload that people see.
@@ -122,8 +123,10 @@ pub(super) async fn share(
         ("files", files.to_string()),
         ("channel_id", post.target.chat.clone()),
     ];
-    if !post.part.text.is_empty() {
-        arguments.push(("initial_comment", post.part.text.clone()));
+    // A file is always the app's own.
+    let comment = posting::with_name_in_text(post).part.text;
+    if !comment.is_empty() {
+        arguments.push(("initial_comment", comment));
     }
     arguments.extend(
         post.target

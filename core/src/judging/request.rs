@@ -53,7 +53,30 @@ pub fn judge_request(
     if let Some(limit) = limit_met(message, facts, policy) {
         return RequestVerdict::LimitMet(limit.text);
     }
-    RequestVerdict::Ask(Box::new(Verdict {
+    RequestVerdict::Ask(Box::new(asked(agent)))
+}
+
+/// Decides about what a program says to one agent without asking it.
+#[must_use]
+pub fn judge_note(
+    message: &InboundMessage,
+    _facts: &MessageFacts,
+    policy: &ChannelPolicy,
+    agent: &AgentName,
+) -> RequestVerdict {
+    // It costs nothing, as what people say to each other.
+    if policy.agent(agent).is_none() || !policy.allow_people.allows(&message.sender.id) {
+        return RequestVerdict::NotServed;
+    }
+    let said = Verdict {
+        runs: RunVerdict::NotAsked,
+        ..asked(agent)
+    };
+    RequestVerdict::Ask(Box::new(said))
+}
+
+fn asked(agent: &AgentName) -> Verdict {
+    Verdict {
         is_admitted: true,
         access: Access::Served,
         addressed_to: vec![agent.clone()],
@@ -61,23 +84,6 @@ pub fn judge_request(
         // Who asked waits for the answer to exactly this question.
         overlaps: BTreeMap::from([(agent.clone(), Overlap::Queue)]),
         ..Verdict::default()
-    }))
-}
-
-/// Decides about what a program says to one agent without asking it.
-#[must_use]
-pub fn judge_note(
-    message: &InboundMessage,
-    facts: &MessageFacts,
-    policy: &ChannelPolicy,
-    agent: &AgentName,
-) -> RequestVerdict {
-    match judge_request(message, facts, policy, agent) {
-        RequestVerdict::Ask(asked) => RequestVerdict::Ask(Box::new(Verdict {
-            runs: RunVerdict::NotAsked,
-            ..*asked
-        })),
-        refused => refused,
     }
 }
 

@@ -56,19 +56,26 @@ impl Question {
             Overlap::Auto => !run.is_asked_by_others,
             Overlap::Collect | Overlap::Interrupt => true,
         };
-        let due_by_ms = self.not_before_ms.max(self.now_ms + PLACE_KEPT_MS_MAX);
         is_allowed
             && run.is_shareable()
             && run.stage == RunStage::Queued
             && !run.is_begun
             && run.triggers < TRIGGERS_MAX
-            && run.not_before_ms <= due_by_ms
+            && run.not_before_ms <= self.due_by_ms()
     }
 
-    /// Whether it is not answered because this run still works or waits. One that is due much later is no reason.
+    /// Whether it is not answered because this run works, or waits for its turn. One that is due much later, or that waits
+    /// for people, is no reason.
     #[must_use]
     pub fn is_dropped_for(&self, run: &OpenRun) -> bool {
-        self.overlap == Overlap::Drop && run.not_before_ms <= self.now_ms + PLACE_KEPT_MS_MAX
+        self.overlap == Overlap::Drop
+            && run.stage != RunStage::Waiting
+            && run.not_before_ms <= self.due_by_ms()
+    }
+
+    /// When a run is due, at the latest, that this question may be answered with.
+    fn due_by_ms(&self) -> i64 {
+        self.not_before_ms.max(self.now_ms + PLACE_KEPT_MS_MAX)
     }
 
     /// The runs that end because the run of this question answers what they were to answer: all that may be shared,
@@ -97,7 +104,20 @@ mod tests {
     fn a_question_is_dropped_for_what_is_answered_now_alone() {
         let leased = but(|run| run.stage = RunStage::Leased);
         let later = but(|run| run.not_before_ms = NOW_MS + PLACE_KEPT_MS_MAX + 1);
-        for (run, is_dropped) in [(WAITS, true), (leased, true), (later, false)] {
+        let of_people = but(|run| run.stage = RunStage::Waiting);
+        // At night, when nothing is answered.
+        let quiet = Question {
+            not_before_ms: later.not_before_ms,
+            ..question(Overlap::Drop)
+        };
+        assert!(quiet.is_dropped_for(&later));
+        let table = [
+            (WAITS, true),
+            (leased, true),
+            (later, false),
+            (of_people, false),
+        ];
+        for (run, is_dropped) in table {
             assert_eq!(question(Overlap::Drop).is_dropped_for(&run), is_dropped);
             assert!(!question(Overlap::Drop).joins(&run));
             assert!(!question(Overlap::Queue).is_dropped_for(&run));

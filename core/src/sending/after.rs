@@ -223,7 +223,13 @@ fn after_rejection(
             (vec![entry.part.clone()], entry.target.clone())
         }
         Fallback::Plain | Fallback::Resplit => {
-            (render_fallback(&entry.part, fallback), entry.target.clone())
+            let speaker = entry.part.speaker.as_deref();
+            let parts = render_fallback(&entry.part, fallback).into_iter();
+            let parts = parts.map(|part| match speaker {
+                Some(speaker) => part.spoken_by(speaker.clone()),
+                None => part,
+            });
+            (parts.collect(), entry.target.clone())
         }
         Fallback::WithoutThread => {
             let target = Target {

@@ -15,7 +15,7 @@ use super::world::World;
 use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
 use vocative_core::ids::RunId;
 use vocative_core::prompting::PromptRole;
-use vocative_core::run::{Finish, Usage};
+use vocative_core::run::{Finish, RunState, Usage};
 use vocative_store::Store;
 use vocative_store::contract::WaitingFor;
 
@@ -102,10 +102,12 @@ impl SimModel {
         }
         // An edit may have put another run in its place between the looks.
         let queued = self.store.queued_runs(RUNS_MAX, self.life.now_ms()).await;
-        let now = queued
-            .ok()
-            .and_then(|all| all.into_iter().find(|it| it.run.id == run));
-        if now.is_some_and(|now| matches!(now.waiting_for, WaitingFor::Answer { .. })) {
+        let now = queued.unwrap_or_default().into_iter();
+        let is_stopped = now
+            .filter(|it| it.run.id == run)
+            .any(|it| it.waiting_for == WaitingFor::Stop);
+        let state = self.store.run(run).await.map(|run| run.state);
+        if !is_stopped && !matches!(state, Ok(RunState::Cancelled)) {
             self.life.world(|world| {
                 for fault in faults {
                     complain(world, fault);

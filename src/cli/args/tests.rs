@@ -60,6 +60,8 @@ fn the_help_of_the_program() {
                      run or cancel one
       memory         List what agents remember of what people told them; show an entry, edit, forget or
                      share it
+      state          Show the values that a network keeps in a conversation (persist = true), set or
+                     clear some
       knowledge      List collections of documents and their files, search in them, or have them read
                      again
       jobs           List background work and what was given up of it; have a job done now or cancel it

@@ -621,11 +621,11 @@ fn what_an_agent_is_shown_and_what_it_calls_first_is_something_that_there_is() {
         ("like = \"nobody\"", "agents.vocative.like"),
         (
             "examples = [{ question = \"Open?\" }]",
-            "agents.vocative.examples",
+            "has no question or no answer in its entry 1",
         ),
         (
-            "examples = [{ question = \"\", answer = \"Yes.\" }]",
-            "agents.vocative.examples",
+            "examples = [{ question = \" \", answer = \"Yes.\" }]",
+            "has no question or no answer in its entry 1",
         ),
         (
             "tool_choice = \"conversation_search\"\nmax_steps = 1",

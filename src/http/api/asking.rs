@@ -147,7 +147,7 @@ impl ApiState {
         let said = Question {
             person: asking.person.clone(),
             chat: chat.await?,
-            message_id: note_id(key, body),
+            message_id: note_id(key),
             text,
             request: NewRequest {
                 key,
@@ -162,7 +162,7 @@ impl ApiState {
             Noted::Known(turn) => return Ok((turn, true)),
             Noted::Gone => Taken::Gone,
             Noted::NotServed => Taken::NotServed,
-            Noted::LimitMet(text) => Taken::LimitMet(text),
+            Noted::OtherWords => Taken::OtherBody,
         };
         Err(refusal_of(&refused).1)
     }
@@ -205,12 +205,11 @@ impl ApiState {
 }
 
 /// The id of what is said without asking: that of the same request again, where it has a name.
-fn note_id(key: Option<Sha256Digest>, body: &[u8]) -> String {
-    let Some(key) = key else {
-        return ConversationId::generate().to_string();
-    };
-    let digest = Sha256::new_with_prefix(key).chain_update(body).finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+fn note_id(key: Option<Sha256Digest>) -> String {
+    match key {
+        None => ConversationId::generate().to_string(),
+        Some(key) => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
 }
 
 /// The agent that is asked.

@@ -103,16 +103,18 @@ impl Arrival<'_> {
         &self,
         connection: &Connection,
         turn: &TurnRow,
+        is_revised: bool,
     ) -> Result<Addressed, StoreError> {
         let now_ms = self.message.received_at_ms;
         let id = &self.message.message_id;
-        let mut addressed = address_txn(connection, turn, id, &self.verdict, self.person, now_ms)?;
+        let revised = (is_revised, now_ms);
+        let mut addressed = address_txn(connection, turn, id, &self.verdict, self.person, revised)?;
         if !self.addresses_anew() {
             return Ok(addressed);
         }
         let stopped = self.stop_and_tell_txn(connection, turn)?;
         addressed.cancelled_runs.extend(stopped);
-        if !addressed.is_dropped {
+        if addressed.dropped < self.verdict.addressed_to.len() {
             self.react_txn(connection, turn)?;
         }
         if let Some(judge) = self.message.judge_follow_up.as_ref()
@@ -277,7 +279,7 @@ pub(crate) fn capture_txn(
             edits::edit_txn(connection, &arrival, turn, &known)?
         }
         (Some(_), Some(turn)) => {
-            let runs = arrival.address_txn(connection, &turn)?;
+            let runs = arrival.address_txn(connection, &turn, false)?;
             Captured::Duplicate(captured(&turn, runs))
         }
         (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn)?,
@@ -448,7 +450,7 @@ pub(crate) fn insert_txn(
     if arrival.verdict.would_follow_up {
         note_follow_up_txn(connection, turn.seq, true)?;
     }
-    let mut runs = arrival.address_txn(connection, &turn)?;
+    let mut runs = arrival.address_txn(connection, &turn, false)?;
     arrival.count_exchange_txn(connection)?;
     if let Some(question) = arrival.verdict.answers {
         answer_by_reply_txn(connection, question, &turn, arrival.person, now_ms)?;

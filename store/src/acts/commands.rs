@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::capability::MayCapture;
 use crate::engine::sql::Connection;
 use vocative_contract::envelope::{Place, Sender, SenderKind};
+use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use crate::acts::approvals_said::order_approvals_txn;
@@ -16,6 +17,7 @@ use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
+use crate::acts::reply::platform;
 use crate::acts::schedules::order_schedule_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::NonMessage;
@@ -249,6 +251,12 @@ pub(crate) fn carry_out_txn(
     Ok(done)
 }
 
+fn platform_of(connection: &Connection, account: AccountId) -> Result<Platform, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT platform FROM accounts WHERE id = ?1")?
+        .query_row([account], platform)?)
+}
+
 /// Commits what a command is answered at once.
 fn answer_txn(
     connection: &Connection,
@@ -262,6 +270,8 @@ fn answer_txn(
     let Some(answer) = &verdict.answer else {
         return Ok(());
     };
+    // It may say what somebody wrote, which is no markup.
+    let platform = platform_of(connection, account)?;
     let person = verdict.is_private.then(|| sender.to_owned());
     let posts = NewPosts {
         account,
@@ -270,7 +280,7 @@ fn answer_txn(
         run_row: None,
         operation: &said_to(person),
         target,
-        parts: &[Part::plain(answer)],
+        parts: &[Part::plain(platform.as_text(answer))],
         now_ms,
     };
     insert_posts_txn(connection, &posts).map(drop)

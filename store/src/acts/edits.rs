@@ -126,7 +126,7 @@ pub(crate) fn edit_txn(
     }
     note_follow_up_txn(connection, turn.seq, arrival.verdict.would_follow_up)?;
     let cancelled_runs = settle_addressing_txn(connection, arrival, &turn, known)?;
-    let mut report = captured(&turn, arrival.address_txn(connection, &turn)?);
+    let mut report = captured(&turn, arrival.address_txn(connection, &turn, true)?);
     if arrival.addresses_anew() {
         arrival.count_exchange_txn(connection)?;
     }

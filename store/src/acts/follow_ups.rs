@@ -146,7 +146,7 @@ fn judge_again_txn(
         verdict,
         ledger: None,
     };
-    let mut addressed = arrival.address_txn(connection, &turn)?;
+    let mut addressed = arrival.address_txn(connection, &turn, false)?;
     addressed.follow_ups.push(arrival.verdict.runs);
     Ok(addressed)
 }

@@ -33,8 +33,8 @@ pub(crate) struct Addressed {
     pub(crate) erasures: Vec<ErasureId>,
     /// What was decided about follow-ups that were judged again.
     pub(crate) follow_ups: Vec<RunVerdict>,
-    /// Whether an agent answers nothing, because it answers something else.
-    pub(crate) is_dropped: bool,
+    /// How many agents answer nothing, because they answer something else.
+    pub(crate) dropped: usize,
 }
 
 impl Addressed {
@@ -43,11 +43,13 @@ impl Addressed {
         self.cancelled_runs.extend(other.cancelled_runs);
         self.erasures.extend(other.erasures);
         self.follow_ups.extend(other.follow_ups);
-        self.is_dropped |= other.is_dropped;
+        self.dropped += other.dropped;
     }
 }
 
 /// Notes the agents a turn addresses; what has no run yet joins one that waits, or gets one.
+///
+/// `is_revised`: it says something else than before.
 ///
 /// A turn is in one run per agent, ever: the (turn, agent) pair of its trigger is unique.
 pub(crate) fn address_txn(
@@ -56,7 +58,7 @@ pub(crate) fn address_txn(
     message_id: &str,
     verdict: &Verdict,
     person: ParticipantId,
-    now_ms: i64,
+    (is_revised, now_ms): (bool, i64),
 ) -> Result<Addressed, StoreError> {
     let mut addressed = Addressed::default();
     for agent in &verdict.addressed_to {
@@ -82,10 +84,10 @@ pub(crate) fn address_txn(
                     agent,
                     person,
                 };
-                // What was dropped stays so: its event may come again, and it may be edited.
-                let was_dropped = question.overlap == Overlap::Drop && !is_new;
+                // An event that comes again asks nothing that was dropped.
+                let was_dropped = question.overlap == Overlap::Drop && !is_new && !is_revised;
                 match was_dropped || line.drops(connection, &question)? {
-                    true => addressed.is_dropped = true,
+                    true => addressed.dropped += 1,
                     false => addressed.add(ask_txn(connection, turn, &line, &question)?),
                 }
             }

@@ -81,7 +81,7 @@ pub(crate) fn add_item_txn(
     queue_files_txn(connection, turn.seq, &message.attachments, now_ms)?;
     postpone_runs_txn(connection, &turn, arrival.verdict.not_before_ms)?;
     refresh_triggers_txn(connection, &turn)?;
-    let runs = arrival.address_txn(connection, &turn)?;
+    let runs = arrival.address_txn(connection, &turn, false)?;
     Ok(Captured::Revised(captured(&turn, runs)))
 }
 

@@ -49,7 +49,8 @@ pub(crate) fn enqueue_txn(
                  updated_at_ms = excluded.updated_at_ms,
                  is_asked_again = (state = 'leased'),
                  attempts = iif(state IN ('dead', 'waiting'), 0, attempts),
-                 not_before_ms = iif(state IN ('dead', 'waiting'), excluded.not_before_ms, not_before_ms),
+                 not_before_ms = iif(state IN ('dead', 'waiting') OR updated_at_ms > excluded.updated_at_ms + ?7,
+                                     excluded.not_before_ms, not_before_ms),
                  waits_for = NULL,
                  state = iif(state IN ('dead', 'waiting'), 'pending', state)",
         )?
@@ -59,7 +60,8 @@ pub(crate) fn enqueue_txn(
             account,
             job.payload(),
             kind.limits().version,
-            now_ms
+            now_ms,
+            AHEAD_MAX_MS
         ])?;
     Ok(())
 }

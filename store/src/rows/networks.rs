@@ -389,6 +389,9 @@ const REPEATING: &str = "SELECT conversation_id FROM turns WHERE seq = ?1
      UNION SELECT r.conversation_id FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE g.turn_seq = ?1
      UNION SELECT r.conversation_id FROM run_sources s JOIN runs r ON r.id = s.run_id WHERE s.source_seq = ?1";
 
+/// Their version goes on, so that no run that read the forgotten values keeps what it made of them.
+const FORGET_STATES: &str = "UPDATE network_states SET state = '{}', version = version + 1";
+
 /// Forgets the values that may repeat a turn which goes, or says something else.
 pub(crate) fn forget_states_of_turn_txn(
     connection: &Connection,
@@ -396,7 +399,7 @@ pub(crate) fn forget_states_of_turn_txn(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(&format!(
-            "DELETE FROM network_states WHERE conversation_id IN ({REPEATING})"
+            "{FORGET_STATES} WHERE conversation_id IN ({REPEATING})"
         ))?
         .execute([seq])?;
     Ok(())
@@ -408,11 +411,11 @@ pub(crate) fn expire_states_of_turn_txn(
     seq: i64,
 ) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
-            "DELETE FROM network_states
+        .prepare_cached(&format!(
+            "{FORGET_STATES}
              WHERE conversation_id = (SELECT conversation_id FROM turns WHERE seq = ?1)
-               AND at_ms <= (SELECT captured_at_ms FROM turns WHERE seq = ?1)",
-        )?
+               AND at_ms <= (SELECT captured_at_ms FROM turns WHERE seq = ?1)"
+        ))?
         .execute([seq])?;
     Ok(())
 }

@@ -408,3 +408,15 @@ async fn a_job_asked_for_by_a_clock_that_was_ahead_is_due_after_an_open() {
     let due = only_claimed(&scene.store, &[scene.account], 1_000).await;
     assert_eq!(due.job, fetch(1));
 }
+
+#[tokio::test]
+async fn a_job_asked_for_again_once_the_clock_is_right_is_due() {
+    let Scene { store, account } = Scene::open().await;
+    let ahead_ms = JobKind::FetchFile.limits().later_max_ms / 2;
+    for asked_at_ms in [ahead_ms, 1_000] {
+        let asked = store.enqueue_job(fetch(1), Some(account), asked_at_ms);
+        asked.await.unwrap();
+    }
+    let due = only_claimed(&store, &[account], 1_000).await;
+    assert_eq!(due.job, fetch(1));
+}

@@ -344,3 +344,29 @@ async fn questions_at_the_top_of_a_channel_are_conversations_of_their_own() {
         assert_eq!(of_thread, expected, "{overlap:?}");
     }
 }
+
+#[tokio::test]
+async fn what_was_dropped_is_asked_by_an_edit_and_not_by_its_event_again() {
+    let fixture = Fixture::new().await;
+    fixture.ask(Overlap::Drop, by("U1", "1")).await;
+    fixture.ask(Overlap::Drop, by("U2", "2")).await;
+    let claimed = fixture.claim().await;
+    let stopping = crate::scene::by_hand("enough");
+    let store = &fixture.store;
+    store
+        .cancel_run(claimed.run.id, stopping, NOW_MS)
+        .await
+        .unwrap();
+    let returned = store.return_run(claimed.run.id, claimed.token, "", NOW_MS);
+    returned.await.unwrap();
+    fixture.ask(Overlap::Drop, by("U2", "2")).await;
+    assert_eq!(fixture.runs().await, ["helper cancelled 1"]);
+    let edited = Said {
+        edit_marker: Some("e1"),
+        text: "what was it?",
+        ..by("U2", "2")
+    };
+    fixture.ask(Overlap::Drop, edited).await;
+    let runs = fixture.runs().await;
+    assert_eq!(runs, ["helper cancelled 1", "helper queued 2"]);
+}
