@@ -295,10 +295,14 @@ async fn of_fifty_presses_one_decides() {
             flow.telegram.callback(GROUP, who, card.message_id, data)
         })
         .collect();
-    let outcome = flow.telegram_outcome(GROUP, &card, "Approved").await;
-    assert!(outcome.contains("UTC"), "{outcome}");
+    // Presses of two people at once are taken in any order: the first decides, whichever it is.
+    let outcome = flow.telegram_outcome(GROUP, &card, "UTC").await;
     flow.settle().await;
-    assert_eq!(made(&shop), [json!({"what": "milk", "amount": 3})]);
+    let expected = match outcome.starts_with("Approved") {
+        true => vec![json!({"what": "milk", "amount": 3})],
+        false => Vec::new(),
+    };
+    assert_eq!(made(&shop), expected, "{outcome}");
     assert_eq!(
         flow.telegram_posts(GROUP).last().map(String::as_str),
         Some("Done.")
