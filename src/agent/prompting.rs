@@ -164,7 +164,6 @@ pub async fn build_prompt(
     request: PromptRequest,
 ) -> Result<BuiltPrompt, PromptError> {
     let there = settings_in(store, spec, request.conversation).await?;
-    let has_chat_options = there.options.is_some();
     let options = there.options.unwrap_or(&spec.options).clone();
     let as_of_ms = request.as_of_ms;
     let query = query_of(&request, &spec.name, &options);
@@ -172,12 +171,8 @@ pub async fn build_prompt(
     let mut history = history_for(store, &query, options.history, given).await?;
     let (counter, mut recounts) = counted(&mut history, spec, &options, request.ratio);
     let view = agent_view(spec, identity);
-    let (instructions, situation) = texts(
-        (there.instructions, &spec.situation),
-        &options,
-        (&view, &history, as_of_ms),
-        given,
-    );
+    let seen = (&view, &history, as_of_ms);
+    let (instructions, situation) = there.texts(spec, options.profile, seen, given);
     let task = task_in(&request, &mut history);
     let in_prompt = || assemble(&history, &view, &options, &counter).turns;
     let loaded = match options.profile {
@@ -187,8 +182,7 @@ pub async fn build_prompt(
     let asked = options.clone();
     let tail = request.network.as_ref().map(|network| &network.tail);
     let texts = (instructions.as_str(), situation.as_str(), task.as_deref());
-    let examples = spec.examples.iter().map(|it| it.tokens(&counter));
-    let own_tokens = own_tokens(texts, tail, given, &counter) + examples.sum::<usize>();
+    let own_tokens = own_tokens((texts, &spec.examples), tail, given, &counter);
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -234,7 +228,7 @@ pub async fn build_prompt(
         history,
         options,
         asked,
-        has_chat_options,
+        has_chat_options: there.options.is_some(),
         voice: voice(spec, view, &request, limits),
         files_shown,
         counter,
@@ -280,31 +274,18 @@ async fn history_for(
     Ok(history)
 }
 
-/// The instructions, and what stands behind the history.
-fn texts(
-    (instructions, situation): (&Template, &Template),
-    options: &AssemblerOptions,
-    (view, history, as_of_ms): (&AgentView, &History, i64),
-    given: &Given,
-) -> (String, String) {
-    let instructions = filled(instructions, view, history, as_of_ms);
-    let situation = match options.profile {
-        Profile::Vocative => filled(situation, view, history, as_of_ms),
-        Profile::Toolpack => String::new(),
-    };
-    (instructed(instructions, given), situation)
-}
-
-/// What a prompt costs besides its history: instructions, situation and task, what a network adds, and what a program gave.
+/// What a prompt costs besides its history: instructions, examples, situation and task, what a network adds, and what a program gave.
 fn own_tokens(
-    (instructions, situation, task): (&str, &str, Option<&str>),
+    ((instructions, situation, task), examples): ((&str, &str, Option<&str>), &[Example]),
     tail: Option<&NetworkTail>,
     given: &Given,
     counter: &dyn TokenCounter,
 ) -> usize {
+    let examples = examples.iter().map(|it| it.tokens(counter));
     let texts = counter.count(instructions) + counter.count(situation);
     let task = task.map_or(0, |task| counter.count(task));
     (texts + task) as usize
+        + examples.sum::<usize>()
         + tail.map_or(0, |tail| tail.tokens(counter))
         + given.preface().map_or(0, |text| counter.cost(&text))
 }
@@ -618,6 +599,24 @@ struct SettingsThere<'a> {
     options: Option<&'a AssemblerOptions>,
     /// Its instructions.
     instructions: &'a Template,
+}
+
+impl SettingsThere<'_> {
+    /// The instructions, and what stands behind the history.
+    fn texts(
+        &self,
+        spec: &AgentSpec,
+        profile: Profile,
+        (view, history, as_of_ms): (&AgentView, &History, i64),
+        given: &Given,
+    ) -> (String, String) {
+        let instructions = filled(self.instructions, view, history, as_of_ms);
+        let situation = match profile {
+            Profile::Vocative => filled(&spec.situation, view, history, as_of_ms),
+            Profile::Toolpack => String::new(),
+        };
+        (instructed(instructions, given), situation)
+    }
 }
 
 /// What is set for an agent in a conversation's chat.

@@ -499,13 +499,7 @@ impl Working<'_> {
             max_output_tokens: spec.output_tokens(),
             hooking: &hooking,
             delegating: self.delegating,
-            asked_in: AskedIn {
-                renderer: &*self.room.renderer,
-                place: &self.route.target,
-                experts: experts.as_ref(),
-                question_expires_ms: spec.question_expires_ms,
-                language: self.room.language(),
-            },
+            asked_in: self.asked_in(spec, experts.as_ref()),
             telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
         };
         stepping.telling.void(self.is_fallback);
@@ -620,6 +614,17 @@ impl Working<'_> {
             BeginJudged::Run(RunJudged::Refused(why)) => UnderLease::BrokenOff(Work::Refused(why)),
             BeginJudged::NotMeant => UnderLease::BrokenOff(Work::NotMeant),
         })
+    }
+
+    /// Where people are asked.
+    fn asked_in<'b>(&'b self, spec: &AgentSpec, experts: Option<&'b Target>) -> AskedIn<'b> {
+        AskedIn {
+            renderer: &*self.room.renderer,
+            place: &self.route.target,
+            experts,
+            question_expires_ms: spec.question_expires_ms,
+            language: self.room.language(),
+        }
     }
 
     /// Where the agent's experts are asked.

@@ -18,7 +18,9 @@ use super::shape::{
 use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
-use crate::tools::{ASK_AGENT, ASK_HUMAN, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names};
+use crate::tools::{
+    ASK_AGENT, ASK_HUMAN, ApprovalSettings, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names,
+};
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
 use vocative_core::place::Scope;
@@ -102,13 +104,7 @@ fn resolve_agent(
     channels: &[&str],
     review: &mut Review<'_>,
 ) -> Agent {
-    let shapes = Shapes {
-        approval: shape.approval.as_ref(),
-        approvers: shape.approvers.as_ref(),
-        expires_s: shape.approval_expires_s.as_ref(),
-        after_untrusted: shape.after_untrusted,
-    };
-    let approval = resolve_approval(&format!("agents.{name}"), &shapes, channels, review);
+    let approval = approval(name, &shape, channels, review);
     let answer_form = resolve_form(name, &shape, review);
     let instructions = resolve_instructions(name, &shape, answer_form.as_ref(), review);
     let situation = Template::parse(&shape.situation).unwrap_or_else(|what| {
@@ -187,6 +183,21 @@ fn resolve_agent(
         },
         network: None,
     }
+}
+
+fn approval(
+    name: &str,
+    shape: &AgentShape,
+    channels: &[&str],
+    review: &mut Review<'_>,
+) -> ApprovalSettings {
+    let shapes = Shapes {
+        approval: shape.approval.as_ref(),
+        approvers: shape.approvers.as_ref(),
+        expires_s: shape.approval_expires_s.as_ref(),
+        after_untrusted: shape.after_untrusted,
+    };
+    resolve_approval(&format!("agents.{name}"), &shapes, channels, review)
 }
 
 /// The most examples of an agent.

@@ -252,14 +252,7 @@ pub fn agents(
         prefixed_channels: prefixed.clone(),
         speaking_channels: speaking.clone(),
         icon: Some(agent.icon.clone()).filter(|icon| !icon.is_empty()),
-        tools: agent
-            .tools
-            .iter()
-            .filter_map(|name| {
-                let tool = tools.get(name.as_str()).cloned();
-                tool.or_else(|| server_tools(config, servers, name))
-            })
-            .collect(),
+        tools: tools_of(agent, config, &tools, servers),
         first_tool: agent.first_tool.clone(),
         presence: agent.presence.clone(),
         stop_after_tools: agent.stop_after_tools.clone(),
@@ -298,6 +291,19 @@ pub fn agents(
         }
     };
     Ok(config.agents.values().map(spec).collect())
+}
+
+fn tools_of(
+    agent: &config::Agent,
+    config: &Config,
+    known: &BTreeMap<&str, ToolUse>,
+    servers: &McpServers,
+) -> Vec<ToolUse> {
+    let tool = |name: &String| {
+        let tool = known.get(name.as_str()).cloned();
+        tool.or_else(|| server_tools(config, servers, name))
+    };
+    agent.tools.iter().filter_map(tool).collect()
 }
 
 fn memory_settings(agent: &config::Agent, model: Option<BackgroundModel>) -> MemorySettings {

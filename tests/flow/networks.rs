@@ -646,36 +646,8 @@ async fn an_operator_sees_and_corrects_the_values_that_are_kept() {
     flow.settle().await;
     assert_eq!(order(&flow.story(&root).await), "R0 pen R1 ■ no_rule");
 
-    // The same over the API.
-    let path = format!("/v1/conversations/{conversation}/state/support");
-    let change = json!({"set": {"ok": true}, "version": 2});
-    let (status, said) = asked(&flow, &format!("POST {path}"), &change).await;
-    assert_eq!(
-        (status.as_str(), &said["state"]["version"]),
-        ("200", &json!(3)),
-        "{said}"
-    );
-    assert_eq!(
-        asked(&flow, &format!("POST {path}"), &change).await.0,
-        "409"
-    );
-    let (_, said) = asked(&flow, &format!("GET {path}"), &Value::Null).await;
-    assert_eq!(said["state"]["values"]["ok"]["value"], json!(true));
-
-    // What may repeat a message goes with it, and its version does not come again.
-    flow.slack.edit(GENERAL, &root, "@vocative it is red");
-    let found = async || {
-        flow.cli_json(&["state", "show", &conversation, "support"])
-            .await
-    };
-    let deadline = tokio::time::Instant::now() + WAIT;
-    while found().await["version"] == json!(3) {
-        assert!(tokio::time::Instant::now() < deadline);
-    }
-    flow.settle().await;
-    let shown = found().await;
-    assert!(shown["version"].as_i64() > Some(3), "{shown}");
-    assert_eq!(shown["values"]["ok"].get("value"), None, "{shown}");
+    programs_correct_them_too(&flow, &conversation).await;
+    they_go_with_what_was_said(&flow, &root, &conversation).await;
 
     // Without a daemon, too.
     flow.stop().await;
@@ -687,6 +659,38 @@ async fn an_operator_sees_and_corrects_the_values_that_are_kept() {
         .cli_json(&["state", "show", &conversation, "support"])
         .await;
     assert_eq!(shown["values"]["ok"].get("value"), None);
+}
+
+/// The same over the API.
+async fn programs_correct_them_too(flow: &Flow, conversation: &str) {
+    let path = format!("/v1/conversations/{conversation}/state/support");
+    let change = json!({"set": {"ok": true}, "version": 2});
+    let (status, said) = asked(flow, &format!("POST {path}"), &change).await;
+    assert_eq!(
+        (status.as_str(), &said["state"]["version"]),
+        ("200", &json!(3)),
+        "{said}"
+    );
+    assert_eq!(asked(flow, &format!("POST {path}"), &change).await.0, "409");
+    let (_, said) = asked(flow, &format!("GET {path}"), &Value::Null).await;
+    assert_eq!(said["state"]["values"]["ok"]["value"], json!(true));
+}
+
+/// What may repeat a message goes with it, and its version does not come again.
+async fn they_go_with_what_was_said(flow: &Flow, root: &str, conversation: &str) {
+    flow.slack.edit(GENERAL, root, "@vocative it is red");
+    let found = async || {
+        flow.cli_json(&["state", "show", conversation, "support"])
+            .await
+    };
+    let deadline = tokio::time::Instant::now() + WAIT;
+    while found().await["version"] == json!(3) {
+        assert!(tokio::time::Instant::now() < deadline);
+    }
+    flow.settle().await;
+    let shown = found().await;
+    assert!(shown["version"].as_i64() > Some(3), "{shown}");
+    assert_eq!(shown["values"]["ok"].get("value"), None, "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -648,7 +648,7 @@ fn what_a_chat_has_of_its_own_is_something_that_there_is() {
         let said = refused(&format!("{MINIMAL}\n{table}\n{settings}\n"));
         assert!(said.contains(words), "{settings}: {said}");
     }
-    let examples = vec!["{ question = \"Open?\", answer = \"Yes.\" }"; 9].join(", ");
+    let examples = ["{ question = \"Open?\", answer = \"Yes.\" }"; 9].join(", ");
     let said = refused(&format!(
         "{MINIMAL}\n[agents.vocative]\nexamples = [{examples}]\n"
     ));
