@@ -438,7 +438,12 @@ pub(crate) const TABLES: &[Table] = &[
     account(
         "network_states",
         text(&["state"], &[], &["network"]),
+        // Its version stays: no run keeps what it made of values that are gone.
         Fate {
+            person: Erasure::Emptied,
+            chat: Erasure::Emptied,
+            message: Erasure::Emptied,
+            expiry: Expiry::Emptied(Class::Text),
             merge: Merge::Joined,
             export: Export::Nothing("agents made it of what is exported"),
             ..OF_TURN
