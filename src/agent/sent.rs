@@ -273,11 +273,13 @@ fn instructions_text(template: &Template, examples: &[Example]) -> String {
 }
 
 fn read_instructions(text: &str) -> (Template, Vec<Example>) {
-    let (template, examples) = match text.rsplit_once(EXAMPLES_BEHIND) {
-        Some((template, pairs)) => (template, serde_json::from_str(pairs).unwrap_or_default()),
-        None => (text, Vec::new()),
-    };
-    let examples: Vec<(String, String)> = examples;
+    let behind = text
+        .rsplit_once(EXAMPLES_BEHIND)
+        .and_then(|(template, pairs)| {
+            let pairs: Vec<(String, String)> = serde_json::from_str(pairs).ok()?;
+            Some((template, pairs))
+        });
+    let (template, examples) = behind.unwrap_or((text, Vec::new()));
     let example = |(question, answer)| Example { question, answer };
     (
         Template::parse(template).unwrap_or_default(),

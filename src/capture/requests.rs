@@ -7,7 +7,7 @@ use vocative_contract::envelope::{ChatKind, InboundMessage, Place, Sender, Sende
 use vocative_contract::markup::neutral_text;
 
 use crate::capture::inbound::{ChannelIntake, cut_text, sender_kind};
-use vocative_core::addressing::MessageFacts;
+use vocative_core::addressing::{Judge, MessageFacts};
 use vocative_core::ids::AgentName;
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::judging::request::{RequestVerdict, judge_note, judge_request};
@@ -16,19 +16,17 @@ use vocative_store::contract::{
     AskedRun, Captured, CapturedRequest, CapturedTurn, NewMessage, NewRequest,
 };
 
-/// A question of a program.
+/// A message of a program.
 #[derive(Clone, Debug)]
-pub struct Question {
-    /// Who asks, by the name in the settings of the token.
+pub struct ProgramMessage {
+    /// Who says it, by the name in the settings of the token.
     pub person: String,
-    /// The chat, which begins with who asks.
+    /// The chat, which begins with who says it.
     pub chat: String,
     /// The message's id in it.
     pub message_id: String,
-    /// What is asked.
+    /// What is said.
     pub text: String,
-    /// Whom, under which name, and with what besides.
-    pub request: NewRequest,
 }
 
 /// What became of a question.
@@ -63,17 +61,23 @@ pub enum Noted {
     NotServed,
 }
 
-/// Whom a program speaks to, and whether it is asked.
-type JudgeOf = fn(&InboundMessage, &MessageFacts, &ChannelPolicy, &AgentName) -> RequestVerdict;
-
 impl ChannelIntake {
-    /// Captures something that a program says to an agent without asking it; only the agent of the request counts.
+    /// Captures what a program says to an agent without asking it.
     ///
     /// # Errors
     /// [`StoreError`] if storage failed; nothing was made durable.
-    pub async fn take_note(&self, note: Question, now_ms: i64) -> Result<Noted, StoreError> {
-        let refused = Arc::new(OnceLock::new());
-        let new = self.said_by_program(&note, judge_note, &refused, now_ms);
+    pub async fn take_note(
+        &self,
+        note: &ProgramMessage,
+        agent: AgentName,
+        now_ms: i64,
+    ) -> Result<Noted, StoreError> {
+        let policy = self.policy();
+        let message = inbound(note, policy.limits.inbound_text_max_bytes, now_ms);
+        let person = message.sender.id.clone();
+        let judging = Arc::clone(&policy);
+        let judge = Box::new(move |_: &MessageFacts| judge_note(&person, &judging, &agent));
+        let new = self.message_of_program(&policy, message, judge);
         let text = new.text.clone();
         crash::point("capture.before-commit");
         let captured = self.store().capture_message(new).await?;
@@ -91,19 +95,31 @@ impl ChannelIntake {
         })
     }
 
-    /// Captures a question of a program.
+    /// Captures a question of a program: whom it asks, under which name, and with what besides, says the request.
     ///
     /// # Errors
     /// [`StoreError`] if storage failed; nothing was made durable.
     pub async fn take_question(
         &self,
-        question: Question,
+        question: &ProgramMessage,
+        request: NewRequest,
         now_ms: i64,
     ) -> Result<Taken, StoreError> {
+        let policy = self.policy();
         let refused = Arc::new(OnceLock::new());
-        let new = self.said_by_program(&question, judge_request, &refused, now_ms);
+        let message = inbound(question, policy.limits.inbound_text_max_bytes, now_ms);
+        let (asked, agent) = (message.clone(), request.agent.clone());
+        let (judging, noted) = (Arc::clone(&policy), Arc::clone(&refused));
+        let judge = Box::new(move |facts: &MessageFacts| {
+            let decided = judge_request(&asked, facts, &judging, &agent);
+            if !matches!(decided, RequestVerdict::Ask(_)) {
+                let _ = noted.set(decided.clone());
+            }
+            decided.verdict()
+        });
+        let new = self.message_of_program(&policy, message, judge);
         crash::point("capture.before-commit");
-        let captured = self.store().capture_request(new, question.request).await?;
+        let captured = self.store().capture_request(new, request).await?;
         crash::point("capture.after-commit");
         Ok(match captured {
             CapturedRequest::Asked(asked) => {
@@ -119,21 +135,13 @@ impl ChannelIntake {
             },
         })
     }
-}
 
-impl ChannelIntake {
-    /// What a program says, as it is captured. Why it is refused is noted.
-    fn said_by_program(
+    fn message_of_program(
         &self,
-        said: &Question,
-        judge: JudgeOf,
-        refused: &Arc<OnceLock<RequestVerdict>>,
-        now_ms: i64,
+        policy: &ChannelPolicy,
+        message: InboundMessage,
+        judge: Judge,
     ) -> NewMessage {
-        let policy = self.policy();
-        let message = inbound(said, policy.limits.inbound_text_max_bytes, now_ms);
-        let (asked, agent) = (message.clone(), said.request.agent.clone());
-        let (judging, noted) = (Arc::clone(&policy), Arc::clone(refused));
         NewMessage {
             account: policy.account,
             scope_override: None,
@@ -145,43 +153,37 @@ impl ChannelIntake {
             reply_to: None,
             quote: None,
             album: None,
-            sent_at_ms: now_ms,
+            sent_at_ms: message.sent_at_ms,
             ordinal: 0,
             is_edit: false,
             edit_marker: None,
-            received_at_ms: now_ms,
+            received_at_ms: message.sent_at_ms,
             keep_revisions: false,
             raw: None,
             place: message.place,
             sender: message.sender,
-            judge: Box::new(move |facts| {
-                let decided = judge(&asked, facts, &judging, &agent);
-                if !matches!(decided, RequestVerdict::Ask(_)) {
-                    let _ = noted.set(decided.clone());
-                }
-                decided.verdict()
-            }),
+            judge,
             judge_follow_up: None,
         }
     }
 }
 
-fn inbound(question: &Question, text_max_bytes: usize, now_ms: i64) -> InboundMessage {
+fn inbound(said: &ProgramMessage, text_max_bytes: usize, now_ms: i64) -> InboundMessage {
     InboundMessage {
         place: Place {
-            chat: question.chat.clone(),
+            chat: said.chat.clone(),
             kind: Some(ChatKind::Direct),
             ..Place::default()
         },
-        message_id: question.message_id.clone(),
+        message_id: said.message_id.clone(),
         sender: Sender {
-            id: question.person.clone(),
-            display_name: Some(question.person.clone()),
+            id: said.person.clone(),
+            display_name: Some(said.person.clone()),
             username: None,
             kind: SenderKind::Person,
             is_stranger: false,
         },
-        text: cut_text(&neutral_text(&question.text), text_max_bytes),
+        text: cut_text(&neutral_text(&said.text), text_max_bytes),
         mentions: Vec::new(),
         mentions_bot: false,
         command: None,

@@ -1,5 +1,6 @@
 //! Turns the configuration into channels, agents and policies. The only place that names platforms.
 
+mod chats;
 mod hooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,12 @@ use vocative_contract::channel::{Announced, Announcement, Audience, Channel};
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
+use self::chats::{chat_instructions, chat_options, chat_tools};
 use self::hooks::{hooks, hooks_of, intent_models};
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
-use crate::config::Template;
 use crate::config::{
     self, Config, PlatformSettings, SecretHeader, SecretVariable, Secrets, ToolKind,
 };
@@ -43,7 +44,6 @@ use vocative_core::file::FileKind;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative_core::manners::CommandName;
-use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
@@ -513,66 +513,6 @@ pub fn collections(config: &Config) -> Vec<Collection> {
             .map(|settings| program(config, settings, &[], None)),
     };
     config.knowledge.values().map(collection).collect()
-}
-
-/// How an agent's prompts are assembled in the chats that have settings of their own.
-fn chat_options(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, AssemblerOptions> {
-    in_its_chats(config, agent, |channel| &channel.chats)
-        .map(|(name, overrides)| (name, overrides.over(&agent.prompt)))
-        .collect()
-}
-
-/// An agent's instructions in the chats where something stands behind them.
-fn chat_instructions(config: &Config, agent: &config::Agent) -> BTreeMap<ChatName, Template> {
-    in_its_chats(config, agent, |channel| &channel.chat_instructions)
-        .map(|(name, further)| (name, agent.instructions.clone().and(further)))
-        .collect()
-}
-
-/// What is set for single chats of the channels where an agent works.
-fn in_its_chats<'a, T: 'a>(
-    config: &'a Config,
-    agent: &'a config::Agent,
-    set: fn(&config::Channel) -> &BTreeMap<String, T>,
-) -> impl Iterator<Item = (ChatName, &'a T)> {
-    let works = |channel: &&config::Channel| {
-        agent.channels.has(&channel.name) || works_in(config, agent, &channel.name)
-    };
-    let channels = config.channels.values().filter(works);
-    channels.flat_map(move |channel| {
-        set(channel).iter().map(|(chat, value)| {
-            let name = ChatName {
-                channel: channel.name.clone(),
-                chat: chat.clone(),
-            };
-            (name, value)
-        })
-    })
-}
-
-/// Whether a network that an agent works for serves a channel.
-fn works_in(config: &Config, agent: &config::Agent, channel: &str) -> bool {
-    let mut networks = config
-        .agents
-        .values()
-        .filter_map(|face| Some((face, face.network.as_ref()?)));
-    networks
-        .any(|(face, of)| face.channels.has(channel) && of.network.callable().contains(&agent.name))
-}
-
-/// The tools of the chats that don't allow all.
-fn chat_tools(config: &Config) -> BTreeMap<ChatName, Vec<String>> {
-    let channels = config.channels.values();
-    let of_channel = |channel: &config::Channel| {
-        let name = |chat: &String| ChatName {
-            channel: channel.name.clone(),
-            chat: chat.clone(),
-        };
-        let chats = channel.chat_tools.iter();
-        let chats = chats.map(|(chat, tools)| (name(chat), tools.clone()));
-        chats.collect::<Vec<_>>()
-    };
-    channels.flat_map(of_channel).collect()
 }
 
 fn model_use(settings: &config::Model, config: &Config) -> ModelUse {

@@ -134,3 +134,34 @@ async fn agents_post_under_their_own_names_where_the_app_may() {
     );
     assert_eq!(flow.stop().await, Some(0));
 }
+
+/// An edit has another agent of a network answer: the post that stands under the first one's name says who speaks now.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_another_agent_takes_over_says_whose_it_is() {
+    let rules = "[[networks.team.rules]]\nwhen = { text = { contains = \"red\" } }\ncall = \"pen\"\n\
+                 [[networks.team.rules]]\nwhen = { calls = 0 }\ncall = \"look\"\n";
+    let mut flow = FlowBuilder::default()
+        .slack("custom_names = true\nlive = \"off\"\nmanners.edit_answer_within_s = 600")
+        .agent("pen", "channels = []")
+        .agent("look", "channels = []")
+        .config(&format!(
+            "[networks.team]\nagents = [\"look\", \"pen\"]\nmax_calls = 1\n{rules}"
+        ))
+        .prepare()
+        .await;
+    let scope = "chat:write.customize".to_owned();
+    flow.slack.change_world(|world| world.scopes.push(scope));
+    flow.start().await;
+    flow.model.enqueue(ModelReply::text("It is blue."));
+    let asked = flow.slack.say("#general", "ann", "@vocative what colour?");
+    let post = flow.slack_reply("#general", &asked).await;
+    assert_eq!(post.username.as_deref(), Some("Look"));
+    flow.settle().await;
+    flow.model.enqueue(ModelReply::text("It is red."));
+    flow.slack
+        .edit("#general", &asked, "<@U0VOCATIVE> is it red?");
+    let is_changed = |post: &SlackPost| post.text.contains("Pen: It is red.");
+    let post = flow.slack_post("#general", is_changed).await;
+    assert_eq!(post.username.as_deref(), Some("Look"));
+    assert_eq!(flow.stop().await, Some(0));
+}

@@ -30,7 +30,7 @@ pub(super) struct SlackPoster {
     identity: Identity,
     /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
     lacks_streams: AtomicBool,
-    /// Whether the app was refused a post under an agent's name.
+    /// Whether the app was refused its last post under an agent's name.
     lacks_names: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ impl Poster for SlackPoster {
             let done = match &post.operation {
                 Operation::Post => self.post_message(post).await,
                 Operation::Edit { message_id } => {
-                    let post = self.as_allowed(post);
+                    let post = self.change_as_allowed(post);
                     let edited = update(&self.api, &post.target.chat, message_id, &post.part).await;
                     edited.inspect_err(|error| self.rates.learn_live(error))
                 }
@@ -118,24 +118,25 @@ impl SlackPoster {
     async fn post_as_told(&self, post: &Post) -> Result<Granted, ChannelError> {
         let told = arguments(post);
         let posted = self.api.call(POST_MESSAGE, Token::Bot, &told).await;
-        match posted {
-            Err(error) if post.part.speaker.is_some() && lacks_scope(&error) => {
-                tracing::warn!(
-                    reason = error.reason(),
-                    "the app may not post under names of agents (custom_names); the name stands in the text"
-                );
-                self.lacks_names.store(true, Ordering::Relaxed);
-                let told = arguments(&with_name_in_text(post));
-                self.api.call(POST_MESSAGE, Token::Bot, &told).await
-            }
-            posted => posted,
+        if post.part.speaker.is_none() {
+            return posted;
         }
+        let refusal = posted.as_ref().err().filter(|error| lacks_scope(error));
+        self.lacks_names.store(refusal.is_some(), Ordering::Relaxed);
+        let Some(error) = refusal else {
+            return posted;
+        };
+        tracing::warn!(
+            reason = error.reason(),
+            "the app may not post under names of agents (custom_names); the name stands in the text"
+        );
+        let told = arguments(&with_name_in_text(post));
+        self.api.call(POST_MESSAGE, Token::Bot, &told).await
     }
 
-    /// A post as it is made: where the app may not say who speaks, the text does. A new post tries again whether it may.
-    fn as_allowed<'a>(&self, post: &'a Post) -> Cow<'a, Post> {
-        let is_new = post.operation == Operation::Post;
-        match post.part.speaker.is_some() && !is_new && self.lacks_names.load(Ordering::Relaxed) {
+    /// A change as it is made: where the post could not be made under the speaker's name, the text says it.
+    fn change_as_allowed<'a>(&self, post: &'a Post) -> Cow<'a, Post> {
+        match post.part.speaker.is_some() && self.lacks_names.load(Ordering::Relaxed) {
             true => Cow::Owned(with_name_in_text(post)),
             false => Cow::Borrowed(post),
         }

@@ -13,6 +13,7 @@ use vocative_contract::capability::LengthUnit;
 use vocative_contract::card::{Card, CardMisfit};
 use vocative_contract::error::Fallback;
 use vocative_contract::handles::Renderer;
+use vocative_contract::identity::Platform;
 use vocative_contract::markup::neutral_text;
 use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
@@ -296,9 +297,7 @@ pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
 
 /// Escapes what Slack reads as control characters.
 pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    Platform::Slack.as_text(text)
 }
 
 /// Parts of text alone, of at most `max` characters each after escaping, where a single character

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::live::{LiveForm, LivePost};
-use vocative_contract::outbound::{Operation, Part, PartStream, Post, ReadBack};
+use vocative_contract::outbound::{Operation, Part, PartStream, Post, PostSpeaker, ReadBack};
 use vocative_contract::people::People;
 use vocative_sandbox::slack::Fault;
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
@@ -335,4 +335,50 @@ async fn a_status_shows_in_threads_and_an_app_without_one_is_not_asked_again() {
         record.kind == WireKind::Request && record.name == "assistant.threads.setStatus"
     };
     assert_eq!(wire.records().into_iter().filter(is_call).count(), 3);
+}
+
+/// Without the scope for names only posts under a name are refused: they say it in their text, and other streams start.
+#[tokio::test]
+async fn a_name_that_the_app_may_not_use_stands_in_the_text_and_ends_no_stream() {
+    let slack = slack_server().await;
+    let outbound = outbound_of(&slack).await;
+    let root = slack.say("#general", "ann", "when?");
+    let named = |post: Post| Post {
+        part: post.part.clone().spoken_by(PostSpeaker {
+            name: "Look".to_owned(),
+            icon: None,
+        }),
+        ..post
+    };
+    let first = named(begun("o-1", &root, "Tomorrow"));
+    let posted = outbound.poster.deliver(&first).await.unwrap();
+    let shown = |message_id: &str| {
+        let mut posts = slack.posts("#general").into_iter();
+        posts.find(|it| it.ts == message_id).unwrap()
+    };
+    let seen = shown(&posted.message_id);
+    assert_eq!(
+        (seen.text.as_str(), seen.username, seen.stream),
+        ("Look: Tomorrow …", None, None)
+    );
+    let change = Post {
+        operation: Operation::Edit {
+            message_id: posted.message_id.clone(),
+        },
+        ..named(post("o-2", "C0GENERAL", Some(&root), "Tomorrow at nine."))
+    };
+    outbound.poster.deliver(&change).await.unwrap();
+    let seen = shown(&posted.message_id);
+    assert_eq!(seen.text, "Look: Tomorrow at nine.");
+    let other = begun("o-3", &root, "Today");
+    let streamed = outbound.poster.deliver(&other).await.unwrap();
+    assert!(shown(&streamed.message_id).stream.is_some());
+
+    let scope = "chat:write.customize".to_owned();
+    slack.change_world(|world| world.scopes.push(scope));
+    let later = named(begun("o-4", &root, "Later"));
+    let streamed = outbound.poster.deliver(&later).await.unwrap();
+    let seen = shown(&streamed.message_id);
+    assert_eq!(seen.username.as_deref(), Some("Look"));
+    assert!(seen.stream.is_some());
 }

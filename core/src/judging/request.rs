@@ -47,7 +47,7 @@ pub fn judge_request(
     policy: &ChannelPolicy,
     agent: &AgentName,
 ) -> RequestVerdict {
-    if policy.agent(agent).is_none() || !policy.allow_people.allows(&message.sender.id) {
+    if !is_served(&message.sender.id, policy, agent) {
         return RequestVerdict::NotServed;
     }
     if let Some(limit) = limit_met(message, facts, policy) {
@@ -56,23 +56,21 @@ pub fn judge_request(
     RequestVerdict::Ask(Box::new(asked(agent)))
 }
 
-/// Decides about what a program says to one agent without asking it.
+/// Decides about what a program says to one agent without asking it. No limit counts it: it costs nothing, as what people
+/// say to each other.
 #[must_use]
-pub fn judge_note(
-    message: &InboundMessage,
-    _facts: &MessageFacts,
-    policy: &ChannelPolicy,
-    agent: &AgentName,
-) -> RequestVerdict {
-    // It costs nothing, as what people say to each other.
-    if policy.agent(agent).is_none() || !policy.allow_people.allows(&message.sender.id) {
-        return RequestVerdict::NotServed;
+pub fn judge_note(person: &str, policy: &ChannelPolicy, agent: &AgentName) -> Verdict {
+    if !is_served(person, policy, agent) {
+        return RequestVerdict::NotServed.verdict();
     }
-    let said = Verdict {
+    Verdict {
         runs: RunVerdict::NotAsked,
         ..asked(agent)
-    };
-    RequestVerdict::Ask(Box::new(said))
+    }
+}
+
+fn is_served(person: &str, policy: &ChannelPolicy, agent: &AgentName) -> bool {
+    policy.agent(agent).is_some() && policy.allow_people.allows(person)
 }
 
 fn asked(agent: &AgentName) -> Verdict {

@@ -9,7 +9,7 @@ use super::ApiState;
 use super::callers::ApiCaller;
 use super::refusal::Refusal;
 use crate::capture::inbound::ChannelIntake;
-use crate::capture::requests::{Noted, Question, Taken};
+use crate::capture::requests::{Noted, ProgramMessage, Taken};
 use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
@@ -103,20 +103,20 @@ impl ApiState {
         let (text, given) =
             checked(&wish.text, wish.given, asking, text_max_bytes).map_err(other)?;
         let chat = self.chat(caller, asking, wish.conversation.as_deref());
-        let question = Question {
+        let question = ProgramMessage {
             person: asking.person.clone(),
             chat: chat.await.map_err(other)?,
             message_id: ConversationId::generate().to_string(),
             text,
-            request: NewRequest {
-                key,
-                body: Sha256::digest(body).into(),
-                agent: agent.clone(),
-                given,
-            },
+        };
+        let request = NewRequest {
+            key,
+            body: Sha256::digest(body).into(),
+            agent: agent.clone(),
+            given,
         };
         let now_ms = (self.operations.clock)();
-        let taken = intake.take_question(question, now_ms).await;
+        let taken = intake.take_question(&question, request, now_ms).await;
         let asked = |run, is_known| AskedQuestion {
             run,
             agent,
@@ -129,12 +129,11 @@ impl ApiState {
         }
     }
 
-    /// Captures something that is said to an agent without asking it. `body` is the request as it came.
+    /// Captures something that is said to an agent without asking it. Returns its turn, and whether it was known.
     pub(super) async fn note(
         &self,
         caller: &ApiCaller,
         headers: &HeaderMap,
-        body: &[u8],
         wish: Wish,
     ) -> Result<(CapturedTurn, bool), Refusal> {
         let asking = caller.asking()?;
@@ -142,22 +141,16 @@ impl ApiState {
         let key = key_of(headers)?;
         let intake = self.questions()?;
         let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
-        let (text, given) = checked(&wish.text, wish.given, asking, text_max_bytes)?;
+        let (text, _) = checked(&wish.text, wish.given, asking, text_max_bytes)?;
         let chat = self.chat(caller, asking, wish.conversation.as_deref());
-        let said = Question {
+        let note = ProgramMessage {
             person: asking.person.clone(),
             chat: chat.await?,
             message_id: note_id(key),
             text,
-            request: NewRequest {
-                key,
-                body: Sha256::digest(body).into(),
-                agent,
-                given,
-            },
         };
         let now_ms = (self.operations.clock)();
-        let refused = match intake.take_note(said, now_ms).await? {
+        let refused = match intake.take_note(&note, agent, now_ms).await? {
             Noted::Kept(turn) => return Ok((turn, false)),
             Noted::Known(turn) => return Ok((turn, true)),
             Noted::Gone => Taken::Gone,

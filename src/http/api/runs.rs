@@ -157,7 +157,7 @@ async fn say_in(
         text,
         given: Given::default(),
     };
-    let (turn, is_known) = desk.note(&caller, &headers, &body, wish).await?;
+    let (turn, is_known) = desk.note(&caller, &headers, wish).await?;
     info!(token = %caller.name, turn.id = %turn.turn, is_known, "said through the API");
     let code = match is_known {
         true => StatusCode::OK,

@@ -389,8 +389,9 @@ const REPEATING: &str = "SELECT conversation_id FROM turns WHERE seq = ?1
      UNION SELECT r.conversation_id FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE g.turn_seq = ?1
      UNION SELECT r.conversation_id FROM run_sources s JOIN runs r ON r.id = s.run_id WHERE s.source_seq = ?1";
 
-/// Their version goes on, so that no run that read the forgotten values keeps what it made of them.
-const FORGET_STATES: &str = "UPDATE network_states SET state = '{}', version = version + 1";
+/// Takes the values away that are kept. Their version goes on, so that no run that read the forgotten values keeps what it made of them.
+const FORGET_STATES: &str =
+    "UPDATE network_states SET state = '{}', version = version + 1 WHERE state <> '{}' AND";
 
 /// Forgets the values that may repeat a turn which goes, or says something else.
 pub(crate) fn forget_states_of_turn_txn(
@@ -398,9 +399,7 @@ pub(crate) fn forget_states_of_turn_txn(
     seq: i64,
 ) -> Result<(), StoreError> {
     connection
-        .prepare_cached(&format!(
-            "{FORGET_STATES} WHERE conversation_id IN ({REPEATING})"
-        ))?
+        .prepare_cached(&format!("{FORGET_STATES} conversation_id IN ({REPEATING})"))?
         .execute([seq])?;
     Ok(())
 }
@@ -413,7 +412,7 @@ pub(crate) fn expire_states_of_turn_txn(
     connection
         .prepare_cached(&format!(
             "{FORGET_STATES}
-             WHERE conversation_id = (SELECT conversation_id FROM turns WHERE seq = ?1)
+             conversation_id = (SELECT conversation_id FROM turns WHERE seq = ?1)
                AND at_ms <= (SELECT captured_at_ms FROM turns WHERE seq = ?1)"
         ))?
         .execute([seq])?;

@@ -32,7 +32,7 @@ const OPEN_SQL: &str = concat!(
                      AND NOT ",
     later_run!("o", "?2", "?3", "?4"),
     ") AS is_behind,
-           r.put_off_at_ms IS NOT NULL AS is_put_off,
+           r.put_off_at_ms IS NOT NULL AS is_put_off, r.as_of_seq IS NOT NULL AS is_begun,
            EXISTS (SELECT 1 FROM delegations d WHERE d.parent_id = r.id AND d.state = 'open')
              AND NOT EXISTS (SELECT 1 FROM approvals w WHERE w.run_id = r.id AND w.state = 'open')
              AND NOT EXISTS (SELECT 1 FROM questions w WHERE w.run_id = r.id AND w.state = 'open') AS waits_for_agents
@@ -171,7 +171,7 @@ fn waiting_for(row: &Row<'_>, now_ms: i64) -> crate::engine::sql::Result<Waiting
             at_ms: not_before_ms,
             reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
         }
-    } else if not_before_ms > now_ms {
+    } else if not_before_ms > now_ms && !row.get::<_, bool>("is_begun")? {
         WaitingFor::Time {
             at_ms: not_before_ms,
         }
