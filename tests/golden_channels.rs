@@ -81,6 +81,7 @@ impl Room {
             display_name: name.to_owned(),
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             presence: Default::default(),
+            models: Vec::new(),
             overlap: Overlap::Queue,
         };
         let policy = ChannelPolicy {

@@ -173,6 +173,7 @@ fn policy(account: AccountId) -> ChannelPolicy {
             display_name: "Steady".to_owned(),
             aliases: vec!["steady".to_owned()],
             presence: Default::default(),
+            models: Vec::new(),
             overlap: Overlap::Auto,
         }],
         default_agent: agent,

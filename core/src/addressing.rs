@@ -121,6 +121,8 @@ pub struct Verdict {
     /// The run waits at least until then (an album being complete), in milliseconds since the Unix
     /// epoch.
     pub not_before_ms: i64,
+    /// The configured name of the model that it asks for; `None` = each agent asks its own.
+    pub asked_model: Option<String>,
     /// A line to post into the chat (not served here, limit met).
     pub notice: Option<Notice>,
     /// The message addresses no agent, but would be a follow-up if its thread were an agent's. It is judged

@@ -284,6 +284,8 @@ pub struct ClaimedRun {
     pub as_of_ms: i64,
     /// Who asks, through which account.
     pub asker: Asker,
+    /// The configured name of the model that it asks for; `None` = its agent's own.
+    pub asked_model: Option<String>,
     /// When it was asked, by the run clock.
     pub asked_at_run_ms: i64,
     /// Attempts that do not count: the model could not answer.

@@ -22,6 +22,9 @@ pub struct Slots {
     /// Agents whose model is not asked now, each with how long its questions may wait, in
     /// milliseconds: one that waited longer is claimed all the same, to be given up.
     pub closed: BTreeMap<AgentName, i64>,
+    /// The models, by their configured names, that a question may ask for in place of its agent's own: the same of each,
+    /// and nothing where it is asked now.
+    pub choices: BTreeMap<(AgentName, String), Option<i64>>,
     shares: Arc<Shares>,
 }
 
@@ -59,6 +62,8 @@ pub struct Waiting {
     pub conversation: i64,
     /// The agent that works on it.
     pub agent: AgentName,
+    /// The configured name of the model that it asks for; `None` = the agent's own.
+    pub asked_model: Option<String>,
     /// Who asks.
     pub asker: Asker,
     /// Since when it stands first in its conversation, in milliseconds since the Unix epoch.
@@ -89,7 +94,7 @@ impl Slots {
                 continue;
             }
             let may_start = run.is_due && (run.is_cancelled || self.is_open_to(&run));
-            let lets_pass = !may_start && (run.is_put_off || self.is_closed(&run));
+            let lets_pass = !may_start && (run.is_put_off || self.closed_ms(&run).is_some());
             if !lets_pass {
                 settled = Some(run.conversation);
             }
@@ -129,14 +134,22 @@ impl Slots {
         }
     }
 
-    fn is_closed(&self, run: &Waiting) -> bool {
-        self.closed.contains_key(&run.agent)
+    /// How long it may wait whose model is not asked now.
+    fn closed_ms(&self, run: &Waiting) -> Option<i64> {
+        let choice = run.asked_model.as_ref().and_then(|model| {
+            let choice = (run.agent.clone(), model.clone());
+            self.choices.get(&choice)
+        });
+        match choice {
+            Some(closed_ms) => *closed_ms,
+            None => self.closed.get(&run.agent).copied(),
+        }
     }
 
     /// Whether its model may be asked, or its time to be answered is over.
     fn is_open_to(&self, run: &Waiting) -> bool {
-        let within_ms = self.closed.get(&run.agent);
-        within_ms.is_none_or(|within_ms| self.run_clock_ms - run.asked_at_run_ms >= *within_ms)
+        let within_ms = self.closed_ms(run);
+        within_ms.is_none_or(|within_ms| self.run_clock_ms - run.asked_at_run_ms >= within_ms)
     }
 
     fn rank(&self, run: &Waiting) -> Rank {
@@ -179,6 +192,7 @@ mod tests {
             row,
             conversation,
             agent: AgentName::trusted(agent),
+            asked_model: None,
             asker,
             since_ms: row,
             asked_at_run_ms: 0,
@@ -242,6 +256,30 @@ mod tests {
         assert_eq!(next(&slots(999), both()), Some(2));
         assert_eq!(next(&slots(1_000), both()), Some(1));
         assert_eq!(next(&slots(0), vec![run(1, 1, "kael", ann)]), None);
+    }
+
+    #[test]
+    fn a_question_for_another_model_waits_for_that_one() {
+        let ann = asker(1, 1);
+        let kael = || AgentName::trusted("kael");
+        let next = |closed: &[(AgentName, i64)], choice: Option<i64>, model: &str| {
+            let slots = Slots {
+                closed: closed.iter().cloned().collect(),
+                choices: [((kael(), "deep".to_owned()), choice)].into(),
+                ..Slots::default()
+            };
+            let asked_model = Some(model.to_owned());
+            let run = Waiting {
+                asked_model,
+                ..run(1, 1, "kael", ann)
+            };
+            slots.next([run]).is_some()
+        };
+        let closed = [(kael(), 1_000)];
+        assert!(next(&closed, None, "deep"));
+        assert!(!next(&[], Some(1_000), "deep"));
+        // What is not offered any more is a question to its agent's own model.
+        assert!(!next(&closed, None, "gone") && next(&[], Some(1_000), "gone"));
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub struct AgentSpec {
     /// The same agent with the models that are asked while this one can't answer, in that order: its prompts are made
     /// for them.
     pub fallbacks: Vec<Arc<AgentSpec>>,
+    /// The same agent with the models that a question may ask for, each with its own `fallbacks`, by their configured
+    /// names.
+    pub choices: BTreeMap<String, Arc<AgentSpec>>,
     /// The model under its configured name and the provider's: whose reports of tokens belong together.
     pub model_key: String,
     /// What counts its prompts.
@@ -151,6 +154,13 @@ impl AgentSpec {
     pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
         let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
         std::iter::once(&self.model_use).chain(fallbacks)
+    }
+
+    /// The agent as a question asks it: with the model that it names, where that may be asked for.
+    #[must_use]
+    pub fn chosen(self: &Arc<Self>, model: Option<&str>) -> Arc<Self> {
+        let choice = model.and_then(|model| self.choices.get(model));
+        Arc::clone(choice.unwrap_or(self))
     }
 
     /// Which of its hooks are told, and of what.
@@ -260,7 +270,10 @@ impl Registry {
     #[must_use]
     pub fn of_model(&self, model: &str) -> Vec<AgentName> {
         let agents = self.agents.read().expect("no holder of this lock panics");
-        let asks = |spec: &Arc<AgentSpec>| spec.chain().any(|it| it.name == model);
+        let asks = |spec: &Arc<AgentSpec>| {
+            let choices = spec.choices.values().flat_map(|choice| choice.chain());
+            spec.chain().chain(choices).any(|it| it.name == model)
+        };
         let has_asker = |of: &Arc<NetworkSpec>| {
             let mut members = of.network.callable().into_iter();
             of.router.model_use.name == model

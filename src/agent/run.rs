@@ -241,7 +241,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     if !worker.rooms.still_admits(route.account, &asked_in, person) {
         return end_unserved(worker, claimed, &room, &route).await;
     }
-    let spec = worker.registry.get(&claimed.run.agent);
+    let spec = worker.spec_of(claimed);
     let (Some(spec), Some(place)) = (spec, &claim.place) else {
         return end_without_agent(worker, claimed, &room, &route).await;
     };

@@ -14,7 +14,7 @@ use vocative_contract::crash;
 use crate::agent::ending::give_back;
 use crate::agent::failing::retry_wait_ms;
 use crate::agent::models::{ModelSlot, Models};
-use crate::agent::registry::Registry;
+use crate::agent::registry::{AgentSpec, Registry};
 use crate::agent::run::{Age, Claim, LEASE_MS, work_on};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
@@ -231,10 +231,16 @@ impl AgentWorker {
         }
     }
 
+    /// The run's agent, with the model that its question asks for.
+    pub(super) fn spec_of(&self, claimed: &ClaimedRun) -> Option<Arc<AgentSpec>> {
+        let spec = self.registry.get(&claimed.run.agent)?;
+        Some(spec.chosen(claimed.asked_model.as_deref()))
+    }
+
     /// The run's place at the first model of its agent that does not rest, at its own if all do; none where there is no
     /// such agent.
     fn place_at_model(&self, claimed: &ClaimedRun) -> Option<ModelSlot> {
-        let spec = self.registry.get(&claimed.run.agent)?;
+        let spec = self.spec_of(claimed)?;
         let awake = self.models.first_awake(spec.chain());
         let model = awake.unwrap_or(&spec.model_use);
         Some(self.models.begin(model, claimed.run.id))
@@ -251,10 +257,18 @@ impl AgentWorker {
             now_ms,
             accounts,
         };
-        let agents = self.registry.all().into_iter();
-        slots.closed = agents
-            .filter(|spec| !self.models.is_chain_open(spec.chain()))
-            .map(|spec| (spec.name.clone(), spec.answer_within_ms))
+        let agents = self.registry.all();
+        let closed_ms = |spec: &Arc<AgentSpec>| {
+            let is_open = self.models.is_chain_open(spec.chain());
+            (!is_open).then_some(spec.answer_within_ms)
+        };
+        let closed = agents.iter();
+        slots.closed = closed
+            .filter_map(|spec| Some((spec.name.clone(), closed_ms(spec)?)))
+            .collect();
+        let choices = agents.iter().flat_map(|spec| &spec.choices);
+        slots.choices = choices
+            .map(|(model, spec)| ((spec.name.clone(), model.clone()), closed_ms(spec)))
             .collect();
         let claimed = self.store.claim_run(request, slots.clone()).await;
         claimed.unwrap_or_else(|cause| {

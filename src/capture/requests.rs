@@ -109,9 +109,10 @@ impl ChannelIntake {
         let refused = Arc::new(OnceLock::new());
         let message = inbound(question, policy.limits.inbound_text_max_bytes, now_ms);
         let (asked, agent) = (message.clone(), request.agent.clone());
+        let model = request.model.clone();
         let (judging, noted) = (Arc::clone(&policy), Arc::clone(&refused));
         let judge = Box::new(move |facts: &MessageFacts| {
-            let decided = judge_request(&asked, facts, &judging, &agent);
+            let decided = judge_request(&asked, facts, &judging, (&agent, model.as_deref()));
             if !matches!(decided, RequestVerdict::Ask(_)) {
                 let _ = noted.set(decided.clone());
             }

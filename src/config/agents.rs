@@ -126,6 +126,7 @@ fn resolve_agent(
         situation,
         examples,
         model: shape.model,
+        models: each_once(shape.models),
         summary_model: shape.summary_model,
         memory_model: shape.memory_model,
         memory_after_quiet_ms: i64::from(shape.memory_after_quiet_s) * 1_000,
@@ -537,10 +538,13 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
 }
 
 fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
-    let key = format!("agents.{}.model", agent.name);
-    if !models.contains_key(&agent.model) {
-        let known: Vec<&str> = models.keys().map(String::as_str).collect();
-        review.dangling(&key, "models", &agent.model, &known);
+    let own = ("model", std::slice::from_ref(&agent.model));
+    for (setting, names) in [own, ("models", &agent.models)] {
+        let key = format!("agents.{}.{setting}", agent.name);
+        for name in names.iter().filter(|name| !models.contains_key(*name)) {
+            let known: Vec<&str> = models.keys().map(String::as_str).collect();
+            review.dangling(&key, "models", name, &known);
+        }
     }
     if let Some(name) = &agent.summary_model
         && name != OFFLINE_SUMMARIES

@@ -29,6 +29,7 @@ const TAKEN: &[&str] = &[
     "agents.*.answer_within_s",
     "agents.*.max_steps",
     "agents.*.model",
+    "agents.*.models",
     "agents.*.overlap",
     "agents.*.prompt.addressed_only",
     "agents.*.prompt.ambient_turns",

@@ -352,6 +352,8 @@ pub(super) struct AgentShape {
     /// Seconds that people have to answer a question of its model.
     #[schemars(range(min = 1, max = 2_592_000))]
     pub question_expires_s: u32,
+    /// The models that a question may ask for in place of its own.
+    pub models: Vec<String>,
     /// Those of its tools whose text is the answer: once a call of one is done, the model is not asked again.
     pub stop_after_tools: Vec<String>,
     /// Those of which a failed call ends the run.

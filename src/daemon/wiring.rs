@@ -228,6 +228,7 @@ pub fn agents(
     };
     let with_model = |agent: &config::Agent, settings: &config::Model| AgentSpec {
         fallbacks: Vec::new(),
+        choices: BTreeMap::new(),
         name: agent.name.clone(),
         display_name: agent.display_name.clone(),
         instructions: agent.instructions.clone(),
@@ -279,8 +280,7 @@ pub fn agents(
             .as_ref()
             .map(|of| network_spec(agent, of, background(router_model(config, of, settings)))),
     };
-    let spec = |agent: &config::Agent| {
-        let settings = config.model_of(agent);
+    let with_chain = |agent: &config::Agent, settings: &config::Model| {
         let fallbacks = settings.fallback.iter();
         let fallbacks = fallbacks.filter_map(|name| config.models.get(name));
         AgentSpec {
@@ -288,6 +288,16 @@ pub fn agents(
                 .map(|fallback| Arc::new(with_model(agent, fallback)))
                 .collect(),
             ..with_model(agent, settings)
+        }
+    };
+    let spec = |agent: &config::Agent| {
+        let choices = agent.models.iter();
+        let choices = choices.filter_map(|name| config.models.get(name));
+        AgentSpec {
+            choices: choices
+                .map(|choice| (choice.name.clone(), Arc::new(with_chain(agent, choice))))
+                .collect(),
+            ..with_chain(agent, config.model_of(agent))
         }
     };
     Ok(config.agents.values().map(spec).collect())
@@ -757,6 +767,7 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         aliases,
         overlap: agent.overlap,
         presence: agent.presence.clone(),
+        models: agent.models.clone(),
     }
 }
 

@@ -165,6 +165,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         calls_per_run: 64,
         budget: Default::default(),
         fallbacks: Vec::new(),
+        choices: BTreeMap::new(),
         approval: Default::default(),
         tool_timeout_ms: 1_000,
         question_expires_ms: 86_400_000,

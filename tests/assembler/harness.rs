@@ -393,6 +393,7 @@ impl Room {
             calls_per_run: 64,
             budget: Default::default(),
             fallbacks: Vec::new(),
+            choices: BTreeMap::new(),
             first_tool: vocative::config::FirstTool::Free,
             presence: Default::default(),
             stop_after_tools: Vec::new(),
@@ -484,6 +485,7 @@ pub(crate) fn policy(account: AccountId, inbound_text_max_bytes: usize) -> Chann
         display_name: name.to_uppercase(),
         aliases: vec![name.to_owned()],
         presence: Default::default(),
+        models: Vec::new(),
         overlap: Overlap::Queue,
     };
     ChannelPolicy {

@@ -1,9 +1,14 @@
 //! Options of agents, as their models meet them.
 
-use serde_json::json;
-use vocative_sandbox::model::ModelReply;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::harness::{Flow, FlowBuilder, said};
+use serde_json::json;
+use vocative_sandbox::model::{ModelReply, ModelServer};
+use vocative_sandbox::wire::WireLog;
+
+use crate::harness::{Flow, FlowBuilder, WAIT, said};
+
+const GENERAL: &str = "#general";
 
 async fn talk(flow: &Flow, texts: &[&str]) {
     for text in texts {
@@ -150,5 +155,102 @@ async fn examples_and_further_instructions_of_a_chat_stand_in_its_prompts() {
     let again = flow.cli_json(&["prompt", "--run", &run]).await;
     assert_eq!(again["as_sent"]["is_same"], true, "{again}");
     assert!(again.to_string().contains("Until six.") && again.to_string().contains("No names"));
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+/// A model server, and settings that call its model "deep".
+async fn deep_model() -> (ModelServer, String) {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let deep = ModelServer::start(anywhere, WireLog::new()).await.unwrap();
+    let settings = format!(
+        "[models.deep]\nprovider = \"openai\"\nmodel = \"loopback-deep\"\nbase_url = \"{}\"\napi_key = \"env:FLOW_MODEL_KEY\"\n",
+        deep.openai_url()
+    );
+    (deep, settings)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_may_ask_for_another_model_of_its_agent() {
+    let (deep, settings) = deep_model().await;
+    let manners = "[channels.slack.acme.manners]\nedit_answer_within_s = 600\n";
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "models = [\"deep\"]")
+        .config(&format!("{settings}{manners}"))
+        .start()
+        .await;
+    let ask = |text: &str| flow.slack.say("D0ANN", "ann", text);
+    let answered = async |text: &str| {
+        flow.wait_until("it answers", || {
+            let posts = flow.slack_posts("D0ANN");
+            posts.last().is_some_and(|post| post.1 == text)
+        })
+        .await;
+    };
+    deep.enqueue(ModelReply::text("From the deep."));
+    let asked = ask("--model deep why is it blue?");
+    answered("From the deep.").await;
+    assert_eq!((deep.requests().len(), flow.model.requests().len()), (1, 0));
+
+    // The next question asks nothing of the kind, and an edit takes the wish back.
+    flow.model.enqueue(ModelReply::text("From the usual."));
+    ask("and why is it dark?");
+    answered("From the usual.").await;
+    flow.settle().await;
+    flow.model.enqueue(ModelReply::text("From the usual, too."));
+    flow.slack.edit("D0ANN", &asked, "why is it blue?");
+    flow.wait_until("the first is answered again", || {
+        let posts = flow.slack_posts("D0ANN");
+        posts.iter().any(|post| post.1 == "From the usual, too.")
+    })
+    .await;
+    assert_eq!((deep.requests().len(), flow.model.requests().len()), (1, 2));
+
+    // A name that is none of its models is told, and no model is asked.
+    ask("--model huge why?");
+    flow.wait_until("it is told", || {
+        let posts = flow.slack_posts("D0ANN");
+        posts.iter().any(|post| post.1.contains("there are: deep"))
+    })
+    .await;
+    flow.settle().await;
+    assert_eq!((deep.requests().len(), flow.model.requests().len()), (1, 2));
+
+    // The wish outlives a kill.
+    deep.hold();
+    ask("--model deep once more?");
+    assert!(deep.wait_for_requests(2, WAIT).await);
+    flow.kill().await;
+    deep.release();
+    deep.enqueue(ModelReply::text("Deep again."));
+    flow.start().await;
+    flow.wait_until("it answers", || {
+        let posts = flow.slack_posts("D0ANN");
+        posts.last().is_some_and(|post| post.1 == "Deep again.")
+    })
+    .await;
+    assert_eq!(flow.model.requests().len(), 2);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_waits_for_the_model_that_it_asks_for_and_for_no_other() {
+    let (deep, settings) = deep_model().await;
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "models = [\"deep\"]")
+        .config(&settings)
+        .start()
+        .await;
+    // The agent's own model refuses the account: its questions wait, one for the other model does not.
+    flow.model.enqueue(ModelReply::status(401));
+    flow.slack.say("D0ANN", "ann", "one");
+    flow.wait_until("it was asked", || flow.model.requests().len() == 1)
+        .await;
+    deep.enqueue(ModelReply::text("From the deep."));
+    let asked = flow.slack.say(GENERAL, "bob", "@vocative --model deep two");
+    assert_eq!(
+        flow.slack_reply(GENERAL, &asked).await.text,
+        "From the deep."
+    );
+    assert_eq!(flow.model.requests().len(), 1);
     assert_eq!(flow.stop().await, Some(0));
 }

@@ -249,6 +249,29 @@ async fn a_request_under_one_name_is_asked_once_killed_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_may_ask_for_a_model_that_the_agent_may_be_asked_with() {
+    let flow = start().await;
+    let asked = json!({"text": "why?", "model": "default"});
+    let told = post(&flow, "ann", "/v1/runs", &asked).await;
+    assert_eq!(told.status, 400, "{told:?}");
+    assert!(told.body.contains("which has no other"), "{told:?}");
+    flow.reconfigure(
+        "[agents.vocative]",
+        "[models.other]\nprovider = \"offline\"\n\n[agents.vocative]\nmodels = [\"other\"]",
+    );
+    flow.reload().await;
+    let told = post(&flow, "ann", "/v1/runs", &asked).await;
+    assert!(told.body.contains("but with other"), "{told:?}");
+    let asked = json!({"text": "why?", "model": "other"});
+    let told = post(&flow, "ann", "/v1/runs", &asked).await;
+    assert_eq!(told.status, 202, "{told:?}");
+    let (names, text) = followed(&flow, "ann", &told.text("run")).await;
+    assert_eq!(names.last().map(String::as_str), Some("finished"));
+    assert!(!text.is_empty());
+    assert!(flow.model.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_requests_under_one_name_at_once_are_one_run() {
     let flow = start().await;
     flow.model.enqueue(ModelReply::text("At three."));

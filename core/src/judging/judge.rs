@@ -11,6 +11,7 @@ use crate::command::CommandVerdict;
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
 use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
+use crate::judging::asked_model::asked_model;
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
@@ -66,6 +67,16 @@ pub fn judge(
     if !is_stop && let Some(verdict) = replied(message, facts, rule, kind, policy, now_ms) {
         return verdict;
     }
+    let asked_model = match asked_model(message, &addressed_to, policy) {
+        Ok(asked) => asked,
+        Err(_) if is_old || is_stop => None,
+        Err(told) => {
+            return carried_out(CommandVerdict {
+                is_private: is_private(kind, policy),
+                ..told
+            });
+        }
+    };
     let limit = limit_met(message, facts, policy);
     let resting = match is_stop {
         true => Vec::new(),
@@ -114,6 +125,7 @@ pub fn judge(
             && resting.is_empty()
             && may_follow_up(message, facts, policy),
         access,
+        asked_model,
         addressed_to,
         is_unsure: is_unsure(rule, message, facts),
         rule,
@@ -612,6 +624,7 @@ mod tests {
             runs: RunVerdict::Run,
             opens_thread: true,
             not_before_ms: 0,
+            asked_model: None,
             notice: None,
             overlaps: BTreeMap::from([(agent("kael"), Overlap::Auto)]),
             would_follow_up: false,

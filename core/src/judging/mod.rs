@@ -1,9 +1,10 @@
 //! Whether a message is stored, whom it addresses, and what else follows from it. Pure: facts in, a verdict out.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `judge`, `request`, `origin`.
+//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `asked_model`, `judge`, `request`, `origin`.
 
 pub mod access;
 pub mod addressing;
+mod asked_model;
 pub mod commands;
 pub mod judge;
 pub mod origin;

@@ -85,6 +85,8 @@ pub struct AgentPolicy {
     pub overlap: Overlap,
     /// Where, for whom and when it works.
     pub presence: Presence,
+    /// The configured names of the models that a question may ask for.
+    pub models: Vec<String>,
 }
 
 /// Which ids are allowed.

@@ -39,13 +39,13 @@ impl RequestVerdict {
     }
 }
 
-/// Decides about a question to one agent.
+/// Decides about a question to one agent, which may ask for another model than the agent's own.
 #[must_use]
 pub fn judge_request(
     message: &InboundMessage,
     facts: &MessageFacts,
     policy: &ChannelPolicy,
-    agent: &AgentName,
+    (agent, model): (&AgentName, Option<&str>),
 ) -> RequestVerdict {
     if !is_served(&message.sender.id, policy, agent) {
         return RequestVerdict::NotServed;
@@ -53,7 +53,10 @@ pub fn judge_request(
     if let Some(limit) = limit_met(message, facts, policy) {
         return RequestVerdict::LimitMet(limit.text);
     }
-    RequestVerdict::Ask(Box::new(asked(agent)))
+    RequestVerdict::Ask(Box::new(Verdict {
+        asked_model: model.map(str::to_owned),
+        ..asked(agent)
+    }))
 }
 
 /// Decides about what a program says to one agent without asking it. No limit counts it: it costs nothing, as what people
@@ -113,7 +116,7 @@ mod tests {
         ] {
             let mut asked = message(text);
             asked.sender.id = "U1".to_owned();
-            let decided = judge_request(&asked, &MessageFacts::default(), &policy, &agent);
+            let decided = judge_request(&asked, &MessageFacts::default(), &policy, (&agent, None));
             let verdict = decided.verdict();
             assert!(verdict.is_admitted, "{text}");
             assert_eq!(verdict.addressed_to, std::slice::from_ref(&agent), "{text}");
@@ -128,12 +131,12 @@ mod tests {
         let mut asked = message("hi");
         asked.sender.id = "U2".to_owned();
         let facts = MessageFacts::default();
-        let refused = judge_request(&asked, &facts, &policy, &agent);
+        let refused = judge_request(&asked, &facts, &policy, (&agent, None));
         assert_eq!(refused, RequestVerdict::NotServed);
         assert!(!refused.verdict().is_admitted);
         asked.sender.id = "U1".to_owned();
         let nobody = AgentName::trusted("nobody");
-        let refused = judge_request(&asked, &facts, &policy, &nobody);
+        let refused = judge_request(&asked, &facts, &policy, (&nobody, None));
         assert_eq!(refused, RequestVerdict::NotServed);
     }
 
@@ -154,7 +157,7 @@ mod tests {
                 runs_by_person_last_hour,
                 ..MessageFacts::default()
             };
-            judge_request(&asked, &facts, &policy, &agent)
+            judge_request(&asked, &facts, &policy, (&agent, None))
         };
         assert!(matches!(with(1), RequestVerdict::Ask(_)));
         assert!(matches!(with(2), RequestVerdict::LimitMet(_)));

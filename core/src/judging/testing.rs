@@ -26,6 +26,7 @@ pub fn policy() -> ChannelPolicy {
         aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
         overlap: Overlap::Auto,
         presence: Presence::default(),
+        models: Vec::new(),
     };
     ChannelPolicy {
         channel: "acme".into(),

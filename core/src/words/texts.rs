@@ -128,6 +128,7 @@ texts! {
     no_such_command();
     only_admins();
     nobody_of_that_name(names);
+    no_such_model(models);
     context_is_private();
     fresh_start();
     fresh_start_of(agents);

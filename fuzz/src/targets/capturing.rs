@@ -114,6 +114,7 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         display_name: name.to_owned(),
         aliases: vec![name.to_owned(), alias.to_owned()],
         presence: Default::default(),
+        models: Vec::new(),
         overlap: Overlap::Auto,
     };
     let everybody = || AllowList::new(vec!["*".to_owned()]);

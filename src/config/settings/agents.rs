@@ -49,6 +49,8 @@ pub struct Agent {
     pub max_attempts: u32,
     /// How long a question is tried while the model can't answer.
     pub answer_within_ms: u64,
+    /// The models that a question may ask for in place of its own, by their configured names; each once.
+    pub models: Vec<String>,
     /// What becomes of a message to it while an earlier one still waits for its answer.
     pub overlap: Overlap,
     /// What its model may use while it works on an answer; each once.

@@ -14,6 +14,7 @@ use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
 use vocative_core::ids::{AgentName, ConversationId};
+use vocative_core::judging::policy::ChannelPolicy;
 use vocative_store::NewId as _;
 use vocative_store::contract::{AskedRun, CapturedTurn, NewRequest, Sha256Digest};
 
@@ -42,6 +43,8 @@ pub(super) struct Wish {
     pub(super) agent: Option<String>,
     /// Where: the id or the name of a conversation; a new one if none is named.
     pub(super) conversation: Option<String>,
+    /// With which of the agent's models; with its own if none is named.
+    pub(super) model: Option<String>,
     /// What.
     pub(super) text: String,
     /// What is given besides.
@@ -99,7 +102,9 @@ impl ApiState {
             .map_err(|refusal| (NotAsked::NoAgent, refusal))?;
         let key = key_of(headers).map_err(other)?;
         let intake = self.questions().map_err(other)?;
-        let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
+        let policy = intake.policy();
+        let model = chosen_model(&policy, &agent, wish.model).map_err(other)?;
+        let text_max_bytes = policy.limits.inbound_text_max_bytes;
         let (text, given) =
             checked(&wish.text, wish.given, asking, text_max_bytes).map_err(other)?;
         let chat = self.chat(caller, asking, wish.conversation.as_deref());
@@ -113,6 +118,7 @@ impl ApiState {
             key,
             body: Sha256::digest(body).into(),
             agent: agent.clone(),
+            model,
             given,
         };
         let now_ms = (self.operations.clock)();
@@ -223,6 +229,28 @@ pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentNam
             "name one of these, or add the agent to the token's agents",
         )
     })
+}
+
+/// The model that is asked for, of those that the agent may be asked with.
+fn chosen_model(
+    policy: &ChannelPolicy,
+    agent: &AgentName,
+    named: Option<String>,
+) -> Result<Option<String>, Refusal> {
+    let Some(named) = named else {
+        return Ok(None);
+    };
+    let models = policy.agent(agent).map_or(&[][..], |agent| &agent.models);
+    if models.contains(&named) {
+        return Ok(Some(named));
+    }
+    let offered = match models {
+        [] => ", which has no other".to_owned(),
+        models => format!(", but with {}", models.join(", ")),
+    };
+    let what = format!("{agent} can't be asked with this model{offered}");
+    let advice = "leave model out, or add it to the agent's models";
+    Err(Refusal::wrong(what, advice))
 }
 
 fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, Refusal> {

@@ -50,6 +50,8 @@ struct StartBody {
     #[serde(default)]
     conversation: Option<String>,
     #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
     history: Vec<LineBody>,
     #[serde(default)]
     context: Option<String>,
@@ -92,6 +94,7 @@ impl From<StartBody> for Wish {
     fn from(body: StartBody) -> Self {
         Self {
             agent: body.agent,
+            model: body.model,
             conversation: body.conversation,
             text: body.text,
             given: Given {
@@ -153,6 +156,7 @@ async fn say_in(
     let SayBody { text, agent } = read_object(&body)?;
     let wish = Wish {
         agent,
+        model: None,
         conversation: Some(conversation_id(id)?.to_string()),
         text,
         given: Given::default(),

@@ -8,7 +8,7 @@
 //! that are left over are deleted.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
-use crate::rows::run_rows::{Successor, succeed_run_txn};
+use crate::rows::run_rows::{Successor, ask_model_txn, succeed_run_txn};
 use crate::rows::steps::delete_steps_txn;
 use vocative_contract::crash::{self, Sabotage};
 
@@ -57,6 +57,7 @@ pub(crate) fn answer_again_txn(
                 addressed.cancelled_runs.push(answered.id);
             }
         }
+        ask_model_txn(connection, turn.seq, verdict.asked_model.as_deref())?;
     }
     Ok(addressed)
 }

@@ -70,7 +70,7 @@ macro_rules! with_heads {
 /// than any may, was written under another clock and counts as over. A run that was claimed before and was not put off
 /// waits for no time: its `not_before_ms` is when it was queued again.
 const WAITING_SQL: &str = with_heads!(concat!(
-    "SELECT r.id, r.conversation_id, r.agent, h.account_id, r.person_participant_id,
+    "SELECT r.id, r.conversation_id, r.agent, r.asked_model, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
                 coalesce((SELECT p.finished_at_ms FROM runs p
                           WHERE p.conversation_id = r.conversation_id AND p.id < r.id
@@ -94,7 +94,7 @@ const WAITING_SQL: &str = with_heads!(concat!(
                          AND o.parent_run_id IS NULL
                          AND o.conversation_id = r.conversation_id)
      UNION ALL
-     SELECT r.id, -r.id, r.agent, h.account_id, r.person_participant_id, max(r.not_before_ms, r.created_at_ms),
+     SELECT r.id, -r.id, r.agent, r.asked_model, h.account_id, r.person_participant_id, max(r.not_before_ms, r.created_at_ms),
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN (r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
                                              OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
@@ -386,6 +386,7 @@ fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Waiting> {
         row: row.get("id")?,
         conversation: row.get("conversation_id")?,
         agent: row.get("agent")?,
+        asked_model: row.get("asked_model")?,
         asker: Asker {
             account: row.get("account_id")?,
             person: row.get("person_participant_id")?,
@@ -445,6 +446,7 @@ fn lease_txn(
         as_of_seq,
         as_of_ms,
         asker: next.asker,
+        asked_model: next.asked_model.clone(),
         asked_at_run_ms: next.asked_at_run_ms,
         put_offs,
     })

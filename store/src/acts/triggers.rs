@@ -2,7 +2,7 @@
 
 use crate::acts::ending::bring_back_txn;
 use crate::engine::sql::{Connection, params};
-use crate::rows::run_rows::{NewRun, queue_run_txn};
+use crate::rows::run_rows::{NewRun, ask_model_txn, queue_run_txn};
 use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
@@ -102,6 +102,10 @@ pub(crate) fn address_txn(
         connection
             .prepare_cached("UPDATE run_triggers SET is_unsure = ?2 WHERE turn_seq = ?1")?
             .execute((turn.seq, verdict.is_unsure))?;
+    }
+    // What joins a question without a word about its model leaves that as it is.
+    if is_revised || verdict.asked_model.is_some() {
+        ask_model_txn(connection, turn.seq, verdict.asked_model.as_deref())?;
     }
     Ok(addressed)
 }

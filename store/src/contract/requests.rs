@@ -15,6 +15,8 @@ pub struct NewRequest {
     pub body: Sha256Digest,
     /// Whom it asks.
     pub agent: AgentName,
+    /// The configured name of the model that it asks for; `None` = the agent's own.
+    pub model: Option<String>,
     /// What it gave for the prompt of this question.
     pub given: Given,
 }

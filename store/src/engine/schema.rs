@@ -168,6 +168,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "asked_forms",
         sql: include_str!("../migrations/0036_asked_forms.sql"),
     },
+    Migration {
+        name: "asked_models",
+        sql: include_str!("../migrations/0037_asked_models.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

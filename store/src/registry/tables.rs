@@ -169,7 +169,7 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     account(
         "conversations",
-        text(&[], &["title", "own_title"], &["thread"]),
+        text(&[], &["title", "own_title"], &["thread", "own_title_from"]),
         Fate {
             person: Erasure::Emptied,
             chat: Erasure::Emptied,
@@ -627,7 +627,14 @@ pub(crate) const TABLES: &[Table] = &[
         text(
             &[],
             &[],
-            &["agent", "state", "reason", "waiting_for", "stop_cause"],
+            &[
+                "agent",
+                "asked_model",
+                "state",
+                "reason",
+                "waiting_for",
+                "stop_cause",
+            ],
         ),
         Fate {
             merge: Merge::Moves,

@@ -193,7 +193,28 @@ pub(crate) fn succeed_run_txn(
         person: successor.person.or(person),
         now_ms: successor.now_ms,
     };
-    queue_run_txn(connection, &new)
+    let (run, id) = queue_run_txn(connection, &new)?;
+    connection
+        .prepare_cached(
+            "UPDATE runs SET asked_model = (SELECT asked_model FROM runs WHERE id = ?2) WHERE id = ?1",
+        )?
+        .execute((run, successor.of))?;
+    Ok((run, id))
+}
+
+/// The newest word about a question says which model is to answer it: its runs that have not begun ask that one.
+pub(crate) fn ask_model_txn(
+    connection: &Connection,
+    turn_seq: i64,
+    model: Option<&str>,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET asked_model = ?2
+             WHERE state = 'queued' AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)",
+        )?
+        .execute((turn_seq, model))?;
+    Ok(())
 }
 
 /// The run of an id.

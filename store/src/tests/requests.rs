@@ -38,6 +38,7 @@ impl Fixture {
     ) -> CapturedRequest {
         let message = said.message(self.account, Box::new(move |_: &MessageFacts| verdict));
         let request = NewRequest {
+            model: None,
             key: key.map(|key| [key; 32]),
             body: [body; 32],
             agent: AgentName::trusted("helper"),

@@ -83,6 +83,7 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
     Ok(ChatRequest {
         wish: Wish {
             agent: Some(model),
+            model: None,
             conversation,
             text,
             given,
