@@ -85,6 +85,8 @@ pub struct Conversation {
     pub parent: Option<ConversationId>,
     /// The turn of the parent that a thread started from.
     pub root: Option<TurnId>,
+    /// Whether it is another course of its parent: what was said there up to the root belongs to it.
+    pub is_fork: bool,
     /// A name for people: chat title, topic name; the id where none is known.
     pub title: String,
     /// Turns in it.

@@ -8,12 +8,12 @@ use vocative_contract::markup::neutral_text;
 
 use crate::capture::inbound::{ChannelIntake, cut_text, sender_kind};
 use vocative_core::addressing::{Judge, MessageFacts};
-use vocative_core::ids::AgentName;
+use vocative_core::ids::{AgentName, ConversationId, Seq};
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::judging::request::{RequestVerdict, judge_note, judge_request};
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    AskedRun, Captured, CapturedRequest, CapturedTurn, NewMessage, NewRequest,
+    AskedRun, Captured, CapturedRequest, CapturedTurn, Forking, NewMessage, NewRequest,
 };
 
 /// A message of a program.
@@ -23,6 +23,8 @@ pub struct ProgramMessage {
     pub person: String,
     /// The chat, which begins with who says it.
     pub chat: String,
+    /// The fork of the chat's conversation that it is said in; `None` = the conversation itself.
+    pub fork: Option<String>,
     /// The message's id in it.
     pub message_id: String,
     /// What is said.
@@ -93,6 +95,20 @@ impl ChannelIntake {
             Captured::Tombstone => Noted::Gone,
             Captured::NotAdmitted { .. } => Noted::NotServed,
         })
+    }
+
+    /// Begins a conversation that goes on from a message of another one, once under its key.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such message in it; [`StoreError`] else if storage failed.
+    pub async fn fork(
+        &self,
+        of: ConversationId,
+        at: Seq,
+        key: String,
+        now_ms: i64,
+    ) -> Result<Forking, StoreError> {
+        self.store().fork_conversation(of, at, key, now_ms).await
     }
 
     /// Captures a question of a program: whom it asks, under which name, and with what besides, says the request.
@@ -173,6 +189,7 @@ fn inbound(said: &ProgramMessage, text_max_bytes: usize, now_ms: i64) -> Inbound
     InboundMessage {
         place: Place {
             chat: said.chat.clone(),
+            thread: said.fork.clone(),
             kind: Some(ChatKind::Direct),
             ..Place::default()
         },

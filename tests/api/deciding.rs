@@ -169,6 +169,7 @@ fn scopes_of_paths() -> Vec<(&'static str, String, [bool; 4])> {
             "/messages",
             [false, true, false, true],
         ),
+        ("POST", "conversations", "/fork", [false, true, false, true]),
         (
             "POST",
             "conversations",

@@ -271,6 +271,95 @@ async fn a_program_may_ask_for_a_model_that_the_agent_may_be_asked_with() {
     assert!(flow.model.requests().is_empty());
 }
 
+/// Asks in a conversation and waits for the answer, which is `answer`.
+async fn ask_in(flow: &Flow, conversation: &str, text: &str, answer: &str) -> String {
+    flow.model.enqueue(ModelReply::text(answer));
+    let question = json!({"text": text, "conversation": conversation});
+    let asked = post(flow, "ann", "/v1/runs", &question).await;
+    assert_eq!(asked.status, 202, "{asked:?}");
+    followed(flow, "ann", &asked.text("run")).await;
+    asked.text("conversation")
+}
+
+/// The place of what was said last in a conversation.
+async fn newest(flow: &Flow, conversation: &str) -> i64 {
+    let path = format!("/v1/conversations/{conversation}/turns");
+    let found = get(flow, "ann", &path).await.json();
+    let turns = found["turns"].as_array().unwrap();
+    turns.last().unwrap()["seq"].as_i64().unwrap()
+}
+
+/// What the model was sent last.
+fn sent_last(flow: &Flow) -> Vec<String> {
+    let history = flow.model_history(flow.model.requests().len() - 1);
+    history.into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fork_goes_on_from_a_message_and_neither_course_sees_the_other() {
+    let mut flow = start().await;
+    let notes = ask_in(&flow, "notes", "one", "A1").await;
+    let at = json!({"at": newest(&flow, &notes).await});
+    ask_in(&flow, &notes, "two", "A2").await;
+    let path = format!("/v1/conversations/{notes}/fork");
+    let made = post_as(&flow, "ann", &path, "f1", &at).await;
+    assert_eq!((made.status, made.text("parent")), (201, notes.clone()));
+    let fork = made.text("conversation");
+    ask_in(&flow, &fork, "three", "A3").await;
+    assert_eq!(sent_last(&flow), ["ann: one", "A1", "ann: three"]);
+    assert_eq!(turns(&flow, "ann", &fork).await, ["three", "A3"]);
+
+    // A fork of the fork has both behind it; the first course goes on without either.
+    let at_fork = json!({"at": newest(&flow, &fork).await});
+    let deeper = post(
+        &flow,
+        "ann",
+        &format!("/v1/conversations/{fork}/fork"),
+        &at_fork,
+    )
+    .await;
+    let deeper = deeper.text("conversation");
+    flow.kill().await;
+    flow.start().await;
+    ask_in(&flow, &deeper, "four", "A4").await;
+    let expected = ["ann: one", "A1", "ann: three", "A3", "ann: four"];
+    assert_eq!(sent_last(&flow), expected);
+    ask_in(&flow, &notes, "five", "A5").await;
+    let expected = ["ann: one", "A1", "ann: two", "A2", "ann: five"];
+    assert_eq!(sent_last(&flow), expected);
+
+    // The same wish again is the same fork; another one under its key is refused, and so is what is not there.
+    let again = post_as(&flow, "ann", &path, "f1", &at).await;
+    assert_eq!(
+        (again.status, again.text("conversation")),
+        (200, fork.clone())
+    );
+    let other = post_as(&flow, "ann", &path, "f1", &json!({"at": 1})).await;
+    assert_eq!(other.status, 422, "{other:?}");
+    for (token, of, at, status) in [
+        ("ann", &notes, 999, 404),
+        ("ann", &fork, 1, 404),
+        ("bob", &notes, 1, 404),
+    ] {
+        let path = format!("/v1/conversations/{of}/fork");
+        let told = post(&flow, token, &path, &json!({"at": at})).await;
+        assert_eq!(told.status, status, "{told:?}");
+    }
+
+    // What is erased of the first course is erased of both.
+    let erased = flow
+        .cli(&["erase", "--conversation", &notes, "--yes"])
+        .await;
+    assert_eq!(erased.status, Some(0), "{erased:?}");
+    ask_in(&flow, &fork, "six", "A6").await;
+    let sent = sent_last(&flow).join(" ");
+    assert!(
+        sent.ends_with("ann: six") && !sent.contains("one"),
+        "{sent}"
+    );
+    assert_eq!(flow.stop().await, Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_requests_under_one_name_at_once_are_one_run() {
     let flow = start().await;

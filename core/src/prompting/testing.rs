@@ -103,6 +103,7 @@ pub fn history(turns: Vec<HistoryTurn>) -> History {
             chat_kind: None,
             parent: None,
             root: None,
+            is_fork: false,
             title: "#general".to_owned(),
             turns: turns.len() as u64,
             last_seq: turns.last().map(|entry| entry.turn.seq()),

@@ -212,6 +212,7 @@ fn conversation(turns: usize) -> Conversation {
         chat_kind: None,
         parent: None,
         root: None,
+        is_fork: false,
         title: "#general".to_owned(),
         turns: turns as u64,
         last_seq: None,

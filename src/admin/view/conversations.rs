@@ -36,6 +36,12 @@ pub struct ConversationView {
     /// The conversation a thread hangs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// Whether it goes on from a turn of that one, as another course of it.
+    #[serde(default)]
+    pub is_fork: bool,
+    /// The turn of the parent that it started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Turns.
     pub turns: u64,
     /// When something last happened.
@@ -145,6 +151,8 @@ impl ConversationView {
             chat: conversation.platform_chat.clone(),
             thread_or_topic: conversation.key.thread_or_topic.clone(),
             parent: conversation.parent.map(|id| id.to_string()),
+            is_fork: conversation.is_fork,
+            root: conversation.root.map(|id| id.to_string()),
             turns: conversation.turns,
             last_activity_ms: conversation.last_activity_ms,
             active_run: overview.active_run.as_ref().map(RunView::of),

@@ -13,10 +13,11 @@ use crate::capture::requests::{Noted, ProgramMessage, Taken};
 use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
-use vocative_core::ids::{AgentName, ConversationId};
+use vocative_core::ids::{AgentName, ConversationId, Seq};
 use vocative_core::judging::policy::ChannelPolicy;
+use vocative_core::place::Conversation;
 use vocative_store::NewId as _;
-use vocative_store::contract::{AskedRun, CapturedTurn, NewRequest, Sha256Digest};
+use vocative_store::contract::{AskedRun, CapturedTurn, Forking, NewRequest, Sha256Digest};
 
 /// The largest body of a question, in bytes.
 pub(super) const QUESTION_MAX_BYTES: usize = 512 << 10;
@@ -107,10 +108,12 @@ impl ApiState {
         let text_max_bytes = policy.limits.inbound_text_max_bytes;
         let (text, given) =
             checked(&wish.text, wish.given, asking, text_max_bytes).map_err(other)?;
-        let chat = self.chat(caller, asking, wish.conversation.as_deref());
+        let place = self.place(caller, asking, wish.conversation.as_deref());
+        let (chat, fork) = place.await.map_err(other)?;
         let question = ProgramMessage {
             person: asking.person.clone(),
-            chat: chat.await.map_err(other)?,
+            chat,
+            fork,
             message_id: ConversationId::generate().to_string(),
             text,
         };
@@ -148,10 +151,12 @@ impl ApiState {
         let intake = self.questions()?;
         let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
         let (text, _) = checked(&wish.text, wish.given, asking, text_max_bytes)?;
-        let chat = self.chat(caller, asking, wish.conversation.as_deref());
+        let place = self.place(caller, asking, wish.conversation.as_deref());
+        let (chat, fork) = place.await?;
         let note = ProgramMessage {
             person: asking.person.clone(),
-            chat: chat.await?,
+            chat,
+            fork,
             message_id: note_id(key),
             text,
         };
@@ -166,33 +171,63 @@ impl ApiState {
         Err(refusal_of(&refused).1)
     }
 
-    /// The chat of a conversation that is named, or of a new one.
-    async fn chat(
+    /// Begins a conversation that goes on from a message of another one. Returns whether it was begun before.
+    pub(super) async fn fork(
+        &self,
+        caller: &ApiCaller,
+        headers: &HeaderMap,
+        (of, at): (ConversationId, Seq),
+    ) -> Result<(ConversationId, bool), Refusal> {
+        let asking = caller.asking()?;
+        let of = self.own_conversation(caller, asking, of).await?;
+        let key = format!("fork-{}", note_id(key_of(headers)?));
+        let now_ms = (self.operations.clock)();
+        let intake = self.questions()?;
+        match intake.fork(of.id, at, key, now_ms).await? {
+            Forking::Made(fork) => Ok((fork, false)),
+            Forking::Known(fork) => Ok((fork, true)),
+            Forking::Other => Err(refusal_of(&Taken::OtherBody).1),
+        }
+    }
+
+    /// A conversation in which the token's person may speak. Who sees everything can't speak everywhere.
+    async fn own_conversation(
+        &self,
+        caller: &ApiCaller,
+        asking: &ApiAsking,
+        id: ConversationId,
+    ) -> Result<Conversation, Refusal> {
+        let found = self.conversation_for(caller, id).await?;
+        let of = found.platform_chat.split_once('/');
+        if of.is_some_and(|(of, _)| of == asking.person) && self.is_of_api(&found) {
+            return Ok(found);
+        }
+        Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "this conversation is not one of the token's person",
+            "ask in a conversation of your own, or name none to begin one",
+        ))
+    }
+
+    /// The chat of a conversation that is named, or of a new one, and which fork of it.
+    async fn place(
         &self,
         caller: &ApiCaller,
         asking: &ApiAsking,
         named: Option<&str>,
-    ) -> Result<String, Refusal> {
+    ) -> Result<(String, Option<String>), Refusal> {
         let person = &asking.person;
         let Some(name) = named else {
-            return Ok(format!("{person}/{}", ConversationId::generate()));
+            return Ok((format!("{person}/{}", ConversationId::generate()), None));
         };
         if let Ok(id) = name.parse::<ConversationId>() {
-            let found = self.conversation_for(caller, id).await?;
-            // Who sees everything can't speak everywhere.
-            return match found.platform_chat.split_once('/') {
-                Some((of, _)) if of == person && self.is_of_api(&found) => Ok(found.platform_chat),
-                _ => Err(Refusal::new(
-                    StatusCode::FORBIDDEN,
-                    "this conversation is not one of the token's person",
-                    "ask in a conversation of your own, or name none to begin one",
-                )),
-            };
+            let found = self.own_conversation(caller, asking, id).await?;
+            return Ok((found.platform_chat, found.key.thread_or_topic));
         }
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let is_name = (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(is_part);
         match is_name {
-            true => Ok(format!("{person}/{name}")),
+            true => Ok((format!("{person}/{name}"), None)),
             false => Err(Refusal::wrong(
                 format!(
                     "a conversation's name is 1 to {NAME_MAX_CHARS} of letters, digits, - _ and ."

@@ -21,6 +21,7 @@ use super::refusal::Refusal;
 use crate::admin::operations::AdminOperation;
 use crate::config::ApiScope::{Act, Ask, Read};
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
+use vocative_core::ids::Seq;
 
 /// The paths. What starts something is taken from programs alone, not from web pages.
 pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
@@ -31,6 +32,7 @@ pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
         .route("/v1/runs", post(start))
         .route("/v1/conversations/{id}/runs", post(start_in))
         .route("/v1/conversations/{id}/messages", post(say_in))
+        .route("/v1/conversations/{id}/fork", post(fork))
         .layer(DefaultBodyLimit::max(QUESTION_MAX_BYTES));
     let stopped = Router::new().route("/v1/runs/{id}/stop", post(stop));
     let read = Router::new().route("/v1/conversations/{id}/turns", get(turns));
@@ -135,6 +137,38 @@ async fn start_in(
         ..read.into()
     };
     started(&desk, &caller, &headers, &body, wish).await
+}
+
+/// Where a conversation is to go on from.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForkBody {
+    at: i64,
+}
+
+async fn fork(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let ForkBody { at } = read_object(&body)?;
+    let parent = conversation_id(id)?;
+    let forked = desk.fork(&caller, &headers, (parent, Seq(at))).await?;
+    let (conversation, is_known) = forked;
+    info!(token = %caller.name, conversation.id = %conversation, parent.id = %parent, is_known, "a conversation was forked");
+    let code = match is_known {
+        true => StatusCode::OK,
+        false => StatusCode::CREATED,
+    };
+    let told = json!({
+        "conversation": conversation.to_string(),
+        "parent": parent.to_string(),
+        "at": at,
+        "is_known": is_known,
+    });
+    Ok((code, axum::Json(told)).into_response())
 }
 
 /// Something that is said to an agent without asking it.

@@ -24,6 +24,7 @@ pub(crate) mod feedback;
 pub(crate) mod files;
 pub(crate) mod fold;
 pub(crate) mod follow_ups;
+pub(crate) mod forking;
 pub(crate) mod import;
 pub(crate) mod indexing;
 pub(crate) mod jobs;

@@ -69,7 +69,7 @@ pub use reading::{
 pub use replies::{
     CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute, SaidBefore,
 };
-pub use requests::{AskedRun, CapturedRequest, NewRequest, Sha256Digest};
+pub use requests::{AskedRun, CapturedRequest, Forking, NewRequest, Sha256Digest};
 pub use run_story::{RunStory, StoryCall, StoryLine, StoryStep};
 pub use runs::{
     CallBegun, CallFile, CallToBegin, CallToFinish, ClaimRequest, DeadFilter, EventScope,

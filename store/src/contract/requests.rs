@@ -32,6 +32,17 @@ pub struct AskedRun {
     pub turn: TurnId,
 }
 
+/// What became of a wish for a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forking {
+    /// It is made.
+    Made(ConversationId),
+    /// It was made before, under the same key.
+    Known(ConversationId),
+    /// The key is that of something else.
+    Other,
+}
+
 /// What became of a program's question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapturedRequest {

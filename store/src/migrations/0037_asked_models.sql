@@ -1,5 +1,7 @@
 -- The model that a question asks for, by its configured name; NULL: its agent's own.
 ALTER TABLE runs ADD COLUMN asked_model TEXT;
+-- Whether a conversation goes on from a turn of its parent (root_turn_seq), as another course of it.
+ALTER TABLE conversations ADD COLUMN is_fork INTEGER NOT NULL DEFAULT 0;
 -- Whence a conversation's own title is: person, model; NULL: an operator gave it.
 ALTER TABLE conversations ADD COLUMN own_title_from TEXT;
 ALTER TABLE conversations ADD COLUMN own_title_participant_id INTEGER REFERENCES participants(id);

@@ -22,7 +22,7 @@ const NEAR_MISSES_MAX: usize = 5;
 macro_rules! select_conversations {
     ($tail:literal) => {
         concat!(
-            "SELECT c.uuid, h.account_id, h.id AS chat_id, h.platform_id, h.kind, c.thread, c.is_topic,
+            "SELECT c.uuid, h.account_id, h.id AS chat_id, h.platform_id, h.kind, c.thread, c.is_topic, c.is_fork,
                     (SELECT p.uuid FROM conversations p WHERE p.id = c.parent_id) AS parent,
                     (SELECT t.uuid FROM turns t WHERE t.seq = c.root_turn_seq) AS root,
                     coalesce(nullif(c.title, ''), nullif(h.title, ''), h.platform_id) AS shown_title,
@@ -168,6 +168,7 @@ fn conversation_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Conversati
         chat_kind,
         parent: row.get("parent")?,
         root: row.get("root")?,
+        is_fork: row.get("is_fork")?,
         title: row.get("shown_title")?,
         turns: count_from(row.get("turn_count")?),
         last_seq: row.get("last_seq")?,

@@ -181,6 +181,9 @@ const POSITION_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM turns WHERE uui
 const FIRST_TURN_SQL: &str =
     "SELECT sent_at_ms, ordinal, seq FROM turns WHERE conversation_id = ?1 AND seq <= ?2
      ORDER BY sent_at_ms, ordinal, seq LIMIT 1";
+/// The conversation that a fork left, and the turn with which it did.
+const FORKED_SQL: &str = "SELECT c.parent_id, t.sent_at_ms, t.ordinal, t.seq
+     FROM conversations c JOIN turns t ON t.seq = c.root_turn_seq WHERE c.id = ?1 AND c.is_fork";
 const ROOT_SQL: &str = concat!(
     select_turns!(
         "WHERE t.seq = (SELECT root_turn_seq FROM conversations WHERE id = ?1)
@@ -283,6 +286,17 @@ fn kept_sql(keep: Keep) -> &'static str {
         Keep::Involved => INVOLVED_SQL,
         Keep::All => ALL_SQL,
     }
+}
+
+/// The row of the conversation that a fork left, and the position behind the turn with which it did.
+fn forked_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Position)> {
+    let at: i64 = row.get("seq")?;
+    let behind = Position {
+        sent_at_ms: row.get("sent_at_ms")?,
+        ordinal: row.get("ordinal")?,
+        seq: Seq(at + 1),
+    };
+    Ok((row.get("parent_id")?, behind))
 }
 
 /// A history being read.
@@ -455,6 +469,9 @@ impl<'a> HistoryReading<'a> {
 
     /// What the room talked about before a thread left it.
     fn read_parent(&mut self) -> Result<(), StoreError> {
+        if self.conversation.is_fork {
+            return self.read_forked();
+        }
         let Some(parent) = self.conversation.parent else {
             return Ok(());
         };
@@ -471,6 +488,28 @@ impl<'a> HistoryReading<'a> {
             limit: self.query.parent_turns,
             role: Role::Parent,
         })?;
+        Ok(())
+    }
+
+    /// What was said before a fork left its conversation, and so on where that is a fork itself.
+    fn read_forked(&mut self) -> Result<(), StoreError> {
+        let (mut fork, mut left) = (self.conversation_row, self.query.max_turns);
+        while left > 0 {
+            let Some((parent, before)) = self.one(FORKED_SQL, [fork], forked_from_row)? else {
+                break;
+            };
+            let known = self.turns.len();
+            self.walk(&TurnWalk {
+                sql: kept_sql(self.query.keep),
+                conversation_row: parent,
+                after: self.floor,
+                before,
+                limit: left,
+                role: Role::Parent,
+            })?;
+            left = left.saturating_sub(self.turns.len() - known);
+            fork = parent;
+        }
         Ok(())
     }
 
