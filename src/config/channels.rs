@@ -339,10 +339,13 @@ impl ChannelDraft {
         let Some(named) = &self.default_agent else {
             return match serving.as_slice() {
                 [] => {
-                    review.warn(
-                        table,
-                        "no agent serves this channel, so nobody answers there",
-                    );
+                    // One that was left out for a mistake of its own may serve it.
+                    if !review.faulty.iter().any(|it| it.starts_with("agents.")) {
+                        review.problem(
+                            table,
+                            "no agent serves this channel; name it in the channels of one, or take it out",
+                        );
+                    }
                     None
                 }
                 [only] => Some(only.name.clone()),

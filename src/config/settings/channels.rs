@@ -51,7 +51,7 @@ pub struct RetentionDays {
 pub struct Channel {
     /// Its name in the configuration, unique over all platforms.
     pub name: String,
-    /// The agent that answers when no alias picks one. None if no agent serves the channel.
+    /// The agent that answers when no alias picks one.
     pub default_agent: Option<AgentName>,
     /// Who is served.
     pub access: Access,

@@ -654,3 +654,25 @@ fn what_a_chat_has_of_its_own_is_something_that_there_is() {
     ));
     assert!(said.contains("has 9 examples; 8 is the most"), "{said}");
 }
+
+#[test]
+fn a_channel_without_an_agent_is_refused() {
+    let told = refused(
+        "[channels.slack.acme]\napp_token = \"env:A\"\nbot_token = \"env:B\"\n\n[agents.vocative]\nmodel = \"m\"\nchannels = [\"other\"]\n\n\
+         [models.m]\nprovider = \"offline\"\n\n[channels.slack.other]\napp_token = \"env:C\"\nbot_token = \"env:D\"\n",
+    );
+    assert!(
+        told.contains("channels.slack.acme") && told.contains("no agent serves this channel"),
+        "{told}"
+    );
+    assert!(!told.contains("channels.slack.other"), "{told}");
+}
+
+#[test]
+fn models_to_choose_from_are_models() {
+    let told = refused("[agents.vocative]\nmodels = [\"deep\"]\n");
+    assert!(
+        told.contains("agents.vocative.models") && told.contains("deep"),
+        "{told}"
+    );
+}
