@@ -31,15 +31,12 @@ export class Vocative {
    * answers, it is asked once.
    *
    * @param {string} text
-   * @param {{ agent?: string, conversation?: string, history?: { role: 'user' | 'assistant', text: string }[],
+   * @param {{ agent?: string, model?: string, conversation?: string, history?: { role: 'user' | 'assistant', text: string }[],
    *   context?: string, user?: string, instructions?: string, tools?: string[], key?: string, signal?: AbortSignal }} options
    * @returns {Promise<{ run: string, conversation: string, turn: string, agent: string, is_known: boolean }>}
    */
   async ask(text, { key = crypto.randomUUID(), signal, ...rest } = {}) {
-    const body = JSON.stringify({ text, ...rest });
-    return this.#persist(signal, () =>
-      this.#json('/v1/runs', { method: 'POST', body, signal, headers: { 'Idempotency-Key': key } }),
-    );
+    return this.#once('/v1/runs', { text, ...rest }, key, signal);
   }
 
   /**
@@ -95,6 +92,16 @@ export class Vocative {
     return { text: turns.at(-1)?.text ?? '', run, conversation, state: 'finished' };
   }
 
+  /** Says something without asking; it is kept once under its key. */
+  say(conversation, text, { key = crypto.randomUUID(), signal } = {}) {
+    return this.#once(`/v1/conversations/${conversation}/messages`, { text }, key, signal);
+  }
+
+  /** Begins another course of a conversation, from one of its messages on (the `seq` of a turn); `conversation` of the answer is the one to ask in. */
+  fork(conversation, at, { key = crypto.randomUUID(), signal } = {}) {
+    return this.#once(`/v1/conversations/${conversation}/fork`, { at }, key, signal);
+  }
+
   /** Stops a run. */
   stop(run) {
     return this.#json(`/v1/runs/${run}/stop`, { method: 'POST', body: '{}' });
@@ -110,6 +117,12 @@ export class Vocative {
   conversations({ limit = 50, before } = {}) {
     const query = new URLSearchParams({ limit: String(limit), ...(before === undefined ? {} : { before }) });
     return this.#json(`/v1/conversations?${query}`);
+  }
+
+  /** Sends something until the daemon answers; under its key it counts once. */
+  #once(path, what, key, signal) {
+    const body = JSON.stringify(what);
+    return this.#persist(signal, () => this.#json(path, { method: 'POST', body, signal, headers: { 'Idempotency-Key': key } }));
   }
 
   async #json(path, init = {}) {

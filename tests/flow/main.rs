@@ -16,6 +16,7 @@ mod backups;
 mod bad_input;
 mod catchup;
 mod changed_calls;
+mod client;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confined;
