@@ -111,6 +111,18 @@ impl ChannelIntake {
         self.store().fork_conversation(of, at, key, now_ms).await
     }
 
+    /// Notes that a conversation was read up to a turn; up to where it is read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such turn in it; [`StoreError`] else if storage failed.
+    pub async fn mark_read(
+        &self,
+        conversation: ConversationId,
+        up_to: Seq,
+    ) -> Result<Seq, StoreError> {
+        self.store().mark_read(conversation, up_to).await
+    }
+
     /// Captures a question of a program: whom it asks, under which name, and with what besides, says the request.
     ///
     /// # Errors

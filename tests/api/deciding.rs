@@ -170,6 +170,7 @@ fn scopes_of_paths() -> Vec<(&'static str, String, [bool; 4])> {
             [false, true, false, true],
         ),
         ("POST", "conversations", "/fork", [false, true, false, true]),
+        ("POST", "conversations", "/read", [false, true, false, true]),
         (
             "POST",
             "conversations",

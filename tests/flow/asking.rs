@@ -361,6 +361,35 @@ async fn a_fork_goes_on_from_a_message_and_neither_course_sees_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_read_of_a_conversation_is_kept_and_never_goes_back() {
+    let mut flow = start().await;
+    let notes = ask_in(&flow, "notes", "one", "A1").await;
+    let path = format!("/v1/conversations/{notes}/read");
+    let newest = newest(&flow, &notes).await;
+    let listed = async |flow: &Flow| {
+        let listed = get(flow, "ann", "/v1/conversations").await.json();
+        listed["conversations"][0].clone()
+    };
+    assert_eq!(listed(&flow).await.get("last_read_seq"), None);
+    assert_eq!(listed(&flow).await["last_seq"], json!(newest));
+    for (seq, read) in [(newest, newest), (newest - 1, newest)] {
+        let told = post(&flow, "phone", &path, &json!({"seq": seq})).await;
+        assert_eq!(
+            (told.status, &told.json()["last_read_seq"]),
+            (200, &json!(read))
+        );
+    }
+    flow.kill().await;
+    flow.start().await;
+    assert_eq!(listed(&flow).await["last_read_seq"], json!(newest));
+    for (token, seq) in [("ann", newest + 1), ("bob", newest)] {
+        let told = post(&flow, token, &path, &json!({"seq": seq})).await;
+        assert_eq!(told.status, 404, "{told:?}");
+    }
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_requests_under_one_name_at_once_are_one_run() {
     let flow = start().await;
     flow.model.enqueue(ModelReply::text("At three."));

@@ -44,6 +44,12 @@ pub struct ConversationView {
     pub root: Option<String>,
     /// Turns.
     pub turns: u64,
+    /// The newest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seq: Option<i64>,
+    /// Up to which the person of a program's conversation has read it, where the program said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_read_seq: Option<i64>,
     /// When something last happened.
     pub last_activity_ms: i64,
     /// The run at work in it, or next.
@@ -154,6 +160,8 @@ impl ConversationView {
             is_fork: conversation.is_fork,
             root: conversation.root.map(|id| id.to_string()),
             turns: conversation.turns,
+            last_seq: conversation.last_seq.map(|seq| seq.0),
+            last_read_seq: overview.last_read.map(|seq| seq.0),
             last_activity_ms: conversation.last_activity_ms,
             active_run: overview.active_run.as_ref().map(RunView::of),
             archived_at_ms: overview.archived_at_ms,

@@ -190,6 +190,17 @@ impl ApiState {
         }
     }
 
+    /// Notes that the token's person has read a conversation up to a turn; up to where it is read.
+    pub(super) async fn mark_read(
+        &self,
+        caller: &ApiCaller,
+        (conversation, up_to): (ConversationId, Seq),
+    ) -> Result<Seq, Refusal> {
+        let asking = caller.asking()?;
+        let own = self.own_conversation(caller, asking, conversation).await?;
+        Ok(self.questions()?.mark_read(own.id, up_to).await?)
+    }
+
     /// A conversation in which the token's person may speak. Who sees everything can't speak everywhere.
     async fn own_conversation(
         &self,

@@ -33,6 +33,7 @@ pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
         .route("/v1/conversations/{id}/runs", post(start_in))
         .route("/v1/conversations/{id}/messages", post(say_in))
         .route("/v1/conversations/{id}/fork", post(fork))
+        .route("/v1/conversations/{id}/read", post(mark_read))
         .layer(DefaultBodyLimit::max(QUESTION_MAX_BYTES));
     let stopped = Router::new().route("/v1/runs/{id}/stop", post(stop));
     let read = Router::new().route("/v1/conversations/{id}/turns", get(turns));
@@ -137,6 +138,26 @@ async fn start_in(
         ..read.into()
     };
     started(&desk, &caller, &headers, &body, wish).await
+}
+
+/// Up to where a conversation was read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadBody {
+    seq: i64,
+}
+
+async fn mark_read(
+    State(desk): State<ApiState>,
+    caller: Caller,
+    id: InPath,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let ReadBody { seq } = read_object(&body)?;
+    let conversation = conversation_id(id)?;
+    let read = desk.mark_read(&caller, (conversation, Seq(seq))).await?;
+    let told = json!({ "conversation": conversation.to_string(), "last_read_seq": read.0 });
+    Ok(axum::Json(told).into_response())
 }
 
 /// Where a conversation is to go on from.

@@ -42,6 +42,7 @@ pub(crate) mod placeholder;
 pub(crate) mod planning;
 pub(crate) mod probing;
 pub(crate) mod questions;
+mod reading;
 pub(crate) mod reanswer;
 pub(crate) mod reply;
 pub(crate) mod runs;

@@ -45,6 +45,8 @@ pub struct ConversationOverview {
     pub chat_kind: Option<&'static str>,
     /// Since when it is archived, in milliseconds since the Unix epoch.
     pub archived_at_ms: Option<i64>,
+    /// Up to which turn the person of a program's conversation has read it, if that was told.
+    pub last_read: Option<Seq>,
     /// The run at work in it, or next.
     pub active_run: Option<Run>,
 }

@@ -2,6 +2,8 @@
 ALTER TABLE runs ADD COLUMN asked_model TEXT;
 -- Whether a conversation goes on from a turn of its parent (root_turn_seq), as another course of it.
 ALTER TABLE conversations ADD COLUMN is_fork INTEGER NOT NULL DEFAULT 0;
+-- Up to where the person of a program's conversation has read it; NULL: never told.
+ALTER TABLE conversations ADD COLUMN last_read_seq INTEGER;
 -- Whence a conversation's own title is: person, model; NULL: an operator gave it.
 ALTER TABLE conversations ADD COLUMN own_title_from TEXT;
 ALTER TABLE conversations ADD COLUMN own_title_participant_id INTEGER REFERENCES participants(id);

@@ -93,7 +93,7 @@ fn overview(
             "SELECT coalesce((SELECT n.name FROM channels n WHERE n.account_id = a.id
                               ORDER BY n.bound_at_ms DESC LIMIT 1), a.name) AS channel,
                     a.platform, nullif(h.title, '') AS chat_title, nullif(c.own_title, '') AS own_title, c.archived_at_ms,
-                    h.kind
+                    c.last_read_seq, h.kind
              FROM conversations c JOIN chats h ON h.id = c.chat_id
              JOIN accounts a ON a.id = h.account_id WHERE c.id = ?1",
         )?
@@ -110,6 +110,7 @@ fn overview(
                     .as_deref()
                     .and_then(chat_kind_from_name)
                     .map(chat_kind_name),
+                last_read: row.get("last_read_seq")?,
                 active_run: None,
             })
         })?;
