@@ -24,7 +24,7 @@ use crate::tools::{
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
 use vocative_core::place::Scope;
-use vocative_core::prompting::Example;
+use vocative_core::prompting::{Example, TokenCounter as _, Utf16Div4};
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 
@@ -66,6 +66,7 @@ pub(super) fn resolve_agents(
         .map(|(name, shape)| {
             let agent = resolve_agent(&name, shape, channels, review);
             check_model(&agent, models, review);
+            check_size(&agent, models, review);
             check_channels(&agent, channels, review);
             check_own_names(&agent, "agents", review);
             check_tools(&agent, tools, review);
@@ -556,6 +557,34 @@ fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Rev
         review.dangling(&key, "models", name, &known);
     }
     check_memory_model(agent, models, review);
+}
+
+/// What every prompt of the agent begins with leaves room for a question in the contexts of its models, as far as they are
+/// known. Tokens are estimated: a mistake of a few counts nowhere near the limit.
+fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
+    let examples = agent.examples.iter();
+    let examples: usize = examples.map(|it| it.tokens(&Utf16Div4)).sum();
+    let needed = examples + Utf16Div4.count(&agent.instructions.source()) as usize;
+    for model in std::iter::once(&agent.model).chain(&agent.models) {
+        let limits = models
+            .get(model)
+            .and_then(|model| Some((model.context_limit?, model.max_output_tokens)));
+        let Some((limit, output)) = limits else {
+            continue;
+        };
+        let room = limit.saturating_sub(output) as usize;
+        if needed >= room {
+            let setting = match examples * 2 > needed {
+                true => "examples",
+                false => "instructions",
+            };
+            let what = format!(
+                "instructions and examples have about {needed} tokens, and the context of \"{model}\" has room for \
+                 {room} beside its answer"
+            );
+            review.problem(&format!("agents.{}.{setting}", agent.name), what);
+        }
+    }
 }
 
 /// What reads conversations for memory exists and can read.

@@ -676,3 +676,24 @@ fn models_to_choose_from_are_models() {
         "{told}"
     );
 }
+
+#[test]
+fn instructions_and_examples_that_leave_no_room_are_refused() {
+    let small =
+        "[models.small]\nprovider = \"offline\"\ncontext_limit = 3000\nmax_output_tokens = 1000\n";
+    let with = |answer: usize, instructions: usize| {
+        let (answer, instructions) = ("word ".repeat(answer), "word ".repeat(instructions));
+        format!(
+            "{small}[agents.vocative]\nmodel = \"small\"\ninstructions = \"{instructions}\"\nexamples = [{{ question = \"q\", answer = \"{answer}\" }}]\n"
+        )
+    };
+    for (answer, instructions, setting) in [(2_000, 0, "examples"), (0, 2_000, "instructions")] {
+        let told = refused(&with(answer.max(1), instructions.max(1)));
+        let setting = format!("agents.vocative.{setting}");
+        assert!(
+            told.contains(&setting) && told.contains("has room for 2000"),
+            "{told}"
+        );
+    }
+    load(&with(500, 500));
+}
