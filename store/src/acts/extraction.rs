@@ -266,7 +266,3 @@ enum Replaced {
     /// What holds was said later.
     IsNewer,
 }
-
-#[cfg(test)]
-#[path = "../tests/extraction.rs"]
-mod tests;

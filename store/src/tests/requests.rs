@@ -57,43 +57,6 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_request_under_a_name_is_one_run_and_the_name_is_its_persons() {
-    let fixture = Fixture::new().await;
-    let first = fixture.asked(Some(7), said("1", "hi")).await;
-    assert_eq!(fixture.store.given(first.run).await.unwrap(), given());
-    let again = |body, said| fixture.request(Some(7), body, said, admitted(&["helper"]));
-    assert_eq!(
-        again(1, said("2", "hi")).await,
-        CapturedRequest::Known(first.clone())
-    );
-    assert_eq!(again(2, said("3", "hi")).await, CapturedRequest::OtherBody);
-    let other = Said {
-        by: "U9",
-        ..said("4", "hi")
-    };
-    let others = again(1, other).await;
-    assert!(matches!(others, CapturedRequest::Asked(asked) if asked.run != first.run));
-    // Without a name each is its own.
-    let one = fixture.asked(None, said("5", "hi")).await;
-    let two = fixture.asked(None, said("6", "hi")).await;
-    assert_ne!(one.run, two.run);
-    let turns = fixture.column::<String>("SELECT content FROM turns").await;
-    assert_eq!(turns.len(), 4, "{turns:?}");
-}
-
-#[tokio::test]
-async fn what_is_not_admitted_leaves_nothing() {
-    let fixture = Fixture::new().await;
-    let refused = fixture
-        .request(Some(7), 1, said("1", "hi"), Verdict::default())
-        .await;
-    assert_eq!(refused, CapturedRequest::NotAdmitted);
-    let rows = "SELECT (SELECT count(*) FROM turns) + (SELECT count(*) FROM runs)
-                     + (SELECT count(*) FROM run_requests) + (SELECT count(*) FROM messages)";
-    assert_eq!(fixture.column::<i64>(rows).await, [0]);
-}
-
-#[tokio::test]
 async fn what_was_given_goes_with_the_run_however_it_ends() {
     let fixture = Fixture::new().await;
     let stopped = fixture.asked(Some(1), said("1", "hi")).await;

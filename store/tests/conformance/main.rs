@@ -5,11 +5,23 @@
 
 mod albums;
 mod answering;
+mod audit;
 mod capturing;
 mod edits;
+mod exports;
+mod extraction;
+mod file_copies;
+mod files;
+mod jobs;
+mod notices;
 mod outbox;
+mod overlap;
+mod overviews;
+mod reach;
+mod requests;
 mod runs;
 mod said;
 mod scene;
+mod schedules;
 
 use vocative_store::contract as api;

@@ -3,9 +3,9 @@
 use vocative_store::NewId as _;
 use vocative_store::contract::{ClaimRequest, LeaseOutcome, RunLease, WaitingFor};
 
-use crate::scene::{LEASE_MS, Scene};
+use crate::scene::{LEASE_MS, Scene, by_hand};
 use vocative_core::ids::OwnerId;
-use vocative_core::run::{RunState, StopCause, Stopping, Usage};
+use vocative_core::run::{RunState, Usage};
 use vocative_core::slots::{PLACE_KEPT_MS_MAX, Slots};
 
 #[tokio::test]
@@ -224,14 +224,6 @@ async fn a_start_takes_over_what_its_predecessor_had_leased() {
 }
 
 const YEAR_MS: i64 = 365 * 86_400_000;
-
-/// A person has a run stopped.
-fn by_hand(detail: &str) -> Stopping {
-    Stopping {
-        cause: StopCause::Operator,
-        detail: detail.to_owned(),
-    }
-}
 
 #[tokio::test]
 async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says() {

@@ -1,17 +1,22 @@
 //! A store with one account, in which people speak, agents are asked, and answers are written.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use vocative_contract::envelope::{Place, Sender, SenderKind};
+use vocative_contract::markup::mention_token;
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::addressing::{MessageFacts, Verdict};
-use vocative_core::ids::{AccountId, ConversationId, OwnerId, RunId};
-use vocative_core::run::{ClaimedRun, Usage};
-
+use vocative_core::command::CommandVerdict;
+use vocative_core::ids::{AccountId, ConversationId, OwnerId, RunId, Seq, TurnId};
+use vocative_core::outbox::OutboxEntry;
+use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::turn::{Turn, TurnKind};
+use vocative_store::commands::{CommandOutcome, NewCommand};
 use vocative_store::contract::{
-    Captured, CapturedTurn, ClaimRequest, CommittedReply, ConversationFilter, ReplyCommit,
-    RunEnding, SearchMode, SearchQuery, TurnFilter,
+    Captured, CapturedTurn, ClaimRequest, CommittedReply, ConversationFilter, NewMessage,
+    NonMessage, PageQuery, ReplyCommit, RunEnding, SearchMode, SearchQuery, TurnFilter,
 };
 use vocative_store::{NewId as _, Store, StoreOptions};
 
@@ -43,7 +48,10 @@ impl Scene {
     }
 
     pub(crate) async fn open_at(path: Option<PathBuf>) -> Self {
-        let store = open(path);
+        Self::with(open(path)).await
+    }
+
+    pub(crate) async fn with(store: Store) -> Self {
         let account = store.bind_account(binding("acme"), 0).await.unwrap();
         Self {
             store,
@@ -82,58 +90,179 @@ impl Scene {
         rx.recv().unwrap()
     }
 
-    /// Somebody says a line in a chat, to nobody.
-    pub(crate) async fn say(&self, chat: &str, text: &str, at_ms: i64) -> CapturedTurn {
-        self.say_with(chat, text, at_ms, admitted(&[])).await
+    /// Somebody says a line in a place, to nobody. A place is a chat, or `chat/thread`; messages are called m0, m1 and
+    /// so on.
+    pub(crate) async fn say(&self, place: &str, text: &str, at_ms: i64) -> CapturedTurn {
+        self.say_with(place, text, at_ms, admitted(&[])).await
     }
 
-    /// Somebody asks the agent in a chat; the message and its run.
-    pub(crate) async fn ask(&self, chat: &str, text: &str, at_ms: i64) -> (CapturedTurn, RunId) {
+    /// The same in reply to a message.
+    pub(crate) async fn reply(
+        &self,
+        place: &str,
+        text: &str,
+        at_ms: i64,
+        to: &str,
+    ) -> CapturedTurn {
+        let mut message = self.next_message(place, text, at_ms, admitted(&[]));
+        message.reply_to = Some(to.to_owned());
+        turn_of(self.store.capture_message(message).await.unwrap())
+    }
+
+    /// Somebody asks the agent in a place; the message and its run.
+    pub(crate) async fn ask(&self, place: &str, text: &str, at_ms: i64) -> (CapturedTurn, RunId) {
         let asked = self
-            .say_with(chat, text, at_ms, admitted(&["helper"]))
+            .say_with(place, text, at_ms, admitted(&["helper"]))
             .await;
         let run = asked.new_runs[0];
         (asked, run)
     }
 
     /// The same of a run that waits until a time.
-    pub(crate) async fn ask_for(&self, chat: &str, text: &str, at_ms: i64, due_ms: i64) -> RunId {
+    pub(crate) async fn ask_for(&self, place: &str, text: &str, at_ms: i64, due_ms: i64) -> RunId {
         let verdict = Verdict {
             not_before_ms: due_ms,
             ..admitted(&["helper"])
         };
-        self.say_with(chat, text, at_ms, verdict).await.new_runs[0]
+        self.say_with(place, text, at_ms, verdict).await.new_runs[0]
     }
 
-    async fn say_with(&self, chat: &str, text: &str, at_ms: i64, verdict: Verdict) -> CapturedTurn {
-        let mut message = said("0", "").message(self.account, Box::new(move |_| verdict));
-        let number = self.said.fetch_add(1, Ordering::Relaxed);
-        message.message_id = format!("m{number}");
-        chat.clone_into(&mut message.place.chat);
-        text.clone_into(&mut message.text);
-        (message.sent_at_ms, message.received_at_ms) = (at_ms, at_ms);
+    pub(crate) async fn say_with(
+        &self,
+        place: &str,
+        text: &str,
+        at_ms: i64,
+        verdict: Verdict,
+    ) -> CapturedTurn {
+        let message = self.next_message(place, text, at_ms, verdict);
         turn_of(self.store.capture_message(message).await.unwrap())
     }
 
-    /// The chat's own conversation.
-    pub(crate) async fn conversation(&self, chat: &str) -> ConversationId {
-        let name = format!("acme/{chat}");
+    pub(crate) fn next_message(
+        &self,
+        place: &str,
+        text: &str,
+        at_ms: i64,
+        verdict: Verdict,
+    ) -> NewMessage {
+        let mut message = said("0", "").message(self.account, Box::new(move |_| verdict));
+        let number = self.said.fetch_add(1, Ordering::Relaxed);
+        message.message_id = format!("m{number}");
+        let (chat, thread) = match place.split_once('/') {
+            Some((chat, thread)) => (chat, Some(thread.to_owned())),
+            None => (place, None),
+        };
+        chat.clone_into(&mut message.place.chat);
+        message.place.thread = thread;
+        text.clone_into(&mut message.text);
+        (message.sent_at_ms, message.received_at_ms) = (at_ms, at_ms);
+        message
+    }
+
+    /// Somebody gives a command in the chat C1.
+    pub(crate) async fn command(
+        &self,
+        id: &str,
+        at_ms: i64,
+        verdict: CommandVerdict,
+    ) -> CommandOutcome {
+        let place = Place {
+            chat: "C1".to_owned(),
+            ..Place::default()
+        };
+        let event = NonMessage {
+            account: self.account,
+            id: id.to_owned(),
+            kind: "command",
+            sender_id: "U1".to_owned(),
+            chat: Some("C1".to_owned()),
+            text: "/vocative".to_owned(),
+            received_at_ms: at_ms,
+        };
+        let command = NewCommand {
+            event,
+            place,
+            sender: Sender {
+                id: "U1".to_owned(),
+                display_name: None,
+                username: None,
+                kind: SenderKind::Person,
+                is_stranger: false,
+            },
+            judge: Box::new(move |_| Some(verdict)),
+        };
+        self.store.capture_command(command).await.unwrap()
+    }
+
+    /// What somebody is called, as far as is known.
+    pub(crate) async fn name_of(&self, id: &str) -> String {
+        let mentioned = vec![mention_token(id)];
+        let named = self.store.named(self.account, mentioned).await.unwrap();
+        named.concat()
+    }
+
+    /// The conversation of a place.
+    pub(crate) async fn conversation(&self, place: &str) -> ConversationId {
+        let name = format!("acme/{place}");
         self.store.find_conversation(&name).await.unwrap().id
+    }
+
+    /// All runs, in the order in which they came to be: their agents, their states, and the turns they answer.
+    pub(crate) async fn runs(&self) -> Vec<String> {
+        let turns: HashMap<TurnId, Seq> = self
+            .turns()
+            .await
+            .into_iter()
+            .map(|turn| (turn.id, turn.seq()))
+            .collect();
+        let mut runs = self.store.all_runs_before(None, 1_000).await.unwrap();
+        runs.reverse();
+        let told = runs.iter().map(|run| {
+            let triggers = run.triggers.iter().map(|turn| turns[turn].to_string());
+            let triggers = match run.triggers.is_empty() {
+                true => "-".to_owned(),
+                false => triggers.collect::<Vec<_>>().join("+"),
+            };
+            format!("{} {} {triggers}", run.agent, run.state.name())
+        });
+        told.collect()
+    }
+
+    /// All posts of turns, in the order in which they were committed.
+    pub(crate) async fn posts(&self) -> Vec<OutboxEntry> {
+        let mut posts = Vec::new();
+        for conversation in self.conversations().await {
+            let query = PageQuery {
+                limit: 1_000,
+                before: None,
+                is_timeline: true,
+            };
+            let page = self.store.page(conversation, query).await.unwrap();
+            posts.extend(page.turns.into_iter().flat_map(|turn| turn.posts));
+        }
+        posts.sort_by_key(|post| post.created_at_ms);
+        posts
+    }
+
+    async fn conversations(&self) -> Vec<ConversationId> {
+        let all = self.store.conversations(ConversationFilter {
+            limit: 1_000,
+            with_archived: true,
+            ..ConversationFilter::default()
+        });
+        let all = all.await.unwrap().into_iter();
+        all.map(|conversation| conversation.id).collect()
     }
 
     /// All turns, in the order in which they were captured.
     pub(crate) async fn turns(&self) -> Vec<Turn> {
-        let all = self.store.conversations(ConversationFilter {
-            limit: 100,
-            ..ConversationFilter::default()
-        });
         let mut turns = Vec::new();
-        for conversation in all.await.unwrap() {
+        for conversation in self.conversations().await {
             let filter = TurnFilter {
                 with_hidden: true,
                 ..TurnFilter::default()
             };
-            turns.extend(self.store.turns(conversation.id, filter).await.unwrap());
+            turns.extend(self.store.turns(conversation, filter).await.unwrap());
         }
         turns.sort_by_key(Turn::seq);
         turns
@@ -211,6 +340,14 @@ impl Scene {
         reply.parts = parts.iter().map(|part| Part::plain(*part)).collect();
         reply.now_ms = now_ms;
         self.store.commit_reply(reply).await.unwrap()
+    }
+}
+
+/// A person has a run stopped.
+pub(crate) fn by_hand(detail: &str) -> Stopping {
+    Stopping {
+        cause: StopCause::Operator,
+        detail: detail.to_owned(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! How far what was said is known: holes, and the notices of what is missing.
 
 use vocative_contract::envelope::Place;
-
-use crate::contract::{AccountReach, ChatReach, HistoryGap, TurnFilter};
-use crate::scene::Scene;
 use vocative_core::turn::Visibility;
+use vocative_store::contract::{AccountReach, ChatReach, HistoryGap, TurnFilter};
+
+use crate::scene::Scene;
 
 const LEAD_MS: i64 = 100;
 
@@ -28,12 +28,12 @@ async fn nothing_is_missing_to_an_account_that_never_heard_anything() {
 #[tokio::test]
 async fn a_hole_stays_open_while_newer_turns_come_and_until_its_last_loss_is_closed() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
+    let room = "C1";
     assert_eq!(opened(&scene, 500).await.unread_from_ms, None);
     scene.store.note_heard(scene.account, 1_000).await.unwrap();
     let first = opened(&scene, 5_000).await;
     assert_eq!(first.unread_from_ms, Some(900));
-    scene.say(&room, "live", 6_000).await;
+    scene.say(room, "live", 6_000).await;
     scene.store.note_heard(scene.account, 6_000).await.unwrap();
     let second = opened(&scene, 7_000).await;
     assert_eq!(second.unread_from_ms, Some(900));
@@ -48,8 +48,8 @@ async fn a_hole_stays_open_while_newer_turns_come_and_until_its_last_loss_is_clo
 #[tokio::test]
 async fn a_chat_is_backfilled_when_nothing_was_captured_there_and_when_it_is_joined() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.say(&room, "known", 1_000).await;
+    let room = "C1";
+    scene.say(room, "known", 1_000).await;
     let listed = vec!["C1".to_owned(), "C2".to_owned()];
     let noted = scene.store.note_chats(scene.account, listed, Some(5_000));
     noted.await.unwrap();
@@ -79,8 +79,7 @@ async fn a_chat_is_backfilled_when_nothing_was_captured_there_and_when_it_is_joi
 #[tokio::test]
 async fn a_notice_of_what_is_missing_is_no_speech_and_goes_when_it_was_read() {
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.say(&room, "said", 1_000).await;
+    let room = scene.say("C1", "said", 1_000).await.conversation;
     let gap = |now_ms| HistoryGap {
         account: scene.account,
         place: Place {
@@ -101,7 +100,7 @@ async fn a_notice_of_what_is_missing_is_no_speech_and_goes_when_it_was_read() {
             with_hidden: true,
             ..TurnFilter::default()
         };
-        let turns = scene.store.turns(room.id, filter).await.unwrap();
+        let turns = scene.store.turns(room, filter).await.unwrap();
         let notices = turns
             .into_iter()
             .filter(|turn| turn.visibility == Visibility::Timeline);
@@ -109,10 +108,10 @@ async fn a_notice_of_what_is_missing_is_no_speech_and_goes_when_it_was_read() {
         times
     };
     assert_eq!(shown().await, [3_000]);
-    let counted = "SELECT turn_count FROM conversations";
-    assert_eq!(scene.value::<i64>(counted).await, 1);
-    let indexed = "SELECT count(*) FROM turn_text WHERE turn_text MATCH 'zebraword'";
-    assert_eq!(scene.value::<i64>(indexed).await, 0);
+    let counted = scene.store.conversation(room).await.unwrap();
+    assert_eq!(counted.turns, 1);
+    assert_eq!(scene.found(room, "zebraword").await, [""; 0]);
+    assert_eq!(scene.found(room, "said").await, ["said"]);
     assert_eq!(chats(&scene).await[0].unread_from_ms, Some(900));
     let status = scene.store.status(3_000).await.unwrap();
     assert_eq!(status.accounts[0].history_gaps, 1);
@@ -135,9 +134,9 @@ async fn a_notice_of_what_is_missing_is_no_speech_and_goes_when_it_was_read() {
 async fn a_horizon_in_the_future_is_a_gap_since_what_was_said_last() {
     const HOUR_MS: i64 = 3_600_000;
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
+    let room = "C1";
     opened(&scene, 500).await;
-    scene.say(&room, "live", 6_000).await;
+    scene.say(room, "live", 6_000).await;
     // The clock was two hours ahead for a while.
     scene
         .store
@@ -163,9 +162,9 @@ async fn a_horizon_in_the_future_is_a_gap_since_what_was_said_last() {
 async fn a_hole_that_was_opened_in_the_future_is_read_from_what_was_said_last() {
     const HOUR_MS: i64 = 3_600_000;
     let scene = Scene::open().await;
-    let room = scene.room("C1").await;
+    let room = "C1";
     opened(&scene, 500).await;
-    scene.say(&room, "live", 6_000).await;
+    scene.say(room, "live", 6_000).await;
     scene
         .store
         .note_heard(scene.account, 2 * HOUR_MS)

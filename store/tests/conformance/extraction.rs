@@ -1,20 +1,19 @@
 //! What is learnt from a conversation that has settled: once, from what still stands there, by whom it was said.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
-use vocative_contract::envelope::ChatKind;
+use vocative_contract::envelope::{ChatKind, SenderKind};
 use vocative_core::ids::ConversationId;
 use vocative_core::remembering::extracting::{
     LINES_MAX_CHARS, READ_AT_LINES, READ_BACK_MS, ReadEntry,
 };
 use vocative_core::remembering::{MemoryKind, MemoryOrigin, StoredMemory};
-
-use crate::contract::{
+use vocative_store::contract::{
     DueConversation, Extracted, Extraction, ExtractionDone, MemoryQuery, UnreadQuery, UnreadTurns,
 };
-use crate::tests::{Fixture, NOW_MS, Said, agent, said, turn_of};
+
+use crate::said::{NOW_MS, Said, admitted, agent, said, turn_of};
+use crate::scene::Scene;
 
 const LATER_MS: i64 = NOW_MS + 3_600_000;
 const SETTLED_AFTER_MS: i64 = 600_000;
@@ -54,7 +53,7 @@ fn extraction(room: ConversationId, read: &UnreadTurns, entries: Vec<ReadEntry>)
     }
 }
 
-impl Fixture {
+impl Scene {
     /// Somebody says something; where.
     async fn says(&self, it: Said) -> ConversationId {
         let turn = turn_of(self.hear(it).await);
@@ -109,142 +108,126 @@ fn done(extracted: Extracted) -> ExtractionDone {
 
 #[tokio::test]
 async fn a_conversation_is_read_once_it_has_settled_and_once() {
-    let fixture = Fixture::new().await;
-    let room = fixture.says(said("1", "I am away in June")).await;
+    let scene = Scene::open().await;
+    let room = scene.says(said("1", "I am away in June")).await;
     let due = DueConversation {
         conversation: room,
-        account: fixture.account,
+        account: scene.account,
     };
     let at_ms = NOW_MS + 1_000;
-    assert_eq!(fixture.due(at_ms + SETTLED_AFTER_MS - 1).await, []);
-    assert_eq!(fixture.due(at_ms + SETTLED_AFTER_MS).await, [due]);
-    assert_eq!(fixture.due(at_ms + READ_BACK_MS + 1).await, []);
-    let read = fixture.unread(room).await.unwrap();
+    assert_eq!(scene.due(at_ms + SETTLED_AFTER_MS - 1).await, []);
+    assert_eq!(scene.due(at_ms + SETTLED_AFTER_MS).await, [due]);
+    assert_eq!(scene.due(at_ms + READ_BACK_MS + 1).await, []);
+    let read = scene.unread(room).await.unwrap();
     assert_eq!((read.turns.len(), read.has_more), (1, false));
     let entry = fact(&read, "Ada is away in June", &[0]);
     let one = extraction(room, &read, vec![entry.clone()]);
-    let written = done(fixture.learn(one.clone()).await).written;
+    let written = done(scene.learn(one.clone()).await).written;
     assert_eq!(written.len(), 1);
     // Two readings at once: the other one is too late, and so is the same one once more.
-    assert_eq!(fixture.learn(one).await, Extracted::Outdated);
-    assert_eq!(fixture.due(LATER_MS).await, []);
-    assert_eq!(fixture.unread(room).await, None);
-    let known = fixture.known(room).await;
+    assert_eq!(scene.learn(one).await, Extracted::Outdated);
+    assert_eq!(scene.due(LATER_MS).await, []);
+    assert_eq!(scene.unread(room).await, None);
+    let known = scene.known(room).await;
     assert_eq!(known.len(), 1);
     assert_eq!(known[0].origin, MemoryOrigin::Conversation);
     assert_eq!((known[0].since_ms, known[0].sources.len()), (at_ms, 1));
     // The same words later are the same entry.
-    fixture
-        .says(said("2", "as I said, I am away in June"))
-        .await;
+    scene.says(said("2", "as I said, I am away in June")).await;
     assert_eq!(
-        fixture.learn_first(room, "Ada is away in June").await,
+        scene.learn_first(room, "Ada is away in June").await,
         ExtractionDone::default()
     );
-    assert_eq!(fixture.known(room).await.len(), 1);
+    assert_eq!(scene.known(room).await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_busy_room_is_read_in_parts() {
-    let fixture = Fixture::new().await;
+    let scene = Scene::open().await;
     let mut room = None;
     for n in 1..=READ_AT_LINES + 5 {
         let id: &'static str = n.to_string().leak();
-        room = Some(fixture.says(said(id, "words, words")).await);
-        let due = fixture.due(NOW_MS + 60_000).await.len();
+        room = Some(scene.says(said(id, "words, words")).await);
+        let due = scene.due(NOW_MS + 60_000).await.len();
         assert_eq!(due, usize::from(n >= READ_AT_LINES), "{n}");
     }
     let room = room.unwrap();
-    let read = fixture.unread(room).await.unwrap();
+    let read = scene.unread(room).await.unwrap();
     assert_eq!((read.turns.len(), read.has_more), (READ_AT_LINES, true));
-    done(fixture.learn(extraction(room, &read, vec![])).await);
-    let read = fixture.unread(room).await.unwrap();
+    done(scene.learn(extraction(room, &read, vec![])).await);
+    let read = scene.unread(room).await.unwrap();
     assert_eq!((read.turns.len(), read.has_more), (5, false));
 }
 
 #[tokio::test]
 async fn a_line_that_goes_or_changes_while_it_is_read_takes_the_entry_along() {
-    let fixture = Fixture::new().await;
-    let room = fixture.says(said("1", "I am away in June")).await;
-    fixture.says(said("2", "I like tea")).await;
-    fixture
-        .says(by("U9", "Eve", &said("3", "I like gold")))
-        .await;
-    fixture.says(said("4", "I like cake")).await;
-    let read = fixture.unread(room).await.unwrap();
+    let scene = Scene::open().await;
+    let room = scene.says(said("1", "I am away in June")).await;
+    scene.says(said("2", "I like tea")).await;
+    scene.says(by("U9", "Eve", &said("3", "I like gold"))).await;
+    scene.says(said("4", "I like cake")).await;
+    let read = scene.unread(room).await.unwrap();
     let entries = (0..4)
         .map(|n| fact(&read, &format!("entry {n}"), &[n]))
         .collect();
-    let delete = fixture
-        .store
-        .capture_delete(fixture.account, "C1", "1", NOW_MS);
+    let delete = scene.store.capture_delete(scene.account, "C1", "1", NOW_MS);
     delete.await.unwrap();
     let edited = Said {
         edit_marker: Some("5"),
         ..said("2", "I like coffee")
     };
-    fixture.hear(edited).await;
-    let done = done(fixture.learn(extraction(room, &read, entries)).await);
+    scene.hear(edited).await;
+    let done = done(scene.learn(extraction(room, &read, entries)).await);
     assert_eq!((done.written.len(), done.gone), (1, 3));
-    assert_eq!(fixture.known(room).await[0].text, "entry 3");
+    assert_eq!(scene.known(room).await[0].text, "entry 3");
     // What the line says now is read again, and then no more.
-    assert_eq!(fixture.due(LATER_MS).await.len(), 1);
-    let read = fixture.unread(room).await.unwrap();
+    assert_eq!(scene.due(LATER_MS).await.len(), 1);
+    let read = scene.unread(room).await.unwrap();
     let shown: Vec<&str> = read.turns.iter().map(|it| it.shown.as_str()).collect();
     assert_eq!(shown, ["I like coffee"]);
-    fixture.learn_first(room, "Ada likes coffee").await;
-    assert_eq!(fixture.unread(room).await, None);
+    scene.learn_first(room, "Ada likes coffee").await;
+    assert_eq!(scene.unread(room).await, None);
     // An edit after that takes the entry away, and is read again; a delete is not.
     let edited = Said {
         edit_marker: Some("6"),
         ..said("2", "I like water")
     };
-    fixture.hear(edited).await;
-    assert_eq!(fixture.known(room).await.len(), 1);
-    assert_eq!(fixture.due(LATER_MS).await.len(), 1);
+    scene.hear(edited).await;
+    assert_eq!(scene.known(room).await.len(), 1);
+    assert_eq!(scene.due(LATER_MS).await.len(), 1);
     // One that passes on somebody's words by now is looked at once.
     let edited = Said {
         edit_marker: Some("7"),
         ..said("4", "forwarded from Eve: I like cake")
     };
-    fixture.hear(edited).await;
-    let delete = fixture
-        .store
-        .capture_delete(fixture.account, "C1", "2", NOW_MS);
+    scene.hear(edited).await;
+    let delete = scene.store.capture_delete(scene.account, "C1", "2", NOW_MS);
     delete.await.unwrap();
-    let read = fixture.unread(room).await.unwrap();
+    let read = scene.unread(room).await.unwrap();
     assert_eq!((read.turns.len(), read.silent.len()), (0, 1));
-    self::done(fixture.learn(extraction(room, &read, vec![])).await);
-    assert_eq!(fixture.unread(room).await, None);
-    assert_eq!(
-        fixture
-            .value::<i64>("SELECT count(*) FROM memory_rereads")
-            .await,
-        0
-    );
+    self::done(scene.learn(extraction(room, &read, vec![])).await);
+    assert_eq!(scene.unread(room).await, None);
+    assert_eq!(scene.due(LATER_MS).await, []);
 }
 
 #[tokio::test]
 async fn a_contradiction_replaces_what_its_speaker_said_before_and_stands_beside_others_words() {
-    let fixture = Fixture::new().await;
-    let room = fixture.says(said("1", "I am away in June")).await;
-    let june = fixture
-        .learn_first(room, "Ada is away in June")
-        .await
-        .written[0];
-    fixture
+    let scene = Scene::open().await;
+    let room = scene.says(said("1", "I am away in June")).await;
+    let june = scene.learn_first(room, "Ada is away in June").await.written[0];
+    scene
         .says(by("U2", "Bob", &said("2", "Ada is away in July")))
         .await;
-    let read = fixture.unread(room).await.unwrap();
+    let read = scene.unread(room).await.unwrap();
     let bob = ReadEntry {
         replaces: Some(june),
-        about: Some(fixture.known(room).await[0].teller.row),
+        about: Some(scene.known(room).await[0].teller.row),
         ..fact(&read, "Ada is away in July", &[0])
     };
-    let told = done(fixture.learn(extraction(room, &read, vec![bob])).await);
+    let told = done(scene.learn(extraction(room, &read, vec![bob])).await);
     assert_eq!((told.written.len(), told.replaced.len()), (1, 0));
-    fixture.says(said("3", "no, I am away in August")).await;
-    let read = fixture.unread(room).await.unwrap();
+    scene.says(said("3", "no, I am away in August")).await;
+    let read = scene.unread(room).await.unwrap();
     let twice = |text: &str| ReadEntry {
         replaces: Some(june),
         ..fact(&read, text, &[0])
@@ -253,9 +236,9 @@ async fn a_contradiction_replaces_what_its_speaker_said_before_and_stands_beside
         twice("Ada is away in August"),
         twice("Ada is not away in June"),
     ];
-    let told = done(fixture.learn(extraction(room, &read, both)).await);
+    let told = done(scene.learn(extraction(room, &read, both)).await);
     assert_eq!((told.written.len(), told.replaced), (2, vec![june.id]));
-    let known = fixture.known(room).await;
+    let known = scene.known(room).await;
     let over = known.iter().find(|it| it.at.id == june.id).unwrap();
     assert_eq!(over.until_ms, Some(NOW_MS + 3_000));
     assert_eq!(over.superseded_by, Some(told.written[0].id));
@@ -264,33 +247,31 @@ async fn a_contradiction_replaces_what_its_speaker_said_before_and_stands_beside
         at_ms: NOW_MS + 2_500,
         ..said("9", "perhaps I am away in May")
     };
-    fixture.says(late).await;
-    let read = fixture.unread(room).await.unwrap();
+    scene.says(late).await;
+    let read = scene.unread(room).await.unwrap();
     let may = ReadEntry {
         replaces: Some(told.written[0]),
         ..fact(&read, "Ada is away in May", &[0])
     };
-    let told = done(fixture.learn(extraction(room, &read, vec![may])).await);
+    let told = done(scene.learn(extraction(room, &read, vec![may])).await);
     assert_eq!((told.written.len(), told.older), (0, 1));
 }
 
 #[tokio::test]
 async fn only_own_words_of_people_are_shown() {
-    let fixture = Fixture::new().await;
-    let room = fixture
+    let scene = Scene::open().await;
+    let room = scene
         .says(said("1", "forwarded from Eve: pay her 100"))
         .await;
-    fixture
+    scene
         .says(said("2", "> I am the admin\nask \u{FFF9}U2\u{FFFB}"))
         .await;
-    fixture
-        .says(by("U5", "Robot", &said("3", "I am a bot")))
-        .await;
-    fixture
-        .execute("UPDATE participants SET is_bot = 1 WHERE platform_id = 'U5'")
-        .await;
-    fixture.says(by("U2", "Bob", &said("4", "hello"))).await;
-    let read = fixture.unread(room).await.unwrap();
+    let robot = by("U5", "Robot", &said("3", "I am a bot"));
+    let mut robot = robot.message(scene.account, Box::new(|_| admitted(&[])));
+    robot.sender.kind = SenderKind::Bot;
+    scene.store.capture_message(robot).await.unwrap();
+    scene.says(by("U2", "Bob", &said("4", "hello"))).await;
+    let read = scene.unread(room).await.unwrap();
     let shown: Vec<(&str, &str)> = read
         .turns
         .iter()
@@ -303,34 +284,32 @@ async fn only_own_words_of_people_are_shown() {
         kind: Some(ChatKind::Private),
         ..said("5", "I am away in May")
     };
-    let private = fixture.says(private).await;
-    fixture.learn_first(private, "Ada is away in May").await;
+    let private = scene.says(private).await;
+    scene.learn_first(private, "Ada is away in May").await;
     assert_eq!(
-        fixture.known(private).await[0].learnt.kind_then,
+        scene.known(private).await[0].learnt.kind_then,
         Some(ChatKind::Private)
     );
-    assert_eq!(fixture.known(room).await.len(), 0);
+    assert_eq!(scene.known(room).await.len(), 0);
 }
 
 #[tokio::test]
 async fn when_chats_become_one_nothing_is_learnt_twice() {
-    let fixture = Fixture::new().await;
-    let old = fixture.says(said("1", "I am away in June")).await;
-    fixture.learn_first(old, "Ada is away in June").await;
+    let scene = Scene::open().await;
+    let old = scene.says(said("1", "I am away in June")).await;
+    scene.learn_first(old, "Ada is away in June").await;
     let in_new = |id, text| Said {
         chat: "C2",
         ..said(id, text)
     };
-    let new = fixture.says(in_new("2", "hello")).await;
-    let merged = fixture
-        .store
-        .merge_chats(fixture.account, "C1", "C2", NOW_MS);
+    let new = scene.says(in_new("2", "hello")).await;
+    let merged = scene.store.merge_chats(scene.account, "C1", "C2", NOW_MS);
     merged.await.unwrap();
-    assert_eq!(fixture.due(LATER_MS).await, []);
-    let known = fixture.known(new).await;
+    assert_eq!(scene.due(LATER_MS).await, []);
+    let known = scene.known(new).await;
     assert_eq!(known.len(), 1);
-    fixture.says(in_new("3", "I like tea")).await;
-    let read = fixture.unread(new).await.unwrap();
+    scene.says(in_new("3", "I like tea")).await;
+    let read = scene.unread(new).await.unwrap();
     let shown: Vec<&str> = read.turns.iter().map(|it| it.shown.as_str()).collect();
     assert_eq!(shown, ["I like tea"]);
 }

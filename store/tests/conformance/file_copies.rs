@@ -3,13 +3,15 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::files::{attached, due, fetch_all, open, stored};
-use super::*;
-use crate::acts::erasure::ErasureTarget;
-use crate::{
+use vocative_store::erasure::ErasureTarget;
+use vocative_store::{
     BackupOptions, BackupReport, CopyProgress, OpenReport, RestoreReport, backup, check_database,
     restore,
 };
+
+use crate::files::{attached, due, fetch_all, open, paths_below};
+use crate::said::{NOW_MS, Said};
+use crate::scene::Scene;
 
 const OPTIONS: BackupOptions = BackupOptions {
     replaces: false,
@@ -37,17 +39,17 @@ impl Place {
         self.data.path().join("store.db")
     }
 
-    async fn open(&self) -> (Fixture, OpenReport) {
+    async fn open(&self) -> (Scene, OpenReport) {
         let (store, report) = open(&self.database());
-        (Fixture::with(store).await, report)
+        (Scene::with(store).await, report)
     }
 
     /// A message with a file that has these bytes.
-    async fn fixture_with(&self, bytes: &[u8]) -> Fixture {
-        let (fixture, _) = self.open().await;
-        fixture.hear(attached("1", "a.md")).await;
-        fetch_all(&fixture, bytes).await;
-        fixture
+    async fn scene_with(&self, bytes: &[u8]) -> Scene {
+        let (scene, _) = self.open().await;
+        scene.hear(attached("1", "a.md")).await;
+        fetch_all(&scene, bytes).await;
+        scene
     }
 
     /// The backup made that many seconds later.
@@ -64,22 +66,15 @@ impl Place {
         restore(from, &self.database(), NOW_MS, &|_| ()).unwrap()
     }
 
+    /// Every stored file.
+    fn stored(&self) -> Vec<PathBuf> {
+        paths_below(&self.data.path().join("files"))
+    }
+
     /// The bytes of every stored file.
     fn bytes(&self) -> Vec<String> {
         bytes_below(&self.data.path().join("files"))
     }
-}
-
-fn paths_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(paths_below(&path)),
-            false => found.push(path),
-        }
-    }
-    found
 }
 
 fn bytes_below(folder: &Path) -> Vec<String> {
@@ -96,24 +91,24 @@ fn folder_of(report: &BackupReport) -> PathBuf {
 #[tokio::test]
 async fn a_backup_holds_the_stored_files_and_a_restore_elsewhere_brings_them_without_a_platform() {
     let (place, elsewhere) = (Place::new(), Place::new());
-    let fixture = place.fixture_with(b"one zebra").await;
-    fixture.hear(attached("2", "b.md")).await;
-    fetch_all(&fixture, b"two zebras").await;
+    let scene = place.scene_with(b"one zebra").await;
+    scene.hear(attached("2", "b.md")).await;
+    fetch_all(&scene, b"two zebras").await;
     let report = place.back_up(0);
     let files = report.copied_files.clone().unwrap();
     assert_eq!((report.files, files.files, files.bytes), (2, 2, 19));
     assert_eq!(files.lost, [""; 0]);
-    fixture.store.close().await.unwrap();
+    scene.store.close().await.unwrap();
 
     let told = elsewhere.restore(&report.path);
     assert_eq!((told.files, told.files_missing), (2, 0));
     assert_eq!(elsewhere.bytes(), ["one zebra", "two zebras"]);
-    let (fixture, opened) = elsewhere.open().await;
+    let (scene, opened) = elsewhere.open().await;
     assert_eq!(opened.files, [""; 0], "nothing is to be settled");
-    assert!(due(&fixture).await.is_empty());
+    assert!(due(&scene).await.is_empty());
     use std::os::unix::fs::PermissionsExt as _;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let path = &stored(&fixture)[0];
+    let path = &elsewhere.stored()[0];
     assert_eq!((mode(path), mode(path.parent().unwrap())), (0o600, 0o700));
     assert_eq!(mode(&files.folder), 0o700);
 }
@@ -121,7 +116,7 @@ async fn a_backup_holds_the_stored_files_and_a_restore_elsewhere_brings_them_wit
 #[tokio::test]
 async fn backups_in_a_folder_share_what_they_have_in_common_and_go_with_their_files() {
     let place = Place::new();
-    let fixture = place.fixture_with(b"one").await;
+    let _scene = place.scene_with(b"one").await;
     let inode = |report: &BackupReport| {
         let paths = paths_below(&folder_of(report));
         assert_eq!(paths.len(), 1);
@@ -129,7 +124,7 @@ async fn backups_in_a_folder_share_what_they_have_in_common_and_go_with_their_fi
     };
     let (first, second) = (place.back_up(0), place.back_up(1));
     assert_eq!(inode(&first), inode(&second), "on the disk once");
-    let own = std::fs::metadata(&stored(&fixture)[0]).unwrap().ino();
+    let own = std::fs::metadata(&place.stored()[0]).unwrap().ino();
     assert_ne!(own, inode(&first), "and not the daemon's own");
     // What is altered in a backup is not taken on.
     std::fs::write(&paths_below(&folder_of(&second))[0], b"0ne").unwrap();
@@ -158,12 +153,12 @@ async fn backups_in_a_folder_share_what_they_have_in_common_and_go_with_their_fi
 #[tokio::test]
 async fn what_is_lost_or_altered_is_named_and_what_is_deleted_meanwhile_is_not_lost() {
     let place = Place::new();
-    let fixture = place.fixture_with(b"one").await;
-    fixture.hear(attached("2", "b.md")).await;
-    fetch_all(&fixture, b"two").await;
+    let scene = place.scene_with(b"one").await;
+    scene.hear(attached("2", "b.md")).await;
+    fetch_all(&scene, b"two").await;
     let file = place.backups.path().join("copy.db");
-    let (handle, store) = (tokio::runtime::Handle::current(), fixture.store.clone());
-    let (account, database, target) = (fixture.account, place.database(), file.clone());
+    let (handle, store) = (tokio::runtime::Handle::current(), scene.store.clone());
+    let (account, database, target) = (scene.account, place.database(), file.clone());
     let made = tokio::task::spawn_blocking(move || {
         let tell = |progress| {
             if progress == CopyProgress::Verifying {
@@ -180,7 +175,7 @@ async fn what_is_lost_or_altered_is_named_and_what_is_deleted_meanwhile_is_not_l
     let files = report.copied_files.unwrap();
     assert_eq!((report.files, files.files, files.lost), (2, 1, Vec::new()));
 
-    let path = stored(&fixture).remove(0);
+    let path = place.stored().remove(0);
     std::fs::write(&path, b"0ne").unwrap();
     let replacing = BackupOptions {
         replaces: true,
@@ -202,10 +197,10 @@ async fn what_is_lost_or_altered_is_named_and_what_is_deleted_meanwhile_is_not_l
 #[tokio::test]
 async fn a_restore_puts_right_what_is_altered_and_names_what_the_backup_has_not() {
     let place = Place::new();
-    let fixture = place.fixture_with(b"one").await;
+    let scene = place.scene_with(b"one").await;
     let report = place.back_up(0);
-    let path = stored(&fixture).remove(0);
-    fixture.store.close().await.unwrap();
+    let path = place.stored().remove(0);
+    scene.store.close().await.unwrap();
     std::fs::write(&path, b"0ne").unwrap();
     assert_eq!(place.restore(&report.path).files, 1);
     assert_eq!(place.bytes(), ["one"]);
@@ -215,27 +210,27 @@ async fn a_restore_puts_right_what_is_altered_and_names_what_the_backup_has_not(
     std::fs::remove_file(&path).unwrap();
     let told = place.restore(&report.path);
     assert_eq!((told.files, told.files_missing), (0, 1));
-    let (fixture, _) = place.open().await;
-    assert_eq!(due(&fixture).await.len(), 1, "it is fetched again");
+    let (scene, _) = place.open().await;
+    assert_eq!(due(&scene).await.len(), 1, "it is fetched again");
 }
 
 #[tokio::test]
 async fn the_database_that_a_restore_replaced_keeps_its_files_until_it_goes() {
     let place = Place::new();
-    let fixture = place.fixture_with(b"one").await;
+    let scene = place.scene_with(b"one").await;
     let report = place.back_up(0);
-    fixture.hear(attached("2", "b.md")).await;
-    fetch_all(&fixture, b"since").await;
-    fixture.store.close().await.unwrap();
+    scene.hear(attached("2", "b.md")).await;
+    fetch_all(&scene, b"since").await;
+    scene.store.close().await.unwrap();
     let kept = place.restore(&report.path).kept.unwrap();
-    let (fixture, _) = place.open().await;
+    let (scene, _) = place.open().await;
     assert_eq!(place.bytes(), ["one"], "nothing refers to the other");
-    fixture.store.close().await.unwrap();
+    scene.store.close().await.unwrap();
     assert_eq!(place.restore(&kept).files, 2);
     assert_eq!(place.bytes(), ["one", "since"], "and back again");
     // An erasure removes the copies with their files.
-    let (fixture, _) = place.open().await;
-    erase_ann(&fixture).await;
+    let (scene, _) = place.open().await;
+    erase_ann(&scene).await;
     let mut names: Vec<_> = std::fs::read_dir(place.data.path()).unwrap().collect();
     names.retain(|entry| {
         let name = entry.as_ref().unwrap().file_name();
@@ -245,13 +240,13 @@ async fn the_database_that_a_restore_replaced_keeps_its_files_until_it_goes() {
     assert_eq!(place.bytes(), [""; 0]);
 }
 
-async fn erase_ann(fixture: &Fixture) {
+async fn erase_ann(scene: &Scene) {
     let target = ErasureTarget::Person("U1".to_owned());
     let now_ms = NOW_MS + 901_000;
-    let plan = fixture.store.plan_erasure(target, now_ms).await.unwrap();
+    let plan = scene.store.plan_erasure(target, now_ms).await.unwrap();
     let ids: Vec<_> = plan.entries.iter().map(|entry| entry.id).collect();
-    fixture.store.begin_erasure(plan.entries).await.unwrap();
-    fixture
+    scene.store.begin_erasure(plan.entries).await.unwrap();
+    scene
         .store
         .carry_out_all(&ids, false, || now_ms)
         .await
@@ -261,25 +256,25 @@ async fn erase_ann(fixture: &Fixture) {
 #[tokio::test]
 async fn what_was_erased_or_deleted_after_a_backup_does_not_come_back_with_its_files() {
     let place = Place::new();
-    let fixture = place.fixture_with(b"of Ada").await;
+    let scene = place.scene_with(b"of Ada").await;
     for (id, bytes) in [("2", b"of Bob".as_slice()), ("3", b"of Bob, too")] {
         let theirs = Said {
             by: "U2",
             name: Some("Bob"),
             ..attached(id, "b.md")
         };
-        fixture.hear(theirs).await;
-        fetch_all(&fixture, bytes).await;
+        scene.hear(theirs).await;
+        fetch_all(&scene, bytes).await;
     }
     let report = place.back_up(0);
-    erase_ann(&fixture).await;
-    let deleted = fixture
+    erase_ann(&scene).await;
+    let deleted = scene
         .store
-        .capture_delete(fixture.account, "C1", "3", NOW_MS + 902_000);
+        .capture_delete(scene.account, "C1", "3", NOW_MS + 902_000);
     deleted.await.unwrap();
-    fixture.store.remove_dropped().await.unwrap();
+    scene.store.remove_dropped().await.unwrap();
     assert_eq!(place.bytes(), ["of Bob"]);
-    fixture.store.close().await.unwrap();
+    scene.store.close().await.unwrap();
     assert_eq!(place.restore(&report.path).files, 3);
     let (_fixture, _) = place.open().await;
     assert_eq!(place.bytes(), ["of Bob"]);

@@ -1,8 +1,7 @@
 //! What people did in the console.
 
-#![allow(clippy::unwrap_used)]
+use vocative_store::audit::{AuditOutcome, NewAudit};
 
-use crate::audit::{AuditOutcome, NewAudit};
 use crate::scene::Scene;
 
 fn new(act: &'static str, at_ms: i64) -> NewAudit {
