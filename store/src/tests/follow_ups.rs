@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::posts::own_post;
 use super::*;
+use crate::contract::OwnPost;
 use crate::new_id::NewId as _;
 use vocative_core::addressing::{FollowUpJudge, Overlap, RunVerdict};
 use vocative_core::ids::OutboxId;
@@ -198,6 +198,20 @@ async fn what_was_deleted_or_turned_to_somebody_else_meanwhile_is_no_follow_up()
     deleted.await.unwrap();
     fixture.ask_root(Overlap::Auto).await;
     assert_eq!(fixture.column::<String>(RUNS).await, ["queued 1"]);
+}
+
+fn own_post(fixture: &Fixture, message_id: &str, marker: Option<&str>) -> OwnPost {
+    OwnPost {
+        account: fixture.account,
+        place: Place {
+            chat: "C1".to_owned(),
+            ..Place::default()
+        },
+        message_id: message_id.to_owned(),
+        marker: marker.map(str::to_owned),
+        now_ms: NOW_MS,
+        judge_follow_up: None,
+    }
 }
 
 /// A post of ours in the chat's own conversation that is on its way, or known already.

@@ -3,25 +3,37 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod addressing;
 mod albums;
 mod answering;
 mod audit;
+mod calling;
 mod capturing;
 mod edits;
 mod exports;
 mod extraction;
+mod feedback;
 mod file_copies;
 mod files;
+mod imports;
 mod jobs;
+mod knowledge;
+mod learning;
+mod lines;
 mod notices;
 mod outbox;
 mod overlap;
 mod overviews;
+mod posts;
+mod probing;
 mod reach;
 mod requests;
+mod run_events;
 mod runs;
 mod said;
 mod scene;
 mod schedules;
+mod searching;
+mod tools;
 
 use vocative_store::contract as api;

@@ -10,12 +10,6 @@ use vocative_store::{NewId as _, StoreError};
 use crate::said::binding;
 use crate::scene::{LEASE_MS, Scene, target};
 
-/// The texts of the posts that may go.
-async fn claim(scene: &Scene, now_ms: i64) -> Vec<ClaimedEntry> {
-    let request = scene.request(now_ms);
-    scene.store.claim_posts(request, 10).await.unwrap()
-}
-
 fn texts(claimed: &[ClaimedEntry]) -> Vec<&str> {
     claimed
         .iter()
@@ -23,40 +17,17 @@ fn texts(claimed: &[ClaimedEntry]) -> Vec<&str> {
         .collect()
 }
 
-async fn update(scene: &Scene, claim: &ClaimedEntry, update: OutboxUpdate, now_ms: i64) {
-    let (id, token) = (claim.entry.id, claim.token);
-    let outcome = scene.store.update_post(id, token, update, now_ms).await;
-    assert_eq!(outcome.unwrap(), LeaseOutcome::Written);
-}
-
-async fn send(scene: &Scene, claim: &ClaimedEntry, message_id: &str, now_ms: i64) {
-    start(scene, claim, now_ms).await;
-    let delivered = Delivered {
-        chat: claim.entry.target.chat.clone(),
-        message_id: message_id.to_owned(),
-        sent_at_ms: now_ms,
-        shown: None,
-    };
-    update(scene, claim, OutboxUpdate::Sent(delivered), now_ms).await;
-}
-
-async fn start(scene: &Scene, claim: &ClaimedEntry, now_ms: i64) {
-    let (id, token) = (claim.entry.id, claim.token);
-    let outcome = scene.store.mark_send_started(id, token, now_ms).await;
-    assert_eq!(outcome.unwrap(), LeaseOutcome::Written);
-}
-
 /// Sends all there is, one at a time, and returns the texts in order.
 async fn drain(scene: &Scene, mut now_ms: i64) -> Vec<String> {
     let mut sent = Vec::new();
     loop {
-        let claimed = claim(scene, now_ms).await;
+        let claimed = scene.claim_posts(now_ms).await;
         if claimed.is_empty() {
             return sent;
         }
         for claim in claimed {
             let message_id = format!("p{}", claim.entry.id);
-            send(scene, &claim, &message_id, now_ms).await;
+            scene.send(&claim, &message_id, now_ms).await;
             sent.push(claim.entry.part.text);
         }
         now_ms += 1;
@@ -81,30 +52,30 @@ async fn posts_of_a_chat_go_one_at_a_time_in_order_and_chats_do_not_wait() {
     two_parts_and_one(&scene).await;
     scene.post("C2", &["elsewhere"], 300).await;
 
-    let claimed = claim(&scene, 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
     assert_eq!(texts(&claimed), ["one", "elsewhere"]);
-    assert_eq!(texts(&claim(&scene, 1_001).await), Vec::<&str>::new());
-    send(&scene, &claimed[0], "p1", 1_002).await;
-    assert_eq!(texts(&claim(&scene, 1_003).await), ["two"]);
+    assert_eq!(texts(&scene.claim_posts(1_001).await), Vec::<&str>::new());
+    scene.send(&claimed[0], "p1", 1_002).await;
+    assert_eq!(texts(&scene.claim_posts(1_003).await), ["two"]);
 }
 
 #[tokio::test]
 async fn a_rate_limit_parks_the_chat_and_keeps_its_order() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
-    update(&scene, &claimed[0], retry(5_000), 1_001).await;
-    assert_eq!(texts(&claim(&scene, 4_999).await), Vec::<&str>::new());
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
+    scene.update(&claimed[0], retry(5_000), 1_001).await;
+    assert_eq!(texts(&scene.claim_posts(4_999).await), Vec::<&str>::new());
     assert_eq!(scene.store.next_post_due_ms().await.unwrap(), Some(5_000));
 
-    let again = claim(&scene, 5_000).await;
+    let again = scene.claim_posts(5_000).await;
     assert!(!again[0].is_unknown);
     assert_eq!(
         (again[0].entry.attempts, again[0].entry.first_attempt_ms),
         (1, Some(1_000))
     );
-    send(&scene, &again[0], "p1", 5_000).await;
+    scene.send(&again[0], "p1", 5_000).await;
     assert_eq!(drain(&scene, 5_001).await, ["two", "three"]);
 }
 
@@ -112,8 +83,8 @@ async fn a_rate_limit_parks_the_chat_and_keeps_its_order() {
 async fn a_lease_that_ends_after_bytes_left_is_of_unknown_outcome() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let unstarted = claim(&scene, 1_000).await;
-    let started = claim(&scene, 1_000 + LEASE_MS).await;
+    let unstarted = scene.claim_posts(1_000).await;
+    let started = scene.claim_posts(1_000 + LEASE_MS).await;
     assert!(!started[0].is_unknown);
     let stale = scene
         .store
@@ -121,8 +92,8 @@ async fn a_lease_that_ends_after_bytes_left_is_of_unknown_outcome() {
         .await;
     assert_eq!(stale.unwrap(), LeaseOutcome::Stale);
 
-    start(&scene, &started[0], 2_000).await;
-    let lost = claim(&scene, 2_000 + LEASE_MS).await;
+    scene.start(&started[0], 2_000).await;
+    let lost = scene.claim_posts(2_000 + LEASE_MS).await;
     assert_eq!(texts(&lost), ["one"]);
     assert!(lost[0].is_unknown);
     let late = scene
@@ -136,15 +107,15 @@ async fn a_lease_that_ends_after_bytes_left_is_of_unknown_outcome() {
 async fn an_unknown_outcome_holds_the_chat_until_it_is_looked_for() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
     let look = |not_before_ms| OutboxUpdate::Look {
         not_before_ms,
         reason: "reset".to_owned(),
     };
-    update(&scene, &claimed[0], look(2_000), 1_001).await;
-    assert!(claim(&scene, 1_999).await.is_empty());
-    let looking = claim(&scene, 2_000).await;
+    scene.update(&claimed[0], look(2_000), 1_001).await;
+    assert!(scene.claim_posts(1_999).await.is_empty());
+    let looking = scene.claim_posts(2_000).await;
     assert!(looking[0].is_unknown);
     assert_eq!(looking[0].entry.looks, 1);
 
@@ -152,20 +123,22 @@ async fn an_unknown_outcome_holds_the_chat_until_it_is_looked_for() {
     let held = OutboxUpdate::HoldAccount {
         reason: "token_revoked".to_owned(),
     };
-    update(&scene, &looking[0], held, 2_001).await;
-    assert!(claim(&scene, 9_000).await.is_empty());
+    scene.update(&looking[0], held, 2_001).await;
+    assert!(scene.claim_posts(9_000).await.is_empty());
     assert_eq!(scene.store.next_post_due_ms().await.unwrap(), None);
     // A token that works again binds the account anew.
     let bound = scene.store.bind_account(binding("acme"), 9_000).await;
     assert_eq!(bound.unwrap(), scene.account);
-    let looking = claim(&scene, 9_000).await;
+    let looking = scene.claim_posts(9_000).await;
     assert!(looking[0].is_unknown);
     let reason = "not there".to_owned();
-    update(&scene, &looking[0], OutboxUpdate::Resend { reason }, 9_001).await;
-    let again = claim(&scene, 9_001).await;
+    scene
+        .update(&looking[0], OutboxUpdate::Resend { reason }, 9_001)
+        .await;
+    let again = scene.claim_posts(9_001).await;
     assert!(!again[0].is_unknown);
     assert_eq!(again[0].entry.resends, 1);
-    send(&scene, &again[0], "p1", 9_002).await;
+    scene.send(&again[0], "p1", 9_002).await;
     assert_eq!(drain(&scene, 9_003).await, ["two", "three"]);
 }
 
@@ -174,19 +147,19 @@ async fn a_post_that_is_sent_again_later_waits_until_then_and_is_counted() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
     for (resends, at_ms) in [(1, 2_000), (2, 6_000)] {
-        let claimed = claim(&scene, at_ms - 1_000).await;
-        start(&scene, &claimed[0], at_ms - 1_000).await;
+        let claimed = scene.claim_posts(at_ms - 1_000).await;
+        scene.start(&claimed[0], at_ms - 1_000).await;
         let later = OutboxUpdate::ResendLater {
             not_before_ms: at_ms,
             reason: "HTTP 502".to_owned(),
         };
-        update(&scene, &claimed[0], later, at_ms - 900).await;
-        let early = claim(&scene, at_ms - 1).await;
+        scene.update(&claimed[0], later, at_ms - 900).await;
+        let early = scene.claim_posts(at_ms - 1).await;
         assert!(
             early.iter().all(|post| post.entry.part_number != 0),
             "{early:?}"
         );
-        let again = claim(&scene, at_ms).await;
+        let again = scene.claim_posts(at_ms).await;
         assert!(!again[0].is_unknown);
         assert_eq!(again[0].entry.resends, resends);
         // It is claimed again below: give it back untouched.
@@ -194,7 +167,7 @@ async fn a_post_that_is_sent_again_later_waits_until_then_and_is_counted() {
             not_before_ms: at_ms,
             reason: "not yet".to_owned(),
         };
-        update(&scene, &again[0], back, at_ms).await;
+        scene.update(&again[0], back, at_ms).await;
     }
 }
 
@@ -202,10 +175,12 @@ async fn a_post_that_is_sent_again_later_waits_until_then_and_is_counted() {
 async fn a_held_part_holds_back_only_later_parts_of_its_turn() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
     let reason = "may be out".to_owned();
-    update(&scene, &claimed[0], OutboxUpdate::Hold { reason }, 1_001).await;
+    scene
+        .update(&claimed[0], OutboxUpdate::Hold { reason }, 1_001)
+        .await;
     assert_eq!(drain(&scene, 1_002).await, ["three"]);
 
     let stuck = scene.store.stuck_posts(5).await.unwrap();
@@ -225,9 +200,11 @@ async fn a_held_part_holds_back_only_later_parts_of_its_turn() {
 async fn a_dropped_post_lets_the_rest_of_its_turn_go() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
     let reason = "may be out".to_owned();
-    update(&scene, &claimed[0], OutboxUpdate::Hold { reason }, 1_001).await;
+    scene
+        .update(&claimed[0], OutboxUpdate::Hold { reason }, 1_001)
+        .await;
     let id = claimed[0].entry.id;
     scene.store.release_post(id, false, 1_002).await.unwrap();
     assert_eq!(drain(&scene, 1_003).await, ["two", "three"]);
@@ -244,11 +221,11 @@ async fn parts_that_replace_another_go_in_its_place_also_when_replaced_again() {
         operation: Operation::Post,
         reason: "too long".to_owned(),
     };
-    let claimed = claim(&scene, 1_000).await;
-    update(&scene, &claimed[0], split(&["o", "ne"]), 1_001).await;
-    let claimed = claim(&scene, 1_002).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.update(&claimed[0], split(&["o", "ne"]), 1_001).await;
+    let claimed = scene.claim_posts(1_002).await;
     assert_eq!(texts(&claimed), ["o"]);
-    update(&scene, &claimed[0], split(&["o1", "o2"]), 1_003).await;
+    scene.update(&claimed[0], split(&["o1", "o2"]), 1_003).await;
     assert_eq!(
         drain(&scene, 1_004).await,
         ["o1", "o2", "ne", "two", "three"]
@@ -259,18 +236,18 @@ async fn parts_that_replace_another_go_in_its_place_also_when_replaced_again() {
 async fn a_chat_that_refuses_is_parked_until_something_is_heard() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
     let parked = OutboxUpdate::ParkChat {
         not_before_ms: 60_000,
         keep_ms: 86_400_000,
         reason: "not_in_channel".to_owned(),
     };
-    update(&scene, &claimed[0], parked, 1_001).await;
-    assert!(claim(&scene, 59_999).await.is_empty());
+    scene.update(&claimed[0], parked, 1_001).await;
+    assert!(scene.claim_posts(59_999).await.is_empty());
     assert_eq!(scene.store.next_post_due_ms().await.unwrap(), Some(60_000));
     scene.say("C1", "welcome back", 1_500).await;
-    let again = claim(&scene, 2_000).await;
+    let again = scene.claim_posts(2_000).await;
     assert_eq!(texts(&again), ["one"]);
     assert!(!again[0].is_unknown);
 }
@@ -282,10 +259,10 @@ async fn a_sent_post_is_known_by_its_message_id() {
     let CommittedReply::Written { turn, posts } = written else {
         panic!("{written:?}");
     };
-    let claimed = claim(&scene, 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
     assert_eq!(claimed[0].entry.id, posts[0]);
     assert_eq!(claimed[0].entry.turn, Some(turn));
-    send(&scene, &claimed[0], "p1", 1_001).await;
+    scene.send(&claimed[0], "p1", 1_001).await;
     let room = scene.conversation("C1").await;
     let details = scene.store.turn_details(room, 1).await.unwrap();
     assert_eq!(details[0].message_ids, ["p1"]);
@@ -297,15 +274,17 @@ async fn a_sent_post_is_known_by_its_message_id() {
 async fn what_the_room_shows_is_kept_where_it_is_something_else() {
     let scene = Scene::open().await;
     scene.post("C1", &["one "], 100).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
     let delivered = Delivered {
         chat: "C1".to_owned(),
         message_id: "p1".to_owned(),
         sent_at_ms: 1_001,
         shown: Some(Box::new(Part::plain("one"))),
     };
-    update(&scene, &claimed[0], OutboxUpdate::Sent(delivered), 1_001).await;
+    scene
+        .update(&claimed[0], OutboxUpdate::Sent(delivered), 1_001)
+        .await;
     let room = scene.conversation("C1").await;
     let details = scene.store.turn_details(room, 1).await.unwrap();
     assert_eq!(details[0].posts[0].part, Part::plain("one"));
@@ -318,13 +297,13 @@ async fn after_a_crash_a_post_that_was_being_sent_is_looked_for() {
     let scene = Scene::open_at(Some(path.clone())).await;
     two_parts_and_one(&scene).await;
     scene.post("C2", &["elsewhere"], 300).await;
-    let claimed = claim(&scene, 1_000).await;
-    start(&scene, &claimed[0], 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
+    scene.start(&claimed[0], 1_000).await;
     scene.store.close().await.unwrap();
     drop(scene);
 
     let scene = Scene::open_at(Some(path)).await;
-    let claimed = claim(&scene, 1_001).await;
+    let claimed = scene.claim_posts(1_001).await;
     assert_eq!(texts(&claimed), ["one", "elsewhere"]);
     let unknown: Vec<bool> = claimed.iter().map(|claim| claim.is_unknown).collect();
     assert_eq!(unknown, [true, false]);
@@ -345,7 +324,7 @@ async fn what_a_process_sends_it_never_claims_again_whatever_the_clock_says() {
         scene.store.claim_posts(request, 10).await.unwrap()
     };
     let sending = claim(YEAR_MS).await;
-    start(&scene, &sending[0], YEAR_MS).await;
+    scene.start(&sending[0], YEAR_MS).await;
     for now_ms in [YEAR_MS + 200_000, 2 * YEAR_MS, 0] {
         assert_eq!(claim(now_ms).await, []);
     }
@@ -362,10 +341,12 @@ async fn what_a_process_sends_it_never_claims_again_whatever_the_clock_says() {
 async fn a_post_put_off_by_a_clock_that_was_wrong_goes_when_it_is_right() {
     let scene = Scene::open().await;
     two_parts_and_one(&scene).await;
-    let claimed = claim(&scene, YEAR_MS).await;
-    update(&scene, &claimed[0], retry(YEAR_MS + 60_000), YEAR_MS).await;
-    assert_eq!(claim(&scene, YEAR_MS).await, []);
-    assert_eq!(texts(&claim(&scene, 1_000).await), ["one"]);
+    let claimed = scene.claim_posts(YEAR_MS).await;
+    scene
+        .update(&claimed[0], retry(YEAR_MS + 60_000), YEAR_MS)
+        .await;
+    assert_eq!(scene.claim_posts(YEAR_MS).await, []);
+    assert_eq!(texts(&scene.claim_posts(1_000).await), ["one"]);
 }
 
 #[tokio::test]
@@ -374,25 +355,27 @@ async fn what_waits_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
     let scene = Scene::open().await;
     // Committed ahead, and claimed with the right time.
     scene.post("C1", &["one"], AHEAD_MS).await;
-    let claimed = claim(&scene, 1_000).await;
+    let claimed = scene.claim_posts(1_000).await;
     assert_eq!(texts(&claimed), ["one"]);
     let retry = |not_before_ms| OutboxUpdate::Retry {
         not_before_ms,
         reason: "refused".to_owned(),
     };
     // What was put off with the right time waits for it.
-    update(&scene, &claimed[0], retry(2_000), 1_000).await;
-    assert_eq!(claim(&scene, 1_999).await, []);
+    scene.update(&claimed[0], retry(2_000), 1_000).await;
+    assert_eq!(scene.claim_posts(1_999).await, []);
     // Attempted ahead.
-    let claimed = claim(&scene, 2_000).await;
+    let claimed = scene.claim_posts(2_000).await;
     let (id, token) = (claimed[0].entry.id, claimed[0].token);
     let started = scene.store.mark_send_started(id, token, AHEAD_MS).await;
     assert_eq!(started.unwrap(), LeaseOutcome::Written);
-    update(&scene, &claimed[0], retry(AHEAD_MS + 30_000), AHEAD_MS).await;
-    let claimed = claim(&scene, 3_000).await;
+    scene
+        .update(&claimed[0], retry(AHEAD_MS + 30_000), AHEAD_MS)
+        .await;
+    let claimed = scene.claim_posts(3_000).await;
     assert_eq!(texts(&claimed), ["one"]);
     // However far ahead it was once attempted.
-    update(&scene, &claimed[0], retry(4_000), 3_000).await;
-    assert_eq!(claim(&scene, 3_999).await, []);
-    assert_eq!(texts(&claim(&scene, 4_000).await), ["one"]);
+    scene.update(&claimed[0], retry(4_000), 3_000).await;
+    assert_eq!(scene.claim_posts(3_999).await, []);
+    assert_eq!(texts(&scene.claim_posts(4_000).await), ["one"]);
 }

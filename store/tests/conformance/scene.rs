@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::markup::mention_token;
-use vocative_contract::outbound::{Part, Target};
+use vocative_contract::outbound::{Delivered, Part, Target};
 use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::command::CommandVerdict;
 use vocative_core::ids::{AccountId, ConversationId, OwnerId, RunId, Seq, TurnId};
-use vocative_core::outbox::OutboxEntry;
+use vocative_core::outbox::{ClaimedEntry, OutboxEntry, OutboxUpdate};
 use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::turn::{Turn, TurnKind};
 use vocative_store::commands::{CommandOutcome, NewCommand};
 use vocative_store::contract::{
-    Captured, CapturedTurn, ClaimRequest, CommittedReply, ConversationFilter, NewMessage,
-    NonMessage, PageQuery, ReplyCommit, RunEnding, SearchMode, SearchQuery, TurnFilter,
+    Captured, CapturedTurn, ClaimRequest, CommittedReply, ConversationFilter, LeaseOutcome,
+    NewMessage, NonMessage, PageQuery, ReplyCommit, RunEnding, SearchMode, SearchQuery, TurnFilter,
 };
 use vocative_store::{NewId as _, Store, StoreOptions};
 
@@ -330,6 +330,43 @@ impl Scene {
             usage: Usage::default(),
             now_ms: run.as_of_ms + 1,
         }
+    }
+
+    pub(crate) async fn claim_posts(&self, now_ms: i64) -> Vec<ClaimedEntry> {
+        let request = self.request(now_ms);
+        self.store.claim_posts(request, 10).await.unwrap()
+    }
+
+    /// The bytes of a post are on their way.
+    pub(crate) async fn start(&self, claim: &ClaimedEntry, now_ms: i64) {
+        let (id, token) = (claim.entry.id, claim.token);
+        let outcome = self.store.mark_send_started(id, token, now_ms).await;
+        assert_eq!(outcome.unwrap(), LeaseOutcome::Written);
+    }
+
+    pub(crate) async fn update(&self, claim: &ClaimedEntry, update: OutboxUpdate, now_ms: i64) {
+        let (id, token) = (claim.entry.id, claim.token);
+        let outcome = self.store.update_post(id, token, update, now_ms).await;
+        assert_eq!(outcome.unwrap(), LeaseOutcome::Written);
+    }
+
+    /// A post becomes a message.
+    pub(crate) async fn send(&self, claim: &ClaimedEntry, message_id: &str, now_ms: i64) {
+        self.start(claim, now_ms).await;
+        let sent = OutboxUpdate::Sent(Delivered {
+            chat: claim.entry.target.chat.clone(),
+            message_id: message_id.to_owned(),
+            sent_at_ms: now_ms,
+            shown: None,
+        });
+        self.update(claim, sent, now_ms).await;
+    }
+
+    /// Sends the only post that may go.
+    pub(crate) async fn send_one(&self, message_id: &str, now_ms: i64) {
+        let claimed = self.claim_posts(now_ms).await;
+        assert_eq!(claimed.len(), 1, "{claimed:?}");
+        self.send(&claimed[0], message_id, now_ms).await;
     }
 
     /// Has the agent asked in a chat, and its answer committed in parts.

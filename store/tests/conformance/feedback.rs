@@ -1,30 +1,20 @@
 //! Thumbs on answers: whose they are, which holds, and what goes with them.
 
-use crate::contract::ThumbCounts;
-use crate::scene::Scene;
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::feedback::{Thumb, ThumbChange};
 use vocative_core::ids::RunId;
+use vocative_store::contract::{Deleted, ThumbCounts};
+
+use crate::said::agent;
+use crate::scene::Scene;
 
 /// An answer that the platform knows as `a1`.
 async fn answered(scene: &Scene) -> RunId {
-    let room = scene.room("C1").await;
-    let (_, run) = scene.ask(&room, "is it?", 10).await;
+    let (_, run) = scene.ask("C1", "is it?", 10).await;
     let claimed = scene.claim(100).await.unwrap();
-    let reply = scene.answer(&claimed, &room, "It is.");
+    let reply = scene.answer(&claimed, "It is.").await;
     scene.store.commit_reply(reply).await.unwrap();
-    scene
-        .write(|connection| {
-            connection.execute(
-                "INSERT INTO messages (account_id, chat_id, platform_id, turn_seq)
-                 SELECT h.account_id, h.id, 'a1', t.seq
-                 FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN chats h ON h.id = c.chat_id
-                 WHERE t.kind = 'message' AND t.run_id IS NOT NULL",
-                [],
-            )?;
-            Ok(())
-        })
-        .await;
+    scene.send_one("a1", 110).await;
     run
 }
 
@@ -64,8 +54,6 @@ async fn what_a_person_thinks_does_not_depend_on_the_order_in_which_changes_come
         (Thumb::Down, false, 6),
     ];
     let expected = [(1, 0), (0, 1), (0, 1), (1, 0), (0, 1), (0, 0)];
-    let scene = Scene::open().await;
-    let run = answered(&scene).await;
     for (n, expected) in expected.into_iter().enumerate() {
         // From each change on, forwards and backwards.
         let turned = |order: Vec<usize>| {
@@ -76,12 +64,8 @@ async fn what_a_person_thinks_does_not_depend_on_the_order_in_which_changes_come
             })
         };
         for order in turned((0..=n).collect()).chain(turned((0..=n).rev().collect())) {
-            scene
-                .write(|connection| {
-                    connection.execute("DELETE FROM feedback", [])?;
-                    Ok(())
-                })
-                .await;
+            let scene = Scene::open().await;
+            let run = answered(&scene).await;
             // Everything comes twice.
             for at in order.iter().chain(&order) {
                 let (kind, is_given, at_ms) = changes[*at];
@@ -102,7 +86,7 @@ async fn a_thumb_is_counted_on_an_answer_that_is_there_and_by_its_agent() {
     assert!(take(thumb("U2", Thumb::Up, true, 1)).await.unwrap());
     assert!(take(thumb("U3", Thumb::Down, true, 1)).await.unwrap());
     // What people said is no answer, and other rooms have none of it.
-    for (message_id, chat) in [("m1", "C1"), ("a2", "C1"), ("a1", "C2")] {
+    for (message_id, chat) in [("m0", "C1"), ("a2", "C1"), ("a1", "C2")] {
         let mut change = thumb("U4", Thumb::Up, true, 1);
         change.message_id = message_id.to_owned();
         change.place.chat = chat.to_owned();
@@ -110,20 +94,11 @@ async fn a_thumb_is_counted_on_an_answer_that_is_there_and_by_its_agent() {
     }
     assert_eq!(thumbs(&scene, run).await, (1, 1));
     let all = scene.store.thumbs_by_agent(1_000).await.unwrap();
-    assert_eq!(
-        all,
-        [(crate::scene::agent(), ThumbCounts { up: 1, down: 1 })]
-    );
+    assert_eq!(all, [(agent("helper"), ThumbCounts { up: 1, down: 1 })]);
     assert_eq!(scene.store.thumbs_by_agent(1_001).await.unwrap(), []);
 
-    scene
-        .write(|connection| {
-            connection.execute(
-                "UPDATE turns SET visibility = 'hidden' WHERE run_id IS NOT NULL",
-                [],
-            )?;
-            Ok(())
-        })
-        .await;
+    let deleted = scene.store.capture_delete(scene.account, "C1", "a1", 2_000);
+    let deleted = deleted.await.unwrap();
+    assert!(matches!(deleted, Deleted::Blanked { .. }), "{deleted:?}");
     assert!(!take(thumb("U4", Thumb::Up, true, 1)).await.unwrap());
 }
