@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use vocative_core::approving::OutsideSource;
-use vocative_core::delegating::{NotDelegated, StoredTask, TaskState};
+use vocative_core::delegating::StoredTask;
 use vocative_core::ids::{AgentName, RunId, TurnId};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Usage};
 use vocative_core::running::budget::RunBudget;
 use vocative_core::tool_call::{CallRule, CallState, StoredCall};
 
 use crate::contract::{
-    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, RunEnding,
-    StepOutcome, TaskGiven, ToolTurn, WaitingFor,
+    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, StepOutcome,
+    TaskGiven, ToolTurn,
 };
-use crate::scene::{Room, Said, Scene, by_hand};
+use crate::scene::{Room, Scene};
 
 /// Records a step that asks for so many calls.
 async fn called(scene: &Scene, run: &ClaimedRun, calls: usize) -> Vec<StoredCall> {
@@ -68,389 +68,24 @@ async fn state(scene: &Scene, run: RunId) -> RunState {
 
 /// A question whose run asks these agents, and waits.
 struct Asked {
-    said: Said,
     run: ClaimedRun,
     calls: Vec<StoredCall>,
 }
 
 async fn asking(scene: &Scene, room: &Room, agents: &[&str]) -> Asked {
-    let (said, _) = scene.ask(room, "where is the zebra?", 10).await;
+    scene.ask(room, "where is the zebra?", 10).await;
     let run = scene.claim(100).await.unwrap();
     let calls = called(scene, &run, agents.len()).await;
     for (call, agent) in calls.iter().zip(agents) {
         assert_eq!(give(scene, &run, call, agent).await, TaskGiven::Waits);
     }
     assert_eq!(park(scene, &run).await, Parked::Waits);
-    Asked { said, run, calls }
+    Asked { run, calls }
 }
 
 async fn says(scene: &Scene, room: &Room, run: &ClaimedRun, text: &str) -> CommittedReply {
     let reply = scene.answer(run, room, text);
     scene.store.commit_reply(reply).await.unwrap()
-}
-
-#[tokio::test]
-async fn an_agent_is_asked_once_and_its_answer_wakes_who_waits() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "where is the zebra?", 10).await;
-    let run = scene.claim(100).await.unwrap();
-    let call = called(&scene, &run, 1).await.remove(0);
-    // A call that is made again asks nobody again.
-    for _ in 0..3 {
-        assert_eq!(give(&scene, &run, &call, "look").await, TaskGiven::Waits);
-    }
-    assert_eq!(
-        scene
-            .value::<i64>("SELECT count(*) FROM runs WHERE parent_run_id IS NOT NULL")
-            .await,
-        1
-    );
-    assert_eq!(park(&scene, &run).await, Parked::Waits);
-    let child = scene.claim(200).await.unwrap();
-    assert_eq!(child.run.agent, AgentName::trusted("look"));
-    assert_eq!(child.as_of_seq, run.as_of_seq);
-    // It works for the same person, and answers in no room of its own.
-    assert_eq!(child.run.triggers, run.run.triggers);
-    assert_eq!(child.asker, run.asker);
-    let askers = |id| scene.store.run_askers(id);
-    assert_eq!(
-        askers(child.run.id).await.unwrap(),
-        askers(run.run.id).await.unwrap()
-    );
-    assert!(!askers(child.run.id).await.unwrap().is_empty());
-    assert!(scene.claim(201).await.is_none(), "who waits is not claimed");
-    let queued = scene.store.queued_runs(10, 201).await.unwrap();
-    assert_eq!(queued[0].waiting_for, WaitingFor::Agents);
-
-    let turns = scene.value::<i64>("SELECT count(*) FROM turns").await;
-    let reported = says(&scene, &room, &child, "In the zoo.").await;
-    assert_eq!(reported, CommittedReply::Reported);
-    assert_eq!(state(&scene, child.run.id).await, RunState::Done);
-    assert_eq!(
-        scene.value::<i64>("SELECT count(*) FROM turns").await,
-        turns
-    );
-    assert_eq!(scene.value::<i64>("SELECT count(*) FROM outbox").await, 0);
-    let given = task_of(&scene, &call).await;
-    assert_eq!(
-        (given.state, given.result.as_str()),
-        (TaskState::Answered, "In the zoo.")
-    );
-    // Told once: a late word changes nothing.
-    assert_eq!(
-        says(&scene, &room, &child, "No!").await,
-        CommittedReply::Stale
-    );
-    let again = scene.claim(300).await.unwrap();
-    assert_eq!(again.run.id, run.run.id);
-    let story = scene.store.run_story(run.run.id).await.unwrap();
-    assert_eq!(story.tasks.len(), 1);
-    let story = scene.store.run_story(child.run.id).await.unwrap();
-    assert_eq!(story.task.map(|task| task.parent), Some(run.run.id));
-}
-
-#[tokio::test]
-async fn an_answer_that_comes_before_its_asker_waits_is_not_waited_for() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "where is the zebra?", 10).await;
-    let run = scene.claim(100).await.unwrap();
-    let call = called(&scene, &run, 1).await.remove(0);
-    assert_eq!(give(&scene, &run, &call, "look").await, TaskGiven::Waits);
-    let child = scene.claim(200).await.unwrap();
-    says(&scene, &room, &child, "In the zoo.").await;
-    assert_eq!(park(&scene, &run).await, Parked::Decided);
-}
-
-#[tokio::test]
-async fn two_work_at_once_and_the_asker_goes_on_after_the_last() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let asked = asking(&scene, &room, &["look", "pen", "check"]).await;
-    let one = scene.claim(200).await.unwrap();
-    let two = scene.claim(200).await.unwrap();
-    assert!(scene.claim(200).await.is_none(), "two at once");
-    // The room's other questions are not held up, and join none of these runs.
-    let (_, other) = scene.ask(&room, "and tea?", 210).await;
-    let of_room = scene.claim(220).await.unwrap();
-    assert_eq!(of_room.run.id, other);
-    assert!(matches!(
-        says(&scene, &room, &of_room, "At four.").await,
-        CommittedReply::Written { .. }
-    ));
-
-    says(&scene, &room, &two, "two").await;
-    let three = scene.claim(230).await.unwrap();
-    assert_eq!(three.run.agent, AgentName::trusted("check"));
-    says(&scene, &room, &one, "one").await;
-    assert!(scene.claim(240).await.is_none(), "one is open still");
-    // One that fails does not fail the others.
-    let mut failed = scene.answer(&three, &room, "I could not.");
-    failed.kind = vocative_core::turn::TurnKind::Notice;
-    failed.ending = RunEnding::Dead {
-        reason: "refused".to_owned(),
-    };
-    scene.store.commit_reply(failed).await.unwrap();
-    assert_eq!(scene.claim(250).await.unwrap().run.id, asked.run.run.id);
-    let mut states = Vec::new();
-    for call in &asked.calls {
-        states.push(task_of(&scene, call).await.state);
-    }
-    assert_eq!(
-        states,
-        [TaskState::Answered, TaskState::Answered, TaskState::Failed]
-    );
-}
-
-#[tokio::test]
-async fn cycles_depth_number_and_budget_are_bounded() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "where is the zebra?", 10).await;
-    let run = scene.claim(100).await.unwrap();
-    let calls = called(&scene, &run, 6).await;
-    let not = TaskGiven::Not;
-    assert_eq!(
-        give(&scene, &run, &calls[0], "helper").await,
-        not(NotDelegated::Cycle)
-    );
-    let mut poor = task(&run, &calls[0], "look");
-    poor.calls_max = 1;
-    assert_eq!(
-        scene.store.give_task(poor).await.unwrap(),
-        not(NotDelegated::NothingLeft)
-    );
-    for (call, agent) in calls.iter().zip(["look", "pen", "check", "desk"]) {
-        assert_eq!(give(&scene, &run, call, agent).await, TaskGiven::Waits);
-    }
-    assert_eq!(
-        give(&scene, &run, &calls[4], "fifth").await,
-        not(NotDelegated::TooMany)
-    );
-    park(&scene, &run).await;
-
-    let child = scene.claim(200).await.unwrap();
-    let calls = called(&scene, &child, 2).await;
-    for on_path in ["helper", "look"] {
-        assert_eq!(
-            give(&scene, &child, &calls[0], on_path).await,
-            not(NotDelegated::Cycle)
-        );
-    }
-    assert_eq!(
-        give(&scene, &child, &calls[0], "pen").await,
-        TaskGiven::Waits
-    );
-    park(&scene, &child).await;
-    scene.claim(201).await.unwrap();
-    let mut grandchild = scene.claim(202).await.unwrap();
-    while grandchild.run.agent != AgentName::trusted("pen")
-        || task_parent(&scene, &grandchild).await != child.run.id
-    {
-        says(&scene, &room, &grandchild, "done").await;
-        grandchild = scene.claim(203).await.unwrap();
-    }
-    let calls = called(&scene, &grandchild, 1).await;
-    assert_eq!(
-        give(&scene, &grandchild, &calls[0], "other").await,
-        not(NotDelegated::TooDeep)
-    );
-}
-
-async fn task_parent(scene: &Scene, run: &ClaimedRun) -> RunId {
-    let task = scene.store.task_of_run(run.run.id).await.unwrap();
-    task.unwrap().parent
-}
-
-#[tokio::test]
-async fn who_is_asked_gets_half_of_what_is_left() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    scene.ask(&room, "where is the zebra?", 10).await;
-    let run = scene.claim(100).await.unwrap();
-    scene
-        .write(|connection| {
-            connection.execute("UPDATE runs SET spent_tokens = 200, worked_ms = 10000", [])?;
-            Ok(())
-        })
-        .await;
-    let calls = called(&scene, &run, 2).await;
-    for (call, agent) in calls.iter().zip(["look", "pen"]) {
-        let mut new = task(&run, call, agent);
-        new.budget = RunBudget {
-            tokens: 1_000,
-            cost_micros: 0,
-            worked_ms: 60_000,
-        };
-        assert_eq!(scene.store.give_task(new).await.unwrap(), TaskGiven::Waits);
-    }
-    let share = async |call| task_of(&scene, call).await.share;
-    let (one, two) = (share(&calls[0]).await, share(&calls[1]).await);
-    assert_eq!((one.budget.tokens, two.budget.tokens), (400, 200));
-    assert_eq!(
-        (one.budget.worked_ms, two.budget.worked_ms),
-        (25_000, 12_500)
-    );
-    assert_eq!((one.budget.cost_micros, one.calls, two.calls), (0, 32, 16));
-    scene
-        .write(|connection| {
-            connection.execute(
-                "UPDATE runs SET spent_tokens = 30, worked_ms = 5 WHERE parent_run_id IS NOT NULL",
-                [],
-            )?;
-            Ok(())
-        })
-        .await;
-    let (used, _) = scene.store.children_use(run.run.id).await.unwrap();
-    assert_eq!((used.tokens, used.worked_ms), (60, 10));
-}
-
-#[tokio::test]
-async fn who_is_asked_ends_with_who_asked() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let asked = asking(&scene, &room, &["look", "pen"]).await;
-    let at_work = scene.claim(200).await.unwrap();
-    // The one at work asked another one itself.
-    let call = called(&scene, &at_work, 1).await.remove(0);
-    assert_eq!(
-        give(&scene, &at_work, &call, "check").await,
-        TaskGiven::Waits
-    );
-    scene
-        .store
-        .cancel_run(asked.run.run.id, by_hand("enough"), 300)
-        .await
-        .unwrap();
-    for call in asked.calls.iter().chain([&call]) {
-        let task = scene.store.task_of_call(call.id).await.unwrap();
-        // The call of the run that is told to stop is open until its worker lets go.
-        if task
-            .as_ref()
-            .is_some_and(|task| task.parent == at_work.run.id)
-        {
-            continue;
-        }
-        assert_eq!(task.map(|task| task.state), Some(TaskState::Cancelled));
-    }
-    let reported = says(&scene, &room, &at_work, "too late").await;
-    assert_eq!(reported, CommittedReply::Cancelled);
-    assert_eq!(state(&scene, asked.run.run.id).await, RunState::Cancelled);
-    let open = "SELECT count(*) FROM runs WHERE state NOT IN ('cancelled')";
-    assert_eq!(scene.value::<i64>(open).await, 0);
-    let open = "SELECT count(*) FROM delegations WHERE state <> 'cancelled' OR result <> ''";
-    assert_eq!(scene.value::<i64>(open).await, 0);
-    assert!(scene.claim(400).await.is_none());
-}
-
-#[tokio::test]
-async fn who_asked_goes_on_when_an_operator_ends_who_was_asked() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let asked = asking(&scene, &room, &["look"]).await;
-    let child = task_of(&scene, &asked.calls[0]).await.child;
-    let cancelled = scene.store.cancel_run(child, by_hand("no"), 300);
-    assert!(cancelled.await.unwrap());
-    assert_eq!(
-        task_of(&scene, &asked.calls[0]).await.state,
-        TaskState::Cancelled
-    );
-    assert_eq!(scene.claim(400).await.unwrap().run.id, asked.run.run.id);
-}
-
-#[tokio::test]
-async fn a_start_takes_over_who_asked_and_who_was_asked() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let asked = asking(&scene, &room, &["look"]).await;
-    let child = scene.claim(200).await.unwrap();
-    scene
-        .write(|connection| crate::acts::runs::take_back_leases_txn(connection, 300))
-        .await;
-    let again = scene.claim(400).await.unwrap();
-    assert_eq!(again.run.id, child.run.id);
-    assert_eq!(
-        says(&scene, &room, &child, "from a dead worker").await,
-        CommittedReply::Stale
-    );
-    says(&scene, &room, &again, "In the zoo.").await;
-    assert_eq!(scene.claim(500).await.unwrap().run.id, asked.run.run.id);
-}
-
-/// Rows that hold the word.
-async fn with_the_word(scene: &Scene) -> i64 {
-    scene
-        .value(
-            "SELECT (SELECT count(*) FROM delegations WHERE task LIKE '%zebra%' OR result LIKE '%zebra%')
-                  + (SELECT count(*) FROM tool_calls WHERE arguments LIKE '%zebra%' OR result LIKE '%zebra%')
-                  + (SELECT count(*) FROM steps WHERE message LIKE '%zebra%')
-                  + (SELECT count(*) FROM turns WHERE content LIKE '%zebra%')",
-        )
-        .await
-}
-
-#[tokio::test]
-async fn a_deleted_question_takes_along_who_was_asked_for_it() {
-    for is_answered in [false, true] {
-        let scene = Scene::open().await;
-        let room = scene.room("C1").await;
-        let asked = asking(&scene, &room, &["look"]).await;
-        let child = scene.claim(200).await.unwrap();
-        let step = scene.store.record_step(
-            child.run.id,
-            child.token,
-            1,
-            "the zebra is in the zoo".to_owned(),
-            Usage::default(),
-            210,
-        );
-        step.await.unwrap();
-        if is_answered {
-            says(&scene, &room, &child, "The zebra is in the zoo.").await;
-        }
-        let message = format!("m{}", asked.said.seq);
-        scene
-            .store
-            .capture_delete(scene.account, "C1", &message, 300)
-            .await
-            .unwrap();
-        assert_eq!(with_the_word(&scene).await, 0, "{is_answered}");
-        if !is_answered {
-            let reported = says(&scene, &room, &child, "The zebra!").await;
-            assert_eq!(reported, CommittedReply::Cancelled);
-        }
-        assert_eq!(state(&scene, asked.run.run.id).await, RunState::Cancelled);
-        assert_eq!(with_the_word(&scene).await, 0, "{is_answered}");
-        assert!(scene.claim(400).await.is_none());
-    }
-}
-
-#[tokio::test]
-async fn an_answer_goes_with_what_it_was_made_from() {
-    let scene = Scene::open().await;
-    let room = scene.room("C1").await;
-    let found = scene.say(&room, "the key lies under the mat", 5).await;
-    let asked = asking(&scene, &room, &["look"]).await;
-    let child = scene.claim(200).await.unwrap();
-    let call = called(&scene, &child, 1).await.remove(0);
-    let said = "the key lies under the mat";
-    let read = finish(&scene, &child, &call, said, &[found.turn]).await;
-    assert_eq!(read, StepOutcome::Written);
-    says(&scene, &room, &child, "Under the mat.").await;
-    let given = task_of(&scene, &asked.calls[0]).await;
-    assert_eq!(given.sources, [found.turn]);
-    let message = format!("m{}", found.seq);
-    scene
-        .store
-        .capture_delete(scene.account, "C1", &message, 300)
-        .await
-        .unwrap();
-    let given = task_of(&scene, &asked.calls[0]).await;
-    assert_eq!(
-        (given.state, given.result.as_str()),
-        (TaskState::Forgotten, "")
-    );
 }
 
 /// A call has its result, which quotes turns.

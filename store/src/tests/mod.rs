@@ -99,17 +99,6 @@ impl Fixture {
         self.store.capture_message(message).await.unwrap()
     }
 
-    /// The facts a message is judged by; it is not admitted, so nothing changes.
-    pub(super) async fn facts(&self, said: Said) -> MessageFacts {
-        let (tx, rx) = std::sync::mpsc::channel();
-        self.judge(said, move |facts| {
-            tx.send(facts.clone()).unwrap();
-            Verdict::default()
-        })
-        .await;
-        rx.recv().unwrap()
-    }
-
     pub(super) async fn turns(&self) -> Vec<Turn> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(select_turns!("ORDER BY t.seq"))?;

@@ -6,9 +6,12 @@
 mod addressing;
 mod albums;
 mod answering;
+mod approving;
 mod audit;
 mod calling;
 mod capturing;
+mod commands;
+mod delegating;
 mod edits;
 mod exports;
 mod extraction;
@@ -20,6 +23,7 @@ mod jobs;
 mod knowledge;
 mod learning;
 mod lines;
+mod merging;
 mod notices;
 mod outbox;
 mod overlap;
@@ -34,6 +38,7 @@ mod said;
 mod scene;
 mod schedules;
 mod searching;
+mod summaries;
 mod tools;
 
 use vocative_store::contract as api;

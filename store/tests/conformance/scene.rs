@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::markup::mention_token;
 use vocative_contract::outbound::{Delivered, Part, Target};
-use vocative_core::addressing::{MessageFacts, Verdict};
+use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
 use vocative_core::command::CommandVerdict;
 use vocative_core::ids::{AccountId, ConversationId, OwnerId, RunId, Seq, TurnId};
 use vocative_core::outbox::{ClaimedEntry, OutboxEntry, OutboxUpdate};
@@ -127,6 +127,15 @@ impl Scene {
         self.say_with(place, text, at_ms, verdict).await.new_runs[0]
     }
 
+    /// Somebody addresses the agent in a place, and it is not to answer.
+    pub(crate) async fn address(&self, place: &str, text: &str, at_ms: i64) -> CapturedTurn {
+        let verdict = Verdict {
+            runs: RunVerdict::TooOld,
+            ..admitted(&["helper"])
+        };
+        self.say_with(place, text, at_ms, verdict).await
+    }
+
     pub(crate) async fn say_with(
         &self,
         place: &str,
@@ -166,6 +175,17 @@ impl Scene {
         at_ms: i64,
         verdict: CommandVerdict,
     ) -> CommandOutcome {
+        self.command_of("U1", id, at_ms, verdict).await
+    }
+
+    /// The same of somebody else.
+    pub(crate) async fn command_of(
+        &self,
+        person: &str,
+        id: &str,
+        at_ms: i64,
+        verdict: CommandVerdict,
+    ) -> CommandOutcome {
         let place = Place {
             chat: "C1".to_owned(),
             ..Place::default()
@@ -174,7 +194,7 @@ impl Scene {
             account: self.account,
             id: id.to_owned(),
             kind: "command",
-            sender_id: "U1".to_owned(),
+            sender_id: person.to_owned(),
             chat: Some("C1".to_owned()),
             text: "/vocative".to_owned(),
             received_at_ms: at_ms,
@@ -183,7 +203,7 @@ impl Scene {
             event,
             place,
             sender: Sender {
-                id: "U1".to_owned(),
+                id: person.to_owned(),
                 display_name: None,
                 username: None,
                 kind: SenderKind::Person,
