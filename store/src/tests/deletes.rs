@@ -86,14 +86,6 @@ async fn a_run_that_is_being_worked_on_is_asked_to_stop() {
 }
 
 #[tokio::test]
-async fn a_delete_that_comes_first_keeps_the_message_out() {
-    let fixture = Fixture::new().await;
-    assert_eq!(delete(&fixture, "1").await, Deleted::Remembered);
-    assert_eq!(fixture.hear(said("1", "hello")).await, Captured::Tombstone);
-    assert_eq!(fixture.turns().await, []);
-}
-
-#[tokio::test]
 async fn a_deleted_part_of_an_answer_leaves_the_other_parts() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "zebra lion")).await;

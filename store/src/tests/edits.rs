@@ -25,18 +25,6 @@ async fn an_edit_replaces_the_text_and_keeps_the_old_one_as_a_revision() {
 }
 
 #[tokio::test]
-async fn what_was_answered_stays_addressed_after_an_edit() {
-    let fixture = Fixture::new().await;
-    fixture.hear_for(&["helper"], said("1", "helper?")).await;
-    fixture
-        .execute("UPDATE runs SET state = 'done'; UPDATE involvements SET how = 'answered'")
-        .await;
-    let edited = turn_of(fixture.hear(edit("1", "never mind", "10")).await);
-    assert_eq!(edited.cancelled_runs, []);
-    assert_eq!(fixture.only_turn().await.addressed_to, [agent("helper")]);
-}
-
-#[tokio::test]
 async fn a_waiting_run_answers_the_newest_revision() {
     let fixture = Fixture::new().await;
     fixture.hear_for(&["helper"], said("1", "one")).await;
@@ -72,20 +60,6 @@ pub(super) const SUMMARIES: &str = "
     SELECT conversation_id, 'helper', 'f', 'all', sent_at_ms, ordinal, seq, sent_at_ms, ordinal,
            seq, seq, 1, nullif(seq - 1, 0), x'', 'in short', 2, 'c', 'm', 'current', 0
     FROM turns WHERE seq <= 3 ORDER BY seq;";
-
-#[tokio::test]
-async fn an_answer_to_what_was_said_before_an_edit_is_not_replayed() {
-    let fixture = Fixture::new().await;
-    fixture.hear_for(&["helper"], said("1", "one")).await;
-    fixture
-        .execute("INSERT INTO steps (run_id, n, message, prompt_tokens, completion_tokens, at_ms) VALUES (1, 1, 'to one', 0, 0, 0)")
-        .await;
-    fixture.hear_for(&["helper"], edit("1", "one", "9")).await;
-    let kept = "SELECT count(*) FROM steps";
-    assert_eq!(fixture.value::<i64>(kept).await, 1, "nothing changed");
-    fixture.hear_for(&["helper"], edit("1", "two", "10")).await;
-    assert_eq!(fixture.value::<i64>(kept).await, 0);
-}
 
 /// Somebody asks, while other questions of theirs may wait.
 async fn ask(fixture: &Fixture, said: Said) {

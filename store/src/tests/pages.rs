@@ -11,11 +11,6 @@ async fn page(scene: &Scene, room: &Room, before: Option<Seq>, is_timeline: bool
     scene.store.page(room.id, query).await.unwrap()
 }
 
-fn texts(page: &Page) -> Vec<&str> {
-    let turns = page.turns.iter();
-    turns.map(|detail| detail.turn.content.as_str()).collect()
-}
-
 /// Five turns, of which one came late, one is a tool's and one is deleted.
 async fn room_of_five(scene: &Scene) -> Room {
     let room = scene.room("C1").await;
@@ -32,29 +27,6 @@ async fn room_of_five(scene: &Scene) -> Room {
         })
         .await;
     room
-}
-
-#[tokio::test]
-async fn pages_go_back_in_the_rooms_order_and_end() {
-    let scene = Scene::open().await;
-    let room = room_of_five(&scene).await;
-    let newest = page(&scene, &room, None, false).await;
-    assert_eq!((texts(&newest), newest.has_older), (vec!["b", "c"], true));
-    let first = newest.turns[0].turn.seq();
-    let older = page(&scene, &room, Some(first), false).await;
-    assert_eq!((texts(&older), older.has_older), (vec!["a"], false));
-    // What is captured meanwhile does not move the next page.
-    scene.say(&room, "late", 15).await;
-    let older = page(&scene, &room, Some(first), false).await;
-    assert_eq!(texts(&older), ["a", "late"]);
-
-    let other = scene.room("C2").await;
-    let elsewhere = PageQuery {
-        limit: 2,
-        before: Some(first),
-        is_timeline: false,
-    };
-    assert!(scene.store.page(other.id, elsewhere).await.is_err());
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-//! What becomes of an edit.
+//! What becomes of an edit, and of a delete that comes first.
 
-use vocative_core::run::RunState;
-use vocative_store::contract::Captured;
+use vocative_core::run::{RunState, Usage};
+use vocative_store::contract::{Captured, Deleted, LeaseOutcome};
 
-use crate::said::{Said, said, turn_of};
+use crate::said::{NOW_MS, Said, agent, said, turn_of};
 use crate::scene::Scene;
 
 fn edit(id: &'static str, text: &'static str, marker: &'static str) -> Said {
@@ -103,4 +103,46 @@ async fn an_edit_without_a_marker_is_one_where_its_text_differs() {
     let late = scene.hear(edit("1", "three", "")).await;
     assert!(matches!(late, Captured::Duplicate(_)), "{late:?}");
     assert_eq!(scene.only_turn().await.content, "four");
+}
+
+#[tokio::test]
+async fn what_was_answered_stays_addressed_after_an_edit() {
+    let scene = Scene::open().await;
+    scene.hear_for(&["helper"], said("1", "helper?")).await;
+    let run = scene.claim(NOW_MS + 600_000).await.unwrap();
+    let answer = scene.answer(&run, "yes").await;
+    scene.store.commit_reply(answer).await.unwrap();
+    let edited = turn_of(scene.hear(edit("1", "never mind", "10")).await);
+    assert_eq!(edited.cancelled_runs, []);
+    let turn = scene.store.turn(edited.turn).await.unwrap();
+    assert_eq!(turn.content, "never mind");
+    assert_eq!(turn.addressed_to, [agent("helper")]);
+}
+
+#[tokio::test]
+async fn an_answer_to_what_was_said_before_an_edit_is_not_replayed() {
+    let scene = Scene::open().await;
+    scene.hear_for(&["helper"], said("1", "one")).await;
+    let now_ms = NOW_MS + 600_000;
+    let run = scene.claim(now_ms).await.unwrap();
+    let (store, id) = (&scene.store, run.run.id);
+    let step = "to one".to_owned();
+    let recorded = store.record_step(id, run.token, 1, step, Usage::default(), now_ms);
+    assert_eq!(recorded.await.unwrap(), LeaseOutcome::Written);
+    let returned = store.requeue_run(id, run.token, 0, "busy", now_ms).await;
+    assert_eq!(returned.unwrap(), LeaseOutcome::Written);
+    scene.hear_for(&["helper"], edit("1", "one", "9")).await;
+    let kept = store.steps(id).await.unwrap();
+    assert_eq!(kept, ["to one"], "nothing changed");
+    scene.hear_for(&["helper"], edit("1", "two", "10")).await;
+    assert_eq!(store.steps(id).await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_delete_that_comes_first_keeps_the_message_out() {
+    let scene = Scene::open().await;
+    let deleted = scene.store.capture_delete(scene.account, "C1", "1", NOW_MS);
+    assert_eq!(deleted.await.unwrap(), Deleted::Remembered);
+    assert_eq!(scene.hear(said("1", "hello")).await, Captured::Tombstone);
+    assert_eq!(scene.turns().await, []);
 }
