@@ -7,3 +7,14 @@ ALTER TABLE conversations ADD COLUMN last_read_seq INTEGER;
 -- Whence a conversation's own title is: person, model; NULL: an operator gave it.
 ALTER TABLE conversations ADD COLUMN own_title_from TEXT;
 ALTER TABLE conversations ADD COLUMN own_title_participant_id INTEGER REFERENCES participants(id);
+-- What a person's questions cost, by UTC day: under a wrong clock the day before must not take the place of today.
+CREATE TABLE usage_people_by_day (
+    participant_id INTEGER NOT NULL REFERENCES participants(id),
+    day_start_ms INTEGER NOT NULL,
+    tokens       INTEGER NOT NULL,
+    cost_micros  INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (participant_id, day_start_ms)
+) STRICT, WITHOUT ROWID;
+INSERT INTO usage_people_by_day SELECT participant_id, day_start_ms, tokens, cost_micros FROM usage_people;
+DROP TABLE usage_people;
+ALTER TABLE usage_people_by_day RENAME TO usage_people;

@@ -1,5 +1,5 @@
 //! Tokens that were spent: counted when they are, whatever becomes of what they were spent on; by account
-//! and UTC day for everybody, and on the newest such day for each person.
+//! and UTC day for everybody, and on the last such days for each person.
 //!
 //! A person's row holds numbers only and outlives what they had forgotten: asking for that buys no further day.
 
@@ -12,6 +12,9 @@ use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, AgentName, ConversationId, ParticipantId, RunId};
 use vocative_core::judging::policy::Spent;
 use vocative_core::run::Usage;
+
+/// The days of which a person's tokens are kept.
+const PERSON_DAYS: u32 = 8;
 
 /// What tokens were spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,22 +197,30 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
     let Some(person) = spending.person else {
         return Ok(());
     };
-    connection
+    let is_first: Option<bool> = connection
         .prepare_cached(
             "INSERT INTO usage_people (participant_id, day_start_ms, tokens, cost_micros)
              SELECT id, ?2, ?3, ?4 FROM participants WHERE id = ?1
              ON CONFLICT DO UPDATE SET
-                 tokens = excluded.tokens + iif(day_start_ms = excluded.day_start_ms, tokens, 0),
-                 cost_micros = excluded.cost_micros
-                     + iif(day_start_ms = excluded.day_start_ms, cost_micros, 0),
-                 day_start_ms = excluded.day_start_ms",
+                 tokens = tokens + excluded.tokens, cost_micros = cost_micros + excluded.cost_micros
+             RETURNING tokens = ?3 AS is_first",
         )?
-        .execute(params![
-            person,
-            day,
-            tokens,
-            stored_count(spending.cost_micros)
-        ])?;
+        .query_row(
+            params![person, day, tokens, stored_count(spending.cost_micros)],
+            |row| row.get("is_first"),
+        )
+        .optional()?;
+    if is_first != Some(true) {
+        return Ok(());
+    }
+    // Those nearest to the clock stay: a wrong one takes the place of no day that is still to be counted.
+    connection
+        .prepare_cached(
+            "DELETE FROM usage_people WHERE participant_id = ?1 AND day_start_ms NOT IN (
+                 SELECT day_start_ms FROM usage_people WHERE participant_id = ?1
+                 ORDER BY abs(day_start_ms - ?2) LIMIT ?3)",
+        )?
+        .execute((person, day, PERSON_DAYS))?;
     Ok(())
 }
 
@@ -275,8 +286,7 @@ mod tests {
         assert_eq!(today(DAY_MS).await, spent(0, 0));
         spend(Purpose::Answers, Some(person), 7, DAY_MS + 1).await;
         assert_eq!(today(DAY_MS + 2).await, spent(7, 7));
-        // One row a person: the day before is known of the account only.
-        assert_eq!(today(4_000).await, spent(115, 0));
+        assert_eq!(today(4_000).await, spent(115, 15));
         let cost = "SELECT cost_micros FROM runs";
         assert_eq!(scene.value::<i64>(cost).await, 3 * (10 + 100 + 7));
 
@@ -302,5 +312,44 @@ mod tests {
         }
         let rooms = told(CostsBy::Conversation, 0).await;
         assert_eq!((rooms.len(), rooms[0].2), (1, 351));
+    }
+
+    #[tokio::test]
+    async fn a_wrong_clock_gives_nobody_another_day() {
+        let scene = Scene::open().await;
+        let room = scene.room("C1").await;
+        scene.ask(&room, "when?", 1_000).await;
+        let account = scene.account;
+        let found = scene.store.participant(account, "U1".to_owned()).await;
+        let person = found.unwrap().unwrap();
+        let spend = async |now_ms| {
+            let spending = Spending {
+                account,
+                person: Some(person),
+                purpose: Purpose::Speech,
+                cost_micros: 0,
+                call: None,
+                usage: Usage {
+                    prompt_tokens: 10,
+                    ..Usage::default()
+                },
+                now_ms,
+            };
+            scene.store.spend(spending).await.unwrap();
+        };
+        let today_ms = 400 * DAY_MS;
+        spend(today_ms).await;
+        for wrong_ms in [today_ms - DAY_MS, 0, today_ms + 365 * DAY_MS] {
+            spend(wrong_ms).await;
+            let spent = scene.store.spent_today(account, Some(person), today_ms);
+            assert_eq!(spent.await.unwrap().by_person.tokens, 10, "{wrong_ms}");
+        }
+        for day in 1..40 {
+            spend(today_ms + day * DAY_MS).await;
+        }
+        let rows = "SELECT count(*) FROM usage_people";
+        assert_eq!(scene.value::<i64>(rows).await, i64::from(PERSON_DAYS));
+        let dates = "SELECT min(day_start_ms) FROM usage_people";
+        assert_eq!(scene.value::<i64>(dates).await, today_ms + 32 * DAY_MS);
     }
 }

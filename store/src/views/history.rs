@@ -1257,6 +1257,7 @@ mod tests {
             THREAD_ANSWER_SQL,
             POSITION_SQL,
             FIRST_TURN_SQL,
+            FORKED_SQL,
             NAME_BY_ID_SQL,
             NAME_BY_USERNAME_SQL,
             RECALLED_SQL,

@@ -34,6 +34,7 @@ async fn request(
 ) -> CapturedRequest {
     let message = said.message(scene.account, Box::new(move |_: &MessageFacts| verdict));
     let request = NewRequest {
+        model: None,
         key: key.map(|key| [key; 32]),
         body: [body; 32],
         agent: agent("helper"),
