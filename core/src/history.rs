@@ -7,6 +7,9 @@ use crate::place::{Conversation, Scope};
 use crate::summary::{Coverage, SummaryView};
 use crate::turn::Turn;
 
+/// The most conversations that a fork may have behind it, each a fork of the next.
+pub const FORKS_DEEP_MAX: u32 = 16;
+
 /// Which turns to read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryQuery {

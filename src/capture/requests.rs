@@ -46,6 +46,8 @@ pub enum Taken {
     NotServed,
     /// A limit is met; what to tell.
     LimitMet(String),
+    /// The agent can't be asked with the model that was named; what to tell.
+    NoSuchModel(String),
 }
 
 /// What became of something that a program said without asking.
@@ -160,6 +162,7 @@ impl ChannelIntake {
             CapturedRequest::Gone => Taken::Gone,
             CapturedRequest::NotAdmitted => match refused.get() {
                 Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text.clone()),
+                Some(RequestVerdict::NoSuchModel(text)) => Taken::NoSuchModel(text.clone()),
                 _ => Taken::NotServed,
             },
         })

@@ -346,7 +346,29 @@ async fn a_fork_goes_on_from_a_message_and_neither_course_sees_the_other() {
         assert_eq!(told.status, status, "{told:?}");
     }
 
-    // What is erased of the first course is erased of both.
+    // While a question is open, nothing goes on from it.
+    flow.model.hold();
+    let waits = post(
+        &flow,
+        "ann",
+        "/v1/runs",
+        &json!({"text": "slow?", "conversation": deeper}),
+    )
+    .await;
+    let path_of_deeper = format!("/v1/conversations/{deeper}/fork");
+    let open = post(
+        &flow,
+        "ann",
+        &path_of_deeper,
+        &json!({"at": newest(&flow, &deeper).await}),
+    )
+    .await;
+    assert_eq!(open.status, 409, "{open:?}");
+    flow.model.release();
+    flow.model.enqueue(ModelReply::text("A5b"));
+    followed(&flow, "ann", &waits.text("run")).await;
+
+    // A fork goes with the course that it left.
     let erased = flow
         .cli(&["erase", "--conversation", &notes, "--yes"])
         .await;

@@ -8,8 +8,10 @@ use crate::judging::addressing::{names_bot, without_labels};
 use crate::judging::policy::{AgentPolicy, ChannelPolicy};
 use crate::judging::speech::{strip_word, without_leading_mentions};
 
-/// The word before the model's name.
-const WORD: &str = "--model";
+/// The word before the model's name; phones make one dash of two.
+const WORDS: [&str; 3] = ["--model", "\u{2014}model", "\u{2013}model"];
+/// What may stand behind a name.
+const PUNCTUATION: [char; 5] = [',', ':', ';', '!', '?'];
 
 /// The model that a message asks for, by its configured name; `None` if it asks for none, or none of the agents that it
 /// addresses has models to choose from: then the words are part of the question.
@@ -44,7 +46,7 @@ pub(super) fn asked_model(
 /// The name behind the word, where that opens the text behind mentions, a command and the agent's name.
 fn wished<'a>(
     message: &'a InboundMessage,
-    mut agents: impl Iterator<Item = &'a AgentPolicy>,
+    agents: impl Iterator<Item = &'a AgentPolicy>,
     policy: &ChannelPolicy,
 ) -> Option<&'a str> {
     let is_bot = |id: &str| names_bot(id, policy);
@@ -56,18 +58,21 @@ fn wished<'a>(
         text = text.split_once(char::is_whitespace)?.1;
     }
     let text = text.trim_start();
-    let called = text.strip_prefix('@').unwrap_or(text);
-    let named = agents.find_map(|agent| {
-        let mut aliases = agent.aliases.iter();
-        aliases.find_map(|alias| strip_word(called, alias))
-    });
-    let said = named.map_or(text, |behind| {
-        behind.trim_start_matches([',', ':', ';', '!', '?'])
-    });
+    let called =
+        strip_word(text, "hey").map_or(text, |behind| behind.trim_start_matches([' ', ',', '\t']));
+    let called = called.strip_prefix('@').unwrap_or(called);
+    let names = agents.flat_map(|agent| &agent.aliases);
+    let behind = names.filter_map(|alias| strip_word(called, alias));
+    // The longest name is meant: the least stands behind it.
+    let named = behind.min_by_key(|behind| behind.len());
+    let said = named.map_or(text, |behind| behind.trim_start_matches(PUNCTUATION));
     let said = said.trim_start();
-    let mut words = said.strip_prefix(WORD)?.split_whitespace();
-    let is_word = said[WORD.len()..].starts_with(char::is_whitespace);
-    words.next().filter(|_| is_word)
+    let behind = WORDS.iter().find_map(|word| said.strip_prefix(word))?;
+    let name = behind
+        .starts_with(char::is_whitespace)
+        .then(|| behind.split_whitespace().next());
+    name.flatten()
+        .map(|name| name.trim_end_matches(PUNCTUATION))
 }
 
 #[cfg(test)]
@@ -95,6 +100,8 @@ mod tests {
             format!("{agent}, --model deep why?"),
             "/ask --model deep why?".to_owned(),
             "--model deep".to_owned(),
+            format!("hey {agent}, --model deep why?"),
+            "\u{2014}model deep, why?".to_owned(),
         ] {
             assert_eq!(asked(&text, &agent), deep, "{text:?}");
         }

@@ -69,7 +69,8 @@ pub fn judge(
     }
     let asked_model = match asked_model(message, &addressed_to, policy) {
         Ok(asked) => asked,
-        Err(_) if is_old || is_stop => None,
+        // What may be said to somebody else is no wish, and nobody is told of it.
+        Err(_) if is_old || is_stop || is_unsure(rule, message, facts) => None,
         Err(told) => {
             return carried_out(CommandVerdict {
                 is_private: is_private(kind, policy),

@@ -22,6 +22,8 @@ pub enum RequestVerdict {
     NotServed,
     /// Nothing of it is stored: a limit is met. What to tell who asks.
     LimitMet(String),
+    /// Nothing of it is stored: the agent can't be asked with the model that was named. What to tell who asks.
+    NoSuchModel(String),
 }
 
 impl RequestVerdict {
@@ -34,7 +36,7 @@ impl RequestVerdict {
                 access: Access::PersonNotAllowed,
                 ..Verdict::default()
             },
-            Self::LimitMet(_) => Verdict::default(),
+            Self::LimitMet(_) | Self::NoSuchModel(_) => Verdict::default(),
         }
     }
 }
@@ -49,6 +51,9 @@ pub fn judge_request(
 ) -> RequestVerdict {
     if !is_served(&message.sender.id, policy, agent) {
         return RequestVerdict::NotServed;
+    }
+    if let Some(problem) = model.and_then(|model| not_offered(model, policy, agent)) {
+        return RequestVerdict::NoSuchModel(problem);
     }
     if let Some(limit) = limit_met(message, facts, policy) {
         return RequestVerdict::LimitMet(limit.text);
@@ -70,6 +75,17 @@ pub fn judge_note(person: &str, policy: &ChannelPolicy, agent: &AgentName) -> Ve
         runs: RunVerdict::NotAsked,
         ..asked(agent)
     }
+}
+
+/// What is wrong with a model that is asked for.
+fn not_offered(model: &str, policy: &ChannelPolicy, agent: &AgentName) -> Option<String> {
+    let models = policy.agent(agent).map_or(&[][..], |agent| &agent.models);
+    let offered = match models {
+        _ if models.iter().any(|it| it == model) => return None,
+        [] => ", which has no other".to_owned(),
+        models => format!(", but with {}", models.join(", ")),
+    };
+    Some(format!("{agent} can't be asked with this model{offered}"))
 }
 
 fn is_served(person: &str, policy: &ChannelPolicy, agent: &AgentName) -> bool {
@@ -138,6 +154,23 @@ mod tests {
         let nobody = AgentName::trusted("nobody");
         let refused = judge_request(&asked, &facts, &policy, (&nobody, None));
         assert_eq!(refused, RequestVerdict::NotServed);
+    }
+
+    #[test]
+    fn only_a_model_that_the_agent_offers_is_asked() {
+        let (mut policy, agent) = serving();
+        policy.agents[0].models = vec!["deep".to_owned()];
+        let mut asked = message("hi");
+        asked.sender.id = "U1".to_owned();
+        let facts = MessageFacts::default();
+        let judged = |model| judge_request(&asked, &facts, &policy, (&agent, Some(model)));
+        assert_eq!(
+            judged("deep").verdict().asked_model.as_deref(),
+            Some("deep")
+        );
+        let refused = judged("huge");
+        assert!(matches!(&refused, RequestVerdict::NoSuchModel(told) if told.contains("deep")));
+        assert!(!refused.verdict().is_admitted);
     }
 
     #[test]

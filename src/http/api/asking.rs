@@ -13,8 +13,8 @@ use crate::capture::requests::{Noted, ProgramMessage, Taken};
 use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
+use vocative_core::history::FORKS_DEEP_MAX;
 use vocative_core::ids::{AgentName, ConversationId, Seq};
-use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::place::Conversation;
 use vocative_store::NewId as _;
 use vocative_store::contract::{AskedRun, CapturedTurn, Forking, NewRequest, Sha256Digest};
@@ -103,9 +103,7 @@ impl ApiState {
             .map_err(|refusal| (NotAsked::NoAgent, refusal))?;
         let key = key_of(headers).map_err(other)?;
         let intake = self.questions().map_err(other)?;
-        let policy = intake.policy();
-        let model = chosen_model(&policy, &agent, wish.model).map_err(other)?;
-        let text_max_bytes = policy.limits.inbound_text_max_bytes;
+        let text_max_bytes = intake.policy().limits.inbound_text_max_bytes;
         let (text, given) =
             checked(&wish.text, wish.given, asking, text_max_bytes).map_err(other)?;
         let place = self.place(caller, asking, wish.conversation.as_deref());
@@ -121,7 +119,7 @@ impl ApiState {
             key,
             body: Sha256::digest(body).into(),
             agent: agent.clone(),
-            model,
+            model: wish.model,
             given,
         };
         let now_ms = (self.operations.clock)();
@@ -187,6 +185,16 @@ impl ApiState {
             Forking::Made(fork) => Ok((fork, false)),
             Forking::Known(fork) => Ok((fork, true)),
             Forking::Other => Err(refusal_of(&Taken::OtherBody).1),
+            Forking::Open => Err(Refusal::new(
+                StatusCode::CONFLICT,
+                "a question up to this message is not answered yet",
+                "wait for the end of its run, or stop it; then fork",
+            )),
+            Forking::TooDeep => Err(Refusal::new(
+                StatusCode::CONFLICT,
+                format!("more than {FORKS_DEEP_MAX} forks would be behind it"),
+                "fork from an earlier course, or begin a conversation with history",
+            )),
         }
     }
 
@@ -275,28 +283,6 @@ pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentNam
             "name one of these, or add the agent to the token's agents",
         )
     })
-}
-
-/// The model that is asked for, of those that the agent may be asked with.
-fn chosen_model(
-    policy: &ChannelPolicy,
-    agent: &AgentName,
-    named: Option<String>,
-) -> Result<Option<String>, Refusal> {
-    let Some(named) = named else {
-        return Ok(None);
-    };
-    let models = policy.agent(agent).map_or(&[][..], |agent| &agent.models);
-    if models.contains(&named) {
-        return Ok(Some(named));
-    }
-    let offered = match models {
-        [] => ", which has no other".to_owned(),
-        models => format!(", but with {}", models.join(", ")),
-    };
-    let what = format!("{agent} can't be asked with this model{offered}");
-    let advice = "leave model out, or add it to the agent's models";
-    Err(Refusal::wrong(what, advice))
 }
 
 fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, Refusal> {
@@ -395,6 +381,13 @@ fn refusal_of(taken: &Taken) -> (NotAsked, Refusal) {
                 StatusCode::GONE,
                 "what was asked under this Idempotency-Key was erased",
                 "ask again under another key",
+            ),
+        ),
+        Taken::NoSuchModel(text) => (
+            NotAsked::Other,
+            Refusal::wrong(
+                text.clone(),
+                "leave model out, or add it to the agent's models",
             ),
         ),
         Taken::LimitMet(text) => (

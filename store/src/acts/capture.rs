@@ -18,6 +18,7 @@ use crate::acts::erasure;
 use crate::acts::facts::read_facts;
 use crate::acts::files::queue_files_txn;
 use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn, note_follow_up_txn};
+use crate::acts::forking::begin_of_fork;
 use crate::acts::import::claim_twin_txn;
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::notices::{post_notice_turn_txn, refuse_txn};
@@ -406,11 +407,13 @@ pub(crate) fn insert_txn(
         link_root_txn(connection, arrival, conversation.row, root)?;
     }
     let reply_to_seq = reply_target(connection, arrival)?;
+    let behind_ms = begin_of_fork(connection, &conversation)?;
+    let sent_at_ms = sent_at_ms(message).max(behind_ms.unwrap_or(i64::MIN));
     let turn = insert_turn_txn(
         connection,
         &NewTurn {
             conversation: &conversation,
-            sent_at_ms: sent_at_ms(message),
+            sent_at_ms,
             ordinal: message.ordinal,
             kind: TurnKind::Message,
             scope: message
@@ -442,7 +445,7 @@ pub(crate) fn insert_txn(
             part: 0,
             text: message.album.as_ref().map(|_| message.text.as_str()),
             edit_marker: message.edit_marker.as_deref(),
-            sent_at_ms: Some(sent_at_ms(message)),
+            sent_at_ms: Some(sent_at_ms),
         },
     )?;
     keep_envelope_txn(connection, message, turn.seq)?;

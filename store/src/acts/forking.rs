@@ -5,8 +5,10 @@ use crate::capability::MayCapture;
 use crate::contract::Forking;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::columns::conversation_row_id;
-use crate::rows::places::{conversation_at, find_conversation};
+use crate::rows::open::open_run;
+use crate::rows::places::{ConversationRow, conversation_at, find_conversation};
 use crate::{NewId as _, Store, StoreError};
+use vocative_core::history::FORKS_DEEP_MAX;
 use vocative_core::ids::{ConversationId, Seq};
 
 impl<C: MayCapture> Store<C> {
@@ -27,6 +29,24 @@ impl<C: MayCapture> Store<C> {
     }
 }
 
+/// Asked of a turn: whether it is a message of a conversation that is there, whether a question up to it is still open,
+/// and how many forks its conversation is one of.
+const AT_SQL: &str = concat!(
+    "WITH RECURSIVE above (id, depth) AS (
+         SELECT ?2, 0
+         UNION ALL
+         SELECT c.parent_id, a.depth + 1 FROM above a JOIN conversations c ON c.id = a.id
+         WHERE c.is_fork AND a.depth <= ?3
+     )
+     SELECT EXISTS (SELECT 1 FROM turns
+                    WHERE seq = ?1 AND conversation_id = ?2 AND visibility = 'room' AND kind = 'message') AS is_there,
+            EXISTS (SELECT 1 FROM runs r JOIN run_triggers g ON g.run_id = r.id
+                    WHERE r.conversation_id = ?2 AND g.turn_seq <= ?1 AND ",
+    open_run!("r"),
+    ") AS is_open,
+            (SELECT max(depth) FROM above) AS depth"
+);
+
 fn fork_txn(
     connection: &Connection,
     of: ConversationId,
@@ -41,16 +61,20 @@ fn fork_txn(
             false => Forking::Other,
         });
     }
-    let is_there = connection
-        .prepare_cached(
-            "SELECT 1 AS it FROM turns
-             WHERE seq = ?1 AND conversation_id = ?2 AND visibility = 'room' AND kind = 'message'",
-        )?
-        .query_row((at, parent.row), |row| row.get::<_, i64>("it"))
-        .optional()?;
-    if is_there.is_none() {
+    let (is_there, is_open, depth): (bool, bool, u32) = connection
+        .prepare_cached(AT_SQL)?
+        .query_row((at, parent.row, FORKS_DEEP_MAX), |row| {
+            Ok((row.get("is_there")?, row.get("is_open")?, row.get("depth")?))
+        })?;
+    if !is_there {
         let what = format!("a message {} in this conversation", at.0);
         return Err(StoreError::NotFound { what });
+    }
+    if is_open {
+        return Ok(Forking::Open);
+    }
+    if depth >= FORKS_DEEP_MAX {
+        return Ok(Forking::TooDeep);
     }
     let id = ConversationId::generate();
     connection
@@ -61,4 +85,19 @@ fn fork_txn(
         )?
         .execute(params![id, parent.chat, key, parent.row, at, now_ms])?;
     Ok(Forking::Made(id))
+}
+
+/// When the turn was said with which a fork left its conversation: what is said in it stands behind that, whatever the
+/// clock says.
+pub(crate) fn begin_of_fork(
+    connection: &Connection,
+    conversation: &ConversationRow,
+) -> Result<Option<i64>, StoreError> {
+    let Some(root) = conversation.root_seq.filter(|_| conversation.is_fork) else {
+        return Ok(None);
+    };
+    Ok(connection
+        .prepare_cached("SELECT sent_at_ms FROM turns WHERE seq = ?1")?
+        .query_row([root], |row| row.get("sent_at_ms"))
+        .optional()?)
 }

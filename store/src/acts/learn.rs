@@ -230,7 +230,7 @@ fn answer_in_line_txn(connection: &Connection, chat: &ChatRow) -> Result<(), Sto
              WHERE chat_id = ?1 AND state = 'queued' AND attempt = 0
                AND conversation_id IN (SELECT id FROM conversations
                                        WHERE chat_id = ?1 AND parent_id IS NOT NULL
-                                         AND turn_count = 0)
+                                         AND NOT is_fork AND turn_count = 0)
              RETURNING id",
         )?
         .query_map([chat.id], |row| row.get("id"))?
@@ -241,7 +241,7 @@ fn answer_in_line_txn(connection: &Connection, chat: &ChatRow) -> Result<(), Sto
     connection
         .prepare_cached(
             "DELETE FROM conversations
-             WHERE chat_id = ?1 AND parent_id IS NOT NULL AND turn_count = 0
+             WHERE chat_id = ?1 AND parent_id IS NOT NULL AND NOT is_fork AND turn_count = 0
                AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.conversation_id = conversations.id)",
         )?
         .execute([chat.id])?;

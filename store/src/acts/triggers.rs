@@ -61,8 +61,10 @@ pub(crate) fn address_txn(
     (is_revised, now_ms): (bool, i64),
 ) -> Result<Addressed, StoreError> {
     let mut addressed = Addressed::default();
+    let mut is_told = is_revised;
     for agent in &verdict.addressed_to {
         let is_new = involve_txn(connection, turn, agent)?;
+        is_told |= is_new;
         let run = match verdict.runs {
             RunVerdict::Run => run_of_trigger(connection, turn.seq, agent)?,
             _ => continue,
@@ -103,8 +105,8 @@ pub(crate) fn address_txn(
             .prepare_cached("UPDATE run_triggers SET is_unsure = ?2 WHERE turn_seq = ?1")?
             .execute((turn.seq, verdict.is_unsure))?;
     }
-    // What joins a question without a word about its model leaves that as it is.
-    if is_revised || verdict.asked_model.is_some() {
+    // An event that comes again asks for nothing that another question has changed since.
+    if is_told && (is_revised || verdict.asked_model.is_some()) {
         ask_model_txn(connection, turn.seq, verdict.asked_model.as_deref())?;
     }
     Ok(addressed)

@@ -41,6 +41,10 @@ pub enum Forking {
     Known(ConversationId),
     /// The key is that of something else.
     Other,
+    /// Nothing is made: what was asked up to that message is not answered yet.
+    Open,
+    /// Nothing is made: it is a fork of as many as there may be.
+    TooDeep,
 }
 
 /// What became of a program's question.

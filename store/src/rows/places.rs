@@ -187,6 +187,8 @@ pub(crate) struct ConversationRow {
     pub(crate) thread: String,
     pub(crate) is_topic: bool,
     pub(crate) root_seq: Option<i64>,
+    /// Whether it is another course of its parent.
+    pub(crate) is_fork: bool,
 }
 
 impl ConversationRow {
@@ -208,6 +210,7 @@ impl ConversationRow {
             thread: row.get("thread")?,
             is_topic: row.get("is_topic")?,
             root_seq: row.get("root_turn_seq")?,
+            is_fork: row.get("is_fork")?,
         })
     }
 }
@@ -220,7 +223,7 @@ pub(crate) fn find_conversation(
 ) -> Result<Option<ConversationRow>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT id, uuid, chat_id, thread, is_topic, root_turn_seq
+            "SELECT id, uuid, chat_id, thread, is_topic, root_turn_seq, is_fork
              FROM conversations WHERE chat_id = ?1 AND thread = ?2",
         )?
         .query_row(params![chat, key], ConversationRow::from_row)
@@ -235,7 +238,7 @@ pub(crate) fn conversation_at(
 ) -> Result<ConversationRow, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT id, uuid, chat_id, thread, is_topic, root_turn_seq
+            "SELECT id, uuid, chat_id, thread, is_topic, root_turn_seq, is_fork
              FROM conversations WHERE id = ?1",
         )?
         .query_row([row], ConversationRow::from_row)?;
@@ -275,6 +278,7 @@ pub(crate) fn ensure_conversation_txn(
         thread: seat.key().to_owned(),
         is_topic,
         root_seq: None,
+        is_fork: false,
     })
 }
 

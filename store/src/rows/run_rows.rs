@@ -202,7 +202,8 @@ pub(crate) fn succeed_run_txn(
     Ok((run, id))
 }
 
-/// The newest word about a question says which model is to answer it: its runs that have not begun ask that one.
+/// The newest word about a question says which model is to answer it: its runs that have not begun, or wait, ask that
+/// one. Where others are answered with it, a question that asks for no model leaves that as it is.
 pub(crate) fn ask_model_txn(
     connection: &Connection,
     turn_seq: i64,
@@ -211,7 +212,10 @@ pub(crate) fn ask_model_txn(
     connection
         .prepare_cached(
             "UPDATE runs SET asked_model = ?2
-             WHERE state = 'queued' AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)",
+             WHERE state IN ('queued', 'waiting', 'held')
+               AND id IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)
+               AND (?2 IS NOT NULL
+                    OR NOT EXISTS (SELECT 1 FROM run_triggers o WHERE o.run_id = runs.id AND o.turn_seq <> ?1))",
         )?
         .execute((turn_seq, model))?;
     Ok(())

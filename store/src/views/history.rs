@@ -20,7 +20,9 @@ use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{AT, SummaryBound, current_summary, position_at};
 use crate::{Reader, StoreError};
-use vocative_core::history::{History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role};
+use vocative_core::history::{
+    FORKS_DEEP_MAX, History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role,
+};
 use vocative_core::ids::{AccountId, RunId, Seq, TurnId};
 use vocative_core::place::Conversation;
 use vocative_core::summary::SummaryView;
@@ -259,7 +261,7 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.read_root()?;
     let has_older = reading.read_kept()?;
     reading.read_replied_to()?;
-    reading.read_parent()?;
+    reading.read_parent(has_older)?;
     reading.read_ambient()?;
     reading.read_thread_answers()?;
     reading.drop_answers_from_before()?;
@@ -468,9 +470,12 @@ impl<'a> HistoryReading<'a> {
     }
 
     /// What the room talked about before a thread left it.
-    fn read_parent(&mut self) -> Result<(), StoreError> {
+    fn read_parent(&mut self, has_older: bool) -> Result<(), StoreError> {
         if self.conversation.is_fork {
-            return self.read_forked();
+            return match has_older {
+                true => Ok(()),
+                false => self.read_forked(),
+            };
         }
         let Some(parent) = self.conversation.parent else {
             return Ok(());
@@ -491,22 +496,32 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// What was said before a fork left its conversation, and so on where that is a fork itself.
+    /// What was said before a fork left its conversation, and so on where that is a fork itself, as far as the fork's own
+    /// turns leave room. Turns that were captured behind its root are not read, wherever a wrong clock placed them.
     fn read_forked(&mut self) -> Result<(), StoreError> {
+        let as_of_seq = self.as_of_seq;
+        let kept = self.turns.iter().filter(|it| it.role == Role::Kept).count();
         let (mut fork, mut left) = (self.conversation_row, self.query.max_turns);
-        while left > 0 {
+        left = left.saturating_sub(kept);
+        for _ in 0..FORKS_DEEP_MAX {
+            if left == 0 {
+                break;
+            }
             let Some((parent, before)) = self.one(FORKED_SQL, [fork], forked_from_row)? else {
                 break;
             };
             let known = self.turns.len();
-            self.walk(&TurnWalk {
+            self.as_of_seq = as_of_seq.min(Seq(before.seq.0 - 1));
+            let walked = self.walk(&TurnWalk {
                 sql: kept_sql(self.query.keep),
                 conversation_row: parent,
                 after: self.floor,
                 before,
                 limit: left,
                 role: Role::Parent,
-            })?;
+            });
+            self.as_of_seq = as_of_seq;
+            walked?;
             left = left.saturating_sub(self.turns.len() - known);
             fork = parent;
         }

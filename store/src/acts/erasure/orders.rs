@@ -321,19 +321,20 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
         LedgerKind::Conversation => {
             let chat: Option<ChatId> =
                 find_chat(connection, account, &entry.chat)?.map(|chat| chat.id);
-            Ok(Targets {
-                participants: Vec::new(),
-                conversations: rows(
-                    "SELECT id FROM conversations
+            let rooms = rows(
+                "SELECT id FROM conversations
                      WHERE chat_id = ?1 AND (thread = ?2 OR (?2 = '' AND is_topic = 0)
                          OR id IN (SELECT m.source_id FROM conversation_merges m
                                    JOIN conversations t ON t.id = m.target_id
                                    WHERE t.chat_id = ?1
                                      AND (t.thread = ?2 OR (?2 = '' AND t.is_topic = 0))))
                      ORDER BY id",
-                    &chat,
-                    &entry.platform_id,
-                )?,
+                &chat,
+                &entry.platform_id,
+            )?;
+            Ok(Targets {
+                participants: Vec::new(),
+                conversations: with_forks(connection, rooms)?,
             })
         }
         LedgerKind::Chat => {
@@ -349,4 +350,22 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
             })
         }
     }
+}
+
+/// Conversations with all forks of them: those go on from what is erased, and their answers were made from it.
+fn with_forks(connection: &Connection, mut rooms: Vec<i64>) -> Result<Vec<i64>, StoreError> {
+    let mut forks = connection.prepare_cached(
+        "SELECT id FROM conversations WHERE parent_id = ?1 AND is_fork ORDER BY id",
+    )?;
+    let mut next = 0;
+    while let Some(room) = rooms.get(next).copied() {
+        for fork in forks.query_map([room], |row| row.get("id"))? {
+            let fork = fork?;
+            if !rooms.contains(&fork) {
+                rooms.push(fork);
+            }
+        }
+        next += 1;
+    }
+    Ok(rooms)
 }

@@ -40,7 +40,7 @@ const NEWEST_OF_SPEAKER_SQL: &str = "SELECT seq, sent_at_ms, ordinal FROM turns
        AND participant_id = ?5
      ORDER BY sent_at_ms DESC LIMIT ?4";
 
-const THREADS_SQL: &str = "SELECT id FROM conversations WHERE parent_id = ?1
+const THREADS_SQL: &str = "SELECT id FROM conversations WHERE parent_id = ?1 AND NOT is_fork
      ORDER BY id DESC LIMIT ?2";
 
 impl Reader {
@@ -114,13 +114,18 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
     let Some(row) = conversation_row(connection, query.conversation)? else {
         return Ok(None);
     };
-    let (account, parent): (AccountId, Option<i64>) = connection
+    // A fork sees nothing that was said in another course.
+    let (account, parent, is_fork): (AccountId, Option<i64>, bool) = connection
         .prepare_cached(
-            "SELECT h.account_id, c.parent_id FROM conversations c
+            "SELECT h.account_id, iif(c.is_fork, NULL, c.parent_id) AS parent_id, c.is_fork FROM conversations c
              JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
         )?
         .query_row([row], |row| {
-            Ok((row.get("account_id")?, row.get("parent_id")?))
+            Ok((
+                row.get("account_id")?,
+                row.get("parent_id")?,
+                row.get("is_fork")?,
+            ))
         })?;
     let mut range = Range {
         rows: vec![row],
@@ -130,7 +135,7 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
     if query.reach != SearchReach::Conversation {
         range.rows.extend(parent);
     }
-    if query.reach == SearchReach::Threads {
+    if query.reach == SearchReach::Threads && !is_fork {
         let room = parent.unwrap_or(row);
         let mut statement = connection.prepare_cached(THREADS_SQL)?;
         let threads =
