@@ -7,6 +7,7 @@ use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 use crate::manners::Zone;
 use crate::remembering::MemoryCommand;
+use crate::title::TitleCommand;
 use crate::words::Language;
 
 /// What is known where a command is given that is no message.
@@ -112,6 +113,8 @@ pub enum Effect {
     Approvals(ApprovalsCommand),
     /// What is remembered is listed, taken away or corrected.
     Memory(MemoryCommand),
+    /// What the conversation is called is told or changed.
+    Title(TitleCommand),
     /// One message goes.
     ForgetMessage {
         /// The platform's id of it, in the same chat.

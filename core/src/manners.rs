@@ -35,13 +35,15 @@ pub enum CommandName {
     Approvals,
     /// What is remembered of them here.
     Memory,
+    /// What the conversation is called.
+    Title,
     /// Something goes for good.
     Forget,
 }
 
 impl CommandName {
     /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Help,
         Self::New,
         Self::Stop,
@@ -52,6 +54,7 @@ impl CommandName {
         Self::Schedule,
         Self::Approvals,
         Self::Memory,
+        Self::Title,
         Self::Forget,
     ];
 
@@ -69,6 +72,7 @@ impl CommandName {
             Self::Schedule => "schedule",
             Self::Approvals => "approvals",
             Self::Memory => "memory",
+            Self::Title => "title",
             Self::Forget => "forget",
         }
     }
@@ -92,6 +96,7 @@ impl CommandName {
             Self::Remind => language.command_remind(),
             Self::Schedule => language.command_schedule(),
             Self::Memory => language.command_memory(),
+            Self::Title => language.command_title(),
             Self::Approvals => language.command_approvals(),
             Self::Forget => language.command_forget(),
         }

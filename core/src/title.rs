@@ -1,7 +1,56 @@
-//! The title of a conversation without a name: the first words of what was said.
+//! What a conversation is called: the title that somebody gives it, or the first words of what was said. Pure.
+
+use crate::prompting::is_unfit_for_names;
+use crate::words::Language;
 
 /// The longest title, in characters.
 pub const TITLE_MAX_CHARS: usize = 60;
+
+/// What somebody says behind `title`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TitleOrder {
+    /// What the conversation is called is said.
+    Tell,
+    /// It is called something.
+    Give {
+        /// What, as it was typed.
+        text: String,
+    },
+    /// It has no title of its own any more.
+    TakeAway,
+}
+
+impl TitleOrder {
+    /// What that text asks for.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        match text.trim() {
+            "" => Self::Tell,
+            "-" | "–" | "—" => Self::TakeAway,
+            text => Self::Give {
+                text: text.to_owned(),
+            },
+        }
+    }
+}
+
+/// What somebody wants of the title of the conversation that they are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TitleCommand {
+    /// What.
+    pub order: TitleOrder,
+    /// Whether they may change a title that an operator gave.
+    pub is_admin: bool,
+    /// In which language they are answered.
+    pub language: Language,
+}
+
+/// A title as it is kept, whoever wrote it: one line of whole words without markup and without what does not
+/// show, at most [`TITLE_MAX_CHARS`] characters; `None` if nothing is left.
+#[must_use]
+pub fn clean_title(text: &str) -> Option<String> {
+    first_words(text, TITLE_MAX_CHARS)
+}
 
 /// The first words of a text on one line, without markup: whole words, at most `max_chars`
 /// characters; `None` if it says nothing. A first word that is longer is cut.
@@ -38,7 +87,7 @@ fn bare(text: &str) -> String {
             let line = line.trim_start_matches(['#', '>', ' ', '\t', '-', '*']);
             let shown: String = without_link_targets(line)
                 .chars()
-                .filter(|c| !matches!(c, '`' | '*' | '~' | '|') && !is_invisible(*c))
+                .filter(|c| !matches!(c, '`' | '*' | '~' | '|') && is_shown(*c))
                 .collect();
             shown
         })
@@ -67,15 +116,47 @@ fn without_link_targets(line: &str) -> String {
     out + rest
 }
 
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
+/// Whether a character shows, or parts words.
+fn is_shown(c: char) -> bool {
+    c.is_whitespace() || !is_unfit_for_names(c)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_is_told_given_or_taken_away() {
+        let give = |text: &str| TitleOrder::Give { text: text.into() };
+        let cases = [
+            ("", TitleOrder::Tell),
+            ("  ", TitleOrder::Tell),
+            ("-", TitleOrder::TakeAway),
+            (" — ", TitleOrder::TakeAway),
+            (" Release 4 ", give("Release 4")),
+            ("- Release", give("- Release")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(TitleOrder::read(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_title_that_somebody_gives_is_one_harmless_line() {
+        let cases = [
+            ("# **Release**\n\tof `may`", "Release of may"),
+            ("a\tb\r\nc\u{2028}d", "a b c d"),
+            ("pay\u{202E}001\u{2066} \u{E0041}\u{FEFF}now", "pay001 now"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(clean_title(text).as_deref(), Some(expected), "{text:?}");
+        }
+        for nothing in ["**", "\u{200B}\u{2067}", "\n"] {
+            assert_eq!(clean_title(nothing), None, "{nothing:?}");
+        }
+        let long = clean_title(&"word ".repeat(80)).map(|title| title.chars().count());
+        assert!(long.is_some_and(|chars| chars <= TITLE_MAX_CHARS));
+    }
 
     #[test]
     fn a_title_is_whole_words_without_markup() {

@@ -90,6 +90,81 @@ async fn a_conversation_is_named_archived_and_found_with_and_without_a_daemon() 
     assert!(named(&listed, "acme/#general").is_some(), "{listed:?}");
 }
 
+/// What a conversation is called, as `vocative conversations` shows it.
+async fn called(flow: &Flow, id: &str) -> String {
+    let listed = flow.conversations().await;
+    let found = listed.iter().find(|view| view["id"] == id).unwrap();
+    found["title"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_titles_a_thread_on_slack_and_an_operators_title_is_for_admins() {
+    let flow = FlowBuilder::default()
+        .slack("admins = [\"U0BOB\"]")
+        .start()
+        .await;
+    let root = flow.slack.say("#general", "ann", "@vocative zebra?");
+    flow.slack_reply("#general", &root).await;
+    flow.settle().await;
+    let general = "C0GENERAL";
+    let thread = flow.conversation_id(general, Some(&root)).await;
+    let say = |who: &str, text: &str| flow.slack.say_in("#general", who, &root, text);
+
+    say("ann", "@vocative title: **Zebras** of `May`");
+    flow.told_privately("U0ANN", "has that title now").await;
+    assert_eq!(called(&flow, &thread).await, "Zebras of May");
+    say("bob", "@vocative title");
+    flow.told_privately("U0BOB", "is called: Zebras of May")
+        .await;
+    let told = flow
+        .cli(&["conversations", "title", &thread, "Animals"])
+        .await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    say("ann", "@vocative title: Mine");
+    flow.told_privately("U0ANN", "An operator gave").await;
+    assert_eq!(called(&flow, &thread).await, "Animals");
+    say("bob", "@vocative title: -");
+    flow.told_privately("U0BOB", "no title of its own any more")
+        .await;
+    let words = called(&flow, &thread).await.to_lowercase();
+    assert_eq!(words, "@vocative zebra?");
+
+    // Not behind a colon, it is a question; a slash command names the channel.
+    say("ann", "@vocative title of the book?");
+    flow.wait_for_model(2).await;
+    flow.slack
+        .slash_command("#general", "U0ANN", "/vocative", "title The yard");
+    flow.settle().await;
+    let room = flow.conversation_id(general, None).await;
+    assert_eq!(called(&flow, &room).await, "The yard");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_persons_title_on_telegram_is_gone_once_they_have_all_forgotten() {
+    let flow = Flow::start_default().await;
+    let question = flow.telegram.say(PRIVATE, PRIVATE, "when is the deploy?");
+    flow.telegram_reply(PRIVATE, question).await;
+    let given = flow
+        .telegram
+        .say(PRIVATE, PRIVATE, "/title Deploy\nof zebra-7f3a9c!");
+    let told = flow.telegram_reply(PRIVATE, given).await;
+    assert!(told.text.contains("has that title now"), "{}", told.text);
+    let id = flow.conversation_id(&PRIVATE.to_string(), None).await;
+    assert_eq!(called(&flow, &id).await, "Deploy of zebra-7f3a9c!");
+    flow.telegram.duplicate_update();
+    flow.settle().await;
+    let answers = flow.telegram_posts(PRIVATE);
+    let titled = answers.iter().filter(|text| text.contains("that title"));
+    assert_eq!(titled.count(), 1);
+    let sure = flow.telegram.say(PRIVATE, PRIVATE, "/forget me yes");
+    flow.telegram_reply(PRIVATE, sure).await;
+    flow.wait_until("the title is gone", || {
+        flow.rows("SELECT count(*) FROM conversations WHERE own_title IS NOT NULL") == 0
+    })
+    .await;
+    assert!(!called(&flow, &id).await.contains("zebra"));
+}
+
 /// A private chat in which a tool was called and older turns were folded.
 async fn a_talk_with_tools_and_a_summary() -> Flow {
     let settings = "tools = [\"conversation_search\"]\nsummary_model = \"offline\"\n[agents.vocative.prompt]\n\

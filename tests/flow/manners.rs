@@ -52,6 +52,7 @@ async fn slash_commands_are_answered_to_whoever_gave_them() {
         "schedule",
         "approvals",
         "memory",
+        "title",
         "forget",
     ] {
         assert!(help.contains(word), "{word} is in {help}");
@@ -222,6 +223,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "schedule",
         "approvals",
         "memory",
+        "title",
         "forget",
     ];
     flow.wait_until("the commands are known", || {
@@ -238,6 +240,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "schedule",
         "approvals",
         "memory",
+        "title",
         "forget",
     ];
     assert_eq!(names(&flow, json!({"type": "default"})), in_groups);
@@ -255,6 +258,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "schedule",
         "approvals",
         "memory",
+        "title",
         "forget",
     ];
     assert_eq!(

@@ -64,7 +64,7 @@ impl Flow {
             .collect()
     }
 
-    fn rows(&self, sql: &str) -> i64 {
+    pub(crate) fn rows(&self, sql: &str) -> i64 {
         let connection = Connection::open(self.directory().join("data/vocative.db")).unwrap();
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }

@@ -20,6 +20,7 @@ use crate::judging::speech::without_leading_mentions;
 use crate::manners::CommandName;
 use crate::remembering::{MemoryCommand, MemoryOrder};
 use crate::scheduling::{WordingProblem, read_order};
+use crate::title::{TitleCommand, TitleOrder};
 use crate::words::Language;
 
 /// A command as it was said.
@@ -105,11 +106,15 @@ fn mentioned_command<'a>(
     if said.len() == text.len() {
         return None;
     }
+    if let Some(rest) = behind_title_colon(said).filter(|rest| !rest.contains('\n')) {
+        return Some((CommandName::Title, rest, CommandForm::Mention));
+    }
     let (word, rest) = typed(said);
     let name = CommandName::from_name(&word)?;
     let is_all = match name {
         _ if rest.is_empty() => true,
-        CommandName::Help | CommandName::Stop => false,
+        // `@Vocative title of the book?` is a question; a title stands behind a colon.
+        CommandName::Help | CommandName::Stop | CommandName::Title => false,
         CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
         // What is no time is said to a model: `@Vocative remind me of what Bob said`.
         CommandName::Remind | CommandName::Schedule => {
@@ -128,6 +133,29 @@ fn typed(text: &str) -> (String, &str) {
     let text = text.trim_end_matches(['.', '!']);
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word.to_lowercase(), rest.trim())
+}
+
+/// What stands behind `title:`, as it was typed.
+fn behind_title_colon(text: &str) -> Option<&str> {
+    let (word, rest) = text.trim().trim_start_matches('/').split_once(':')?;
+    let is_title = word.eq_ignore_ascii_case(CommandName::Title.name());
+    is_title.then(|| rest.trim())
+}
+
+/// What stands behind the word of a command that is no message. A title keeps the marks at its end.
+fn behind_word(text: &str) -> (String, &str) {
+    if let Some(rest) = behind_title_colon(text) {
+        return (CommandName::Title.name().to_owned(), rest);
+    }
+    let (word, rest) = typed(text);
+    match CommandName::from_name(&word) {
+        Some(CommandName::Title) if !rest.is_empty() => {
+            let text = text.trim();
+            let whole = text.split_once(char::is_whitespace);
+            (word, whole.map_or(rest, |(_, rest)| rest.trim()))
+        }
+        _ => (word, rest),
+    }
 }
 
 /// Decides about a command that is no message. `None` where nothing is to be done or said.
@@ -163,7 +191,7 @@ pub fn read_command(
             ..refusal
         });
     }
-    let (word, rest) = typed(&command.text);
+    let (word, rest) = behind_word(&command.text);
     let Some(name) = CommandName::from_name(&word) else {
         let help = match word.as_str() {
             "" => help(CommandForm::Behind, policy),
@@ -301,6 +329,16 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             answer: None,
             is_private,
         },
+        CommandName::Title => CommandVerdict {
+            is_admitted: true,
+            effect: Effect::Title(TitleCommand {
+                order: TitleOrder::read(said.rest),
+                is_admin,
+                language,
+            }),
+            answer: None,
+            is_private,
+        },
         CommandName::Forget => forget(said, (is_admin, is_direct), language, &told),
     }
 }
@@ -341,6 +379,7 @@ fn named_agent(
             | CommandName::Schedule
             | CommandName::Approvals
             | CommandName::Memory
+            | CommandName::Title
     );
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);
@@ -624,6 +663,59 @@ mod tests {
         }
         let own = slack("forget chat yes", "U1", Some(ChatKind::Direct));
         assert_eq!((own.effect, own.is_private), (Effect::ForgetChat, true));
+    }
+
+    #[test]
+    fn a_title_is_given_behind_its_word_and_behind_a_mention_with_a_colon() {
+        let title = |order, is_admin| {
+            Effect::Title(TitleCommand {
+                order,
+                is_admin,
+                language: policy().manners.language,
+            })
+        };
+        let give = |text: &str| title(TitleOrder::Give { text: text.into() }, false);
+        let tell = || title(TitleOrder::Tell, false);
+        let slash = [
+            ("title", tell()),
+            ("TITLE.", tell()),
+            ("title: ", tell()),
+            ("title Release now!", give("Release now!")),
+            ("title: Plan B.", give("Plan B.")),
+            ("title of the book?", give("of the book?")),
+            ("title ops", give("ops")),
+            ("title -", title(TitleOrder::TakeAway, false)),
+        ];
+        for (text, expected) in slash {
+            let verdict = slack(text, "U1", Some(ChatKind::Public));
+            assert_eq!(verdict.effect, expected, "{text}");
+            assert!(verdict.is_private && verdict.answer.is_none(), "{text}");
+        }
+        let by_admin = slack("title x", "UADMIN", None).effect;
+        let order = TitleOrder::Give { text: "x".into() };
+        assert_eq!(by_admin, title(order, true));
+        let bot = mention_token("UBOT");
+        let behind_mention = [
+            ("title", Some(tell())),
+            ("Title!", Some(tell())),
+            ("title: Release now!", Some(give("Release now!"))),
+            ("Title:Release", Some(give("Release"))),
+            ("title: -", Some(title(TitleOrder::TakeAway, false))),
+            ("title of the book?", None),
+            ("title -", None),
+            ("title : of the book", None),
+            ("title: the book\nWho wrote it?", None),
+            ("titles: three of them", None),
+        ];
+        for (text, expected) in behind_mention {
+            assert_eq!(mentioned(&format!("{bot} {text}")), expected, "{text}");
+        }
+        let typed = telegram("/title Release now!", "U1", ChatKind::Private);
+        assert_eq!(typed.map(|it| it.effect), Some(give("Release now!")));
+        let mut strict = policy();
+        strict.manners.admins_only = vec![CommandName::Title];
+        let refused = read_command(&command("title x", "U1"), here(None), &strict);
+        assert_eq!(refused.map(|it| it.effect), Some(Effect::Nothing));
     }
 
     #[test]

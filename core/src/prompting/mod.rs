@@ -29,6 +29,7 @@ pub use counter::{ClassEstimate, Scaled, TokenCounter, Utf16Div4, counter_named}
 pub use cut::CUT_MIN_TOKENS;
 pub use given::without_earlier;
 pub use network::{NetworkTail, PEER_MAX_TOKENS, PEERS_MAX_TOKENS, PeerWords};
+pub(crate) use project::is_unfit_for_names;
 pub use project::{NAME_MAX_CHARS, clean_name};
 pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;

@@ -196,7 +196,8 @@ pub fn clean_name(name: &str) -> String {
     words.join(" ").chars().take(NAME_MAX_CHARS).collect()
 }
 
-fn is_unfit_for_names(c: char) -> bool {
+/// What does not show in a name, and could hide or turn what stands beside it.
+pub(crate) fn is_unfit_for_names(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
         || matches!(c,

@@ -119,6 +119,7 @@ texts! {
     command_remind();
     command_schedule();
     command_memory();
+    command_title();
     command_approvals();
     command_forget();
     command_ask();
@@ -389,4 +390,13 @@ texts! {
     memory_not_theirs(id, teller);
     memory_core_full();
     memory_room_full();
+
+    // What a conversation is called.
+    title_is(title);
+    title_is_none(title);
+    title_given();
+    title_taken_away();
+    title_not_there();
+    title_says_nothing();
+    title_is_operators();
 }

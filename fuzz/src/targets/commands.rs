@@ -7,6 +7,7 @@ use vocative_core::command::{CommandFacts, CommandVerdict, Effect};
 use vocative_core::judging::commands::{read_command, read_message};
 use vocative_core::manners::QuietHours;
 use vocative_core::scheduling::read_order;
+use vocative_core::title::{TITLE_MAX_CHARS, TitleOrder, clean_title};
 
 use super::capturing::policies;
 use super::speech::{NOW_MS, slack_bot, telegram_bot};
@@ -112,6 +113,14 @@ fn check(verdict: &CommandVerdict, is_admin: bool, kind: Option<ChatKind>, lengt
         }
         Effect::Approvals(command) => assert!(is_admin || !command.is_admin),
         Effect::Memory(command) => assert!(is_admin || !command.is_admin),
+        Effect::Title(command) => {
+            assert!(is_admin || !command.is_admin);
+            if let TitleOrder::Give { text } = &command.order {
+                let title = clean_title(text).unwrap_or_default();
+                assert!(title.chars().count() <= TITLE_MAX_CHARS);
+                assert!(!title.contains('\n'));
+            }
+        }
         Effect::Inquire { .. } | Effect::ForgetMessage { .. } | Effect::ForgetPerson => {}
     }
     let does_something = verdict.effect != Effect::Nothing;

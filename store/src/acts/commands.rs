@@ -19,6 +19,7 @@ use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
 use crate::acts::reply::platform;
 use crate::acts::schedules::order_schedule_txn;
+use crate::acts::titles_said::order_title_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::NonMessage;
 use crate::rows::fresh_starts::{begin_afresh_txn, behind_everything};
@@ -221,6 +222,9 @@ pub(crate) fn carry_out_txn(
         }
         Effect::Memory(command) => {
             answer = Some(order_memory_txn(connection, asker, command)?);
+        }
+        Effect::Title(command) => {
+            answer = Some(order_title_txn(connection, asker, command)?);
         }
         Effect::ForgetMessage { message_id } => {
             let chat = asker.platform_chat;

@@ -17,6 +17,7 @@ use crate::rows::messages::{
 };
 use crate::rows::places::ensure_chat_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
+use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::turns::{Replacement, TurnRow, blank_turn_txn, revise_turn_txn, turn_at};
 use crate::{Store, StoreError};
 use vocative_core::ids::AccountId;
@@ -197,6 +198,7 @@ fn shrink_turn_txn(
         connection.prepare_cached(sql)?.execute([turn.seq])?;
     }
     forget_derived_txn(connection, turn.seq)?;
+    forget_titles_of_turn_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }
 

@@ -11,6 +11,7 @@ use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::networks::expire_states_of_turn_txn;
 use crate::rows::open::{open_post, open_run};
 use crate::rows::steps::delete_steps_txn;
+use crate::rows::titles::forget_titles_of_turn_txn;
 use vocative_contract::outbound::Part;
 
 use crate::acts::files::forget_files_txn;
@@ -269,6 +270,7 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
     note_expired_in_summaries_txn(connection, seq)?;
     forget_memories_of_turn_txn(connection, seq)?;
     expire_states_of_turn_txn(connection, seq)?;
+    forget_titles_of_turn_txn(connection, seq)?;
     for sql in [
         "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",
         "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,

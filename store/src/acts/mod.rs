@@ -48,4 +48,5 @@ pub(crate) mod reply;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod standing;
+pub(crate) mod titles_said;
 pub(crate) mod triggers;

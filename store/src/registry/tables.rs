@@ -173,9 +173,10 @@ pub(crate) const TABLES: &[Table] = &[
         Fate {
             person: Erasure::Emptied,
             chat: Erasure::Emptied,
-            message: Erasure::Nothing(OTHER_SOURCE),
+            // A title that a model made of what was said; what people call the room stays.
+            message: Erasure::Emptied,
             merge: Merge::Joined,
-            expiry: Expiry::Nothing("a title is the room's name, and no copy of what was said"),
+            expiry: Expiry::Emptied(Class::Text),
             export: Export::Exported,
             ..STATE
         },

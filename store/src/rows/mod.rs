@@ -45,6 +45,7 @@ pub(crate) mod stem_index;
 pub(crate) mod steps;
 pub(crate) mod summaries;
 pub(crate) mod tellings;
+pub(crate) mod titles;
 pub(crate) mod token_counts;
 pub(crate) mod token_ratios;
 pub(crate) mod tool_calls;

@@ -14,6 +14,7 @@ use crate::rows::networks::forget_states_of_turn_txn;
 use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
 use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
+use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::vectors::embed_again_txn;
 use vocative_core::ids::{ParticipantId, Seq, TurnId};
 use vocative_core::place::Scope;
@@ -240,6 +241,7 @@ pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     forget_states_of_turn_txn(connection, turn.seq)?;
     forget_files_txn(connection, turn.seq, None)?;
     forget_derived_txn(connection, turn.seq)?;
+    forget_titles_of_turn_txn(connection, turn.seq)?;
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }
 

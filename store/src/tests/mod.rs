@@ -41,6 +41,7 @@ mod said;
 mod schedules;
 mod searching;
 mod summaries;
+mod titles;
 mod vectors;
 mod writing;
 

@@ -28,6 +28,7 @@ const MARKED: &str = "UPDATE participants SET display_name = 'zebra-7f3a9c' WHER
      UPDATE sent_prompts SET recipe = '{\"title\":\"zebra-7f3a9c\"}';
      UPDATE raw_envelopes SET turn_seq = 900;
      UPDATE turns SET visibility = 'room' WHERE seq < 900;
+     UPDATE conversations SET title = NULL, own_title = 'zebra-7f3a9c', own_title_from = 'model' WHERE id = 900;
      INSERT INTO erasures (id, uuid, account_id, kind, platform_id, erased_at_ms, phase, finished_at_ms)
      VALUES (77, randomblob(16), 2, 'person', 'U8', 0, 'done', 0);";
 

@@ -40,7 +40,7 @@ impl Reader {
 }
 
 impl Store {
-    /// Gives a conversation a title of its own, or takes that away.
+    /// Gives a conversation a title of its own, or takes that away, as an operator says.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -52,7 +52,11 @@ impl Store {
         self.write(move |connection| {
             let row = conversation_row_id(connection, id)?;
             connection
-                .prepare_cached("UPDATE conversations SET own_title = ?2 WHERE id = ?1")?
+                .prepare_cached(
+                    "UPDATE conversations SET own_title = ?2, own_title_from = NULL,
+                            own_title_participant_id = NULL
+                     WHERE id = ?1",
+                )?
                 .execute(params![row, title])?;
             Ok(())
         })
@@ -116,32 +120,21 @@ fn overview(
         })?;
     found.title = match &found.own_title {
         Some(own) => own.clone(),
-        None => title(connection, id, row, found.chat_title.is_some())?,
+        None => title_without_own(connection, id, row)?,
     };
     found.active_run = active_run(connection, row)?;
     Ok(found)
 }
 
-/// A topic's name or the chat's title; the first words where there is none, and of a thread, which
-/// shares its chat's title with all others.
-fn title(
+/// What a conversation without a title of its own is called: a topic's name or the chat's title; the first words
+/// where there is none, and of a thread, which shares its chat's title with all others.
+pub(crate) fn title_without_own(
     connection: &Connection,
     id: ConversationId,
     row: i64,
-    has_chat_title: bool,
 ) -> Result<String, StoreError> {
     let conversation = conversation(connection, id)?;
-    let is_thread = conversation.key.thread_or_topic.is_some() && !conversation.is_topic;
-    if has_chat_title && !is_thread {
-        return Ok(conversation.title);
-    }
-    let is_named_topic = conversation.is_topic
-        && connection
-            .prepare_cached(
-                "SELECT nullif(title, '') IS NOT NULL AS value FROM conversations WHERE id = ?1",
-            )?
-            .query_row([row], |row| row.get("value"))?;
-    if is_named_topic {
+    if has_room_name(connection, row)? {
         return Ok(conversation.title);
     }
     let mut names = NameLookup::new(connection, conversation.account);
@@ -151,6 +144,18 @@ fn title(
         }
     }
     Ok(conversation.title)
+}
+
+/// Whether the platform says how a conversation is called: by its topic's name or its chat's title, which a thread
+/// shares with all others.
+pub(crate) fn has_room_name(connection: &Connection, row: i64) -> Result<bool, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT (nullif(h.title, '') IS NOT NULL AND (c.thread = '' OR c.is_topic))
+                 OR (nullif(c.title, '') IS NOT NULL AND c.is_topic) AS value
+             FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
+        )?
+        .query_row([row], |row| row.get("value"))?)
 }
 
 /// What was said first: by a thread's root, then in the conversation.

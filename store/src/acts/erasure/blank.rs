@@ -10,6 +10,7 @@ use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
 use crate::rows::memories::forget_memories_of_people_txn;
+use crate::rows::titles::forget_titles_of_people_txn;
 use crate::rows::turns::turn_at;
 
 /// The most turns that are blanked in one transaction.
@@ -121,6 +122,7 @@ pub(super) fn unname_txn(
     let (people, rooms) = targets.json();
     forget_schedules_txn(connection, &people, &rooms, order.entry.erased_at_ms)?;
     forget_memories_of_people_txn(connection, &people, order.entry.erased_at_ms)?;
+    forget_titles_of_people_txn(connection, &people)?;
     // The chat of a person who is heard again is named again.
     connection
         .prepare_cached(
@@ -170,7 +172,7 @@ pub(super) fn unname_txn(
         .execute([joined])?;
     connection
         .prepare_cached(
-            "UPDATE conversations SET title = NULL, own_title = NULL
+            "UPDATE conversations SET title = NULL, own_title = NULL, own_title_participant_id = NULL
              WHERE id IN (SELECT value FROM json_each(?1))",
         )?
         .execute([&rooms])?;

@@ -13,6 +13,7 @@ use crate::rows::steps::delete_steps_txn;
 use crate::rows::summaries::{
     SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn, void_summaries_txn,
 };
+use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
 use vocative_core::remembering::MemoryId;
 
@@ -297,6 +298,7 @@ impl Sweep<'_> {
                     .execute(params![id, chat, seq, cut])?;
             }
         }
+        forget_titles_of_turn_txn(self.connection, seq)?;
         invalidate_summaries_txn(self.connection, &turn, SummaryFate::Void)
     }
 
@@ -442,7 +444,9 @@ impl Sweep<'_> {
             "SELECT id AS key, coalesce(title, '') || char(10) || coalesce(own_title, '') AS text
              FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",
             |connection, key| {
-                let sql = "UPDATE conversations SET title = NULL, own_title = NULL WHERE id = ?1";
+                let sql = "UPDATE conversations
+                           SET title = NULL, own_title = NULL, own_title_participant_id = NULL
+                           WHERE id = ?1";
                 execute_txn(connection, sql, key)
             },
         )

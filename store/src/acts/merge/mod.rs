@@ -267,5 +267,11 @@ const JOIN_ATTRIBUTES_SQL: &str = "UPDATE conversations
          expired_through_ms = min(conversations.expired_through_ms, s.expired_through_ms),
          title = coalesce(conversations.title, s.title),
          own_title = coalesce(conversations.own_title, s.own_title),
+         own_title_from = CASE WHEN conversations.own_title IS NOT NULL THEN conversations.own_title_from
+                               WHEN s.own_title IS NOT NULL THEN s.own_title_from
+                               ELSE coalesce(conversations.own_title_from, s.own_title_from) END,
+         own_title_participant_id = CASE WHEN conversations.own_title IS NOT NULL
+                                         THEN conversations.own_title_participant_id
+                                         ELSE s.own_title_participant_id END,
          root_turn_seq = coalesce(conversations.root_turn_seq, s.root_turn_seq)
      FROM conversations s WHERE s.id = ?1 AND conversations.id = ?2";
