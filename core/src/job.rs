@@ -13,6 +13,8 @@ const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
+/// Failed attempts after which a conversation stays without a model's title.
+pub const TITLE_ATTEMPTS_MAX: u32 = 4;
 
 /// A piece of durable work. It names what it is about by ids, never by what anybody said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +54,11 @@ pub enum Job {
         /// Which.
         conversation: ConversationId,
     },
+    /// A model is asked for the title of a conversation that has none.
+    TitleConversation {
+        /// Which.
+        conversation: ConversationId,
+    },
     /// A hook is told something.
     TellHook {
         /// What.
@@ -82,6 +89,8 @@ pub enum JobKind {
     CleanPages,
     /// See [`Job::ExtractMemories`].
     ExtractMemories,
+    /// See [`Job::TitleConversation`].
+    TitleConversation,
     /// See [`Job::TellHook`].
     TellHook,
 }
@@ -132,7 +141,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -143,6 +152,7 @@ impl JobKind {
         Self::IndexTurns,
         Self::CleanPages,
         Self::ExtractMemories,
+        Self::TitleConversation,
         Self::TellHook,
     ];
 
@@ -160,6 +170,7 @@ impl JobKind {
             Self::IndexTurns => "index-turns",
             Self::CleanPages => "clean-pages",
             Self::ExtractMemories => "extract-memories",
+            Self::TitleConversation => "title-conversation",
             Self::TellHook => "tell-hook",
         }
     }
@@ -234,6 +245,17 @@ impl JobKind {
                 needs_channel: true,
                 ..housekeeping
             },
+            // A title is a nicety: it is given up soon, and costs nobody a place.
+            Self::TitleConversation => JobLimits {
+                attempts_max: Some(TITLE_ATTEMPTS_MAX),
+                wait_first_ms: MINUTE_MS,
+                wait_max_ms: 30 * MINUTE_MS,
+                // At the most until the next UTC day, when there are tokens again.
+                later_max_ms: DAY_MS,
+                work_max_ms: 1_800_000,
+                needs_channel: true,
+                ..housekeeping
+            },
             // With the growing waits 15 attempts take about four hours. A server that hangs takes at most four of the slots.
             Self::TellHook => JobLimits {
                 slots: 16,
@@ -281,6 +303,7 @@ impl Job {
             Self::IndexTurns => JobKind::IndexTurns,
             Self::CleanPages => JobKind::CleanPages,
             Self::ExtractMemories { .. } => JobKind::ExtractMemories,
+            Self::TitleConversation { .. } => JobKind::TitleConversation,
             Self::TellHook { .. } => JobKind::TellHook,
         }
     }
@@ -292,7 +315,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
-            Self::ExtractMemories { conversation } => conversation.0.simple().to_string(),
+            Self::ExtractMemories { conversation } | Self::TitleConversation { conversation } => {
+                conversation.0.simple().to_string()
+            }
             Self::TellHook { telling } => telling.to_string(),
             Self::MergeChats
             | Self::RemoveContents
@@ -309,7 +334,7 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
-            Self::ExtractMemories { conversation } => {
+            Self::ExtractMemories { conversation } | Self::TitleConversation { conversation } => {
                 json!({ "conversation": conversation.to_string() })
             }
             Self::TellHook { telling } => json!({ "telling": telling.to_string() }),
@@ -353,6 +378,9 @@ impl Job {
             JobKind::IndexTurns => Self::IndexTurns,
             JobKind::CleanPages => Self::CleanPages,
             JobKind::ExtractMemories => Self::ExtractMemories {
+                conversation: uuid("conversation").map(ConversationId)?,
+            },
+            JobKind::TitleConversation => Self::TitleConversation {
                 conversation: uuid("conversation").map(ConversationId)?,
             },
             JobKind::TellHook => Self::TellHook {
@@ -442,7 +470,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 11] {
+    fn samples() -> [Job; 12] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -462,6 +490,9 @@ mod tests {
             Job::CleanPages,
             Job::ExtractMemories {
                 conversation: ConversationId(uuid::Uuid::from_u128(7)),
+            },
+            Job::TitleConversation {
+                conversation: ConversationId(uuid::Uuid::from_u128(9)),
             },
             Job::TellHook {
                 telling: TellingId(uuid::Uuid::from_u128(8)),

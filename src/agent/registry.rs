@@ -60,6 +60,8 @@ pub struct AgentSpec {
     pub answer_reserve: usize,
     /// What makes its summaries; `None` = the built-in summariser, which needs no network.
     pub summary_model: Option<BackgroundModel>,
+    /// Whether that model titles its conversations that have no name.
+    pub titles: bool,
     /// How it learns in the background.
     pub memory: MemorySettings,
     /// The longest that a run may take, in milliseconds.

@@ -458,6 +458,7 @@ fn spec(model: Arc<dyn Model>) -> AgentSpec {
         chat_tools: BTreeMap::new(),
         model,
         summary_model: None,
+        titles: false,
         memory: Default::default(),
         model_use: ModelUse {
             name: "test".to_owned(),

@@ -129,6 +129,7 @@ fn resolve_agent(
         model: shape.model,
         models: each_once(shape.models),
         summary_model: shape.summary_model,
+        titles: shape.titles,
         memory_model: shape.memory_model,
         memory_after_quiet_ms: i64::from(shape.memory_after_quiet_s) * 1_000,
         memory_tokens_per_day: shape.memory_tokens_per_day,

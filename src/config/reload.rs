@@ -47,6 +47,7 @@ const TAKEN: &[&str] = &[
     "agents.*.run_deadline_s",
     "agents.*.search_reach",
     "agents.*.summary_model",
+    "agents.*.titles",
     "agents.*.approval",
     "agents.*.approval_expires_s",
     "agents.*.approvers",

@@ -312,6 +312,8 @@ pub(super) struct AgentShape {
     pub model: String,
     /// The model that makes its summaries: a name from `[models]`, or `offline`.
     pub summary_model: Option<String>,
+    /// Whether that model titles its conversations that have no name.
+    pub titles: bool,
     /// Names from `[channels]` that it serves, or `*`.
     pub channels: Vec<String>,
     /// Seconds that one run may take.

@@ -32,6 +32,7 @@ use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::knowledge::KnowledgeKeeper;
 use crate::learning::{Learner, LearningCounters};
+use crate::summary::titling::Titler;
 use crate::summary::worker::{SummaryCounters, SummaryWorker};
 use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
@@ -288,6 +289,7 @@ fn job_worker(
             files: fetcher(shared, config, transcriber, room),
             embeddings,
             learner: learner(shared, counters),
+            titler: titler(shared),
             registry: shared.registry.clone(),
             clock: Arc::clone(&shared.clock),
         },
@@ -305,6 +307,17 @@ fn learner(shared: &Arc<Shared>, counters: Arc<LearningCounters>) -> Learner {
         models: shared.models.clone(),
         clock: Arc::clone(&shared.clock),
         counters,
+        looked: Mutex::default(),
+    }
+}
+
+fn titler(shared: &Arc<Shared>) -> Titler {
+    Titler {
+        store: shared.store.only(),
+        rooms: shared.rooms.clone(),
+        registry: shared.registry.clone(),
+        models: shared.models.clone(),
+        clock: Arc::clone(&shared.clock),
         looked: Mutex::default(),
     }
 }

@@ -245,6 +245,7 @@ pub fn agents(
         context_limit: settings.context_limit.map(|limit| limit as usize),
         answer_reserve: settings.max_output_tokens as usize,
         summary_model: config.summary_model_of(agent).map(background),
+        titles: agent.titles,
         memory: memory_settings(agent, config.memory_model_of(agent).map(background)),
         run_deadline_ms: agent.run_deadline_ms,
         max_attempts: agent.max_attempts,

@@ -14,6 +14,7 @@ use crate::files::fetching::Fetcher;
 use crate::hooks::{AboutApproval, AboutRun, Telling};
 use crate::jobs::worker::Work;
 use crate::learning::Learner;
+use crate::summary::titling::Titler;
 use vocative_core::file::FileState;
 use vocative_core::ids::{ErasureId, TellingId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
@@ -37,6 +38,8 @@ pub struct Handlers {
     pub embeddings: Option<Arc<Embeddings>>,
     /// Reads conversations for memory.
     pub learner: Learner,
+    /// Has conversations titled.
+    pub titler: Titler,
     /// The agents, whose hooks are told.
     pub registry: Registry,
     /// The time.
@@ -75,6 +78,9 @@ impl Work for Handlers {
         if let Err(cause) = self.want_memories().await {
             warn!(error = %cause, "which conversations have settled could not be read");
         }
+        if let Err(cause) = self.want_titles().await {
+            warn!(error = %cause, "which conversations want a title could not be read");
+        }
     }
 
     async fn slots(&self, kind: JobKind, now_ms: i64) -> usize {
@@ -98,6 +104,9 @@ impl Work for Handlers {
             Job::IndexTurns => self.index_turns().await,
             Job::CleanPages => self.clean_pages().await,
             Job::ExtractMemories { conversation } => self.learner.learn(conversation).await,
+            Job::TitleConversation { conversation } => {
+                self.titler.title(conversation, claimed.attempts).await
+            }
             Job::TellHook { telling } => self.tell_hook(telling).await,
         }
     }
@@ -114,6 +123,7 @@ impl Work for Handlers {
             | Job::IndexTurns
             | Job::CleanPages
             | Job::ExtractMemories { .. }
+            | Job::TitleConversation { .. }
             | Job::TellHook { .. } => {}
         }
     }
@@ -159,6 +169,20 @@ impl Handlers {
     async fn want_memories(&self) -> Result<(), StoreError> {
         for due in self.learner.due().await? {
             let job = Job::ExtractMemories {
+                conversation: due.conversation,
+            };
+            let now_ms = (self.clock)();
+            self.store
+                .enqueue_job(job, Some(due.account), now_ms)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// An answer says nothing of titles: a read finds out which conversation wants one.
+    async fn want_titles(&self) -> Result<(), StoreError> {
+        for due in self.titler.due().await? {
+            let job = Job::TitleConversation {
                 conversation: due.conversation,
             };
             let now_ms = (self.clock)();

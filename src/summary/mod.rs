@@ -3,8 +3,9 @@
 //!
 //! Knows no platform, and no run waits for it. Nothing here is truth: a summary that is late, refused
 //! or lost costs tokens or context, never a turn. What is folded, asked and accepted is decided in
-//! `vocative_core::folding`; `worker` has it done.
+//! `vocative_core::folding`; `worker` has it done. `titling` has the same model title conversations.
 
 #[cfg(test)]
 mod tests;
+pub mod titling;
 pub mod worker;

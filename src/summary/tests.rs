@@ -145,6 +145,7 @@ fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
         context_limit: None,
         answer_reserve: 0,
         memory: Default::default(),
+        titles: false,
         summary_model: asked.map(|model| BackgroundModel {
             model,
             model_use: model_use("summaries"),

@@ -368,6 +368,7 @@ impl Room {
             context_limit: None,
             answer_reserve: 0,
             memory: Default::default(),
+            titles: false,
             summary_model: summary_model.map(|model| BackgroundModel {
                 model,
                 model_use: ModelUse {

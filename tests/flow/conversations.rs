@@ -165,6 +165,91 @@ async fn a_persons_title_on_telegram_is_gone_once_they_have_all_forgotten() {
     assert!(!called(&flow, &id).await.contains("zebra"));
 }
 
+/// An agent whose conversations are titled by a model.
+async fn titling() -> Flow {
+    FlowBuilder::default()
+        .agent("vocative", "titles = true\nrecall = \"off\"\ntools = []")
+        .start()
+        .await
+}
+
+/// Asks in Ann's private chat and waits for each answer. `then` = what the model says to the request behind these.
+async fn asked(flow: &Flow, questions: &[&str], then: Option<ModelReply>) {
+    for question in questions {
+        let answer = format!("About {question}.");
+        flow.model.enqueue(ModelReply::text(&answer));
+    }
+    if let Some(then) = then {
+        flow.model.enqueue(then);
+    }
+    for question in questions {
+        let asked = flow.telegram.say(PRIVATE, PRIVATE, question);
+        flow.telegram_reply(PRIVATE, asked).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_titles_a_private_chat_once_in_one_harmless_line() {
+    let flow = titling().await;
+    let said = format!(
+        "# **Striped**\n\u{202E}`animals` {}",
+        "of Africa ".repeat(40)
+    );
+    let made = ModelReply::text(&said);
+    asked(&flow, &["zebras", "okapis"], Some(made)).await;
+    let id = flow.conversation_id(&PRIVATE.to_string(), None).await;
+    flow.wait_until("the chat is titled", || {
+        flow.rows("SELECT count(*) FROM conversations WHERE own_title_from = 'model'") == 1
+    })
+    .await;
+    let title = called(&flow, &id).await;
+    assert!(title.starts_with("Striped animals of Africa"), "{title}");
+    assert!(title.chars().count() <= 60 && !title.contains('\n'));
+    let request = flow.model_prompt(2);
+    assert!(request[1].1.contains("person: \"okapis\""), "{request:?}");
+    assert!(request[1].1.contains("agent: \"About zebras.\""));
+    assert_eq!(flow.rows("SELECT summary_tokens > 0 FROM usage_days"), 1);
+
+    // It is made of what Ann said, goes with that, and is not made again.
+    asked(&flow, &["gnus"], None).await;
+    let sure = flow.telegram.say(PRIVATE, PRIVATE, "/forget me yes");
+    flow.telegram_reply(PRIVATE, sure).await;
+    flow.wait_until("the title is gone", || {
+        flow.rows("SELECT count(*) FROM conversations WHERE own_title IS NOT NULL") == 0
+    })
+    .await;
+    asked(&flow, &["emus", "ibises"], None).await;
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 6);
+    assert!(!called(&flow, &id).await.contains("Striped"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_fails_at_a_title_holds_up_no_answer_and_a_persons_title_stays() {
+    let flow = titling().await;
+    let refused = ModelReply::status(400);
+    asked(&flow, &["zebras", "okapis"], Some(refused)).await;
+    let failed = "SELECT count(*) FROM jobs WHERE kind = 'title-conversation' AND attempts = 1 AND cause IS NOT NULL";
+    flow.wait_until("the attempt failed", || flow.rows(failed) == 1)
+        .await;
+    asked(&flow, &["gnus"], None).await;
+    let given = flow.telegram.say(PRIVATE, PRIVATE, "/title Animals");
+    flow.telegram_reply(PRIVATE, given).await;
+    let listed = flow.cli_json(&["jobs", "list"]).await;
+    let mut jobs = listed.as_array().unwrap().iter();
+    let job = jobs.find(|job| job["kind"] == "title-conversation");
+    let job = job.unwrap()["id"].to_string();
+    let told = flow.cli(&["jobs", "retry", &job]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    flow.wait_until("the job is done", || {
+        flow.rows("SELECT count(*) FROM jobs WHERE kind = 'title-conversation'") == 0
+    })
+    .await;
+    assert_eq!(flow.model.requests().len(), 4);
+    let id = flow.conversation_id(&PRIVATE.to_string(), None).await;
+    assert_eq!(called(&flow, &id).await, "Animals");
+}
+
 /// A private chat in which a tool was called and older turns were folded.
 async fn a_talk_with_tools_and_a_summary() -> Flow {
     let settings = "tools = [\"conversation_search\"]\nsummary_model = \"offline\"\n[agents.vocative.prompt]\n\

@@ -387,6 +387,7 @@ impl Daemon {
             context_limit: None,
             answer_reserve: 100,
             summary_model: None,
+            titles: false,
             memory: Default::default(),
             run_deadline_ms: 60_000,
             max_attempts: 1,

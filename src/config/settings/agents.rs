@@ -35,6 +35,8 @@ pub struct Agent {
     pub model: String,
     /// The model that makes its summaries; not set: the one above. `offline` is built in.
     pub summary_model: Option<String>,
+    /// Whether that model titles its conversations that have no name.
+    pub titles: bool,
     /// The model that reads settled conversations; not set: the one for summaries, else the one that answers.
     pub memory_model: Option<String>,
     /// How long nobody may have said anything before a conversation is read for memory, in milliseconds.

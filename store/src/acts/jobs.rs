@@ -370,6 +370,7 @@ fn kill_txn(
         | Job::IndexTurns
         | Job::CleanPages
         | Job::ExtractMemories { .. }
+        | Job::TitleConversation { .. }
         // What it would have told stays, for who has it told again.
         | Job::TellHook { .. } => Ok(()),
     }
@@ -399,7 +400,8 @@ pub(crate) fn take_away_txn(
         | Job::EmbedTurns
         | Job::IndexTurns
         | Job::CleanPages
-        | Job::ExtractMemories { .. } => Ok(()),
+        | Job::ExtractMemories { .. }
+        | Job::TitleConversation { .. } => Ok(()),
     }
 }
 

@@ -25,6 +25,7 @@ mod schedules;
 mod skills;
 mod status;
 mod tellings;
+mod titles;
 
 pub use approvals::{
     ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, FormJudge, NewApproval,
@@ -83,3 +84,4 @@ pub use schedules::{
 pub use skills::SkillApproval;
 pub use status::{AccountStatus, FileCounts, StoreStatus};
 pub use tellings::{Telling, TellingHook};
+pub use titles::{MadeTitle, ReadTurn, TitleSource};

@@ -3,11 +3,12 @@
 use super::*;
 use crate::acts::commands::{CommandOutcome, NewCommand};
 use crate::acts::erasure::ErasureTarget;
-use crate::contract::NonMessage;
-use crate::scene::{Room, Scene};
+use crate::contract::{MadeTitle, NonMessage, ReadTurn};
+use crate::scene::{self, Room, Scene};
 use vocative_contract::markup::mention_token;
 use vocative_core::command::{CommandVerdict, Effect};
-use vocative_core::title::{TITLE_MAX_CHARS, TitleCommand, TitleOrder};
+use vocative_core::ids::{ConversationId, Seq};
+use vocative_core::title::{TITLE_MAX_CHARS, TitleCommand, TitleOrder, TitledText};
 use vocative_core::words::Language;
 
 const LATER_MS: i64 = NOW_MS + 900_000;
@@ -297,4 +298,129 @@ async fn a_merge_keeps_a_title_with_whose_it_is() {
             .await;
         assert_eq!(kept, [expected], "{old} into {new}");
     }
+}
+
+/// Asks the agent something and has it answer.
+async fn answered(scene: &Scene, room: &Room, text: &str, at_ms: i64) {
+    scene.ask(room, text, at_ms).await;
+    let run = scene.claim(at_ms + 1).await.unwrap();
+    let reply = scene.answer(&run, room, &format!("It is {text}."));
+    scene.store.commit_reply(reply).await.unwrap();
+}
+
+/// Makes the chat one of the agent and one person, after whom it is called.
+async fn make_direct(scene: &Scene) {
+    let sql = "UPDATE chats SET title = 'Ann', kind = 'direct'";
+    scene
+        .write(move |connection| Ok(connection.execute(sql, [])?))
+        .await;
+}
+
+async fn due(scene: &Scene) -> Vec<ConversationId> {
+    let found = scene
+        .store
+        .conversations_to_title(scene::agent(), 10_000)
+        .await;
+    let ids = found.unwrap().into_iter().map(|due| due.conversation);
+    ids.collect()
+}
+
+fn made(room: &Room, title: Option<&str>, read: Vec<ReadTurn>) -> MadeTitle {
+    MadeTitle {
+        conversation: room.id,
+        title: title.map(str::to_owned),
+        read,
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_without_a_name_is_titled_once_after_two_answers() {
+    let (scene, room) = a_room().await;
+    for (number, text) in [(1, "zebra"), (2, "okapi")] {
+        let source = scene.store.title_source(room.id, scene::agent()).await;
+        assert_eq!((due(&scene).await, source.unwrap()), (vec![], None));
+        scene.say(&room, "overheard", number * 100 - 50).await;
+        answered(&scene, &room, text, number * 100).await;
+    }
+    // A room with a name needs none.
+    assert_eq!(due(&scene).await, []);
+    make_direct(&scene).await;
+    assert_eq!(due(&scene).await, [room.id]);
+    let other = AgentName::trusted("other");
+    let of_other = scene.store.title_source(room.id, other.clone()).await;
+    assert_eq!(of_other.unwrap(), None);
+    let other = scene.store.conversations_to_title(other, 10_000).await;
+    assert_eq!(other.unwrap(), []);
+    let source = scene.store.title_source(room.id, scene::agent()).await;
+    let source = source.unwrap().unwrap();
+    let text = |is_agents, text: &str| TitledText {
+        is_agents,
+        text: text.to_owned(),
+    };
+    let texts = [
+        text(false, "zebra"),
+        text(true, "It is zebra."),
+        text(false, "okapi"),
+        text(true, "It is okapi."),
+    ];
+    assert_eq!(source.texts, texts);
+
+    let settle = |made| scene.store.settle_title(made);
+    let given = made(&room, Some("Striped animals"), source.read.clone());
+    assert!(settle(given).await.unwrap());
+    assert_eq!(scene.value::<String>(OWN).await, "Striped animals model -");
+    assert_eq!(due(&scene).await, []);
+    // What is there already is not replaced.
+    let again = made(&room, Some("Others"), source.read.clone());
+    assert!(settle(again).await.unwrap());
+    assert_eq!(shown(&scene, &room).await, "Striped animals");
+    // With a message it goes, and is not made again.
+    let message = format!("m{}", source.read[0].seq);
+    let deleted = scene
+        .store
+        .capture_delete(scene.account, "C1", &message, LATER_MS);
+    deleted.await.unwrap();
+    assert_eq!(scene.value::<String>(OWN).await, "- model -");
+    answered(&scene, &room, "gnu", 300).await;
+    answered(&scene, &room, "emu", 400).await;
+    assert_eq!(due(&scene).await, []);
+}
+
+#[tokio::test]
+async fn a_title_of_what_changed_meanwhile_is_not_kept_and_a_persons_stays() {
+    let (scene, room) = a_room().await;
+    make_direct(&scene).await;
+    answered(&scene, &room, "zebra", 100).await;
+    answered(&scene, &room, "okapi", 200).await;
+    let source = scene.store.title_source(room.id, scene::agent()).await;
+    let read = source.unwrap().unwrap().read;
+    let mut other = read.clone();
+    other[0].revision += 1;
+    let gone = ReadTurn {
+        seq: Seq(999),
+        revision: 1,
+    };
+    for stale in [other, vec![gone]] {
+        let settled = scene
+            .store
+            .settle_title(made(&room, Some("Stale"), stale))
+            .await;
+        assert!(!settled.unwrap());
+    }
+    assert_eq!(due(&scene).await, [room.id]);
+    title(&scene, ("t1", "U1"), "Mine").await;
+    let late = scene
+        .store
+        .settle_title(made(&room, Some("Late"), read))
+        .await;
+    assert!(late.unwrap());
+    assert_eq!(scene.value::<String>(OWN).await, "Mine person U1");
+    // Taken away by a person, it is not made again; by an operator, it is.
+    title(&scene, ("t2", "U1"), "-").await;
+    assert_eq!(due(&scene).await, []);
+    scene.store.set_title(room.id, None).await.unwrap();
+    assert_eq!(due(&scene).await, [room.id]);
+    let none = scene.store.settle_title(made(&room, None, vec![])).await;
+    assert!(none.unwrap());
+    assert_eq!(due(&scene).await, []);
 }

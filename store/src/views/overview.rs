@@ -148,7 +148,7 @@ pub(crate) fn title_without_own(
 
 /// Whether the platform says how a conversation is called: by its topic's name or its chat's title, which a thread
 /// shares with all others.
-pub(crate) fn has_room_name(connection: &Connection, row: i64) -> Result<bool, StoreError> {
+fn has_room_name(connection: &Connection, row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(
             "SELECT (nullif(h.title, '') IS NOT NULL AND (c.thread = '' OR c.is_topic))
