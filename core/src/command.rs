@@ -48,6 +48,12 @@ impl CommandVerdict {
         }
     }
 
+    /// The same, told to its person alone or to all.
+    #[must_use]
+    pub fn told_in(self, is_private: bool) -> Self {
+        Self { is_private, ..self }
+    }
+
     /// A command that is only answered.
     #[must_use]
     pub fn told(answer: impl Into<String>) -> Self {

@@ -78,6 +78,15 @@ pub struct History {
     pub cost: ReadCost,
 }
 
+impl History {
+    /// The turns of a fork's history that were said before it left its conversation.
+    pub fn before_fork(&self) -> impl Iterator<Item = TurnId> {
+        let turns = self.turns.iter().filter(|_| self.conversation.is_fork);
+        let turns = turns.filter(|it| matches!(it.role, Role::Root | Role::Parent));
+        turns.map(|it| it.turn.id)
+    }
+}
+
 /// What reading a snapshot cost the store, by SQLite's own statement counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCost {
@@ -119,4 +128,23 @@ pub struct HistoryTurn {
     pub turn: Turn,
     /// Why.
     pub role: Role,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompting::testing::{history, said, turn_id};
+
+    #[test]
+    fn what_stands_before_a_fork_is_known_of_forks_alone() {
+        let roles = [Role::Parent, Role::Root, Role::Kept, Role::Trigger];
+        let turns = (1..)
+            .zip(roles)
+            .map(|(number, role)| said(number, role, "ann", "hi"));
+        let mut history = history(turns.collect());
+        assert_eq!(history.before_fork().count(), 0);
+        history.conversation.is_fork = true;
+        let before: Vec<TurnId> = history.before_fork().collect();
+        assert_eq!(before, [turn_id(1), turn_id(2)]);
+    }
 }

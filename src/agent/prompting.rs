@@ -393,12 +393,8 @@ fn made_of(
     memory: Option<&Remembered>,
 ) -> (Vec<TurnId>, Vec<OutsideSource>) {
     let mut sources = history.recalled.clone();
-    if history.conversation.is_fork {
-        // No thread's root says of a fork's answers what they were made from.
-        let left = history.turns.iter();
-        let left = left.filter(|it| matches!(it.role, Role::Root | Role::Parent));
-        sources.extend(left.map(|it| it.turn.id));
-    }
+    // A thread's answers go with its root; of a fork's, only this says what they were made from.
+    sources.extend(history.before_fork());
     sources.retain(|turn| prompt.turns.contains(turn));
     let mut of_others = found_of_others(history, &sources);
     if let Some(memory) = memory {

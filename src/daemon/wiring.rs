@@ -281,7 +281,17 @@ pub fn agents(
             .as_ref()
             .map(|of| network_spec(agent, of, background(router_model(config, of, settings)))),
     };
-    let with_chain = |agent: &config::Agent, settings: &config::Model| {
+    let spec = |agent| with_choices(config, agent, &with_model);
+    Ok(config.agents.values().map(spec).collect())
+}
+
+/// An agent with its model, and with those that questions may ask for; each with the models that are asked in its place.
+fn with_choices(
+    config: &Config,
+    agent: &config::Agent,
+    with_model: &dyn Fn(&config::Agent, &config::Model) -> AgentSpec,
+) -> AgentSpec {
+    let with_chain = |settings: &config::Model| {
         let fallbacks = settings.fallback.iter();
         let fallbacks = fallbacks.filter_map(|name| config.models.get(name));
         AgentSpec {
@@ -291,17 +301,14 @@ pub fn agents(
             ..with_model(agent, settings)
         }
     };
-    let spec = |agent: &config::Agent| {
-        let choices = agent.models.iter();
-        let choices = choices.filter_map(|name| config.models.get(name));
-        AgentSpec {
-            choices: choices
-                .map(|choice| (choice.name.clone(), Arc::new(with_chain(agent, choice))))
-                .collect(),
-            ..with_chain(agent, config.model_of(agent))
-        }
-    };
-    Ok(config.agents.values().map(spec).collect())
+    let choices = agent.models.iter();
+    let choices = choices.filter_map(|name| config.models.get(name));
+    AgentSpec {
+        choices: choices
+            .map(|choice| (choice.name.clone(), Arc::new(with_chain(choice))))
+            .collect(),
+        ..with_chain(config.model_of(agent))
+    }
 }
 
 fn tools_of(

@@ -252,5 +252,13 @@ async fn a_question_waits_for_the_model_that_it_asks_for_and_for_no_other() {
         "From the deep."
     );
     assert_eq!(flow.model.requests().len(), 1);
+
+    // Once that one refuses, too, the queue says which model a question waits for.
+    deep.enqueue(ModelReply::status(401));
+    flow.slack
+        .say(GENERAL, "bob", "@vocative --model deep three");
+    assert!(deep.wait_for_requests(2, WAIT).await);
+    let shown = flow.cli(&["queue", "list"]).await.stdout;
+    assert!(shown.contains("its model deep"), "{shown}");
     assert_eq!(flow.stop().await, Some(0));
 }

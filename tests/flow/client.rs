@@ -65,7 +65,7 @@ async fn start() -> (Flow, Proxy, Vocative) {
     std::fs::write(flow.config_path().with_file_name("ann.token"), TOKEN).unwrap();
     flow.start().await;
     let proxy = Proxy::before(flow.api_socket()).await;
-    let client = Vocative::new(&proxy.url, TOKEN);
+    let client = Vocative::new(&proxy.url, TOKEN).unwrap();
     (flow, proxy, client)
 }
 

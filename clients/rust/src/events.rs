@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::{EVENT_MAX_BYTES, Error};
+
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -26,35 +28,57 @@ impl Event {
 
 /// Bytes of a stream that are not read yet.
 #[derive(Debug, Default)]
-pub(crate) struct Unread(Vec<u8>);
+pub(crate) struct Unread {
+    bytes: Vec<u8>,
+    /// So many of them hold no end of a block.
+    looked_at: usize,
+}
 
 impl Unread {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next event that is there as a whole. Comments, and blocks that are none, are passed over.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    /// The next event that is there as a whole. Comments are passed over.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
-            let end = self.0.windows(2).position(|it| it == b"\n\n")?;
-            let block: Vec<u8> = self.0.drain(..end + 2).collect();
-            if let Some(event) = event(&String::from_utf8_lossy(&block)) {
-                return Some(event);
+            let unseen = &self.bytes[self.looked_at..];
+            let Some(end) = unseen.windows(2).position(|it| it == b"\n\n") else {
+                self.looked_at = self.bytes.len().saturating_sub(1);
+                return match self.bytes.len() > EVENT_MAX_BYTES {
+                    true => Err(not_understood("an event has no end")),
+                    false => Ok(None),
+                };
+            };
+            let block: Vec<u8> = self.bytes.drain(..self.looked_at + end + 2).collect();
+            self.looked_at = 0;
+            if let Some(event) = event(&String::from_utf8_lossy(&block))? {
+                return Ok(Some(event));
             }
         }
     }
 }
 
-fn event(block: &str) -> Option<Event> {
+fn event(block: &str) -> Result<Option<Event>, Error> {
     let field = |name: &str| {
         let mut lines = block.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     };
-    Some(Event {
+    let (Some(name), Some(data)) = (field("event"), field("data")) else {
+        return Ok(None);
+    };
+    let data = serde_json::from_str(data).map_err(|_| not_understood("an event is no JSON"))?;
+    Ok(Some(Event {
         id: field("id").map(str::to_owned),
-        name: field("event")?.to_owned(),
-        data: serde_json::from_str(field("data")?).ok()?,
-    })
+        name: name.to_owned(),
+        data,
+    }))
+}
+
+fn not_understood(what: &str) -> Error {
+    Error::NotUnderstood {
+        what: what.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -83,9 +107,19 @@ mod tests {
             let (mut unread, mut read) = (Unread::default(), Vec::new());
             for piece in sent.as_bytes().chunks(size) {
                 unread.push(piece);
-                read.extend(std::iter::from_fn(|| unread.next()));
+                read.extend(std::iter::from_fn(|| unread.next().unwrap()));
             }
             assert_eq!(read, expected, "{size}");
         }
+    }
+
+    #[test]
+    fn what_is_no_event_of_ours_is_told() {
+        let mut unread = Unread::default();
+        unread.push(b"event: text\ndata: {\n\n");
+        assert!(unread.next().is_err());
+        let mut unread = Unread::default();
+        unread.push(&vec![b'x'; EVENT_MAX_BYTES + 1]);
+        assert!(unread.next().is_err());
     }
 }

@@ -6,14 +6,22 @@ mod events;
 
 use std::time::Duration;
 
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use self::events::Event;
 use self::events::Unread;
 
+/// A connection that can't be made in this time is tried anew.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// The daemon gives a sign every 15 s while nothing happens: a connection without any for so long is dead.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+/// The most bytes of an event.
+const EVENT_MAX_BYTES: usize = 8 << 20;
 const WAIT_FIRST: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -34,8 +42,11 @@ pub enum Error {
     #[error("the daemon can't be reached")]
     Unreachable(#[from] reqwest::Error),
     /// Its answer is none that this client knows: it is of another version, or another program answers.
-    #[error("the answer is not one of this API")]
-    NotUnderstood(#[from] serde_json::Error),
+    #[error("the answer is not one of this API: {what}")]
+    NotUnderstood {
+        /// What is wrong with it.
+        what: String,
+    },
     /// A run ended without an answer.
     #[error("the run {run} ended without an answer: {ending}")]
     NoAnswer {
@@ -52,7 +63,7 @@ impl Error {
         match self {
             Self::Refused { status, .. } => matches!(status.as_u16(), 502..=504),
             Self::Unreachable(cause) => !cause.is_builder(),
-            Self::NotUnderstood(_) | Self::NoAnswer { .. } => false,
+            Self::NotUnderstood { .. } | Self::NoAnswer { .. } => false,
         }
     }
 }
@@ -159,19 +170,28 @@ pub struct Vocative {
 }
 
 impl Vocative {
-    /// The daemon at an address like `http://127.0.0.1:8087`.
-    #[must_use]
-    pub fn new(url: &str, token: &str) -> Self {
+    /// The daemon at an address like `http://127.0.0.1:8087`. No proxy of the environment and no redirect is followed:
+    /// the token is for the daemon alone.
+    ///
+    /// # Errors
+    /// `Unreachable` if this machine can't make connections.
+    pub fn new(url: &str, token: &str) -> Result<Self, Error> {
         // Where the program has chosen another one, that stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_MAX)
+            .read_timeout(SILENCE_MAX)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()?;
+        Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             token: token.to_owned(),
-            http: reqwest::Client::new(),
-        }
+            http,
+        })
     }
 
-    /// Asks an agent, and tries until the daemon answers: it is asked once.
+    /// Asks an agent, and tries until the daemon answers: it is asked once. Whoever has no such patience drops it.
     ///
     /// # Errors
     /// `Refused`: [`Error`].
@@ -235,6 +255,7 @@ impl Vocative {
             path: format!("/v1/runs/{run}/events"),
             last: after,
             wait: WAIT_FIRST,
+            next_try: Instant::now(),
             stream: None,
             unread: Unread::default(),
             is_over: false,
@@ -318,6 +339,8 @@ pub struct Run {
     path: String,
     last: Option<String>,
     wait: Duration,
+    /// Not before then a connection is made.
+    next_try: Instant,
     stream: Option<Response>,
     unread: Unread,
     is_over: bool,
@@ -330,7 +353,7 @@ impl Run {
     /// `Refused`: [`Error`].
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         while !self.is_over {
-            if let Some(event) = self.unread.next() {
+            if let Some(event) = self.unread.next()? {
                 self.wait = WAIT_FIRST;
                 self.is_over = event.is_ending();
                 if event.id.is_some() {
@@ -338,13 +361,15 @@ impl Run {
                 }
                 return Ok(Some(event));
             }
+            tokio::time::sleep_until(self.next_try).await;
             match self.read().await {
-                Ok(true) => continue,
+                Ok(true) => {}
                 Err(cause) if !cause.is_passing() => return Err(cause),
-                Ok(false) | Err(_) => {}
+                Ok(false) | Err(_) => {
+                    self.next_try = Instant::now() + self.wait;
+                    self.wait = (self.wait * 2).min(WAIT_MAX);
+                }
             }
-            tokio::time::sleep(self.wait).await;
-            self.wait = (self.wait * 2).min(WAIT_MAX);
         }
         Ok(None)
     }
@@ -367,6 +392,11 @@ impl Run {
                 self.is_over = true;
                 return Ok(true);
             }
+            let kind = response.headers().get(CONTENT_TYPE);
+            if !kind.is_some_and(|it| it.as_bytes().starts_with(b"text/event-stream")) {
+                let what = "events were asked for, and something else came".to_owned();
+                return Err(Error::NotUnderstood { what });
+            }
             self.unread = Unread::default();
             self.stream = Some(response);
         }
@@ -385,7 +415,9 @@ impl Run {
 /// What an answer says.
 async fn read<T: for<'de> Deserialize<'de>>(response: Response) -> Result<T, Error> {
     let body = checked(response).await?.bytes().await?;
-    Ok(serde_json::from_slice(&body)?)
+    serde_json::from_slice(&body).map_err(|cause| Error::NotUnderstood {
+        what: cause.to_string(),
+    })
 }
 
 /// The answer, unless it is a refusal.
@@ -401,7 +433,11 @@ async fn checked(response: Response) -> Result<Response, Error> {
     if status.is_success() {
         return Ok(response);
     }
-    let refusal: Refusal = response.json().await.unwrap_or_default();
+    let mut refusal: Refusal = response.json().await.unwrap_or_default();
+    if refusal.error.is_empty() {
+        "it is refused".clone_into(&mut refusal.error);
+        "look at what answers under this address".clone_into(&mut refusal.advice);
+    }
     Err(Error::Refused {
         status,
         what: refusal.error,

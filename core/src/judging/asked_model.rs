@@ -39,7 +39,7 @@ pub(super) fn asked_model(
     models.dedup();
     let language = policy.manners.language;
     Err(CommandVerdict::told(
-        language.no_such_model(&models.join(", ")),
+        language.no_such_model(models.join(", ")),
     ))
 }
 

@@ -67,32 +67,23 @@ pub fn judge(
     if !is_stop && let Some(verdict) = replied(message, facts, rule, kind, policy, now_ms) {
         return verdict;
     }
+    // What is not answered, or may be said to somebody else, is no wish, and nobody is told of it.
+    let is_wish = !is_old && !is_stop && !is_unsure(rule, message, facts);
     let asked_model = match asked_model(message, &addressed_to, policy) {
         Ok(asked) => asked,
-        // What may be said to somebody else is no wish, and nobody is told of it.
-        Err(_) if is_old || is_stop || is_unsure(rule, message, facts) => None,
-        Err(told) => {
-            return carried_out(CommandVerdict {
-                is_private: is_private(kind, policy),
-                ..told
-            });
-        }
+        Err(told) if is_wish => return carried_out(told.told_in(is_private(kind, policy))),
+        Err(_) => None,
     };
     let limit = limit_met(message, facts, policy);
     let resting = match is_stop {
         true => Vec::new(),
         false => without_resting(&mut addressed_to, message, policy, said_at_ms),
     };
-    let runs = if is_old {
-        RunVerdict::TooOld
-    } else if is_stop {
-        RunVerdict::Stop {
-            of_everybody: policy.admins.contains(&message.sender.id),
-        }
-    } else if limit.is_some() {
-        RunVerdict::LimitMet
-    } else {
-        RunVerdict::Run
+    let runs = match is_stop {
+        _ if is_old => RunVerdict::TooOld,
+        true => stop_of(message, policy),
+        false if limit.is_some() => RunVerdict::LimitMet,
+        false => RunVerdict::Run,
     };
     let opens_thread = opens_thread(message, kind, policy);
     let is_asked = !addressed_to.is_empty();
@@ -131,6 +122,13 @@ pub fn judge(
         is_unsure: is_unsure(rule, message, facts),
         rule,
         runs,
+    }
+}
+
+/// What a message stops that says so.
+fn stop_of(message: &InboundMessage, policy: &ChannelPolicy) -> RunVerdict {
+    RunVerdict::Stop {
+        of_everybody: policy.admins.contains(&message.sender.id),
     }
 }
 

@@ -145,7 +145,9 @@ impl Operations {
         if !matches!(waits, WaitingFor::Worker | WaitingFor::Attempt { .. }) {
             return None;
         }
-        let model = self.registry.get(&queued.run.agent)?.model_use.name.clone();
+        let spec = self.registry.get(&queued.run.agent)?;
+        let asked = spec.chosen(queued.asked_model.as_deref());
+        let model = asked.model_use.name.clone();
         let rest = rests.iter().find(|rest| rest.model == model)?;
         let state = if rest.is_held { "is held" } else { "rests" };
         let seconds = (rest.until_ms - now_ms).max(0) / 1_000;

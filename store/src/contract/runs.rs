@@ -62,6 +62,8 @@ pub struct QueuedRun {
     pub person: Option<String>,
     /// The account to answer through.
     pub account: AccountId,
+    /// The configured name of the model that it asks for; `None` = its agent's own.
+    pub asked_model: Option<String>,
     /// What it waits for.
     pub waiting_for: WaitingFor,
 }

@@ -16,7 +16,7 @@ use vocative_core::slots::PLACE_KEPT_MS_MAX;
 
 const OPEN_SQL: &str = concat!(
     "
-    SELECT r.id, r.state, r.reason, r.not_before_ms, r.lease_until_ms,
+    SELECT r.id, r.state, r.asked_model, r.reason, r.not_before_ms, r.lease_until_ms,
            r.waiting_until_ms,
            r.stop_cause IS NOT NULL AS is_asked_to_stop, h.account_id, a.held_reason,
            coalesce(p.display_name, p.username, p.platform_id) AS person,
@@ -139,6 +139,7 @@ fn queued_runs(
             run,
             person: row.get("person")?,
             account: row.get("account_id")?,
+            asked_model: row.get("asked_model")?,
             waiting_for: waiting_for(&row, now_ms)?,
         });
     }
