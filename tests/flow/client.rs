@@ -106,7 +106,7 @@ async fn a_run_is_followed_once_and_in_order_through_cuts_and_a_kill() {
     assert!(ids.is_sorted(), "{told:?}");
     let of = |name: &str| told.iter().filter(|event| event.name == name).count();
     assert_eq!(of("finished"), 1, "{told:?}");
-    // Whoever comes back after the end is told nothing more.
+    // A client that comes back after the run's end is told nothing more.
     let mut late = client.follow(&told_run(&told), run.last().map(str::to_owned));
     assert_eq!(timeout(WAIT, late.next()).await.unwrap().unwrap(), None);
     assert_eq!(flow.model.requests().len(), 2);

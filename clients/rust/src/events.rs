@@ -30,7 +30,7 @@ impl Event {
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     bytes: Vec<u8>,
-    /// So many of them hold no end of a block.
+    /// How many bytes at the beginning were searched for the end of a block already.
     looked_at: usize,
 }
 

@@ -298,7 +298,7 @@ impl Vocative {
             }
             on_text(&said);
         }
-        // Who comes back after the end is told nothing more; the conversation has it.
+        // A client that comes back after the run's end is told nothing more; the conversation has the answer.
         let turns = self.turns(&asked.conversation, 1).await?;
         let text = turns.last().and_then(|turn| turn["text"].as_str());
         Ok(text.unwrap_or_default().to_owned())

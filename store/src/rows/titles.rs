@@ -19,19 +19,54 @@ const DUE_MAX: usize = 50;
 /// The most texts that a model reads for a title.
 const READ_MAX: usize = 8;
 
-const DUE_SQL: &str = "SELECT c.id, c.uuid, h.account_id
+/// Whether the platform says how a conversation is called. A direct chat is called after who is there, which says
+/// nothing of what it is about, and a thread shares its chat's title with all others.
+macro_rules! is_named {
+    () => {
+        "((nullif(h.title, '') IS NOT NULL AND h.kind IS NOT 'direct' AND (c.thread = '' OR c.is_topic))
+          OR (nullif(c.title, '') IS NOT NULL AND c.is_topic))"
+    };
+}
+
+/// How many of an agent's answers stand in a conversation, up to a number.
+macro_rules! answers {
+    ($agent:literal, $up_to:literal) => {
+        concat!(
+            "(SELECT count(*) FROM (
+                 SELECT 1 FROM runs r JOIN turns a ON a.run_id = r.id
+                 WHERE r.conversation_id = c.id AND r.agent = ",
+            $agent,
+            " AND r.state = 'done'
+                   AND a.visibility = 'room' AND a.kind = 'message' AND a.content <> '' LIMIT ",
+            $up_to,
+            "))"
+        )
+    };
+}
+
+const DUE_SQL: &str = concat!(
+    "SELECT c.uuid, h.account_id
      FROM conversations c INDEXED BY conversations_by_activity JOIN chats h ON h.id = c.chat_id
      WHERE c.last_activity_ms >= ?2 AND c.own_title IS NULL AND c.own_title_from IS NULL
        AND NOT EXISTS (SELECT 1 FROM conversation_merges m WHERE c.id IN (m.source_id, m.target_id))
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = ?3 AND j.key = lower(hex(c.uuid)))
-       AND EXISTS (SELECT 1 FROM runs r WHERE r.conversation_id = c.id AND r.agent = ?1 AND r.state = 'done')
-     ORDER BY c.last_activity_ms DESC LIMIT ?4";
+       AND NOT ",
+    is_named!(),
+    " AND ",
+    answers!("?1", "?5"),
+    " = ?5
+     ORDER BY c.last_activity_ms DESC LIMIT ?4"
+);
 
-/// How many of an agent's answers stand in a conversation, up to a number.
-const ANSWERS_SQL: &str = "SELECT count(*) AS value FROM (
-         SELECT 1 FROM runs r JOIN turns a ON a.run_id = r.id
-         WHERE r.conversation_id = ?1 AND r.agent = ?2 AND r.state = 'done'
-           AND a.visibility = 'room' AND a.kind = 'message' AND a.content <> '' LIMIT ?3)";
+/// The account of a conversation that is to have a title of a model's.
+const WANTING_SQL: &str = concat!(
+    "SELECT h.account_id FROM conversations c JOIN chats h ON h.id = c.chat_id
+     WHERE c.id = ?1 AND c.own_title IS NULL AND c.own_title_from IS NULL AND NOT ",
+    is_named!(),
+    " AND ",
+    answers!("?2", "?3"),
+    " = ?3"
+);
 
 /// What was asked of an agent in a conversation and answered there. A thread's first question is a turn of its room.
 const READ_SQL: &str = "SELECT t.seq, t.revision, t.content, p.kind <> 'user' AS is_agents
@@ -94,20 +129,16 @@ fn due(
         agent,
         now_ms.saturating_sub(TITLED_WITHIN_MS),
         JobKind::TitleConversation.name(),
-        limit_of(DUE_MAX)
+        limit_of(DUE_MAX),
+        limit_of(TITLED_AFTER_ANSWERS)
     ];
-    let mut rows = statement.query(values)?;
-    let mut due = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id = row.get("id")?;
-        if !is_named(connection, id)? && has_answered_enough(connection, id, agent)? {
-            due.push(DueConversation {
-                conversation: row.get("uuid")?,
-                account: row.get("account_id")?,
-            });
-        }
-    }
-    Ok(due)
+    let due = statement.query_map(values, |row| {
+        Ok(DueConversation {
+            conversation: row.get("uuid")?,
+            account: row.get("account_id")?,
+        })
+    })?;
+    Ok(due.collect::<crate::engine::sql::Result<_>>()?)
 }
 
 fn source(
@@ -116,19 +147,14 @@ fn source(
     agent: &AgentName,
 ) -> Result<Option<TitleSource>, StoreError> {
     let row = conversation_row_id(connection, id)?;
+    let wanting = params![row, agent, limit_of(TITLED_AFTER_ANSWERS)];
     let account = connection
-        .prepare_cached(
-            "SELECT h.account_id FROM conversations c JOIN chats h ON h.id = c.chat_id
-             WHERE c.id = ?1 AND c.own_title IS NULL AND c.own_title_from IS NULL",
-        )?
-        .query_row([row], |row| row.get("account_id"))
+        .prepare_cached(WANTING_SQL)?
+        .query_row(wanting, |row| row.get("account_id"))
         .optional()?;
     let Some(account) = account else {
         return Ok(None);
     };
-    if is_named(connection, row)? || !has_answered_enough(connection, row, agent)? {
-        return Ok(None);
-    }
     let mut statement = connection.prepare_cached(READ_SQL)?;
     let read = |row: &Row<'_>| {
         let turn = ReadTurn {
@@ -151,30 +177,6 @@ fn source(
         found.read.push(turn);
     }
     Ok(Some(found))
-}
-
-/// Whether the platform says how a conversation is called. A direct chat is called after who is there, which says
-/// nothing of what it is about, and a thread shares its chat's title with all others.
-fn is_named(connection: &Connection, row: i64) -> Result<bool, StoreError> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT (nullif(h.title, '') IS NOT NULL AND h.kind IS NOT 'direct' AND (c.thread = '' OR c.is_topic))
-                 OR (nullif(c.title, '') IS NOT NULL AND c.is_topic) AS value
-             FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
-        )?
-        .query_row([row], |row| row.get("value"))?)
-}
-
-fn has_answered_enough(
-    connection: &Connection,
-    row: i64,
-    agent: &AgentName,
-) -> Result<bool, StoreError> {
-    let enough = limit_of(TITLED_AFTER_ANSWERS);
-    let answers: i64 = connection
-        .prepare_cached(ANSWERS_SQL)?
-        .query_row(params![row, agent, enough], |row| row.get("value"))?;
-    Ok(answers == enough)
 }
 
 fn settle_title_txn(connection: &Connection, made: &MadeTitle) -> Result<bool, StoreError> {
@@ -250,7 +252,7 @@ pub(crate) fn take_title_txn(connection: &Connection, row: i64) -> Result<(), St
     Ok(())
 }
 
-/// Takes the titles away that people gave. `people` = rows of participants, as JSON.
+/// Takes away the titles that these people gave; `people` is a JSON list of the rows of participants.
 pub(crate) fn forget_titles_of_people_txn(
     connection: &Connection,
     people: &str,
@@ -264,7 +266,8 @@ pub(crate) fn forget_titles_of_people_txn(
     Ok(())
 }
 
-/// Takes the titles away that a model made where a turn is, begins a thread or was asked: it may have read it.
+/// Takes away the titles that a model may have made of a turn: those of the conversation that the turn is in, that it is
+/// the root of, or whose runs it asked.
 pub(crate) fn forget_titles_of_turn_txn(
     connection: &Connection,
     seq: i64,

@@ -102,7 +102,7 @@ async fn a_person_is_told_gives_and_takes_away_the_title_of_where_they_are() {
     title(&scene, ("t5", "U2"), "Release 5").await;
     assert_eq!(scene.value::<String>(OWN).await, "Release 5 person U2");
     title(&scene, ("t6", "U1"), "-").await;
-    // Nobody's any more, and no model gives it one.
+    // The title is nobody's any more; it is marked, so that no model makes another one.
     assert_eq!(scene.value::<String>(OWN).await, "- person -");
     assert_eq!(shown(&scene, &room).await, "c1");
 }
@@ -384,6 +384,19 @@ async fn a_conversation_without_a_name_is_titled_once_after_two_answers() {
     answered(&scene, &room, "gnu", 300).await;
     answered(&scene, &room, "emu", 400).await;
     assert_eq!(due(&scene).await, []);
+}
+
+#[tokio::test]
+async fn many_conversations_that_want_no_title_hide_none_that_does() {
+    let (scene, room) = a_room().await;
+    answered(&scene, &room, "zebra", 100).await;
+    answered(&scene, &room, "okapi", 200).await;
+    for n in 0..60 {
+        let newer = scene.room(&format!("C9{n}")).await;
+        answered(&scene, &newer, "once", 300 + n).await;
+    }
+    make_direct(&scene).await;
+    assert_eq!(due(&scene).await, [room.id]);
 }
 
 #[tokio::test]
