@@ -3,13 +3,13 @@
 
 use vocative_sandbox::telegram::TelegramWorld;
 
-use super::memory::{SLACK_ROOM, ask, end_of, listening, note_kill};
+use super::memory::{SLACK_ROOM, ask, listening, note_kill};
 use super::plan::{Mode, Row};
 use super::play::settle;
 use super::process::{LOOK, Process, WAIT};
 use super::scene::{Due, Place, Question, Scene};
 use super::stage::Stage;
-use super::tally::Tally;
+use super::tally::{End, Tally};
 use tokio::time::Instant;
 use vocative::admin::operations::{AddedSchedule, AdminOperation, ChangedSchedule};
 use vocative::admin::view::ScheduleView;
@@ -57,8 +57,14 @@ pub(super) async fn firing(
             },
         });
     }
-    let is_killed = end_of(process, stage).await?;
-    note_kill(&mut tally, is_killed);
+    process.ended_within(WAIT).await;
+    note_kill(&mut tally, process.was_killed());
+    // The first one's post may be on its way when the second one's firing ends the daemon.
+    let at_ms = process.kill(stage).await?;
+    let end = End {
+        at_ms,
+        next_ms: chrono::Utc::now().timestamp_millis(),
+    };
     process = listening(stage, None).await?;
     if !have_fired(&process, &begun).await {
         tally
@@ -68,7 +74,7 @@ pub(super) async fn firing(
     }
     settle(stage, &mut process, |_| {}).await?;
     process.kill(stage).await?;
-    tally.count(stage, &scene, &[]);
+    tally.count(stage, &scene, &[end]);
     Ok(tally)
 }
 
