@@ -6,11 +6,7 @@ use crate::engine::sql::Connection;
 use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
-use super::contract::CallFile;
-use super::contract::{
-    AccountBinding, CallToBegin, CallToFinish, ClaimRequest, CommittedReply, ConsentSought,
-    NewToolCall, ReplyCommit, RunEnding, StepOutcome, ToolTurn,
-};
+use super::contract::{AccountBinding, ClaimRequest, CommittedReply, ReplyCommit, RunEnding};
 use super::{Store, StoreError, StoreOptions};
 use crate::new_id::NewId as _;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
@@ -23,7 +19,7 @@ use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, OwnerId, RunId, Seq, TurnId,
 };
 use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
-use vocative_core::tool_call::{CallLimits, CallRule, CallState};
+use vocative_core::tool_call::CallLimits;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
 /// A lease in these tests lasts so long.
@@ -353,70 +349,3 @@ pub(super) const UNLIMITED: CallLimits = CallLimits {
     run_tool_calls_max: None,
     day_tool_calls_max: None,
 };
-
-/// Has the first call of a run's first step made, which finds something.
-pub(super) async fn tool_result(
-    store: &Store,
-    run: &ClaimedRun,
-    turn: ToolTurn,
-    now_ms: i64,
-) -> StepOutcome {
-    tool_result_with(store, run, (turn, Vec::new()), now_ms).await
-}
-
-/// The same with files.
-pub(super) async fn tool_result_with(
-    store: &Store,
-    run: &ClaimedRun,
-    (turn, files): (ToolTurn, Vec<CallFile>),
-    now_ms: i64,
-) -> StepOutcome {
-    let asked = NewToolCall {
-        call_id: turn.call_id.clone(),
-        tool: turn.tool.clone(),
-        arguments: "{}".to_owned(),
-        digest: [1; 32],
-        rule: CallRule::Repeatable,
-    };
-    let (id, token) = (run.run.id, run.token);
-    let recorded = store.record_tool_calls(id, token, 1, vec![asked], now_ms);
-    let Some(calls) = recorded.await.unwrap() else {
-        return StepOutcome::Stale;
-    };
-    let Some(call) = calls.first() else {
-        return StepOutcome::SourceGone;
-    };
-    let to_begin = CallToBegin {
-        narrowed: None,
-        verdicts: Vec::new(),
-        is_changed: false,
-        run: id,
-        token,
-        call: call.id,
-        digest: [1; 32],
-        rule: CallRule::Repeatable,
-        asker: run.asker,
-        limits: UNLIMITED,
-        sought: ConsentSought::NONE,
-        is_behind_open: false,
-        now_ms,
-    };
-    store.begin_tool_call(to_begin).await.unwrap();
-    let finished = CallToFinish {
-        verdicts: Vec::new(),
-        run: id,
-        token,
-        call: call.id,
-        state: CallState::Done,
-        refusal: None,
-        result: turn.result.clone(),
-        asker: run.asker,
-        agent: agent(),
-        agent_display_name: "Helper".to_owned(),
-        turn,
-        files,
-        is_outside: false,
-        now_ms,
-    };
-    store.finish_tool_call(finished).await.unwrap()
-}

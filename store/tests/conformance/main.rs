@@ -32,9 +32,11 @@ mod outbox;
 mod overlap;
 mod overviews;
 mod pages;
+mod placeholders;
 mod posts;
 mod probing;
 mod reach;
+mod reanswer;
 mod requests;
 mod run_events;
 mod runs;
@@ -44,5 +46,6 @@ mod schedules;
 mod searching;
 mod summaries;
 mod tools;
+mod world;
 
 use vocative_store::contract as api;
