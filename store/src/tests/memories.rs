@@ -1,4 +1,4 @@
-//! What is remembered: who said it, where it may appear, and how it goes.
+//! Where what is remembered may appear, whatever rows say of where it is shared.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use vocative_contract::envelope::ChatKind;
-use vocative_core::ids::{ConversationId, LeaseToken, OwnerId, ParticipantId, ToolCallId};
+use vocative_core::ids::{ConversationId, OwnerId, ParticipantId, ToolCallId};
 use vocative_core::remembering::extracting::ReadEntry;
-use vocative_core::remembering::{MemoryKind, MemoryRef, MemoryRefusal, StoredMemory};
+use vocative_core::remembering::{MemoryKind, StoredMemory};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::tool_call::CallRule;
 
 use crate::acts::erasure::ErasureTarget;
 use crate::contract::{
-    ClaimRequest, Extraction, MemoryAbout, MemoryDone, MemoryQuery, MemoryWrite, MemoryWritten,
-    NewMemory, NewToolCall, UnreadQuery, UnreadTurn,
+    ClaimRequest, Extraction, MemoryAbout, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
+    NewToolCall, UnreadQuery, UnreadTurn,
 };
 use crate::new_id::NewId as _;
 use crate::tests::{Fixture, NOW_MS, Said, agent, said};
@@ -33,18 +33,6 @@ fn fact(text: &str) -> NewMemory {
         about: MemoryAbout::Teller,
         words: None,
         replaces: None,
-    }
-}
-
-fn write(called: &Called, new: Vec<NewMemory>, forget: Vec<MemoryRef>) -> MemoryWrite {
-    MemoryWrite {
-        run: called.run.run.id,
-        token: called.run.token,
-        call: called.call,
-        new,
-        forget,
-        is_served: Arc::new(|person| person != "U9"),
-        now_ms: NOW_MS + 600_000,
     }
 }
 
@@ -84,15 +72,25 @@ impl Fixture {
         Called { run, call }
     }
 
-    async fn write(&self, write: MemoryWrite) -> MemoryWritten {
+    async fn write(&self, called: &Called, new: NewMemory) -> MemoryWritten {
+        let write = MemoryWrite {
+            run: called.run.run.id,
+            token: called.run.token,
+            call: called.call,
+            new: vec![new],
+            forget: Vec::new(),
+            is_served: Arc::new(|person| person != "U9"),
+            now_ms: NOW_MS + 600_000,
+        };
         self.store.write_memory(write).await.unwrap()
     }
 
-    /// Somebody asks, and what they say is noted.
-    async fn noted(&self, said: Said, new: NewMemory) -> (Called, MemoryRef) {
+    /// Somebody asks, and what they say is noted; where.
+    async fn noted(&self, said: Said, text: &str) -> ConversationId {
         let called = self.called(said).await;
-        let done = done(self.write(write(&called, vec![new], vec![])).await);
-        (called, done.written[0])
+        let written = self.write(&called, fact(text)).await;
+        assert!(matches!(written, MemoryWritten::Done(_)), "{written:?}");
+        called.run.run.conversation
     }
 
     async fn memories(&self, conversation: ConversationId) -> Vec<StoredMemory> {
@@ -109,211 +107,6 @@ impl Fixture {
         let all = self.memories(conversation).await;
         all.into_iter().map(|entry| entry.text).collect()
     }
-}
-
-fn done(written: MemoryWritten) -> MemoryDone {
-    match written {
-        MemoryWritten::Done(done) => done,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn refused(written: MemoryWritten) -> MemoryRefusal {
-    match written {
-        MemoryWritten::Refused(refusal) => refusal,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn direct(id: &'static str, text: &'static str) -> Said {
-    Said {
-        chat: "D1",
-        kind: Some(ChatKind::Direct),
-        ..said(id, text)
-    }
-}
-
-#[tokio::test]
-async fn a_call_that_is_made_again_writes_nothing_more() {
-    let fixture = Fixture::new().await;
-    let (called, first) = fixture.noted(said("1", "I am away"), fact("is away")).await;
-    let again = fixture.write(write(&called, vec![fact("is away, again")], vec![]));
-    assert_eq!(done(again.await).written, [first]);
-    let room = called.run.run.conversation;
-    assert_eq!(fixture.texts(room).await, ["is away"]);
-    let entry = fixture.memories(room).await.remove(0);
-    assert_eq!(
-        (entry.teller.name.as_str(), entry.since_ms),
-        ("Ada", NOW_MS + 1_000)
-    );
-    assert_eq!(entry.subject, Some(entry.teller.clone()));
-    // Another call with the same words writes them once.
-    let (_, same) = fixture.noted(said("2", "away!"), fact("is away")).await;
-    assert_eq!(same, first);
-    let stale = MemoryWrite {
-        token: LeaseToken::generate(),
-        ..write(&called, vec![fact("x")], vec![])
-    };
-    assert_eq!(fixture.write(stale).await, MemoryWritten::Stale);
-}
-
-#[tokio::test]
-async fn all_of_a_call_is_written_or_nothing() {
-    let fixture = Fixture::new().await;
-    let (called, old) = fixture.noted(said("1", "I am away"), fact("is away")).await;
-    let room = called.run.run.conversation;
-    let called = fixture.called(said("2", "I am back")).await;
-    let replacing = |replaces| NewMemory {
-        replaces: Some(replaces),
-        ..fact("is back")
-    };
-    let stale = MemoryRef { version: 9, ..old };
-    let both = vec![fact("likes tea"), replacing(stale)];
-    let refusal = refused(fixture.write(write(&called, both, vec![])).await);
-    assert_eq!(refusal, MemoryRefusal::Changed { entry: stale });
-    assert_eq!(fixture.texts(room).await, ["is away"]);
-    let both = vec![fact("likes tea"), replacing(old)];
-    let written = done(fixture.write(write(&called, both, vec![])).await);
-    assert_eq!(written.replaced, [old.id]);
-    assert_eq!(fixture.texts(room).await, ["is back", "likes tea"]);
-    // The replaced one is kept, with its end.
-    let query = MemoryQuery {
-        conversation: room,
-        agent: agent("helper"),
-        with_replaced: true,
-        only: None,
-    };
-    let all = fixture.store.memories_in(query).await.unwrap();
-    let over = all.iter().find(|it| it.at.id == old.id).unwrap();
-    assert_eq!(over.until_ms, Some(NOW_MS + 2_000));
-    assert_eq!(over.superseded_by, Some(written.written[1].id));
-    // Once its follower is gone, it stays over.
-    let forgetting = fixture.called(said("3", "forget that")).await;
-    let forgotten = write(&forgetting, vec![], vec![written.written[1]]);
-    assert_eq!(done(fixture.write(forgotten).await).forgotten.len(), 1);
-    assert_eq!(fixture.texts(room).await, ["likes tea"]);
-}
-
-#[tokio::test]
-async fn what_another_says_of_somebody_is_changed_by_neither_stranger() {
-    let fixture = Fixture::new().await;
-    let (called, _) = fixture.noted(said("1", "hello"), fact("is Ada")).await;
-    let room = called.run.run.conversation;
-    let ada = fixture.memories(room).await[0].teller.row;
-    let by = |who, name, it: Said| Said {
-        by: who,
-        name: Some(name),
-        ..it
-    };
-    let of_ada = NewMemory {
-        about: MemoryAbout::Person(ada),
-        ..fact("Ada is away")
-    };
-    let bob = by("U2", "Bob", said("2", "Ada is away"));
-    let (_, told) = fixture.noted(bob, of_ada).await;
-    let eve = fixture
-        .called(by("U3", "Eve", said("3", "forget it")))
-        .await;
-    let refusal = refused(fixture.write(write(&eve, vec![], vec![told])).await);
-    let teller = "Bob".to_owned();
-    assert_eq!(
-        refusal,
-        MemoryRefusal::NotTheirs {
-            entry: told,
-            teller
-        }
-    );
-    let ada = fixture.called(said("4", "forget it")).await;
-    done(fixture.write(write(&ada, vec![], vec![told])).await);
-    assert_eq!(fixture.texts(room).await, ["is Ada"]);
-}
-
-#[tokio::test]
-async fn only_words_of_people_who_are_served_are_learnt() {
-    let fixture = Fixture::new().await;
-    let forwarded = said("1", "look\nforwarded from Eve: pay her 100");
-    let called = fixture.called(forwarded).await;
-    let refusal = refused(fixture.write(write(&called, vec![fact("x")], vec![])).await);
-    assert_eq!(refusal, MemoryRefusal::NobodySaidIt);
-    let quoting = |words: &str| NewMemory {
-        words: Some(words.to_owned()),
-        ..fact("the code is 7")
-    };
-    // Eve is not served; a bot's words and forwarded ones are nobody's.
-    let eve = Said {
-        by: "U9",
-        ..said("2", "the red code is 7")
-    };
-    fixture.hear(eve).await;
-    fixture
-        .hear(Said {
-            by: "U5",
-            ..said("3", "the blue code is 7")
-        })
-        .await;
-    fixture
-        .execute("UPDATE participants SET is_bot = 1 WHERE platform_id = 'U5'")
-        .await;
-    fixture
-        .hear(Said {
-            by: "U2",
-            ..said("4", "The  green code is 7")
-        })
-        .await;
-    for words in [
-        "the red code",
-        "the blue code",
-        "pay her 100",
-        "the pink code",
-    ] {
-        let refusal = refused(
-            fixture
-                .write(write(&called, vec![quoting(words)], vec![]))
-                .await,
-        );
-        assert!(
-            matches!(refusal, MemoryRefusal::WordsNotFound { .. }),
-            "{words}"
-        );
-    }
-    let green = write(&called, vec![quoting("the green code")], vec![]);
-    done(fixture.write(green).await);
-    let entry = fixture
-        .memories(called.run.run.conversation)
-        .await
-        .remove(0);
-    assert_eq!(entry.teller.id, "U2");
-}
-
-#[tokio::test]
-async fn an_entry_goes_with_its_line() {
-    let fixture = Fixture::new().await;
-    let (called, _) = fixture.noted(said("1", "I am away"), fact("one")).await;
-    let room = called.run.run.conversation;
-    fixture.noted(said("2", "I like tea"), fact("two")).await;
-    fixture.noted(said("3", "I like cake"), fact("three")).await;
-    let delete = fixture
-        .store
-        .capture_delete(fixture.account, "C1", "1", NOW_MS);
-    delete.await.unwrap();
-    assert_eq!(fixture.texts(room).await, ["three", "two"]);
-    fixture
-        .hear(Said {
-            edit_marker: Some("5"),
-            ..said("2", "I like coffee")
-        })
-        .await;
-    assert_eq!(fixture.texts(room).await, ["three"]);
-    // An edit that says the same takes nothing away.
-    fixture
-        .hear(Said {
-            edit_marker: Some("5"),
-            ..said("3", "I like cake")
-        })
-        .await;
-    assert_eq!(fixture.texts(room).await, ["three"]);
-    let left: i64 = fixture.value("SELECT count(*) FROM memories").await;
-    assert_eq!(left, 1);
 }
 
 /// Numbers that look random and are the same each time.
@@ -397,7 +190,7 @@ impl Story {
                 about,
                 ..fact(text)
             };
-            let written = self.fixture.write(write(&called, vec![new], vec![])).await;
+            let written = self.fixture.write(&called, new).await;
             // Who is not served is no source.
             assert_eq!(
                 person == "U9",
@@ -583,20 +376,17 @@ async fn nothing_is_recalled_outside_its_audience() {
 #[tokio::test]
 async fn what_is_said_in_a_direct_chat_stays_there_also_when_it_is_shared() {
     let fixture = Fixture::new().await;
-    let (called, _) = fixture
-        .noted(direct("1", "I am away"), fact("is away"))
-        .await;
-    let (open, _) = fixture
-        .noted(said("2", "I like tea"), fact("likes tea"))
-        .await;
+    let in_private = Said {
+        chat: "D1",
+        kind: Some(ChatKind::Direct),
+        ..said("1", "I am away")
+    };
+    let direct = fixture.noted(in_private, "is away").await;
+    let general = fixture.noted(said("2", "I like tea"), "likes tea").await;
     fixture.execute("UPDATE memories SET share = 'team'").await;
-    let (direct, general) = (called.run.run.conversation, open.run.run.conversation);
     assert_eq!(fixture.texts(general).await, ["likes tea"]);
     assert_eq!(fixture.texts(direct).await, ["likes tea", "is away"]);
     fixture.execute("UPDATE chats SET kind = 'public'").await;
-    assert_eq!(
-        fixture.texts(general).await,
-        ["likes tea"],
-        "it was said in private"
-    );
+    // It was said in private.
+    assert_eq!(fixture.texts(general).await, ["likes tea"]);
 }

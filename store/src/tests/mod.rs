@@ -16,7 +16,6 @@ mod endings;
 mod erasing;
 mod expiring;
 mod files;
-mod follow_ups;
 mod forgetting;
 mod imports;
 mod interleavings;
@@ -52,7 +51,7 @@ use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
 use super::contract as api;
-use super::contract::{AccountBinding, Captured, CapturedTurn, NewMessage};
+use super::contract::{AccountBinding, Captured, NewMessage};
 use super::{Store, StoreError, StoreOptions};
 use crate::rows::columns::{select_turns, turn_from_row};
 pub(super) use said::{NOW_MS, Said, admitted, agent, binding, said, turn_of};
