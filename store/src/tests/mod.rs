@@ -40,7 +40,6 @@ mod said;
 mod schedules;
 mod searching;
 mod summaries;
-mod titles;
 mod vectors;
 mod writing;
 

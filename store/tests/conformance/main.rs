@@ -48,7 +48,9 @@ mod scene;
 mod schedules;
 mod searching;
 mod summaries;
+mod titles;
 mod tools;
+mod vectors;
 mod world;
 
 use vocative_store::contract as api;
