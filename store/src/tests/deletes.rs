@@ -73,19 +73,6 @@ async fn what_was_deleted_is_gone_from_everywhere_and_never_comes_back() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_being_worked_on_is_asked_to_stop() {
-    let fixture = Fixture::new().await;
-    let runs = turn_of(fixture.hear_for(&["helper"], said("1", "hello")).await).new_runs;
-    fixture.execute("UPDATE runs SET state = 'leased'").await;
-    let deleted = delete(&fixture, "1").await;
-    assert!(matches!(deleted, Deleted::Blanked { cancelled_runs, .. } if cancelled_runs == runs));
-    let run: String = fixture
-        .value("SELECT state || ' ' || stop_cause FROM runs")
-        .await;
-    assert_eq!(run, "leased deleted");
-}
-
-#[tokio::test]
 async fn a_deleted_part_of_an_answer_leaves_the_other_parts() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "zebra lion")).await;

@@ -1,5 +1,4 @@
 use super::*;
-use vocative_core::addressing::Overlap;
 
 fn edit(id: &'static str, text: &'static str, marker: &'static str) -> Said {
     Said {
@@ -60,31 +59,3 @@ pub(super) const SUMMARIES: &str = "
     SELECT conversation_id, 'helper', 'f', 'all', sent_at_ms, ordinal, seq, sent_at_ms, ordinal,
            seq, seq, 1, nullif(seq - 1, 0), x'', 'in short', 2, 'c', 'm', 'current', 0
     FROM turns WHERE seq <= 3 ORDER BY seq;";
-
-/// Somebody asks, while other questions of theirs may wait.
-async fn ask(fixture: &Fixture, said: Said) {
-    let together = |_: &MessageFacts| Verdict {
-        overlaps: [(agent("helper"), Overlap::Auto)].into(),
-        ..admitted(&["helper"])
-    };
-    turn_of(fixture.judge(said, together).await);
-}
-
-#[tokio::test]
-async fn an_edit_that_takes_a_mention_away_takes_one_of_several_triggers_away() {
-    let fixture = Fixture::new().await;
-    for id in ["1", "2"] {
-        ask(&fixture, said(id, "what is it?")).await;
-    }
-    let gone = turn_of(fixture.hear(edit("1", "never mind", "10")).await);
-    assert_eq!(gone.cancelled_runs, []);
-    let triggers = async || {
-        let sql = "SELECT turn_seq || ' ' || revision FROM run_triggers ORDER BY turn_seq";
-        fixture.column::<String>(sql).await
-    };
-    assert_eq!(triggers().await, ["2 1"]);
-    ask(&fixture, edit("1", "never mind", "11")).await;
-    assert_eq!(triggers().await, ["1 2", "2 1"]);
-    let runs: Vec<String> = fixture.column("SELECT state FROM runs").await;
-    assert_eq!(runs, ["queued"]);
-}

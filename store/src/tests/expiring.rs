@@ -56,19 +56,6 @@ async fn old_text_goes_and_neither_a_redelivery_nor_an_edit_brings_it_back() {
 }
 
 #[tokio::test]
-async fn nothing_goes_under_an_open_run() {
-    let fixture = Fixture::new().await;
-    fixture.hear(said("1", "context")).await;
-    fixture.hear_for(&["helper"], said("2", "a question")).await;
-    assert!(expire(&fixture, text_before(LATER_MS)).await.is_nothing());
-    assert_eq!(fixture.contents().await, ["context", "a question"]);
-    fixture
-        .execute("UPDATE runs SET state = 'done', finished_at_ms = 1700000100000")
-        .await;
-    assert_eq!(expire(&fixture, text_before(LATER_MS)).await.text, 2);
-}
-
-#[tokio::test]
 async fn more_than_a_batch_goes_in_several() {
     let fixture = Fixture::new().await;
     fixture.hear(said("1", "first")).await;

@@ -28,19 +28,6 @@ pub(super) async fn due(fixture: &Fixture) -> Vec<WantedFile> {
     due
 }
 
-/// Fetches everything that is due; each file has these bytes.
-pub(super) async fn fetch_all(fixture: &Fixture, bytes: &[u8]) {
-    for file in due(fixture).await {
-        let mut content = fixture.store.new_content().unwrap();
-        content.take(bytes).unwrap();
-        let kept = fixture
-            .store
-            .keep_content(file.id, content, false, NOW_MS + 900_000)
-            .await;
-        assert!(kept.unwrap());
-    }
-}
-
 #[tokio::test]
 async fn what_is_said_in_a_voice_note_joins_its_turn_and_stays_through_an_edit() {
     let fixture = Fixture::new().await;

@@ -87,33 +87,6 @@ async fn what_was_deleted_or_erased_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn posts_of_ours_are_taken_only_from_before_this_store() {
-    let fixture = Fixture::new().await;
-    let own = |said| ImportMessage {
-        is_own: true,
-        ..exported(&fixture, said)
-    };
-    assert_eq!(
-        import(&fixture, vec![own(said("1", "I was here"))]).await,
-        imported(1)
-    );
-    fixture
-        .execute(
-            "INSERT INTO outbox (uuid, account_id, chat_id, part, sort_key, target, payload, state,
-                                 not_before_ms, created_at_ms)
-             VALUES (x'01', 1, 1, 0, 1.0, '{}', '{}', 'unknown', 0, 1700000004000)",
-        )
-        .await;
-    let messages = vec![own(said("3", "before")), own(said("5", "in flight"))];
-    let expected = ImportCounts {
-        own: 1,
-        ..imported(1)
-    };
-    assert_eq!(import(&fixture, messages).await, expected);
-    assert_eq!(fixture.contents().await, ["I was here", "before"]);
-}
-
-#[tokio::test]
 async fn what_is_known_about_the_present_stays() {
     let fixture = Fixture::new().await;
     let live = Said {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod addressing;
 mod approving;
 mod backups;
 mod bounded;
@@ -21,7 +20,6 @@ mod imports;
 mod interleavings;
 mod jobs;
 mod knowledge;
-mod learning;
 mod lines;
 mod merging;
 mod merging_steps;

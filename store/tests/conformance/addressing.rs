@@ -25,6 +25,23 @@ fn opening(agents: &'static [&'static str]) -> impl FnOnce(&MessageFacts) -> Ver
 }
 
 #[tokio::test]
+async fn each_addressed_agent_gets_one_run_in_the_turns_conversation() {
+    let scene = Scene::open().await;
+    let captured = turn_of(scene.hear_for(&["b", "a"], said("1", "you two")).await);
+    assert_eq!(captured.new_runs.len(), 2);
+    assert_eq!(scene.runs().await, ["b queued 1", "a queued 1"]);
+    let ada = scene.only_turn().await.participant.id;
+    for run in scene.store.all_runs_before(None, 9).await.unwrap() {
+        assert_eq!(run.conversation, captured.conversation);
+        let claimed = scene.claim(NOW_MS + 500_001).await.unwrap();
+        assert_eq!(claimed.asker.person, Some(ada));
+        let mut reply = scene.answer(&claimed, "hello").await;
+        reply.agent = claimed.run.agent;
+        scene.store.commit_reply(reply).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_trigger_that_is_too_old_addresses_and_does_not_run() {
     let scene = Scene::open().await;
     let captured = scene

@@ -6,7 +6,7 @@ use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::history::{History, HistoryQuery, Keep, Role};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_store::contract::{CommittedReply, LeaseOutcome, RunLease};
+use vocative_store::contract::{CommittedReply, Deleted, LeaseOutcome, RunLease};
 
 use crate::said::{NOW_MS, Said, admitted, agent, said};
 use crate::scene::Scene;
@@ -167,7 +167,11 @@ async fn a_question_deleted_while_it_is_answered_gets_no_answer() {
     let deleted = scene
         .store
         .capture_delete(scene.account, "C1", "1", LATER_MS + 1);
-    deleted.await.unwrap();
+    let stopped = match deleted.await.unwrap() {
+        Deleted::Blanked { cancelled_runs, .. } => cancelled_runs,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(stopped, [run.run.id]);
     let lease = scene
         .store
         .extend_run(run.run.id, run.token, LATER_MS + 60_000)

@@ -451,3 +451,46 @@ async fn an_inquiry_that_is_repeated_while_it_waits_is_one() {
     give(&scene, "again", 400, inquire(Inquiry::Context)).await;
     assert_eq!(open(&scene).await, 2);
 }
+
+/// Somebody says `/new` in the chat C1, as on Telegram.
+async fn say_new(scene: &Scene, said_at_ms: i64, heard_at_ms: i64) {
+    let verdict = Verdict {
+        command: Some(CommandVerdict {
+            effect: afresh(),
+            answer: None,
+            ..CommandVerdict::told("")
+        }),
+        ..admitted(&[])
+    };
+    let mut message = scene.next_message("C1", "/new", said_at_ms, verdict);
+    message.received_at_ms = heard_at_ms;
+    scene.store.capture_message(message).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fresh_start_that_is_heard_of_late_gives_back_nothing_of_what_a_newer_one_put_away() {
+    let scene = Scene::open().await;
+    scene.address("C1", "between", 20).await;
+    // The one that was said at 30 is heard of before that of 10.
+    say_new(&scene, 30, 100).await;
+    say_new(&scene, 10, 200).await;
+    scene.address("C1", "after", 40).await;
+    assert_eq!(read(&scene, "C1", None).await, ["after"]);
+}
+
+#[tokio::test]
+async fn an_answer_to_what_was_asked_before_a_fresh_start_is_not_read_after_it() {
+    let scene = Scene::open().await;
+    scene.ask("C1", "old question", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    say_new(&scene, 30, 150).await;
+    let reply = scene.answer(&run, "old answer").await;
+    scene.store.commit_reply(reply).await.unwrap();
+    scene.ask("C1", "new question", 40).await;
+    let next = scene.claim(200).await.unwrap();
+    assert_eq!(read(&scene, "C1", Some(&next)).await, ["new question"]);
+    let reply = scene.answer(&next, "new answer").await;
+    scene.store.commit_reply(reply).await.unwrap();
+    let texts = read(&scene, "C1", None).await;
+    assert_eq!(texts, ["new question", "new answer"]);
+}

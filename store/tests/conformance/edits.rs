@@ -1,9 +1,10 @@
 //! What becomes of an edit, and of a delete that comes first.
 
+use vocative_core::addressing::{Overlap, Verdict};
 use vocative_core::run::{RunState, Usage};
 use vocative_store::contract::{Captured, Deleted, LeaseOutcome};
 
-use crate::said::{NOW_MS, Said, agent, said, turn_of};
+use crate::said::{NOW_MS, Said, admitted, agent, said, turn_of};
 use crate::scene::Scene;
 
 fn edit(id: &'static str, text: &'static str, marker: &'static str) -> Said {
@@ -145,4 +146,25 @@ async fn a_delete_that_comes_first_keeps_the_message_out() {
     assert_eq!(deleted.await.unwrap(), Deleted::Remembered);
     assert_eq!(scene.hear(said("1", "hello")).await, Captured::Tombstone);
     assert_eq!(scene.turns().await, []);
+}
+
+#[tokio::test]
+async fn an_edit_that_takes_a_mention_away_takes_one_of_several_triggers_away() {
+    let scene = Scene::open().await;
+    // Somebody asks, while other questions of theirs may wait.
+    let ask = async |said: Said| {
+        let together = Verdict {
+            overlaps: [(agent("helper"), Overlap::Auto)].into(),
+            ..admitted(&["helper"])
+        };
+        turn_of(scene.judge(said, |_| together).await)
+    };
+    for id in ["1", "2"] {
+        ask(said(id, "what is it?")).await;
+    }
+    let gone = turn_of(scene.hear(edit("1", "never mind", "10")).await);
+    assert_eq!(gone.cancelled_runs, []);
+    assert_eq!(scene.runs().await, ["helper queued 2"]);
+    ask(edit("1", "never mind", "11")).await;
+    assert_eq!(scene.runs().await, ["helper queued 1+2"]);
 }

@@ -346,3 +346,28 @@ async fn the_account_of_a_channel_is_known_with_its_own_ids() {
     assert_eq!(account.platform_id, "T1");
     assert_eq!(account.own_ids, ["UBOT", "BBOT"]);
 }
+
+#[tokio::test]
+async fn posts_of_ours_are_taken_only_from_before_this_store() {
+    let scene = Scene::open().await;
+    let own = |said| ImportMessage {
+        is_own: true,
+        ..exported(&scene, said)
+    };
+    let first = import(&scene, vec![own(said("1", "I was here"))]).await;
+    assert_eq!(first, imported(1));
+    // Its own first post is of the fourth second.
+    scene.hear_for(&["helper"], said("2", "a question")).await;
+    let run = scene.claim(NOW_MS + 3_999).await.unwrap();
+    let reply = scene.answer(&run, "in flight").await;
+    scene.store.commit_reply(reply).await.unwrap();
+    let messages = vec![own(said("3", "before")), own(said("5", "in flight"))];
+    let expected = ImportCounts {
+        own: 1,
+        ..imported(1)
+    };
+    assert_eq!(import(&scene, messages).await, expected);
+    let contents = scene.contents().await;
+    let expected = ["I was here", "a question", "in flight", "before"];
+    assert_eq!(contents, expected);
+}

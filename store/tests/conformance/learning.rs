@@ -2,6 +2,7 @@
 
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_core::addressing::MessageFacts;
+use vocative_core::ids::Seq;
 use vocative_core::outbox::OutboxUpdate;
 use vocative_store::contract::{Captured, NonMessage, RawStub};
 
@@ -228,4 +229,21 @@ async fn a_command_is_kept_once() {
     assert!(keep("command").await.unwrap());
     assert!(!keep("command").await.unwrap());
     assert!(keep("interaction").await.unwrap());
+}
+
+#[tokio::test]
+async fn hearing_a_chat_lifts_its_park_and_counts_its_turns() {
+    let scene = Scene::open().await;
+    park(&scene).await;
+    scene.hear(said("2", "two")).await;
+    assert_eq!(parked(&scene).await, 0);
+    let room = scene.conversation("C1").await;
+    let room = scene.store.conversation(room).await.unwrap();
+    // Both messages, and the answer that waits.
+    assert_eq!((room.turns, room.last_seq), (3, Some(Seq(3))));
+    let read = scene.store.chats_to_read(scene.account).await.unwrap();
+    assert!(read[0].is_heard);
+    let status = scene.store.status(NOW_MS).await.unwrap();
+    let last_ms = status.accounts[0].last_captured_ms;
+    assert_eq!(last_ms, Some(NOW_MS + 500_000));
 }
