@@ -1,5 +1,5 @@
 //! Forks: conversations that go on from a turn of another one. What was said up to that turn is read where it stands
-//! (`views/history.rs`) and copied nowhere, so that it is found, edited and erased once.
+//! (`views/history/`) and copied nowhere, so that it is found, edited and erased once.
 
 use crate::capability::MayCapture;
 use crate::contract::Forking;
