@@ -125,6 +125,39 @@ fn check_says_what_agents_that_are_asked_come_to() {
 }
 
 #[test]
+fn check_says_what_a_network_that_is_asked_comes_to() {
+    let dir = tempfile::tempdir().unwrap();
+    // pen is none of the network's agents, and a rule calls it.
+    let asks = "[agents.look]\nmodel = \"gpt\"\nchannels = []\nmax_steps = 3\n\
+                [agents.pen]\nmodel = \"gpt\"\nchannels = []\nmax_steps = 2\ndelegates = [\"check\"]\n\
+                [agents.check]\nmodel = \"gpt\"\nchannels = []\nmax_steps = 5\n\
+                [networks.team]\nchannels = []\nagents = [\"look\"]\n\
+                [[networks.team.rules]]\nwhen = { calls = 0 }\ncall = [\"look\", \"pen\"]\n";
+    let config = CONFIG.replacen(
+        "[agents.hermes]\n",
+        "[agents.hermes]\ndelegates = [\"team\"]\n",
+        1,
+    );
+    std::fs::write(
+        dir.path().join("vocative.toml"),
+        format!("{config}\n{asks}"),
+    )
+    .unwrap();
+    let (code, stdout, stderr) = told(&vocative(dir.path(), &["check"], &SECRETS));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let asks: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.starts_with("asks ") || line.starts_with("network "))
+        .collect();
+    insta::assert_snapshot!(asks.join("\n"), @r"
+    network        team: a question takes at most 2 agent calls (look, pen), with 5 calls of models, and 0 calls of the routing agent's
+    asks           hermes: agents that it asks add at most 20 runs to a question, with 100 calls of models
+    asks           pen: agents that it asks add at most 4 runs to a question, with 20 calls of models
+    asks           team: agents that it asks add at most 4 runs to a question, with 20 calls of models
+    ");
+}
+
+#[test]
 fn no_secret_is_ever_printed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("vocative.toml"), CONFIG).unwrap();

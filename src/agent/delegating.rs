@@ -36,6 +36,7 @@ impl Stepping<'_> {
             call: call.id,
             asked_by: self.agent.clone(),
             agent: wish.agent,
+            members: wish.members,
             task: wish.task,
             sees_room: self.delegating.sees_room,
             budget: self.delegating.budget,

@@ -23,6 +23,7 @@ use crate::delivery::live::SETTLE_MS;
 use crate::llm::{Answer, read_arguments};
 use crate::tools::{SET_STATE, StateDesk};
 use vocative_contract::crash;
+use vocative_core::delegating::StoredTask;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::speech::{calls_name, opens_with_name, spoken_text};
 use vocative_core::presence::{AskedAt, Presence};
@@ -92,11 +93,16 @@ impl Working<'_> {
         let store = &self.worker.store;
         let run = self.claimed.run.id;
         let (course, asked) = tokio::try_join!(store.network_course(run), store.asked_in_run(run))?;
+        let asked = self.asked(of, asked);
+        let asked = match self.task {
+            Some(task) => asked.by_agent(task, of),
+            None => asked,
+        };
         let journey = Journey {
             working: self,
             face,
             of,
-            asked: self.asked(of, asked),
+            asked,
             age,
         };
         journey.go_on(course).await
@@ -130,6 +136,16 @@ impl Working<'_> {
 }
 
 impl Asked {
+    /// The same where another agent asks: what is decided on is its task. Who asked that one, where and when, stays.
+    fn by_agent(self, task: &StoredTask, of: &NetworkSpec) -> Self {
+        Self {
+            text: task.task.clone(),
+            alias: Some(of.network.name.to_string()),
+            has_files: self.has_files && task.sees_room,
+            ..self
+        }
+    }
+
     /// Whether an agent with this presence works for all who ask.
     fn is_for(&self, presence: &Presence) -> bool {
         let (channel, chat) = self.chat.split_once('/').unwrap_or_default();
@@ -147,6 +163,12 @@ impl Asked {
 impl Journey<'_> {
     fn network(&self) -> &Network {
         &self.of.network
+    }
+
+    /// The name of an agent for people.
+    fn display_name(&self, agent: &AgentName) -> String {
+        let spec = self.working.worker.registry.get(agent);
+        spec.map_or_else(|| agent.to_string(), |it| it.display_name.clone())
     }
 
     /// Decides and calls, in turn, until the run ends or can't go on. Each turn of the loop adds a row, and there are at
@@ -215,7 +237,7 @@ impl Journey<'_> {
     /// The values that the run begins with, and which version of the conversation's they are.
     async fn begin_state(&self) -> Result<(StateValues, Option<i64>), StoreError> {
         let network = self.network();
-        if !network.persist {
+        if !self.keeps_values() {
             return Ok((network.state.defaults(), None));
         }
         let conversation = self.working.claimed.run.conversation;
@@ -227,6 +249,12 @@ impl Journey<'_> {
             Some(kept) => (network.state.read(&kept.values), Some(kept.version)),
             None => (network.state.defaults(), Some(0)),
         })
+    }
+
+    /// Whether its values outlive the run. Where another agent asks they never do: several may ask at once, and a task is
+    /// not what was said in the conversation.
+    fn keeps_values(&self) -> bool {
+        self.network().persist && self.working.task.is_none()
     }
 
     /// Agents that may not be called for this question: those that are no longer configured, and those that don't work
@@ -334,9 +362,13 @@ impl Journey<'_> {
         // Calls that were made for those it asked are made for the run.
         let whole = self.working.delegating.calls_max;
         let calls_below = whole.saturating_sub(face.calls_per_run);
+        let calls_max = |own: u32| match self.working.task {
+            Some(_) => own.min(whole),
+            None => own,
+        };
         let of_run = |spec: &AgentSpec| AgentSpec {
             budget: face.budget,
-            calls_per_run: spec.calls_per_run.saturating_sub(calls_below),
+            calls_per_run: calls_max(spec.calls_per_run).saturating_sub(calls_below),
             max_attempts: face.max_attempts,
             answer_within_ms: face.answer_within_ms,
             fallbacks: Vec::new(),
@@ -378,18 +410,12 @@ impl Journey<'_> {
                 warn!(run.id = %run, wrong, "a value that was set before is not taken any more");
             }
         }
-        let registry = &self.working.worker.registry;
-        let name = |agent: &AgentName| {
-            registry
-                .get(agent)
-                .map_or_else(|| agent.to_string(), |it| it.display_name.clone())
-        };
         let said = course
             .calls
             .iter()
             .filter(|call| call.outcome == CallOutcome::Done && !call.text.trim().is_empty());
         let words = said.clone().map(|call| PeerWords {
-            name: name(&call.agent),
+            name: self.display_name(&call.agent),
             is_own: call.agent == spec.name,
             text: call.text.clone(),
         });
@@ -514,6 +540,7 @@ impl Journey<'_> {
             ..notice(text, RunEnding::Done)
         };
         match conclude(self.network(), course) {
+            Conclusion::Said(said) if working.task.is_some() => self.report(&said, usage).await,
             Conclusion::Said(said) => self.say(said, usage, values).await,
             Conclusion::NoAnswer => {
                 warn!(run.id = %run, "no_answer: the agents of a network said nothing that is to be posted");
@@ -542,6 +569,25 @@ impl Journey<'_> {
                 working.end(self.face, reply).await
             }
         }
+    }
+
+    /// Gives the words of one agent or of several to the agent that asked. It is as with what one agent answers: no room
+    /// reads it, and the answer of who asked is judged.
+    async fn report(&self, said: &[SaidBy<'_>], usage: Usage) -> Result<(), StoreError> {
+        let is_each = self.network().answer_from == AnswerFrom::Each;
+        let word = |said: &SaidBy<'_>| match is_each {
+            true => format!("{}: {}", self.display_name(said.agent), said.call.text),
+            false => said.call.text.clone(),
+        };
+        let words: Vec<String> = said.iter().map(word).collect();
+        let text = words.join("\n\n");
+        let reply = Reply {
+            tokens: Some(content_count(&text, &ClassEstimate)),
+            kind: TurnKind::Message,
+            usage,
+            ..notice(text, RunEnding::Done)
+        };
+        self.working.end(self.face, reply).await
     }
 
     /// Commits the words of one agent or of several. Where they replace an earlier answer they are one.
@@ -629,7 +675,7 @@ impl Journey<'_> {
     /// The values that are to outlive the run, if it changed them and nobody else did meanwhile.
     async fn values_to_keep(&self, course: &Course) -> Result<Option<ValuesToKeep>, StoreError> {
         let network = self.network();
-        let Some(state) = course.state(network).filter(|_| network.persist) else {
+        let Some(state) = course.state(network).filter(|_| self.keeps_values()) else {
             return Ok(None);
         };
         let (store, run) = (&self.working.worker.store, &self.working.claimed.run);

@@ -121,8 +121,9 @@ fn report(
             let _ = writeln!(out, "network        {told}");
         }
     }
+    let askings = askings(config);
     for agent in config.agents.values() {
-        if let Some(told) = asking_line(config, agent) {
+        if let Some(told) = asking_line(&askings, agent) {
             let _ = writeln!(out, "asks           {told}");
         }
     }
@@ -166,9 +167,7 @@ fn report(
 /// How far a network can go with one question, and what that costs at most.
 fn network_line(config: &Config, agent: &Agent) -> Option<String> {
     let network = &agent.network.as_ref()?.network;
-    let steps = config.agents.values();
-    let steps = steps.map(|it| (it.name.clone(), it.max_steps)).collect();
-    let (path, worst) = (longest_path(network), worst_cost(network, &steps));
+    let (path, worst) = (longest_path(network), worst_cost(network, &steps(config)));
     let names: Vec<&str> = path.agents.iter().map(|it| it.as_str()).collect();
     let names = match names.is_empty() {
         true => String::new(),
@@ -183,26 +182,9 @@ fn network_line(config: &Config, agent: &Agent) -> Option<String> {
     ))
 }
 
-/// How much the agents can come to that are asked for one question, beside the agent or network itself.
-fn asking_line(config: &Config, agent: &Agent) -> Option<String> {
-    let asking = |it: &Agent| Asking {
-        max_steps: it.max_steps,
-        delegates: it.delegates.clone(),
-    };
-    let agents = config.agents.values();
-    let agents: BTreeMap<AgentName, Asking> =
-        agents.map(|it| (it.name.clone(), asking(it))).collect();
-    let workers: Vec<AgentName> = match &agent.network {
-        Some(it) => {
-            let members = it.network.members.iter();
-            members
-                .chain([&it.network.default_agent])
-                .cloned()
-                .collect()
-        }
-        None => vec![agent.name.clone()],
-    };
-    let below = worst_below(&agents, &workers);
+/// How much the agents and networks can come to that are asked for one question, beside the agent or network itself.
+fn asking_line(all: &BTreeMap<AgentName, Asking>, agent: &Agent) -> Option<String> {
+    let below = worst_below(all, &agent.name);
     (below != Below::default()).then(|| {
         format!(
             "{}: agents that it asks add at most {} to a question, with {} of models",
@@ -211,6 +193,31 @@ fn asking_line(config: &Config, agent: &Agent) -> Option<String> {
             counted(below.model_calls, "call", "calls"),
         )
     })
+}
+
+/// What bounds one run of each agent and network.
+fn askings(config: &Config) -> BTreeMap<AgentName, Asking> {
+    let steps = steps(config);
+    let model_calls = |agent: &Agent| match &agent.network {
+        Some(it) => {
+            let worst = worst_cost(&it.network, &steps);
+            worst.model_calls + u64::from(worst.routing_calls)
+        }
+        None => agent.max_steps.into(),
+    };
+    let asking = |agent: &Agent| Asking {
+        model_calls: model_calls(agent),
+        delegates: agent.delegates.clone(),
+        members: agent.callable().into_iter().cloned().collect(),
+    };
+    let agents = config.agents.values();
+    agents.map(|it| (it.name.clone(), asking(it))).collect()
+}
+
+/// Calls of a model for one run of each agent.
+fn steps(config: &Config) -> BTreeMap<AgentName, u32> {
+    let agents = config.agents.values();
+    agents.map(|it| (it.name.clone(), it.max_steps)).collect()
 }
 
 /// What of a room reaches a model though it was not said to its agent.

@@ -28,9 +28,6 @@ use vocative_core::prompting::{Example, TokenCounter as _, Utf16Div4};
 use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 
-/// The longest `purpose` of an agent, in characters: it stands in every prompt of those that may ask it.
-const PURPOSE_MAX_CHARS: usize = 300;
-
 /// What agents may name.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
@@ -42,8 +39,6 @@ pub(super) struct Names<'a> {
     pub collections: &'a [&'a str],
     /// Folders of skills.
     pub skill_folders: &'a [PathBuf],
-    /// Agents of networks: they need no channel of their own.
-    pub members: &'a BTreeSet<String>,
 }
 
 /// Checks all agents. The result is to be used only if no problem was found.
@@ -58,10 +53,9 @@ pub(super) fn resolve_agents(
         tools,
         collections,
         skill_folders,
-        members,
     } = names;
     check_likenesses(&shapes, review);
-    let agents: BTreeMap<AgentName, Agent> = shapes
+    shapes
         .into_iter()
         .map(|(name, shape)| {
             let agent = resolve_agent(&name, shape, channels, review);
@@ -74,9 +68,7 @@ pub(super) fn resolve_agents(
             check_skills(&agent, skill_folders, review);
             (agent.name.clone(), agent)
         })
-        .collect();
-    check_delegates(&agents, members, review);
-    agents
+        .collect()
 }
 
 /// Who is like another agent is like one that there is, and that is like nobody.
@@ -419,50 +411,6 @@ fn tools_of(
             .chain(ask)
             .collect(),
     )
-}
-
-/// The agents exist that an agent may ask, and what asks them has some.
-fn check_delegates(
-    agents: &BTreeMap<AgentName, Agent>,
-    members: &BTreeSet<String>,
-    review: &mut Review<'_>,
-) {
-    let known: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
-    for agent in agents.values() {
-        let key = format!("agents.{}.delegates", agent.name);
-        for delegate in &agent.delegates {
-            if *delegate == agent.name {
-                review.problem(&key, "names the agent itself, which can't wait for itself");
-            } else if !agents.contains_key(delegate) {
-                review.dangling(&key, "agents", delegate.as_str(), &known);
-            }
-        }
-        let serves_none =
-            matches!(&agent.channels, ChannelChoice::Named(names) if names.is_empty());
-        let is_asked = agents
-            .values()
-            .any(|other| other.delegates.contains(&agent.name));
-        let is_member = members.contains(agent.name.as_str());
-        if serves_none && !is_asked && !is_member {
-            review.warn(
-                &format!("agents.{}.channels", agent.name),
-                "is empty, so the agent serves no channel, and no other agent may ask it",
-            );
-        }
-        if agent.delegates.is_empty() && agent.tools.iter().any(|tool| tool == ASK_AGENT) {
-            review.problem(&key, "is empty, and the tool ask_agent asks those");
-        }
-        if !agent.delegates.is_empty() && agent.max_steps < 2 {
-            let what = "is set, and with max_steps = 1 the first step must be the answer";
-            review.problem(&key, what);
-        }
-        if agent.purpose.chars().count() > PURPOSE_MAX_CHARS {
-            review.problem(
-                &format!("agents.{}.purpose", agent.name),
-                format!("is longer than {PURPOSE_MAX_CHARS} characters"),
-            );
-        }
-    }
 }
 
 fn each_once(tools: Vec<String>) -> Vec<String> {

@@ -13,6 +13,7 @@ mod channels;
 mod check;
 mod console;
 mod control_socket;
+mod delegates;
 mod environment;
 mod example;
 mod hooks;

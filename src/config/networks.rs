@@ -179,9 +179,9 @@ impl Checking<'_, '_> {
             knowledge: Vec::new(),
             skills: Vec::new(),
             experts: BTreeMap::new(),
-            // Its agents ask others, it does not, and it is none that is asked.
+            // Its agents ask others, it does not.
             delegates: Vec::new(),
-            purpose: String::new(),
+            purpose: shape.purpose.trim().to_owned(),
             presence: Presence::default(),
             network: Some(Network {
                 network,

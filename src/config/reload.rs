@@ -89,6 +89,7 @@ const TAKEN: &[&str] = &[
     "networks.*.display_name",
     "networks.*.max_calls",
     "networks.*.persist",
+    "networks.*.purpose",
     "networks.*.reads.*",
     "networks.*.router_model",
     "networks.*.rules",

@@ -10,6 +10,7 @@ use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
 use super::console::{Console, resolve_console};
+use super::delegates::{Written, check_delegates};
 use super::environment::Environment;
 use super::hooks::{check_hooks, resolve_hooks};
 use super::knowledge::resolve_knowledge;
@@ -188,7 +189,6 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         tools: &known,
         collections: &collections,
         skill_folders: &skill_folders,
-        members: &members_of(&shape.networks),
     };
     let mut agents = resolve_agents(shape.agents, &models, names, review);
     let known_by_networks = Known {
@@ -197,8 +197,13 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         tools: &known,
         channels: &channel_names,
     };
+    let written = Written {
+        networks: shape.networks.keys().cloned().collect(),
+        members: members_of(&shape.networks),
+    };
     let networks = resolve_networks(shape.networks, known_by_networks, review);
     agents.extend(networks.into_iter().map(|face| (face.name.clone(), face)));
+    check_delegates(&agents, &written, review);
     check_clashes(&agents, review);
     let schedules = resolve_schedules(shape.schedules, &agents, &channel_names, review);
     let daemon = resolve_daemon(shape.daemon, review);

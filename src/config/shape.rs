@@ -376,7 +376,7 @@ pub(super) struct AgentShape {
     pub skills: Vec<String>,
     /// What it is for, in words for agents that may ask it.
     pub purpose: String,
-    /// Other agents that its model may give tasks.
+    /// Other agents, and networks, that its model may give tasks.
     pub delegates: Vec<String>,
     /// What those are shown besides their task.
     pub delegates_see: DelegatesSeeShape,

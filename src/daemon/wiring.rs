@@ -385,13 +385,14 @@ fn speaking_channels(config: &Config) -> BTreeSet<String> {
     speaking.map(|channel| channel.name.clone()).collect()
 }
 
-/// The agents that an agent may ask.
+/// The agents and networks that an agent may ask.
 fn delegates(config: &Config, agent: &config::Agent) -> Vec<Delegate> {
     let named = agent.delegates.iter();
     let known = named.filter_map(|name| config.agents.get(name));
     let delegate = |it: &config::Agent| Delegate {
         name: it.name.clone(),
         purpose: it.purpose.clone(),
+        members: it.callable().into_iter().cloned().collect(),
     };
     known.map(delegate).collect()
 }

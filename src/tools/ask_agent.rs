@@ -12,13 +12,15 @@ use vocative_core::tool_call::CallRule;
 /// Its name.
 pub const ASK_AGENT: &str = "ask_agent";
 
-/// An agent that may be asked.
+/// An agent or a network that may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegate {
     /// Its name.
     pub name: AgentName,
     /// What it is for, in words for the model that asks; empty = its name says it.
     pub purpose: String,
+    /// Of a network, the agents that may be called for it.
+    pub members: Vec<AgentName>,
 }
 
 /// What a model wants another agent to do.
@@ -26,6 +28,8 @@ pub struct Delegate {
 pub struct TaskWish {
     /// The agent.
     pub agent: AgentName,
+    /// Of a network, the agents that may be called for it.
+    pub members: Vec<AgentName>,
     /// What is to be done.
     pub task: String,
 }
@@ -74,6 +78,7 @@ impl AskAgent {
         }
         Ok(TaskWish {
             agent: delegate.name.clone(),
+            members: delegate.members.clone(),
             task: task.to_owned(),
         })
     }
@@ -134,6 +139,7 @@ mod tests {
         let delegate = |name: &str, purpose: &str| Delegate {
             name: AgentName::trusted(name),
             purpose: purpose.to_owned(),
+            members: Vec::new(),
         };
         let tool = AskAgent::new(vec![
             delegate("look", "finds documents"),
@@ -146,6 +152,7 @@ mod tests {
         let read = |arguments: Value| tool.wish(&arguments).map_err(|wrong| wrong.to_string());
         let expected = TaskWish {
             agent: AgentName::trusted("look"),
+            members: Vec::new(),
             task: "Find it.".to_owned(),
         };
         assert_eq!(

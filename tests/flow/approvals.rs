@@ -28,17 +28,22 @@ pub(crate) async fn with_refunds(approval: &str, called: Option<Called>) -> (Flo
 pub(crate) async fn refunding(builder: FlowBuilder, approval: &str) -> (Flow, OrderServer) {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shop = OrderServer::start(anywhere).await.unwrap();
-    let host = shop.addr();
-    let settings = format!(
-        "[tools.refund]\nkind = \"http\"\ndescription = \"Refunds something.\"\nmethod = \"POST\"\n\
-         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\n{approval}\n\
-         parameters = '{{\"type\": \"object\", \"required\": [\"what\"], \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
-         \"amount\": {{\"type\": \"number\"}}}}}}'\n"
-    );
+    let settings = refund_tool(&shop, approval);
     let builder = builder
         .agent("vocative", "tools = [\"refund\"]")
         .config(&settings);
     (builder.start().await, shop)
+}
+
+/// The tool `refund` of a shop, with settings of its approval (TOML lines).
+pub(crate) fn refund_tool(shop: &OrderServer, approval: &str) -> String {
+    let host = shop.addr();
+    format!(
+        "[tools.refund]\nkind = \"http\"\ndescription = \"Refunds something.\"\nmethod = \"POST\"\n\
+         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\n{approval}\n\
+         parameters = '{{\"type\": \"object\", \"required\": [\"what\"], \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
+         \"amount\": {{\"type\": \"number\"}}}}}}'\n"
+    )
 }
 
 pub(crate) fn refund(what: &str, amount: u32) -> ModelReply {

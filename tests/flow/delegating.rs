@@ -7,7 +7,7 @@ use vocative_sandbox::model::{ModelReply, ModelServer, ModelToolCall};
 use vocative_sandbox::orders::OrderServer;
 use vocative_sandbox::wire::WireLog;
 
-use crate::approvals::{made, refund};
+use crate::approvals::{made, refund, refund_tool};
 use crate::harness::{Flow, FlowBuilder, WAIT};
 
 const GENERAL: &str = "#general";
@@ -238,14 +238,7 @@ async fn stop_ends_who_was_asked_too() {
 async fn a_call_of_who_is_asked_waits_in_the_room_for_who_asked_there() {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shop = OrderServer::start(anywhere).await.unwrap();
-    let host = shop.addr();
-    let tool = format!(
-        "[tools.refund]\nkind = \"http\"\ndescription = \"Refunds something.\"\nmethod = \"POST\"\n\
-         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\napproval = \"always\"\n\
-         approvers = [\"requester\"]\n\
-         parameters = '{{\"type\": \"object\", \"required\": [\"what\"], \"properties\": {{\"what\": {{\"type\": \"string\"}}, \
-         \"amount\": {{\"type\": \"number\"}}}}}}'\n"
-    );
+    let tool = refund_tool(&shop, "approval = \"always\"\napprovers = [\"requester\"]");
     let look = "tools = [\"refund\"]";
     let mut team = Team::start("delegates_see = \"room\"", look, &tool).await;
     team.flow.model.enqueue(ask_look("Refund the tea."));

@@ -11,6 +11,7 @@ mod agent_options;
 mod answers;
 mod approvals;
 mod approvals_listed;
+mod asked_networks;
 mod asking;
 mod backups;
 mod bad_input;

@@ -104,7 +104,7 @@ impl Flow {
 
     /// Lets the model answer call by call, and kills the daemon while it waits for each of them. The model must be on
     /// hold, and was asked so often before.
-    async fn killed_at_each_of(&mut self, before: usize, calls: usize) {
+    pub(crate) async fn killed_at_each_of(&mut self, before: usize, calls: usize) {
         for done in 0..calls {
             self.wait_for_model(before + 2 * done + 1).await;
             self.kill().await;

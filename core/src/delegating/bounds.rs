@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use crate::delegating::{CHILDREN_MAX, DEPTH_MAX};
 use crate::ids::AgentName;
 
-/// What bounds the work of an agent.
+/// What bounds the work of an agent, or of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asking {
-    /// Calls of a model for one run.
-    pub max_steps: u32,
-    /// The agents that it may ask.
+    /// Calls of models for one run, those of a routing agent included.
+    pub model_calls: u64,
+    /// The agents and networks that it may ask; of a network, its agents do.
     pub delegates: Vec<AgentName>,
+    /// Of a network, the agents that may be called for it.
+    pub members: Vec<AgentName>,
 }
 
 /// The most that the runs below one run come to.
@@ -23,39 +25,70 @@ pub struct Below {
     pub runs: u64,
 }
 
-/// The most that the runs below one come to that any of some agents works on: its own agent, or those of its network. Of
-/// models and of runs each is the most, which need not be one and the same way.
-#[must_use]
-pub fn worst_below(agents: &BTreeMap<AgentName, Asking>, workers: &[AgentName]) -> Below {
-    let mut most = Below::default();
-    for worker in workers {
-        let below = below(agents, &mut vec![worker]);
-        most.model_calls = most.model_calls.max(below.model_calls);
-        most.runs = most.runs.max(below.runs);
+impl Below {
+    /// Of models and of runs each the most, which need not be one and the same way.
+    fn most(self, other: Self) -> Self {
+        Self {
+            model_calls: self.model_calls.max(other.model_calls),
+            runs: self.runs.max(other.runs),
+        }
     }
+}
+
+/// The most that the runs below one come to that an agent works on, or any of the agents of a network.
+#[must_use]
+pub fn worst_below(all: &BTreeMap<AgentName, Asking>, asked: &AgentName) -> Below {
+    below_run(all, asked, &mut Vec::new(), 0)
+}
+
+/// `path`: who waits above the run. The run stands at `depth`, of which there are `DEPTH_MAX + 1`, so that this ends.
+fn below_run<'a>(
+    all: &'a BTreeMap<AgentName, Asking>,
+    asked: &'a AgentName,
+    path: &mut Vec<&'a AgentName>,
+    depth: usize,
+) -> Below {
+    let Some(asking) = all.get(asked).filter(|_| depth < DEPTH_MAX) else {
+        return Below::default();
+    };
+    path.push(asked);
+    let of_itself = below_asker(all, asking, path, depth);
+    // At each moment one of its agents works, and may ask.
+    let of_members = asking.members.iter().map(|member| {
+        let Some(asks) = all.get(member) else {
+            return Below::default();
+        };
+        path.push(member);
+        let below = below_asker(all, asks, path, depth);
+        path.pop();
+        below
+    });
+    let most = of_members.fold(of_itself, Below::most);
+    path.pop();
     most
 }
 
-/// `path` ends with the agent that asks. It is at most `DEPTH_MAX + 1` long, so that this ends.
-fn below<'a>(agents: &'a BTreeMap<AgentName, Asking>, path: &mut Vec<&'a AgentName>) -> Below {
-    let asks = path.last().and_then(|agent| agents.get(*agent));
-    let Some(asks) = asks.filter(|_| path.len() <= DEPTH_MAX) else {
-        return Below::default();
-    };
+/// What the runs come to that one asker of a run may have started, as many as one run may.
+fn below_asker<'a>(
+    all: &'a BTreeMap<AgentName, Asking>,
+    asks: &'a Asking,
+    path: &mut Vec<&'a AgentName>,
+    depth: usize,
+) -> Below {
     let mut most = Below::default();
     for delegate in &asks.delegates {
-        if path.contains(&delegate) {
-            continue;
-        }
-        let Some(child) = agents.get(delegate) else {
+        let Some(child) = all.get(delegate) else {
             continue;
         };
-        path.push(delegate);
-        let under = below(agents, path);
-        path.pop();
-        let model_calls = under.model_calls + u64::from(child.max_steps);
-        most.model_calls = most.model_calls.max(model_calls);
-        most.runs = most.runs.max(under.runs + 1);
+        let waits = |agent: &AgentName| path.contains(&agent);
+        if waits(delegate) || child.members.iter().any(waits) {
+            continue;
+        }
+        let under = below_run(all, delegate, path, depth + 1);
+        most = most.most(Below {
+            model_calls: under.model_calls + child.model_calls,
+            runs: under.runs + 1,
+        });
     }
     Below {
         model_calls: most.model_calls * CHILDREN_MAX as u64,
@@ -70,31 +103,65 @@ mod tests {
     #[test]
     fn what_agents_that_ask_each_other_come_to_is_known_before() {
         let name = |name: &str| AgentName::trusted(name);
-        let asking = |max_steps, delegates: &[&str]| Asking {
-            max_steps,
+        let asking = |model_calls, delegates: &[&str], members: &[&str]| Asking {
+            model_calls,
             delegates: delegates.iter().map(|it| name(it)).collect(),
+            members: members.iter().map(|it| name(it)).collect(),
         };
         let agents = BTreeMap::from([
-            (name("desk"), asking(8, &["look", "pen"])),
-            (name("look"), asking(3, &["desk", "pen"])),
-            (name("pen"), asking(2, &["check"])),
-            (name("check"), asking(5, &["desk"])),
-            (name("alone"), asking(9, &[])),
+            (name("desk"), asking(8, &["look", "pen"], &[])),
+            (name("look"), asking(3, &["desk", "pen"], &[])),
+            (name("pen"), asking(2, &["check"], &[])),
+            (name("check"), asking(5, &["desk"], &[])),
+            (name("alone"), asking(9, &[], &[])),
+            // Its agents are two, and one of them asks.
+            (name("team"), asking(20, &[], &["alone", "pen"])),
+            (name("head"), asking(4, &["team"], &[])),
+            (name("whole"), asking(7, &[], &["head", "pen"])),
+            (name("lost"), asking(1, &["gone"], &["gone"])),
         ]);
-        let table: [(&[&str], u64, u64); 6] = [
-            (&["alone"], 0, 0),
+        let table: [(&str, u64, u64); 9] = [
+            ("alone", 0, 0),
             // Four of check, of which each may ask four of desk.
-            (&["pen"], 4 * (5 + 4 * 8), 4 * 5),
+            ("pen", 4 * (5 + 4 * 8), 4 * 5),
             // pen is the dearer one: it asks check, and nobody below asks.
-            (&["desk"], 4 * (2 + 4 * 5), 4 * 5),
-            (&["look"], 4 * (2 + 4 * 5), 4 * 5),
-            (&["alone", "desk", "pen"], 4 * (5 + 4 * 8), 4 * 5),
-            (&["nobody"], 0, 0),
+            ("desk", 4 * (2 + 4 * 5), 4 * 5),
+            ("look", 4 * (2 + 4 * 5), 4 * 5),
+            ("team", 4 * (5 + 4 * 8), 4 * 5),
+            // Four networks, of which each may ask four of check.
+            ("head", 4 * (20 + 4 * 5), 4 * 5),
+            // Of head four networks with what they ask, which is more than what pen asks.
+            ("whole", 4 * (20 + 4 * 5), 4 * 5),
+            ("lost", 0, 0),
+            ("nobody", 0, 0),
         ];
-        for (workers, model_calls, runs) in table {
-            let workers: Vec<AgentName> = workers.iter().map(|it| name(it)).collect();
+        for (asked, model_calls, runs) in table {
             let expected = Below { model_calls, runs };
-            assert_eq!(worst_below(&agents, &workers), expected, "{workers:?}");
+            assert_eq!(worst_below(&agents, &name(asked)), expected, "{asked}");
         }
+    }
+
+    #[test]
+    fn a_network_whose_agent_waits_is_not_counted() {
+        let name = |name: &str| AgentName::trusted(name);
+        let asking = |delegates: &[&str], members: &[&str]| Asking {
+            model_calls: 1,
+            delegates: delegates.iter().map(|it| name(it)).collect(),
+            members: members.iter().map(|it| name(it)).collect(),
+        };
+        let all = BTreeMap::from([
+            (name("desk"), asking(&["look"], &[])),
+            (name("look"), asking(&["team"], &[])),
+            (name("team"), asking(&[], &["desk"])),
+        ]);
+        let below = |runs| Below {
+            model_calls: runs,
+            runs,
+        };
+        // look asks the network, whose agent desk asks nobody: look waits.
+        assert_eq!(worst_below(&all, &name("look")), below(4));
+        // desk asks look, which can't ask desk's network.
+        assert_eq!(worst_below(&all, &name("desk")), below(4));
+        assert_eq!(worst_below(&all, &name("team")), below(4));
     }
 }

@@ -50,6 +50,8 @@ pub struct Share {
 pub enum NotDelegated {
     /// It waits for this run already, or is this run's own.
     Cycle,
+    /// It is a network, and one of its agents waits for this run already, or is this run's own.
+    MemberWaits,
     /// The run stands as deep as runs may.
     TooDeep,
     /// The run has asked as many agents as it may.
@@ -75,13 +77,22 @@ impl ChildUse {
 }
 
 /// The share of an agent that a run asks: half of what is left of each limit, so that there is always something left to
-/// answer with, and the sum of all shares stays within the limit.
+/// answer with, and the sum of all shares stays within the limit. `members`: of a network, the agents that may be called
+/// for it.
 ///
 /// # Errors
 /// [`NotDelegated`], the first that holds.
-pub fn delegate(facts: &DelegatingFacts, agent: &AgentName) -> Result<Share, NotDelegated> {
-    if facts.path.contains(agent) || facts.askers.contains(agent) {
+pub fn delegate(
+    facts: &DelegatingFacts,
+    agent: &AgentName,
+    members: &[AgentName],
+) -> Result<Share, NotDelegated> {
+    let waits = |agent: &AgentName| facts.path.contains(agent) || facts.askers.contains(agent);
+    if waits(agent) {
         return Err(NotDelegated::Cycle);
+    }
+    if members.iter().any(waits) {
+        return Err(NotDelegated::MemberWaits);
     }
     if facts.path.len() > DEPTH_MAX {
         return Err(NotDelegated::TooDeep);
@@ -162,7 +173,7 @@ mod tests {
             (&["desk", "look", "pen"], "look", Some(NotDelegated::Cycle)),
         ];
         for (path, agent, refused) in table {
-            let decided = delegate(&facts(path), &AgentName::trusted(agent));
+            let decided = delegate(&facts(path), &AgentName::trusted(agent), &[]);
             assert_eq!(decided.err(), refused, "{path:?} asks {agent}");
         }
     }
@@ -178,9 +189,37 @@ mod tests {
             ("desk", Some(NotDelegated::Cycle)),
             ("pen", None),
         ] {
-            let decided = delegate(&facts, &AgentName::trusted(agent));
+            let decided = delegate(&facts, &AgentName::trusted(agent), &[]);
             assert_eq!(decided.err(), refused, "{agent}");
         }
+    }
+
+    #[test]
+    fn a_network_is_asked_unless_it_or_one_of_its_agents_waits() {
+        // desk asked the network team, whose agent look asks.
+        let facts = DelegatingFacts {
+            askers: names(&["desk", "look"]),
+            ..facts(&["desk", "team"])
+        };
+        let table: [(&str, &[&str], Option<NotDelegated>); 5] = [
+            ("aides", &["pen", "check"], None),
+            ("team", &["look", "pen"], Some(NotDelegated::Cycle)),
+            ("aides", &["pen", "look"], Some(NotDelegated::MemberWaits)),
+            ("aides", &["desk"], Some(NotDelegated::MemberWaits)),
+            // Who was called for the network before does not wait.
+            ("pen", &[], None),
+        ];
+        for (network, members, refused) in table {
+            let decided = delegate(&facts, &AgentName::trusted(network), &names(members));
+            assert_eq!(decided.err(), refused, "{network} of {members:?}");
+        }
+        // Its agents stand where it does: whom they ask, asks nobody.
+        let deepest = DelegatingFacts {
+            path: names(&["desk", "team", "aides"]),
+            ..facts
+        };
+        let decided = delegate(&deepest, &AgentName::trusted("last"), &[]);
+        assert_eq!(decided, Err(NotDelegated::TooDeep));
     }
 
     #[test]
@@ -189,7 +228,7 @@ mod tests {
         let look = AgentName::trusted("look");
         let mut shares = Vec::new();
         for _ in 0..CHILDREN_MAX {
-            let share = delegate(&facts, &look).unwrap();
+            let share = delegate(&facts, &look, &[]).unwrap();
             shares.push(share.budget.tokens);
             facts.children.push(ChildUse {
                 share,
@@ -197,7 +236,7 @@ mod tests {
             });
         }
         assert_eq!(shares, [400, 200, 100, 50]);
-        assert_eq!(delegate(&facts, &look), Err(NotDelegated::TooMany));
+        assert_eq!(delegate(&facts, &look, &[]), Err(NotDelegated::TooMany));
 
         // One that is over gives back what it did not use, and keeps what it did.
         facts.children.truncate(1);
@@ -210,7 +249,7 @@ mod tests {
             calls: 10,
             ..facts.children[0]
         };
-        let share = delegate(&facts, &look).unwrap();
+        let share = delegate(&facts, &look, &[]).unwrap();
         let expected = RunBudget {
             tokens: 350,
             cost_micros: 0,
@@ -225,7 +264,7 @@ mod tests {
         let spent = |change: fn(&mut DelegatingFacts)| {
             let mut facts = facts(&["desk"]);
             change(&mut facts);
-            delegate(&facts, &look)
+            delegate(&facts, &look, &[])
         };
         let nothing = Err(NotDelegated::NothingLeft);
         assert_eq!(spent(|facts| facts.used.tokens = 999), nothing);

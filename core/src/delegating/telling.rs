@@ -43,6 +43,9 @@ pub fn not_delegated_text(not: NotDelegated, agent: &str) -> String {
         NotDelegated::Cycle => {
             format!("not asked: {agent} itself waits for this answer; {mend}")
         }
+        NotDelegated::MemberWaits => {
+            format!("not asked: an agent of {agent} itself waits for this answer; {mend}")
+        }
         NotDelegated::TooDeep => {
             format!("not asked: agents ask each other at most {DEPTH_MAX} times in a row; {mend}")
         }

@@ -86,17 +86,18 @@ impl NetworkTail {
 }
 
 impl Prompt {
-    /// The prompt with what the agents of its network said in this run, before what is to be answered. It is counted with the
-    /// instructions.
+    /// The prompt with what the agents of its network said in this run, before what is to be answered: the task, where
+    /// another agent gave one. It is counted with the instructions.
     #[must_use]
     pub fn with_network(mut self, tail: Option<&NetworkTail>, counter: &dyn TokenCounter) -> Self {
         let Some(tail) = tail else {
             return self;
         };
-        let mut at = self
-            .costs
-            .iter()
-            .position(|cost| cost.part == PromptPart::Trigger);
+        let asked = |cost: &MessageCost| cost.part == PromptPart::Trigger;
+        // A task is no turn.
+        let task = |cost: &MessageCost| asked(cost) && cost.seq.is_none();
+        let task = self.costs.iter().position(task);
+        let mut at = task.or_else(|| self.costs.iter().position(asked));
         // What a question replies to stands right before it.
         while let Some(before) = at.and_then(|at| at.checked_sub(1))
             && self.costs[before].part == PromptPart::RepliedTo
@@ -185,6 +186,25 @@ mod tests {
         assert_eq!(with.stable_messages, 1);
         assert_eq!(with.instruction_tokens, tail.tokens(&ClassEstimate));
         assert_eq!(with.tokens, prompt(&NetworkTail::default()).tokens);
+    }
+
+    #[test]
+    fn words_of_others_stand_before_a_task_that_another_agent_gave_and_behind_the_room() {
+        let tail = NetworkTail {
+            words: vec![words("Look", false, "Paid twice")],
+            state: None,
+        };
+        let task = "desk (agent): Write to bob.".to_owned();
+        let with = prompt(&NetworkTail::default())
+            .with_task(task, &ClassEstimate)
+            .with_network(Some(&tail), &ClassEstimate);
+        insta::assert_snapshot!(shown(&with), @r"
+        history user: Alice: hello
+        trigger user: Bob: refund me
+        network user: (now) agents have said this about the question below:
+        network user: Look (agent): Paid twice
+        trigger user: desk (agent): Write to bob.
+        ");
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(in crate::config) struct NetworkShape {
     /// Further names by which people address it.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// What it is for, in words for agents that may ask it.
+    #[serde(default)]
+    pub purpose: String,
     /// Names from `[channels]` that it serves, or `*`. Not set: all.
     pub channels: Option<Vec<String>>,
     /// Names from `[agents]`: what the routing agent may choose from.

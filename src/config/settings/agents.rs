@@ -1,6 +1,6 @@
 //! Agents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::answer_form::AnswerForm;
 use crate::config::template::Template;
@@ -85,7 +85,7 @@ pub struct Agent {
     pub experts: BTreeMap<String, String>,
     /// What it is for, in words for agents that may ask it.
     pub purpose: String,
-    /// The agents that its model may ask; each once.
+    /// The agents and networks that its model may ask; each once.
     pub delegates: Vec<AgentName>,
     /// Whether they are shown the room.
     pub delegates_see_room: bool,
@@ -127,6 +127,13 @@ impl Agent {
             }
         }
         names
+    }
+
+    /// Of a network, the agents that may be called for it; of an agent, nobody.
+    #[must_use]
+    pub fn callable(&self) -> BTreeSet<&AgentName> {
+        let network = self.network.as_ref();
+        network.map_or_else(BTreeSet::new, |it| it.network.callable())
     }
 }
 

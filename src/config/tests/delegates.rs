@@ -45,3 +45,62 @@ fn who_could_not_be_meant_is_refused() {
         assert!(told.contains(expected), "{settings}: {told}");
     }
 }
+
+const NETWORK: &str = "[agents.look]\nchannels = []\n[agents.pen]\nchannels = []\n\
+     [networks.support]\nchannels = []\npurpose = \" answers customers \"\nagents = [\"look\"]\n\
+     [[networks.support.rules]]\ncall = [\"look\", \"pen\"]\n";
+
+#[test]
+fn a_network_may_be_asked_and_says_what_it_is_for() {
+    let text = format!("{MINIMAL}\n[agents.vocative]\ndelegates = [\"support\"]\n{NETWORK}");
+    let (config, warnings) = load_with(&text, []).unwrap();
+    assert_eq!(
+        config.agents[&agent("vocative")].delegates,
+        [agent("support")]
+    );
+    let face = &config.agents[&agent("support")];
+    assert_eq!(face.purpose, "answers customers");
+    let called: Vec<_> = face.callable().into_iter().cloned().collect();
+    assert_eq!(called, [agent("look"), agent("pen")]);
+    let warnings = format!("{warnings:?}");
+    assert!(!warnings.contains("serves no channel"), "{warnings}");
+}
+
+#[test]
+fn a_network_that_would_wait_for_who_asks_it_is_refused() {
+    // Not among `agents`, and a rule calls it.
+    let own = format!(
+        "{MINIMAL}\n{}",
+        NETWORK.replace(
+            "[agents.pen]\n",
+            "[agents.pen]\ndelegates = [\"support\"]\n"
+        )
+    );
+    let told = refused(&own);
+    let expected = "names the network \"support\", which calls this agent";
+    assert!(told.contains(expected), "{told}");
+    let misspelt = format!("{MINIMAL}\n[agents.vocative]\ndelegates = [\"suport\"]\n{NETWORK}");
+    let told = refused(&misspelt);
+    assert!(told.contains("did you mean \"support\"?"), "{told}");
+    // A network with a mistake is complained of once, where it is written.
+    let faulty = NETWORK.replace("purpose =", "purposes =");
+    let text = format!("{MINIMAL}\n[agents.vocative]\ndelegates = [\"support\"]\n{faulty}");
+    let told = refused(&text);
+    assert!(!told.contains("there is no [agents.support]"), "{told}");
+    let long = NETWORK.replace("answers customers", &"x".repeat(301));
+    let told = refused(&format!("{MINIMAL}\n{long}"));
+    assert!(
+        told.contains("networks.support.purpose") && told.contains("is longer than 300"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_network_that_nobody_can_ask_is_warned_of() {
+    let (_, warnings) = load_with(&format!("{MINIMAL}\n[agents.vocative]\n{NETWORK}"), []).unwrap();
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let told = warnings.iter().filter(|it| it.contains("no agent may ask"));
+    let told: Vec<&String> = told.collect();
+    assert_eq!(told.len(), 1, "{warnings:?}");
+    assert!(told[0].contains("networks.support.channels"), "{told:?}");
+}

@@ -74,7 +74,7 @@ fn give_txn(connection: &Connection, new: &NewTask) -> Result<TaskGiven, StoreEr
         calls,
         children: children_of(connection, leased.row)?,
     };
-    let share = match delegate(&facts, &new.agent) {
+    let share = match delegate(&facts, &new.agent, &new.members) {
         Ok(share) => share,
         Err(not) => return Ok(TaskGiven::Not(not)),
     };

@@ -17,6 +17,8 @@ pub struct NewTask {
     pub asked_by: AgentName,
     /// Whom it asks.
     pub agent: AgentName,
+    /// Of a network, the agents that may be called for it.
+    pub members: Vec<AgentName>,
     /// What is to be done.
     pub task: String,
     /// Whether the agent is shown the room.

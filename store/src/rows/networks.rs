@@ -9,6 +9,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::acts::runs::leased_run;
 use crate::contract::{AskedInRun, KeptValues, LeaseOutcome, ValuesToKeep};
 use crate::rows::columns::{conversation_row_id, count_from, stored_count};
+use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AgentName, ConversationId, LeaseToken, RunId};
 use vocative_core::routing::{
@@ -26,7 +27,7 @@ impl Reader {
             .await
     }
 
-    /// What a run is asked, as decisions look at it.
+    /// What a run is asked, as decisions look at it; of one that another run started, what that one's people asked.
     ///
     /// # Errors
     /// Storage refuses.
@@ -136,12 +137,16 @@ impl Store {
 
 fn asked_in_run(connection: &Connection, run: RunId) -> Result<AskedInRun, StoreError> {
     let mut asked = AskedInRun::default();
+    let run_row = connection
+        .prepare_cached("SELECT coalesce((SELECT id FROM runs WHERE uuid = ?1), -1) AS id")?
+        .query_row([run], |row| row.get("id"))?;
+    let run_row = asked_run(connection, run_row)?;
     let mut statement = connection.prepare_cached(
         "SELECT t.content, coalesce(t.attachments, '[]') <> '[]' AS has_files, p.platform_id, p.is_bot, t.sent_at_ms
          FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq JOIN participants p ON p.id = t.participant_id
-         WHERE g.run_id = (SELECT id FROM runs WHERE uuid = ?1) ORDER BY t.sent_at_ms, t.ordinal, t.seq",
+         WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
     )?;
-    let mut rows = statement.query([run])?;
+    let mut rows = statement.query([run_row])?;
     while let Some(row) = rows.next()? {
         let text: String = row.get("content")?;
         if !asked.text.is_empty() {

@@ -41,6 +41,7 @@ fn task(run: &ClaimedRun, call: &StoredCall, agent: &str) -> NewTask {
         call: call.id,
         asked_by: run.run.agent.clone(),
         agent: AgentName::trusted(agent),
+        members: Vec::new(),
         task: format!("find the zebra, {agent}"),
         sees_room: false,
         budget: RunBudget::default(),

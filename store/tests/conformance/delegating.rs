@@ -41,6 +41,7 @@ fn task(run: &ClaimedRun, call: &StoredCall, asked: &str) -> NewTask {
         call: call.id,
         asked_by: run.run.agent.clone(),
         agent: agent(asked),
+        members: Vec::new(),
         task: format!("find the zebra, {asked}"),
         sees_room: false,
         budget: RunBudget::default(),
@@ -239,6 +240,44 @@ async fn cycles_depth_number_and_budget_are_bounded() {
     assert_eq!(
         give(&scene, &grandchild, &calls[0], "other").await,
         not(NotDelegated::TooDeep)
+    );
+}
+
+#[tokio::test]
+async fn a_network_is_asked_unless_one_of_its_agents_waits_and_decides_by_who_asked_there() {
+    let scene = Scene::open().await;
+    scene.ask("C1", "where is the zebra?", 10).await;
+    let run = scene.claim(100).await.unwrap();
+    let calls = called(&scene, &run, 2).await;
+    let mut team = task(&run, &calls[0], "team");
+    team.members = vec![agent("pen"), agent("helper")];
+    let given = scene.store.give_task(team.clone()).await.unwrap();
+    assert_eq!(given, TaskGiven::Not(NotDelegated::MemberWaits));
+    assert_eq!(scene.runs().await.len(), 1);
+
+    team.members = vec![agent("pen"), agent("look")];
+    assert_eq!(scene.store.give_task(team).await.unwrap(), TaskGiven::Waits);
+    park(&scene, &run).await;
+    let child = scene.claim(200).await.unwrap();
+    assert_eq!(child.run.agent, agent("team"));
+    let asked = |id| scene.store.asked_in_run(id);
+    let of_child = asked(child.run.id).await.unwrap();
+    assert_eq!(of_child, asked(run.run.id).await.unwrap());
+    assert!(!of_child.people.is_empty());
+    // One of its agents asks another network: neither it, nor who asked there, nor the agent itself is in that.
+    let calls = called(&scene, &child, 1).await;
+    let mut aides = task(&child, &calls[0], "aides");
+    aides.asked_by = agent("look");
+    for waits in ["look", "helper"] {
+        aides.members = vec![agent("pen"), agent(waits)];
+        let given = scene.store.give_task(aides.clone()).await.unwrap();
+        assert_eq!(given, TaskGiven::Not(NotDelegated::MemberWaits), "{waits}");
+    }
+    // Another agent of its network was called before, and does not wait.
+    aides.members = vec![agent("pen")];
+    assert_eq!(
+        scene.store.give_task(aides).await.unwrap(),
+        TaskGiven::Waits
     );
 }
 

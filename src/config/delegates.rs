@@ -1,0 +1,109 @@
+//! Checks of `delegates`: who may ask whom, once agents and networks are known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::resolve::Review;
+use super::settings::{Agent, ChannelChoice};
+use crate::tools::ASK_AGENT;
+use vocative_core::ids::AgentName;
+
+/// The longest `purpose`, in characters: it stands in every prompt of those that may ask.
+const PURPOSE_MAX_CHARS: usize = 300;
+
+/// What is written of networks, those with mistakes among them.
+pub(super) struct Written {
+    /// Their names.
+    pub networks: BTreeSet<String>,
+    /// The agents that stand in them: they need no channel of their own.
+    pub members: BTreeSet<String>,
+}
+
+/// The agents and networks exist that an agent may ask, none of them would wait for itself, and what asks them has some.
+pub(super) fn check_delegates(
+    agents: &BTreeMap<AgentName, Agent>,
+    written: &Written,
+    review: &mut Review<'_>,
+) {
+    for agent in agents.values() {
+        check_whom(agent, agents, written, review);
+        check_asks(agent, review);
+        check_is_served(agent, agents, written, review);
+        if agent.purpose.chars().count() > PURPOSE_MAX_CHARS {
+            review.problem(
+                &key(agent, "purpose"),
+                format!("is longer than {PURPOSE_MAX_CHARS} characters"),
+            );
+        }
+    }
+}
+
+fn key(agent: &Agent, setting: &str) -> String {
+    let table = match agent.network {
+        Some(_) => "networks",
+        None => "agents",
+    };
+    format!("{table}.{}.{setting}", agent.name)
+}
+
+/// Each of its delegates may ever be asked by it.
+fn check_whom(
+    agent: &Agent,
+    agents: &BTreeMap<AgentName, Agent>,
+    written: &Written,
+    review: &mut Review<'_>,
+) {
+    let key = key(agent, "delegates");
+    for name in &agent.delegates {
+        match agents.get(name) {
+            Some(_) if *name == agent.name => {
+                review.problem(&key, "names the agent itself, which can't wait for itself");
+            }
+            Some(delegate) if delegate.callable().contains(&agent.name) => {
+                let what = format!(
+                    "names the network \"{name}\", which calls this agent: it would wait for itself"
+                );
+                review.problem(&key, what);
+            }
+            None if written.networks.contains(name.as_str())
+                || review.faulty.contains(&format!("networks.{name}")) => {}
+            None => {
+                let known: Vec<&str> = agents.keys().map(AgentName::as_str).collect();
+                review.dangling(&key, "agents", name.as_str(), &known);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// What asks others has some, and a step to answer behind it.
+fn check_asks(agent: &Agent, review: &mut Review<'_>) {
+    let key = key(agent, "delegates");
+    if agent.delegates.is_empty() && agent.tools.iter().any(|tool| tool == ASK_AGENT) {
+        review.problem(&key, "is empty, and the tool ask_agent asks those");
+    }
+    if !agent.delegates.is_empty() && agent.max_steps < 2 {
+        let what = "is set, and with max_steps = 1 the first step must be the answer";
+        review.problem(&key, what);
+    }
+}
+
+/// What serves no channel is there for others.
+fn check_is_served(
+    agent: &Agent,
+    agents: &BTreeMap<AgentName, Agent>,
+    written: &Written,
+    review: &mut Review<'_>,
+) {
+    let serves_none = matches!(&agent.channels, ChannelChoice::Named(names) if names.is_empty());
+    let is_asked = agents
+        .values()
+        .any(|other| other.delegates.contains(&agent.name));
+    let is_member = written.members.contains(agent.name.as_str());
+    if serves_none && !is_asked && !is_member {
+        let what = match agent.network {
+            Some(_) => "is empty, so the network serves no channel, and no agent may ask it",
+            None => "is empty, so the agent serves no channel, and no other agent may ask it",
+        };
+        review.warn(&key(agent, "channels"), what);
+    }
+}
