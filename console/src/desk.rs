@@ -164,6 +164,8 @@ pub enum Ask {
     },
     /// What servers of tools offer.
     McpTools,
+    /// Skills of agents, and what of their folders can't be read.
+    Skills,
     /// The settings in force with where each comes from.
     Settings,
     /// What an erasure would take away.

@@ -75,6 +75,7 @@ const NAVIGATION: &[(&str, &[Entry])] = &[
             entry("/schedules", "Schedules", Role::Viewer),
             entry("/costs", "Costs", Role::Viewer),
             entry("/mcp", "Servers of tools", Role::Viewer),
+            counted("/skills", "Skills", |status| status.skills.len() as u64),
             entry("/settings", "Settings", Role::Operator),
             entry("/erase", "Erasure", Role::Admin),
             entry("/audit", "Audit", Role::Operator),

@@ -149,7 +149,7 @@ pub(crate) fn state(state: &str) -> Markup {
         "connected" | "done" | "approved" | "answered" | "sent" | "active" | "current"
         | "ready" | "fired" => "good",
         "dead" | "failed" | "denied" | "alarm" | "unknown" | "refused" | "void" | "parked"
-        | "quarantined" => "bad",
+        | "quarantined" | "broken" | "missing" => "bad",
         "held" | "waiting" | "open" | "retrying" | "changed" | "new" | "paused" | "stale"
         | "missed" => "warn",
         "leased" | "running" | "queued" | "pending" | "connecting" | "starting" | "begun" => "info",

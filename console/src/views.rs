@@ -28,6 +28,7 @@ views! {
         store: StoreNumbers,
         models: Vec<ModelRest>,
         mcp: Vec<Server>,
+        skills: Vec<UnusedSkill>,
         needs_person: Vec<String>,
     }
     Channel {
@@ -56,6 +57,8 @@ views! {
     PostCounts { pending: u64, unknown: u64, held: u64, dead: u64, oldest_waiting_ms: Option<i64>, }
     StoreNumbers { turns: u64, conversations: u64, bytes: u64, quarantined: u64, erasures_open: u64, }
     ModelRest { model: String, state: String, reason: String, until_ms: i64, agents: Vec<String>, queued: u64, }
+    /// A skill that an agent names and does not have.
+    UnusedSkill { name: String, state: String, }
     Server { name: String, state: String, cause: Option<String>, tools: u64, log: Vec<String>, }
 
     /// A room in a list, and at the head of its page.
@@ -290,6 +293,18 @@ views! {
     }
 
     Tool { server: String, tool: String, state: String, digest: String, told: String, told_before: Option<String>, }
+
+    Skills { skills: Vec<Skill>, problems: Vec<String>, }
+    Skill {
+        name: String,
+        state: String,
+        description: String,
+        folder: Option<String>,
+        agents: Vec<String>,
+        cause: Option<String>,
+        approved_by: Option<String>,
+        approved_at_ms: Option<i64>,
+    }
 
     Setting { key: String, value: String, origin: String, }
 

@@ -87,6 +87,7 @@ pub fn status_view(
         hooks: hooks(),
         mcp: Vec::new(),
         skills: Vec::new(),
+        skill_counts: None,
         knowledge: store.knowledge.iter().map(Into::into).collect(),
         embeddings: store.embeddings.as_ref().map(|it| EmbeddingsView {
             model: it.model.clone(),

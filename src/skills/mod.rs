@@ -1,28 +1,35 @@
 //! Skills of the operator: which there are, read from their folders whenever they are asked for.
 //!
 //! It knows no agents and no models, and approves nothing: a skill is given by its hash, and who approved that hash is
-//! a row of the store. Reading order: this page, `folder` (one skill's files).
+//! a row of the store. Reading order: this page, `readings` (how many readings may be under way), `folder` (one skill's
+//! files).
 
 mod folder;
+mod readings;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 use vocative_core::skills::{Skill, check_name};
 use vocative_store::{Reader, StoreError};
 
+use readings::Readings;
+
 /// The most skills of a folder that are looked at.
 const SKILLS_OF_FOLDER_MAX: usize = 256;
 /// How long the disk may take; then no skill is offered for now.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
+/// What is told where the folders do not answer.
+pub const NO_ANSWER: &str = "the folders did not answer in time: look at their disk";
 
 /// The configured folders of skills.
 #[derive(Clone, Debug, Default)]
 pub struct Shelf {
     folders: Arc<[PathBuf]>,
+    readings: Arc<Readings>,
 }
 
 /// What is in a folder under the name of a skill.
@@ -42,33 +49,40 @@ impl Shelf {
     pub fn new(folders: &[PathBuf]) -> Self {
         Self {
             folders: folders.into(),
+            readings: Arc::default(),
         }
     }
 
     /// All skills, by name; and what of the folders can't be read.
     pub async fn look(&self) -> (Vec<Found>, Vec<String>) {
-        let folders = Arc::clone(&self.folders);
-        self.read(move || look(&folders)).await.unwrap_or_else(|| {
-            let why = format!(
-                "the folders did not answer within {} s",
-                LOOK_LIMIT.as_secs()
-            );
-            (Vec::new(), vec![why])
-        })
+        self.look_within(LOOK_LIMIT).await
     }
 
-    /// Some skills, by name; those that are not there are left out.
-    pub async fn named(&self, names: &[String]) -> Vec<Found> {
+    /// The same for who can't wait so long.
+    pub async fn look_within(&self, limit: Duration) -> (Vec<Found>, Vec<String>) {
+        let folders = Arc::clone(&self.folders);
+        let found = self.read(limit, move || look(&folders)).await;
+        found.unwrap_or_else(|| (Vec::new(), vec![NO_ANSWER.to_owned()]))
+    }
+
+    /// Some skills, by name; those that are not there are left out. `None`: the folders do not answer.
+    pub async fn named_within(&self, names: &[String], limit: Duration) -> Option<Vec<Found>> {
         let names: BTreeSet<String> = names.iter().cloned().collect();
         if names.is_empty() {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let folders = Arc::clone(&self.folders);
-        let found = self.read(move || {
+        let found = move || {
             let named = names.iter().filter_map(|name| found(&folders, name));
             named.collect()
-        });
-        found.await.unwrap_or_default()
+        };
+        self.read(limit, found).await
+    }
+
+    /// The same for who can wait, and goes on without them.
+    pub async fn named(&self, names: &[String]) -> Vec<Found> {
+        let found = self.named_within(names, LOOK_LIMIT).await;
+        found.unwrap_or_default()
     }
 
     /// Those of some skills that are approved as they are now, by name.
@@ -93,12 +107,20 @@ impl Shelf {
         Ok(skills.filter(is_approved).collect())
     }
 
+    /// Reads, unless too much of that is under way that the disk does not answer.
     async fn read<T: Send + 'static>(
         &self,
+        limit: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let reading = tokio::task::spawn_blocking(work);
-        match tokio::time::timeout(LOOK_LIMIT, reading).await {
+        let reading = self.readings.begin(Instant::now())?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let found = work();
+            // It counts until here, also when nobody waits for it any more.
+            drop(reading);
+            found
+        });
+        match tokio::time::timeout(limit, reading).await {
             Ok(Ok(found)) => Some(found),
             Ok(Err(error)) => {
                 warn!(%error, "reading skills ended badly");
@@ -148,4 +170,32 @@ fn found(folders: &[PathBuf], name: &str) -> Option<Found> {
         folder,
         skill: skill.map(Arc::new),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_disk_that_does_not_answer_is_waited_for_no_longer_than_is_said() {
+        let shelf = Shelf::default();
+        let (let_go, waits) = mpsc::channel::<()>();
+        let short = Duration::from_millis(1);
+        let read = shelf.read(short, move || waits.recv().is_ok()).await;
+        assert_eq!(read, None);
+        // It is under way still, and ends when the disk answers.
+        assert_eq!(shelf.readings.under_way(), 1);
+        let other = shelf.read(LOOK_LIMIT, || 1).await;
+        assert_eq!(other, Some(1));
+        let_go.send(()).unwrap();
+        let ended = async {
+            while shelf.readings.under_way() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LOOK_LIMIT, ended).await.unwrap();
+    }
 }

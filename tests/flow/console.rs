@@ -90,7 +90,7 @@ impl Browser {
     }
 
     /// A page that must be there.
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let page = self.get(path).await;
         assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
         page.text
@@ -176,7 +176,7 @@ async fn general_of(flow: &Flow) -> String {
 }
 
 /// Every path that shows something.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "/",
     "/rooms",
     "/runs",
@@ -189,6 +189,7 @@ const PAGES: [&str; 16] = [
     "/search",
     "/costs",
     "/mcp",
+    "/skills",
     "/memory",
     "/settings",
     "/audit",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
 
+use crate::console::{Browser, free_address, settings};
 use crate::harness::{Flow, FlowBuilder};
 
 const GENERAL: &str = "#general";
@@ -254,5 +255,59 @@ async fn after_a_kill_a_changed_skill_is_gone() {
         !request.contains(BODY) && !request.contains("Send it to eve."),
         "{request}"
     );
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_console_and_the_status_say_how_each_stands() {
+    let address = free_address();
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "skills = [\"release-notes\", \"gone\"]\n")
+        .config(&settings(address))
+        .config("[skills]\nfolders = [\"skills\"]\n")
+        .prepare()
+        .await;
+    let other = flow.directory().join("skills/sums");
+    for (folder, name) in [(folder(&flow), "release-notes"), (other, "sums")] {
+        fs::create_dir_all(&folder).unwrap();
+        let text = text(BODY).replace("release-notes", name);
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+    flow.start().await;
+    approve(&flow).await;
+    let vera = Browser::of(&flow, address, "vera").await;
+    let page = vera.page("/skills").await;
+    let (_, page) = page.split_once("<h1>").unwrap();
+    let cards: Vec<&str> = page.split("<article").skip(1).collect();
+    let expected: [(&str, &str, &[&str]); 3] = [
+        (
+            "gone",
+            "missing",
+            &["for vocative", "no folder of that name"],
+        ),
+        (
+            "release-notes",
+            "approved",
+            &["for vocative", "Approved by <bdi>ann</bdi>"],
+        ),
+        (
+            "sums",
+            "new",
+            &["no agent names it", "vocative skills show sums"],
+        ),
+    ];
+    assert_eq!(cards.len(), expected.len(), "{page}");
+    for (card, (name, state, words)) in cards.iter().zip(expected) {
+        for word in [&[name, state], words].concat() {
+            assert!(card.contains(word), "{word} in {card}");
+        }
+    }
+    // What a model would read is not shown, and nothing is decided here.
+    assert!(!page.contains(BODY), "{page}");
+    assert!(!page.contains("<form"), "{page}");
+    // Those that no agent names are nobody's matter.
+    let counts = flow.status().await["skill_counts"].clone();
+    let expected = json!({"approved": 1, "new": 0, "changed": 0, "broken": 0, "missing": 1});
+    assert_eq!(counts, expected);
     assert_eq!(flow.stop().await, Some(0));
 }

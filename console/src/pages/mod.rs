@@ -13,6 +13,7 @@ mod runs;
 mod schedules;
 mod search;
 mod settings;
+mod skills;
 mod waiting;
 mod xray;
 
@@ -50,6 +51,7 @@ pub(crate) fn of_viewers() -> Router<Console> {
         .route("/search", get(search::form).post(search::found))
         .route("/costs", get(costs::costs))
         .route("/mcp", get(mcp::mcp))
+        .route("/skills", get(skills::skills))
 }
 
 /// What operators see and do besides.

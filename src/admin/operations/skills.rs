@@ -1,14 +1,18 @@
 //! Skills: how each stands, and what people decide about it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::info;
 
 use super::{OperationError, Operations, Operator, json};
-use crate::admin::view::{SkillFileView, SkillTextView, SkillView, StatusView, WaitingSkillView};
-use crate::skills::Found;
+use crate::admin::view::{
+    SkillCountsView, SkillFileView, SkillTextView, SkillView, SkillsView, StatusView,
+    WaitingSkillView,
+};
+use crate::skills::{Found, NO_ANSWER};
 use vocative_core::skills::{Skill, SkillFile};
 use vocative_store::contract::SkillApproval;
 
@@ -44,6 +48,10 @@ pub enum SkillsOperation {
 
 /// The shortest beginning of a digest by which a skill is approved.
 const DIGEST_MIN_CHARS: usize = 32;
+/// How long the status waits for the folders: it is asked often, also by what watches the daemon.
+const STATUS_WAIT: Duration = Duration::from_secs(2);
+/// How long who asks for one skill waits.
+const SHOW_WAIT: Duration = Duration::from_secs(10);
 
 impl Operations {
     pub(super) async fn skills_operation(
@@ -67,19 +75,41 @@ impl Operations {
 
     /// All skills of the folders, and those that agents name and that are not there.
     async fn skills(&self) -> Result<Vec<SkillView>, OperationError> {
-        let users = self.skill_users();
-        let (found, problems) = self.skills.look().await;
-        if found.is_empty() && !problems.is_empty() {
+        let seen = self.skills.look().await;
+        let SkillsView { skills, problems } = self.skills_seen(seen).await?;
+        if skills.is_empty() && !problems.is_empty() {
             return Err(OperationError::Wrong(problems.join("; ")));
         }
-        let mut views = self.skill_views(&found, &users).await?;
+        Ok(skills)
+    }
+
+    /// The same for who waits no longer than this, with what can't be read.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn skills_within(&self, limit: Duration) -> Result<SkillsView, OperationError> {
+        let seen = self.skills.look_within(limit).await;
+        self.skills_seen(seen).await
+    }
+
+    async fn skills_seen(
+        &self,
+        (found, problems): (Vec<Found>, Vec<String>),
+    ) -> Result<SkillsView, OperationError> {
+        // Where nothing could be read, nothing is known to be missing.
+        if found.is_empty() && !problems.is_empty() {
+            let skills = Vec::new();
+            return Ok(SkillsView { skills, problems });
+        }
+        let users = self.skill_users();
+        let mut skills = self.skill_views(&found, &users).await?;
         for (name, agents) in &users {
-            if !views.iter().any(|view| view.name == *name) {
-                views.push(missing(name, agents));
+            if !skills.iter().any(|view| view.name == *name) {
+                skills.push(missing(name, agents));
             }
         }
-        views.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(views)
+        skills.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(SkillsView { skills, problems })
     }
 
     async fn skill(&self, name: &str) -> Result<SkillTextView, OperationError> {
@@ -139,15 +169,20 @@ impl Operations {
         Ok(())
     }
 
-    /// The skills that agents name and that are not used, for the status.
+    /// How the skills stand that agents name, for the status. A disk that does not answer costs these, and little time.
     pub(super) async fn add_skills(&self, view: &mut StatusView) -> Result<(), OperationError> {
         let users = self.skill_users();
         let names: Vec<String> = users.keys().cloned().collect();
-        let found = self.skills.named(&names).await;
+        let Some(found) = self.skills.named_within(&names, STATUS_WAIT).await else {
+            let what = format!("agents have no skills for now: {NO_ANSWER}");
+            view.needs_person.push(what);
+            return Ok(());
+        };
         let mut views = self.skill_views(&found, &users).await?;
         let is_there = |name: &str| found.iter().any(|found| found.name == name);
         let gone = users.iter().filter(|(name, _)| !is_there(name));
         views.extend(gone.map(|(name, agents)| missing(name, agents)));
+        view.skill_counts = Some(SkillCountsView::of(&views));
         let unused = views.into_iter().filter(|view| view.state != "approved");
         view.skills = unused
             .map(|view| WaitingSkillView {
@@ -161,8 +196,11 @@ impl Operations {
     }
 
     async fn found_skill(&self, name: &str) -> Result<(SkillView, Found), OperationError> {
-        let found = self.skills.named(&[name.to_owned()]).await.pop();
-        let Some(found) = found else {
+        let names = [name.to_owned()];
+        let Some(mut found) = self.skills.named_within(&names, SHOW_WAIT).await else {
+            return Err(OperationError::Wrong(NO_ANSWER.to_owned()));
+        };
+        let Some(found) = found.pop() else {
             return Err(OperationError::Missing(format!(
                 "there is no skill {name} in skills.folders; `vocative skills list` shows which there are"
             )));

@@ -51,7 +51,9 @@ pub use runs::{
 };
 pub use schedules::{FiringView, ScheduleView};
 pub use search::{BesideView, HitView, SearchFilterView, SearchView};
-pub use skills::{SkillFileView, SkillTextView, SkillView, WaitingSkillView};
+pub use skills::{
+    SkillCountsView, SkillFileView, SkillTextView, SkillView, SkillsView, WaitingSkillView,
+};
 pub use states::{NetworkStateView, NetworkValueView};
 pub use status::{
     AliveView, ChannelView, EmbeddingsView, FileCountsView, HistogramView, HookCountView,

@@ -63,3 +63,42 @@ pub struct WaitingSkillView {
     /// Why, where that is no matter of approval.
     pub cause: Option<String>,
 }
+
+/// All skills, as far as the folders could be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillsView {
+    /// The skills, by name; where their folders do not answer, none.
+    pub skills: Vec<SkillView>,
+    /// What of the folders can't be read.
+    pub problems: Vec<String>,
+}
+
+/// How many of the skills that agents name stand how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillCountsView {
+    /// Agents have them.
+    pub approved: u64,
+    /// They were never approved.
+    pub new: u64,
+    /// They were approved, and are others now.
+    pub changed: u64,
+    /// They are no skills.
+    pub broken: u64,
+    /// They are not there.
+    pub missing: u64,
+}
+
+impl SkillCountsView {
+    /// Those of some skills.
+    #[must_use]
+    pub fn of(skills: &[SkillView]) -> Self {
+        let count = |state: &str| skills.iter().filter(|it| it.state == state).count() as u64;
+        Self {
+            approved: count("approved"),
+            new: count("new"),
+            changed: count("changed"),
+            broken: count("broken"),
+            missing: count("missing"),
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::agents::ModelRestView;
 use super::jobs::JobCountView;
 use super::knowledge::CollectionView;
 use super::mcp::McpHealthView;
-use super::skills::WaitingSkillView;
+use super::skills::{SkillCountsView, WaitingSkillView};
 use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
 use vocative_core::timing::Histogram;
@@ -60,6 +60,9 @@ pub struct StatusView {
     /// Skills that agents name and that are not used, with what is to be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<WaitingSkillView>,
+    /// How all that agents name stand; absent while their folders do not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_counts: Option<SkillCountsView>,
     /// Collections of documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<CollectionView>,

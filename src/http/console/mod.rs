@@ -1,11 +1,12 @@
 //! The web console's listener: the pages of `vocative-console`, served through a door with a number of seats, over what
 //! operators can ask. Reading order: this page, `reading` (what pages show), `rooms` (which room something is of),
-//! `acting` (what people do, with its row in the audit), `erasing`.
+//! `skills`, `acting` (what people do, with its row in the audit), `erasing`.
 
 mod acting;
 mod erasing;
 mod reading;
 mod rooms;
+mod skills;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use vocative_console::{
 };
 
 use self::erasing::Erasures;
+use self::skills::SkillsSeen;
 use super::door::{Door, Outside};
 use crate::admin::operations::{ConsoleDoor, OperationError, Operations};
 use crate::config::{Console, ConsolePerson, ConsoleRole};
@@ -83,6 +85,7 @@ pub async fn serve(
         operations,
         people: settings.people,
         erasures: Erasures::default(),
+        skills: SkillsSeen::default(),
     });
     let pages = vocative_console::router(desk, door.doors, known, cancel.clone());
     let pages = pages.layer(from_fn(with_peer));
@@ -120,6 +123,7 @@ struct DaemonDesk {
     operations: Operations,
     people: Vec<ConsolePerson>,
     erasures: Erasures,
+    skills: SkillsSeen,
 }
 
 impl Desk for DaemonDesk {

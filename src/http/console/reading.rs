@@ -64,6 +64,7 @@ impl DaemonDesk {
                 let server = None;
                 self.execute(AdminOperation::McpTools { server }).await
             }
+            Ask::Skills => self.skills().await,
             Ask::Audit { before } => {
                 let limit = AUDIT;
                 self.execute(AdminOperation::ConsoleAudit { before, limit })

@@ -86,6 +86,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_jobs(&mut registry, view);
     add_tools(&mut registry, view);
     add_hooks(&mut registry, view);
+    add_skills(&mut registry, view);
     add_knowledge(&mut registry, view);
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
@@ -321,6 +322,24 @@ fn add_hooks(registry: &mut Registry, view: &StatusView) {
             verdict: count.verdict.clone(),
         };
         verdicts.get_or_create(&label).inc_by(count.times);
+    }
+}
+
+/// Those that agents name, by how they stand; nothing while their folders do not answer.
+fn add_skills(registry: &mut Registry, view: &StatusView) {
+    let Some(counts) = &view.skill_counts else {
+        return;
+    };
+    let skills: Family<ByState, Gauge> = Family::default();
+    registry.register("skills", "Skills that agents name", skills.clone());
+    for (state, count) in [
+        ("approved", counts.approved),
+        ("new", counts.new),
+        ("changed", counts.changed),
+        ("broken", counts.broken),
+        ("missing", counts.missing),
+    ] {
+        skills.get_or_create(&ByState { state }).set(signed(count));
     }
 }
 

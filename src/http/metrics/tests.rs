@@ -6,7 +6,7 @@ use crate::admin::view::{
     ChannelView, EmbeddingsView, HistogramView, ListenerView, TimingView, TokenRatioView,
 };
 use crate::admin::view::{
-    CollectionView, HookCountView, JobCountView, ModelRestView, ToolCountsView,
+    CollectionView, HookCountView, JobCountView, ModelRestView, SkillCountsView, ToolCountsView,
 };
 
 #[test]
@@ -79,11 +79,49 @@ fn the_status_becomes_openmetrics() {
     assert!(!text.contains("oldest_waiting_run_seconds"), "{text}");
 }
 
+#[test]
+fn skills_are_counted_by_how_they_stand_and_left_out_while_nobody_knows() {
+    let mut view = StatusView::default();
+    let skills = |view: &StatusView| {
+        let text = encode(view).unwrap();
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("vocative_skills"));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(skills(&view), [""; 0]);
+    view.skill_counts = Some(SkillCountsView {
+        approved: 3,
+        changed: 1,
+        ..SkillCountsView::default()
+    });
+    assert_eq!(
+        skills(&view),
+        [
+            "vocative_skills{state=\"approved\"} 3",
+            "vocative_skills{state=\"broken\"} 0",
+            "vocative_skills{state=\"changed\"} 1",
+            "vocative_skills{state=\"missing\"} 0",
+            "vocative_skills{state=\"new\"} 0",
+        ]
+    );
+}
+
 /// Names in a text that begin with the prefix, without it.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
     let names = words.filter_map(|word| word.strip_prefix("vocative_"));
     names.map(str::to_owned).collect()
+}
+
+fn took() -> HistogramView {
+    HistogramView {
+        bounds_ms: vec![5],
+        counts: vec![1, 0],
+        sum_ms: 1,
+    }
 }
 
 /// A status in which everything that may be left out is there.
@@ -100,15 +138,12 @@ fn full() -> StatusView {
     };
     view.runs.oldest_waiting_ms = Some(1);
     view.posts.oldest_waiting_ms = Some(1);
+    view.skill_counts = Some(SkillCountsView::default());
     view.store.disk_free_bytes = Some(1);
     view.store.backup_last_ms = Some(1);
     view.store.expired_last_ms = Some(1);
     view.store.work = Some(StoreWorkView::default());
-    let took = HistogramView {
-        bounds_ms: vec![5],
-        counts: vec![1, 0],
-        sum_ms: 1,
-    };
+    let took = took();
     view.channels.push(ChannelView {
         state: "connected".to_owned(),
         last_heard_ms: Some(1),
@@ -229,7 +264,10 @@ fn every_metric_is_on_the_page_for_operators_and_none_is_that_is_not_there() {
         };
         assert!(told.contains(&name), "{name} is not in docs/OPERATIONS.md");
     }
-    let words = ["version", "answered", "failed", "held", "resting"];
+    let words = [
+        "version", "answered", "failed", "held", "resting", "approved", "new", "changed", "broken",
+        "missing",
+    ];
     for name in &told {
         let is_family = families.contains_key(name.strip_suffix("_total").unwrap_or(name));
         let is_word = words.contains(&name.as_str()) || name.contains(['.', ' ']);
