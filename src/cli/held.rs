@@ -6,7 +6,7 @@ use super::args::{HeldCommand, TableFormat};
 use super::asking::ask;
 use super::context::Context;
 use super::error::{CliError, Exit};
-use super::table::{one_line, table};
+use super::table::{instant, one_line, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{HeldRunView, PostView, ReleasedView};
 
@@ -94,11 +94,15 @@ fn posts_report(posts: &[PostView]) -> String {
                 post.id.clone(),
                 post.state.clone(),
                 post.chat.clone(),
+                instant(post.first_attempt_ms),
                 one_line(&post.text, TEXT_CHARS),
                 post.reason.clone().unwrap_or_default(),
             ]
         })
         .collect();
-    let advice = "\nLook whether it is in the chat; then `vocative held release ID` sends it, `vocative held drop ID` drops it.\n";
-    table(&["id", "state", "chat", "text", "why"], &rows) + advice
+    let advice = "\nLook whether it is in the chat, since it was first tried: an earlier message with these words is another one. Then `vocative held release ID` sends it, `vocative held drop ID` drops it.\n";
+    table(
+        &["id", "state", "chat", "first tried", "text", "why"],
+        &rows,
+    ) + advice
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -47,6 +47,10 @@ const DECIDE_MS: i64 = 8_000;
 const TALK_EVERY_MS: i64 = 20_000;
 /// Who asked presses cards that still wait so often, once nothing goes wrong any more.
 const PRESS_EVERY_MS: i64 = 30_000;
+/// What the platform says in whole seconds, and clocks that are a second apart, are told apart by no less.
+const SECONDS_MS: i64 = 2_000;
+/// The most configurations, and the most sets of agents, that are kept.
+const KEPT_MAX: usize = 64;
 /// More than any simulation has.
 const LISTED_MAX: usize = 10_000;
 
@@ -200,7 +204,7 @@ async fn work(
         plans: setting.plans,
         network: setting.network,
     });
-    let agents = agents_of(config, setting, life, &store);
+    let agents = agents_of(&config, setting, life, &store);
     let ground = Ground {
         store: store.clone(),
         time: Timekeeper::new(life.clock()),
@@ -209,7 +213,7 @@ async fn work(
         embeddings: None,
         servers: McpServers::default(),
     };
-    let mut core = Core::start(config, ground);
+    let mut core = Core::start(&config, ground);
     let health = Health::new(life.clock());
     let channel = Arc::new(SimChannel(Arc::clone(life)));
     core.listen(vec![(NAME.to_owned(), channel)], &health);
@@ -316,8 +320,14 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
             continue;
         }
         let is_there = life.world(|world| {
+            // Where the clock is right, an earlier answer with these words is told apart by its time.
+            let tried_ms = post.first_attempt_ms.filter(|_| world.wall.is_right());
             let mut messages = world.rooms.iter().flatten();
-            let is_it = |said: &Message| said.person.is_none() && said.text == post.part.text;
+            let is_it = |said: &Message| {
+                said.person.is_none()
+                    && said.text == post.part.text
+                    && tried_ms.is_none_or(|tried_ms| said.at_ms + SECONDS_MS >= tried_ms)
+            };
             let is_there = messages.any(|said| is_it(said) && !said.is_deleted);
             world.held += 1;
             world.note(format_args!("a held post is in its room: {is_there}"));
@@ -340,17 +350,28 @@ struct Configured {
     network: Option<u64>,
 }
 
-/// The configuration of a world, read as a file's is. Each is read once, and kept.
-fn config_of(of: Configured) -> &'static Config {
-    static CONFIGS: Mutex<BTreeMap<Configured, &'static Config>> = Mutex::new(BTreeMap::new());
-    locked(&CONFIGS).entry(of).or_insert_with(|| {
+/// The configuration of a world, read as a file's is, and kept for its other lives and for worlds like it.
+fn config_of(of: Configured) -> Arc<Config> {
+    static CONFIGS: Mutex<BTreeMap<Configured, Arc<Config>>> = Mutex::new(BTreeMap::new());
+    let mut configs = with_room(&CONFIGS);
+    let config = configs.entry(of).or_insert_with(|| {
         let environment = Environment::from_pairs([("ONE", "one-token"), ("TWO", "another-token")]);
         let text = config_text(of);
         let path = Path::new("simulated.toml");
         let (config, _) = Config::from_text(Some((path, &text)), &environment)
             .expect("the simulation's configuration is right");
-        Box::leak(Box::new(config))
-    })
+        Arc::new(config)
+    });
+    Arc::clone(config)
+}
+
+/// What is kept of worlds, with room for another: each network has a configuration of its own.
+fn with_room<K: Ord, V>(kept: &Mutex<BTreeMap<K, V>>) -> MutexGuard<'_, BTreeMap<K, V>> {
+    let mut kept = locked(kept);
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept
 }
 
 fn config_text(of: Configured) -> String {
@@ -424,7 +445,7 @@ fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store)
         wiring::agents(config, None, &McpServers::default())
             .expect("models that are not asked can be made")
     };
-    let mut all = locked(&AGENTS);
+    let mut all = with_room(&AGENTS);
     let agents = all.entry((setting.plans, setting.network));
     let agents = agents.or_insert_with(make);
     let team = Team::among(agents);

@@ -90,7 +90,7 @@ fn networks_ask_nobody_twice_and_answer_once() {
 }
 
 /// Worlds with reminders and networks that failed once, and what went wrong there.
-const KNOWN_WITH_ALL: [(u64, &str); 3] = [
+const KNOWN_WITH_ALL: [(u64, &str); 4] = [
     (
         1303,
         "a run is replaced by an edit while its request is judged",
@@ -98,6 +98,10 @@ const KNOWN_WITH_ALL: [(u64, &str); 3] = [
     (
         2528,
         "another agent's answer to an old question counts as that question",
+    ),
+    (
+        53_080,
+        "an earlier answer with the same words is taken for a held post",
     ),
     (
         607_597_743_136,

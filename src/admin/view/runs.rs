@@ -156,6 +156,9 @@ pub struct PostView {
     pub part: u32,
     /// Attempts so far.
     pub attempts: u32,
+    /// When the first attempt began, in milliseconds since the Unix epoch: a message from before that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_attempt_ms: Option<i64>,
     /// Its text, as the platform takes it.
     pub text: String,
 }
@@ -180,6 +183,7 @@ impl PostView {
             chat: entry.target.chat.clone(),
             part: entry.part_number,
             attempts: entry.attempts,
+            first_attempt_ms: entry.first_attempt_ms,
             text: entry.part.text.clone(),
         }
     }
