@@ -65,19 +65,6 @@ impl HookPoint {
         !matches!(self, Self::RunEnded | Self::ApprovalDecided)
     }
 
-    /// Whether what was asked about does not happen when a hook gives no word: where it protects somebody.
-    #[must_use]
-    pub fn fails_closed(self) -> bool {
-        match self {
-            Self::AfterModel
-            | Self::BeforeTool
-            | Self::AfterTool
-            | Self::BeforeSave
-            | Self::BeforePost => true,
-            Self::BeforeRun | Self::BeforeModel | Self::RunEnded | Self::ApprovalDecided => false,
-        }
-    }
-
     /// Whether words can be taken out by pattern there.
     #[must_use]
     pub fn takes_words_out(self) -> bool {

@@ -191,11 +191,6 @@ impl SlackFaults {
         self.lock().knobs.echo_before_response = before;
     }
 
-    /// Sets the latency of every call, in milliseconds.
-    pub fn set_latency_ms(&self, latency_ms: u64) {
-        self.lock().knobs.latency_ms = latency_ms;
-    }
-
     /// Sets when unacknowledged events are sent again.
     pub fn set_retry_plan(&self, plan: RetryPlan) {
         self.lock().knobs.retry = plan;

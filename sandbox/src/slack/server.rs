@@ -310,16 +310,6 @@ impl SlackServer {
         self.act(|core| interactions::open_tab(core, user, tab));
     }
 
-    /// A person comes into a channel.
-    pub fn join_channel(&self, channel: &str, user: &str) {
-        self.act(|core| core.set_membership(channel, user, true));
-    }
-
-    /// A person leaves a channel.
-    pub fn leave_channel(&self, channel: &str, user: &str) {
-        self.act(|core| core.set_membership(channel, user, false));
-    }
-
     /// Puts everything back as it was at the start. Sockets stay open; ids and times go on.
     pub fn reset(&self) {
         self.shared.reset();

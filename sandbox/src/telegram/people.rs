@@ -97,11 +97,6 @@ impl TelegramServer {
         self.act(|rooms| rooms.rewrite(chat, message, Some(text)))
     }
 
-    /// Sends `edited_message` for a change that a bot can't see. False without the message.
-    pub fn edit_invisibly(&self, chat: i64, message: i64) -> bool {
-        self.act(|rooms| rooms.rewrite(chat, message, None))
-    }
-
     /// Deletes a message. Bots are not told. False when the message is not there.
     pub fn delete(&self, chat: i64, message: i64) -> bool {
         self.act(|rooms| match rooms.message_mut(chat, message) {
@@ -209,11 +204,6 @@ impl TelegramServer {
     /// Closes a topic: only administrators can write there.
     pub fn close_topic(&self, chat: i64, user: i64, topic: i64) -> i64 {
         self.act(|rooms| rooms.change_topic(chat, user, topic, true))
-    }
-
-    /// Opens a closed topic again.
-    pub fn reopen_topic(&self, chat: i64, user: i64, topic: i64) -> i64 {
-        self.act(|rooms| rooms.change_topic(chat, user, topic, false))
     }
 
     /// Turns a basic group into a supergroup and returns the new id.

@@ -331,13 +331,6 @@ impl TelegramServer {
         (now_s - newest.shown_s < DRAFT_LIFE_S).then_some(newest)
     }
 
-    /// The commands that the bot registered for the default scope.
-    #[must_use]
-    pub fn bot_commands(&self) -> Value {
-        self.look(|rooms| rooms.commands.get("").cloned())
-            .unwrap_or_else(|| json!([]))
-    }
-
     /// The commands that the bot registered for a scope, given as the API writes scopes.
     #[must_use]
     pub fn bot_commands_of(&self, scope: &Value) -> Value {

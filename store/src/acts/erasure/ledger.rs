@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::orders::add_order_txn;
 use crate::engine::open::make_private;
 use crate::new_id::NewId as _;
-use crate::{Reader, Store, StoreError};
+use crate::{Reader, StoreError};
 use vocative_core::counted::counted;
 use vocative_core::ids::{AccountId, ErasureId};
 
@@ -160,40 +160,6 @@ impl Reader {
     /// Storage refuses.
     pub async fn ledger(&self) -> Result<Vec<LedgerEntry>, StoreError> {
         self.read(rows).await
-    }
-}
-
-impl Store {
-    /// Makes a ledger's entries hold here, and carries out those that were not known. Returns how
-    /// many that were.
-    ///
-    /// # Errors
-    /// Storage refuses; what is not finished then is finished by the next start.
-    pub async fn apply_ledger(
-        &self,
-        entries: Vec<LedgerEntry>,
-        now_ms: i64,
-    ) -> Result<u64, StoreError> {
-        let file = self.ledger_path();
-        let unknown = self
-            .write_and_scrub(move |connection| {
-                let known = known_ids(connection)?;
-                let unknown: Vec<LedgerEntry> = entries
-                    .into_iter()
-                    .filter(|entry| !known.contains(&entry.id))
-                    .collect();
-                append(file.as_deref(), &unknown, true)?;
-                for entry in &unknown {
-                    add_order_txn(connection, entry)?;
-                }
-                Ok(unknown)
-            })
-            .await?;
-        let ids: Vec<ErasureId> = unknown.iter().map(|entry| entry.id).collect();
-        if !ids.is_empty() {
-            self.carry_out_all(&ids, false, || now_ms).await?;
-        }
-        Ok(ids.len() as u64)
     }
 }
 
