@@ -180,6 +180,8 @@ fn policy(account: AccountId) -> ChannelPolicy {
         allow_chats: AllowList::new(vec!["*".to_owned()]),
         allow_people: AllowList::default(),
         admins: Vec::new(),
+        has_pairing: false,
+        paired: Default::default(),
         serves_strangers: false,
         serves_guests: true,
         allow_bots: AllowList::default(),

@@ -16,6 +16,7 @@ use crate::judging::access::Access;
 use crate::judging::addressing::Rule;
 use crate::judging::policy::Spent;
 use crate::questioning::ReplyFacts;
+use crate::words::Language;
 
 /// What the store knows about a message at its commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -196,10 +197,15 @@ pub struct Notice {
 }
 
 /// Which notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
     /// This chat or person is not served.
     NotServed,
+    /// The same of a person who may be let in by a code: they are told one, if one can be had.
+    Unpaired {
+        /// In which language.
+        language: Language,
+    },
     /// A limit on runs or tokens is met.
     LimitMet,
     /// The agent that is asked does not work there, for them, or then.

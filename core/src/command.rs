@@ -5,6 +5,7 @@ use vocative_contract::outbound::Target;
 
 use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
+use crate::linking::LinkCommand;
 use crate::manners::Zone;
 use crate::remembering::MemoryCommand;
 use crate::title::TitleCommand;
@@ -121,6 +122,8 @@ pub enum Effect {
     Memory(MemoryCommand),
     /// What the conversation is called is told or changed.
     Title(TitleCommand),
+    /// Another account of the same person is joined to this one, or left.
+    Link(LinkCommand),
     /// One message goes.
     ForgetMessage {
         /// The platform's id of it, in the same chat.

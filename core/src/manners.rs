@@ -37,13 +37,15 @@ pub enum CommandName {
     Memory,
     /// What the conversation is called.
     Title,
+    /// Another account of the same person.
+    Link,
     /// Something goes for good.
     Forget,
 }
 
 impl CommandName {
     /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Help,
         Self::New,
         Self::Stop,
@@ -55,6 +57,7 @@ impl CommandName {
         Self::Approvals,
         Self::Memory,
         Self::Title,
+        Self::Link,
         Self::Forget,
     ];
 
@@ -73,6 +76,7 @@ impl CommandName {
             Self::Approvals => "approvals",
             Self::Memory => "memory",
             Self::Title => "title",
+            Self::Link => "link",
             Self::Forget => "forget",
         }
     }
@@ -97,6 +101,7 @@ impl CommandName {
             Self::Schedule => language.command_schedule(),
             Self::Memory => language.command_memory(),
             Self::Title => language.command_title(),
+            Self::Link => language.command_link(),
             Self::Approvals => language.command_approvals(),
             Self::Forget => language.command_forget(),
         }

@@ -3,6 +3,8 @@
 //! The shapes are those of [`vocative_channels::export`], without what importing does not use (whom a
 //! message mentions, commands, raw JSON).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use vocative_channels::export::{ExportedIdentity, ExportedMessage};
 use vocative_contract::envelope::{
@@ -24,6 +26,9 @@ pub struct ImportBeginView {
     pub name: String,
     /// The bot's own user ids, its user id first; empty while no start has learnt them.
     pub own_ids: Vec<String>,
+    /// People who were let in by a code.
+    #[serde(default)]
+    pub paired: BTreeSet<String>,
     /// Things of the export that an import that was cut off had dealt with.
     pub things: u64,
     /// The topics that are known of the account's chats.

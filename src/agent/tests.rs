@@ -402,6 +402,8 @@ fn policy(account: AccountId, agent: &str) -> ChannelPolicy {
         allow_chats: everybody(),
         allow_people: everybody(),
         admins: Vec::new(),
+        has_pairing: false,
+        paired: Default::default(),
         serves_strangers: true,
         serves_guests: true,
         allow_bots: AllowList::default(),

@@ -1,6 +1,7 @@
 //! The gate of one channel: the lists in force, and the platform's directory where they ask who belongs to
 //! whom. Intake, read-back, home pages, questions, files and inquiries go through it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -56,9 +57,19 @@ impl Gate {
         }
     }
 
-    /// Puts another policy in force.
+    /// Puts another policy in force; who was let in by a code stays so.
     pub fn set_policy(&self, policy: ChannelPolicy) {
-        *self.policy.write().expect("no holder of this lock panics") = Arc::new(policy);
+        let mut held = self.policy.write().expect("no holder of this lock panics");
+        let paired = held.paired.clone();
+        *held = Arc::new(ChannelPolicy { paired, ..policy });
+    }
+
+    /// Puts in force who is let in by a code, by platform id.
+    pub fn set_paired(&self, people: BTreeSet<String>) {
+        let mut held = self.policy.write().expect("no holder of this lock panics");
+        let mut policy = ChannelPolicy::clone(&held);
+        policy.paired = Arc::new(people);
+        *held = Arc::new(policy);
     }
 
     /// The policy in force.
@@ -81,7 +92,9 @@ impl Gate {
             PlaceAccess::Open => true,
             // Where a direct chat has the id of its person (Telegram), that tells who it is.
             PlaceAccess::ByPerson => {
-                policy.allow_people.allows(chat) || policy.admins.iter().any(|id| id == chat)
+                policy.allow_people.allows(chat)
+                    || policy.admins.iter().any(|id| id == chat)
+                    || (policy.has_pairing && policy.paired.contains(chat))
             }
             PlaceAccess::Closed => false,
         }

@@ -8,6 +8,7 @@ mod examples;
 mod keeping;
 mod knowledge;
 mod memory;
+mod pairing;
 mod schedules;
 mod setup;
 mod skills;
@@ -35,6 +36,7 @@ pub use self::conversations::{
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
 pub use self::memory::{ListMemoryArgs, MemoryCommand};
+pub use self::pairing::PairingCommand;
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 pub use self::skills::SkillsCommand;
@@ -213,6 +215,12 @@ pub enum Command {
     /// List the tools that agents may call, or call one as the daemon would
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// List who waits to be let in to direct chats; let somebody in, or no more
+    ///
+    /// Whoever writes to a channel with `pairing = true` and is not listed is told a code. Works with and without a
+    /// running daemon.
+    #[command(subcommand)]
+    Pairing(PairingCommand),
     /// List skills, show what one tells agents, approve it or take that back
     ///
     /// A skill is used once it is approved, and as long as no file of it changes. Works with and without a running daemon.

@@ -39,6 +39,7 @@ mod markdown;
 mod mcp;
 mod memory;
 mod messages;
+mod pairing;
 mod programs;
 mod prompt;
 mod quarantine;
@@ -225,6 +226,7 @@ async fn dispatch(
         Command::Memory(command) => memory::run(command, context).await,
         Command::State(command) => states::run(command, context).await,
         Command::Schedules(command) => schedules::run(command, context).await,
+        Command::Pairing(command) => pairing::run(command, context).await,
         Command::Skills(command) => skills::run(command, context).await,
         Command::Mcp(command) => mcp::run(command, context).await,
         Command::Quarantine(command) => quarantine::run(command, context).await,

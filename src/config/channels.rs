@@ -97,6 +97,7 @@ pub(super) struct ChannelDraft {
     pub name: String,
     pub default_agent: Option<String>,
     pub lists: [(&'static str, Vec<PlatformId>); 4],
+    pub has_pairing: bool,
     pub serves_strangers: bool,
     pub serves_guests: bool,
     pub thread_policy: vocative_core::judging::policy::ThreadPolicy,
@@ -124,13 +125,11 @@ pub(super) struct ChannelDraft {
 }
 
 impl ChannelDraft {
-    /// Whether neither a chat nor a person nor an admin is listed.
+    /// Whether neither a chat nor a person nor an admin is listed, and nobody is let in by a code.
     fn serves_nobody(&self) -> bool {
         let lists_who = |name: &str| ["allow_chats", "allow_people", "admins"].contains(&name);
-        !self
-            .lists
-            .iter()
-            .any(|(name, ids)| lists_who(name) && !ids.is_empty())
+        let mut lists = self.lists.iter();
+        !self.has_pairing && !lists.any(|(name, ids)| lists_who(name) && !ids.is_empty())
     }
 
     fn check_live(&self, table: &str, inherited: Inherited, review: &mut Review<'_>) {
@@ -408,11 +407,18 @@ impl ChannelDraft {
                 "can't be everybody; list their ids",
             );
         }
+        if self.has_pairing && allow_people.iter().any(|id| id == "*") {
+            review.problem(
+                &format!("{table}.pairing"),
+                "lets nobody in who is not let in already: allow_people is \"*\"; list people, or nobody",
+            );
+        }
         Access {
             allow_chats,
             allow_people,
             admins,
             allow_bots,
+            has_pairing: self.has_pairing,
             serves_strangers: self.serves_strangers,
             serves_guests: self.serves_guests,
         }

@@ -239,6 +239,7 @@ const TAKEN_OF_CHANNELS: &[&str] = &[
     "max_trigger_age_minutes",
     "mention_people",
     "on_unknown",
+    "pairing",
     "reply_prefix",
     "thread_policy",
     "cost_per_day",

@@ -10,7 +10,7 @@ use vocative_contract::channel::{Announcement, Channel, Intake};
 use vocative_contract::identity::Identity;
 
 use crate::catchup::keeper::Keeper;
-use crate::daemon::shared::{Announcer, Shared};
+use crate::daemon::shared::{Announcer, BoundAs, Shared};
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
 use crate::daemon::wiring;
 use vocative_store::contract::AccountBinding;
@@ -42,7 +42,14 @@ async fn bind(
     let (account, binding) = bound.await?;
     let refused = Arc::new(Notify::new());
     let history = channel.history(&identity);
-    let intake = shared.open_room(&name, account, identity, &*channel, &refused)?;
+    let bound_as = BoundAs {
+        account,
+        identity,
+        paired: shared.store.paired(account).await?,
+    };
+    let intake = shared.open_room(&name, bound_as, &*channel, &refused)?;
+    // Somebody may have been let in before there was a gate.
+    shared.rooms.admit_paired(&shared.store, account).await?;
     shared.announce(&name, announcer(name.clone(), channel));
     let keeper = history.map(|history| {
         Arc::new(Keeper::new(

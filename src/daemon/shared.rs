@@ -1,6 +1,6 @@
 //! What the channels of a daemon share, and what a reload puts in its place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::Notify;
@@ -27,6 +27,7 @@ use crate::skills::Shelf;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::AccountId;
+use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_store::Store;
 
@@ -61,6 +62,16 @@ pub(super) type Announcer = Arc<dyn Fn(Announcement) + Send + Sync>;
 
 fn counter() -> Counter {
     Arc::new(|text| content_count(text, &ClassEstimate))
+}
+
+/// What a channel turned out to be.
+pub(super) struct BoundAs {
+    /// The account.
+    pub(super) account: AccountId,
+    /// Who we are there.
+    pub(super) identity: Identity,
+    /// Who was let in by a code, by platform id.
+    pub(super) paired: BTreeSet<String>,
 }
 
 impl Shared {
@@ -160,11 +171,15 @@ impl Shared {
     pub(super) fn open_room(
         &self,
         name: &str,
-        account: AccountId,
-        identity: Identity,
+        bound_as: BoundAs,
         channel: &dyn Channel,
         refused: &Arc<Notify>,
     ) -> Result<Arc<ChannelIntake>, BindError> {
+        let BoundAs {
+            account,
+            identity,
+            paired,
+        } = bound_as;
         // Outside the lock, which a panic in an adapter would poison.
         let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
         let files = channel.files(&identity);
@@ -174,7 +189,10 @@ impl Shared {
         let settings = config.channels.get(name).ok_or_else(|| BindError::Other {
             what: format!("channel {name} is no longer in the configuration"),
         })?;
-        let policy = wiring::policy(&config, settings, account, identity.clone());
+        let policy = ChannelPolicy {
+            paired: Arc::new(paired),
+            ..wiring::policy(&config, settings, account, identity.clone())
+        };
         let gate = Gate::new(policy).with_directory(Arc::clone(&outbound.look_ups));
         let gate = Arc::new(gate);
         let room = Room {

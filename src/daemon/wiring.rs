@@ -691,6 +691,8 @@ pub fn policy(
         allow_chats: AllowList::new(access.allow_chats.clone()),
         allow_people: AllowList::new(access.allow_people.clone()),
         admins: access.admins.clone(),
+        has_pairing: access.has_pairing,
+        paired: Default::default(),
         serves_strangers: access.serves_strangers,
         serves_guests: access.serves_guests,
         allow_bots: AllowList::new(access.allow_bots.clone()),
@@ -749,7 +751,7 @@ fn audience(name: CommandName, channel: &config::Channel) -> Audience {
         return Audience::Admins;
     }
     match name {
-        CommandName::Context => Audience::WhoeverIsAlone,
+        CommandName::Context | CommandName::Link => Audience::WhoeverIsAlone,
         _ => Audience::Everybody,
     }
 }

@@ -94,6 +94,8 @@ impl Posters {
 pub struct Rooms {
     by_account: Arc<RwLock<HashMap<AccountId, Room>>>,
     gates: Arc<RwLock<HashMap<AccountId, Arc<Gate>>>>,
+    /// Held while it is read who was let in, until that is in force: the later read is the one that stays.
+    pairing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Rooms {
@@ -129,6 +131,20 @@ impl Rooms {
     pub fn limits(&self, account: AccountId) -> Option<Limits> {
         let gates = self.gates.read().expect("no holder of this lock panics");
         Some(gates.get(&account)?.policy().limits)
+    }
+
+    /// Puts in force who was let in to direct chats by a code, as it is stored now. Whoever changed that asks for it.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn admit_paired(&self, store: &Reader, account: AccountId) -> Result<(), StoreError> {
+        let _held = self.pairing.lock().await;
+        let people = store.paired(account).await?;
+        let gates = self.gates.read().expect("no holder of this lock panics");
+        if let Some(gate) = gates.get(&account) {
+            gate.set_paired(people);
+        }
+        Ok(())
     }
 
     /// Whose clocks count for times that people say there.

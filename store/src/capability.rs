@@ -72,6 +72,8 @@ permissions! {
     MayPin;
     /// May approve skills, and take that back.
     MayApproveSkills;
+    /// May let people in by a code that they were told, and take that back.
+    MayAdmit;
     /// May note what calls of models cost, and which models rest; and want a file again.
     MayUseModels;
 }

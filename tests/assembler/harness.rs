@@ -498,6 +498,8 @@ pub(crate) fn policy(account: AccountId, inbound_text_max_bytes: usize) -> Chann
         allow_chats: everybody(),
         allow_people: everybody(),
         admins: vec![],
+        has_pairing: false,
+        paired: Default::default(),
         serves_strangers: false,
         serves_guests: true,
         allow_bots: AllowList::default(),

@@ -59,6 +59,7 @@ mod order;
 mod outage;
 mod overlap;
 mod pacing;
+mod pairing;
 mod places;
 mod presses;
 mod programs;

@@ -53,6 +53,7 @@ async fn slash_commands_are_answered_to_whoever_gave_them() {
         "approvals",
         "memory",
         "title",
+        "link",
         "forget",
     ] {
         assert!(help.contains(word), "{word} is in {help}");
@@ -224,6 +225,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "approvals",
         "memory",
         "title",
+        "link",
         "forget",
     ];
     flow.wait_until("the commands are known", || {
@@ -259,6 +261,7 @@ async fn telegram_is_told_once_which_commands_whom_serve() {
         "approvals",
         "memory",
         "title",
+        "link",
         "forget",
     ];
     assert_eq!(

@@ -507,6 +507,8 @@ impl Daemon {
             allow_chats: everybody(),
             allow_people: everybody(),
             admins: vec![],
+            has_pairing: false,
+            paired: Default::default(),
             serves_strangers: false,
             serves_guests: true,
             allow_bots: AllowList::default(),

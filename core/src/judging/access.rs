@@ -52,11 +52,14 @@ pub enum PlaceAccess {
 #[must_use]
 pub fn place_access(chat: &str, kind: Option<ChatKind>, policy: &ChannelPolicy) -> PlaceAccess {
     let is_direct = kind == Some(ChatKind::Direct);
-    let is_by_person = !policy.allow_people.is_empty() || !policy.admins.is_empty();
+    let is_by_person =
+        !policy.allow_people.is_empty() || !policy.admins.is_empty() || policy.has_pairing;
     // If no person is listed, a direct chat may be allowed by its id, like any other chat.
     let is_allowed = policy.allow_chats.allows(chat);
     match is_direct {
         true if !policy.allow_people.is_empty() => PlaceAccess::ByPerson,
+        // Where people are let in one by one, only the id of a chat opens it to whoever is there.
+        true if policy.has_pairing && !policy.allow_chats.names(chat) => PlaceAccess::ByPerson,
         _ if is_allowed => PlaceAccess::Open,
         true if is_by_person => PlaceAccess::ByPerson,
         _ => PlaceAccess::Closed,
@@ -91,7 +94,9 @@ pub fn person_access(
     let is_admitted = match place {
         // Another bot or the platform is heard wherever people are; `allow_people` is about people.
         PlaceAccess::Open => !is_person || policy.allow_people.is_empty() || is_listed,
-        PlaceAccess::ByPerson => is_listed,
+        PlaceAccess::ByPerson => {
+            is_listed || (policy.has_pairing && policy.paired.contains(&sender.id))
+        }
         PlaceAccess::Closed => false,
     };
     if is_admitted {
@@ -123,6 +128,8 @@ pub fn access(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::judging::policy::AllowList;
     use crate::judging::testing::{message, policy};
@@ -256,6 +263,51 @@ mod tests {
             decide(&nobody, ChatKind::Direct, "U1"),
             Access::PersonNotAllowed
         );
+    }
+
+    #[test]
+    fn people_who_were_let_in_by_a_code_are_served_in_direct_chats_alone() {
+        let open = ChannelPolicy {
+            has_pairing: true,
+            paired: Arc::new(["U1".to_owned()].into()),
+            allow_people: AllowList::default(),
+            ..policy()
+        };
+        let listing = ChannelPolicy {
+            allow_people: list(&["U2"]),
+            ..open.clone()
+        };
+        let off = ChannelPolicy {
+            has_pairing: false,
+            ..listing.clone()
+        };
+        let with_chat = ChannelPolicy {
+            allow_chats: list(&["C1"]),
+            ..open.clone()
+        };
+        use Access::{PersonNotAllowed, Served};
+        let (direct, room) = (ChatKind::Direct, ChatKind::Public);
+        let table = [
+            (&open, direct, "U1", Served),
+            (&open, direct, "U3", PersonNotAllowed),
+            (&open, direct, "UADMIN", Served),
+            (&open, room, "U3", Served),
+            (&listing, direct, "U1", Served),
+            (&listing, direct, "U2", Served),
+            (&listing, room, "U1", PersonNotAllowed),
+            (&off, direct, "U1", PersonNotAllowed),
+            // The message is said in the chat C1.
+            (&with_chat, direct, "U3", Served),
+        ];
+        for (n, (policy, kind, person, expected)) in table.into_iter().enumerate() {
+            assert_eq!(decide(policy, kind, person), expected, "{n} {person}");
+        }
+        let mut stranger = message("hi");
+        stranger.sender.id = "U1".into();
+        stranger.sender.is_stranger = true;
+        let (place, kind) = (&stranger.place, Some(direct));
+        let decided = access(place, kind, &stranger.sender, None, &open);
+        assert_eq!(decided, Access::Stranger, "a code is no membership");
     }
 
     #[test]

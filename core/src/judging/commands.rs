@@ -11,12 +11,14 @@ use vocative_contract::envelope::{
 
 use crate::addressing::MessageFacts;
 use crate::approving::{ApprovalsCommand, ApprovalsOrder};
+use crate::code::Code;
 use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry, ScheduleCommand};
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
 use crate::judging::addressing::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
+use crate::linking::{LinkCommand, LinkOrder};
 use crate::manners::CommandName;
 use crate::remembering::{MemoryCommand, MemoryOrder};
 use crate::scheduling::{WordingProblem, read_order};
@@ -74,7 +76,7 @@ pub fn read_message(
             let rest = without_labels(message).split_once(char::is_whitespace);
             (name, rest.map_or("", |(_, rest)| rest), CommandForm::Plain)
         }
-        None => mentioned_command(message, policy)?,
+        None => plain_link(message, facts).or_else(|| mentioned_command(message, policy))?,
     };
     if name == CommandName::Stop {
         return None;
@@ -90,6 +92,17 @@ pub fn read_message(
         form,
     };
     Some(decide(&said, policy))
+}
+
+/// The words `link CODE` in a direct chat, as people are told to say them: a code is for no model.
+fn plain_link<'a>(
+    message: &'a InboundMessage,
+    facts: &MessageFacts,
+) -> Option<(CommandName, &'a str, CommandForm)> {
+    let (word, code) = message.text.trim().split_once(char::is_whitespace)?;
+    let is_direct = message.place.kind.or(facts.chat_kind) == Some(ChatKind::Direct);
+    let is_link = word.eq_ignore_ascii_case(CommandName::Link.name()) && Code::is_shown_in(code);
+    (is_direct && is_link).then_some((CommandName::Link, code, CommandForm::Plain))
 }
 
 /// The command of a message that mentions the bot and says one and nothing else. What says more is a
@@ -122,6 +135,10 @@ fn mentioned_command<'a>(
         }
         CommandName::Approvals => ApprovalsOrder::read(rest) != ApprovalsOrder::Other,
         CommandName::Memory => MemoryOrder::read(rest) != MemoryOrder::Other,
+        // `@Vocative link releases` is a question: a code is shown with a dash.
+        CommandName::Link => {
+            Code::is_shown_in(rest) || LinkOrder::read(rest) == LinkOrder::TakeAway
+        }
         _ => agent_of_name(rest, policy).is_some(),
     };
     is_all.then_some((name, rest, CommandForm::Mention))
@@ -282,16 +299,17 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
         Ok(agent) => agent,
         Err(text) => return told(text),
     };
-    let inquire = |inquiry| CommandVerdict {
+    // What its person is told is known once it is done.
+    let told_later = |effect| CommandVerdict {
         is_admitted: true,
-        effect: Effect::Inquire {
-            inquiry,
-            agent: agent
-                .clone()
-                .unwrap_or_else(|| policy.default_agent.clone()),
-        },
+        effect,
         answer: None,
         is_private,
+    };
+    let inquire = |inquiry| {
+        let agent = agent.clone();
+        let agent = agent.unwrap_or_else(|| policy.default_agent.clone());
+        told_later(Effect::Inquire { inquiry, agent })
     };
     match said.name {
         CommandName::Help => told(help(said.form, policy)),
@@ -306,39 +324,30 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             let agent = policy.default_agent.clone();
             plan(said, Some(agent), is_private, policy)
         }
-        CommandName::Approvals => CommandVerdict {
-            is_admitted: true,
-            effect: Effect::Approvals(ApprovalsCommand {
-                order: ApprovalsOrder::read(said.rest),
-                channel: policy.channel.to_string(),
-                is_admin,
-                language,
-            }),
-            answer: None,
-            is_private,
-        },
-        CommandName::Memory => CommandVerdict {
-            is_admitted: true,
-            effect: Effect::Memory(MemoryCommand {
-                order: MemoryOrder::read(said.rest),
-                agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
-                is_admin,
-                is_direct,
-                language,
-            }),
-            answer: None,
-            is_private,
-        },
-        CommandName::Title => CommandVerdict {
-            is_admitted: true,
-            effect: Effect::Title(TitleCommand {
-                order: TitleOrder::read(said.rest),
-                is_admin,
-                language,
-            }),
-            answer: None,
-            is_private,
-        },
+        CommandName::Approvals => told_later(Effect::Approvals(ApprovalsCommand {
+            order: ApprovalsOrder::read(said.rest),
+            channel: policy.channel.to_string(),
+            is_admin,
+            language,
+        })),
+        CommandName::Memory => told_later(Effect::Memory(MemoryCommand {
+            order: MemoryOrder::read(said.rest),
+            agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
+            is_admin,
+            is_direct,
+            language,
+        })),
+        CommandName::Title => told_later(Effect::Title(TitleCommand {
+            order: TitleOrder::read(said.rest),
+            is_admin,
+            language,
+        })),
+        // Whoever reads the code could say it.
+        CommandName::Link if !is_direct => told(language.link_is_private()),
+        CommandName::Link => told_later(Effect::Link(LinkCommand {
+            order: LinkOrder::read(said.rest),
+            language,
+        })),
         CommandName::Forget => forget(said, (is_admin, is_direct), language, &told),
     }
 }
@@ -380,6 +389,7 @@ fn named_agent(
             | CommandName::Approvals
             | CommandName::Memory
             | CommandName::Title
+            | CommandName::Link
     );
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);
@@ -597,7 +607,10 @@ mod tests {
         let mut message = message(text);
         message.sender.id = sender.into();
         message.place.kind = Some(kind);
-        let word = text.strip_prefix('/').unwrap().split_whitespace().next();
+        let Some(words) = text.strip_prefix('/') else {
+            return message;
+        };
+        let word = words.split_whitespace().next();
         let (name, target) = match word.unwrap().split_once('@') {
             None => (word.unwrap(), CommandTarget::Anyone),
             Some((name, "kael_bot")) => (name, CommandTarget::ThisBot),
@@ -663,6 +676,49 @@ mod tests {
         }
         let own = slack("forget chat yes", "U1", Some(ChatKind::Direct));
         assert_eq!((own.effect, own.is_private), (Effect::ForgetChat, true));
+    }
+
+    #[test]
+    fn accounts_are_linked_in_direct_chats_alone() {
+        let language = policy().manners.language;
+        let link = |order| Effect::Link(LinkCommand { order, language });
+        let code = Code::read("K7QM-2F9X").unwrap();
+        let say = || link(LinkOrder::Say { code: code.clone() });
+        for (text, expected) in [
+            ("link", link(LinkOrder::Ask)),
+            ("link k7qm 2f9x.", say()),
+            ("link -", link(LinkOrder::TakeAway)),
+            ("link ops", link(LinkOrder::Other)),
+        ] {
+            let direct = slack(text, "U1", Some(ChatKind::Direct));
+            assert_eq!(direct.effect, expected, "{text}");
+            for kind in [Some(ChatKind::Public), Some(ChatKind::GroupDirect), None] {
+                let elsewhere = slack(text, "U1", kind);
+                assert_eq!(elsewhere.effect, Effect::Nothing, "{text} {kind:?}");
+                assert!(elsewhere.answer.is_some());
+            }
+        }
+        for (text, kind, expected) in [
+            ("/link K7QM-2F9X", ChatKind::Direct, Some(say())),
+            ("link K7QM-2F9X", ChatKind::Direct, Some(say())),
+            ("Link  k7qm–2f9x ", ChatKind::Direct, Some(say())),
+            ("link K7QM-2F9X", ChatKind::Private, None),
+            ("link releases", ChatKind::Direct, None),
+            ("link K7QM-2F9X please", ChatKind::Direct, None),
+        ] {
+            let typed = telegram(text, "U1", kind);
+            assert_eq!(typed.map(|it| it.effect), expected, "{text}");
+        }
+        let bot = mention_token("UBOT");
+        for (text, is_command) in [
+            ("link", true),
+            ("link K7QM-2F9X", true),
+            ("link releases", false),
+            ("link to the docs - please", false),
+        ] {
+            let found = mentioned(&format!("{bot} {text}"));
+            assert_eq!(found.is_some(), is_command, "{text}");
+        }
     }
 
     #[test]

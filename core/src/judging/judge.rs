@@ -7,6 +7,7 @@ use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
 use crate::addressing::{
     AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
 };
+use crate::code::is_alive;
 use crate::command::CommandVerdict;
 use crate::ids::AgentName;
 use crate::judging::access::{Access, access};
@@ -16,6 +17,7 @@ use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
 use crate::manners::QuietHours;
+use crate::pairing::PAIRING_CODE_LIFE_MS;
 use crate::presence::AskedAt;
 use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
 use crate::words::Language;
@@ -54,7 +56,8 @@ pub fn judge(
     );
     if access != Access::Served {
         let refused = Refused { access, kind };
-        return refusal(message, facts, !addressed_to.is_empty(), &refused, policy);
+        let is_addressed = !addressed_to.is_empty();
+        return refusal(message, facts, is_addressed, &refused, policy, now_ms);
     }
     let is_old = now_ms.saturating_sub(said_at_ms) > policy.limits.max_trigger_age_ms;
     if let Some(command) = read_message(message, facts, policy).filter(|_| !is_old) {
@@ -372,10 +375,18 @@ fn refusal(
     is_addressed: bool,
     refused: &Refused,
     policy: &ChannelPolicy,
+    now_ms: i64,
 ) -> Verdict {
     // A chat that is not served concerns everybody there, a person only themselves.
     let is_private = refused.access != Access::ChatNotAllowed && is_private(refused.kind, policy);
-    let is_first = facts.refused_notice_at_ms.is_none();
+    let is_unpaired = policy.has_pairing
+        && refused.access == Access::PersonNotAllowed
+        && refused.kind == Some(ChatKind::Direct);
+    let is_first = match facts.refused_notice_at_ms {
+        // Once a code is too old, there is another one.
+        Some(last_ms) if is_unpaired => !is_alive(last_ms, now_ms, PAIRING_CODE_LIFE_MS),
+        last => last.is_none(),
+    };
     let is_person = message.sender.kind == SenderKind::Person;
     let access = match is_private {
         true => refused.access,
@@ -383,7 +394,12 @@ fn refusal(
     };
     let text = || commands::refused(access, &message.place.chat, policy.manners.language);
     let notice = (is_addressed && is_first && is_person).then(|| Notice {
-        kind: NoticeKind::NotServed,
+        kind: match is_unpaired {
+            true => NoticeKind::Unpaired {
+                language: policy.manners.language,
+            },
+            false => NoticeKind::NotServed,
+        },
         text: text(),
         is_private,
     });
@@ -968,6 +984,41 @@ mod tests {
             decide(&message("hi"), &MessageFacts::default(), &closed).notice,
             None
         );
+    }
+
+    #[test]
+    fn whoever_may_be_let_in_is_told_a_code_once_an_hour() {
+        let policy = ChannelPolicy {
+            allow_people: AllowList::default(),
+            has_pairing: true,
+            ..policy()
+        };
+        let mut direct = message("hi");
+        direct.place.kind = Some(ChatKind::Direct);
+        let noticed = |message: &InboundMessage, last: Option<i64>| {
+            let facts = MessageFacts {
+                refused_notice_at_ms: last,
+                ..MessageFacts::default()
+            };
+            decide(message, &facts, &policy).notice.map(|it| it.kind)
+        };
+        let language = policy.manners.language;
+        let offer = Some(NoticeKind::Unpaired { language });
+        assert_eq!(noticed(&direct, None), offer);
+        let hour_ms = PAIRING_CODE_LIFE_MS;
+        for (last_ms, expected) in [
+            (NOW_MS - hour_ms + 1, None),
+            (NOW_MS - hour_ms, offer),
+            // The clock was ahead when it was told.
+            (NOW_MS + hour_ms, None),
+            (NOW_MS + hour_ms + 1, offer),
+        ] {
+            assert_eq!(noticed(&direct, Some(last_ms)), expected, "{last_ms}");
+        }
+        // Nobody is told a code in a room, or of another organisation.
+        direct.sender.is_stranger = true;
+        assert_eq!(noticed(&direct, None), Some(NoticeKind::NotServed));
+        assert_eq!(noticed(&mention(), None), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a channel's configuration says about access, addressing and limits, with the identity that
 //! was learnt at start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,6 +45,10 @@ pub struct ChannelPolicy {
     pub allow_people: AllowList,
     /// People who are always served, by platform id.
     pub admins: Vec<String>,
+    /// Whether somebody who is not listed is let in to a direct chat by a code.
+    pub has_pairing: bool,
+    /// People who were let in so, by platform id.
+    pub paired: Arc<BTreeSet<String>>,
     /// Whether people of another organisation in a shared channel are served.
     pub serves_strangers: bool,
     /// Whether guests of our own organisation are served.
@@ -104,6 +109,12 @@ impl AllowList {
     #[must_use]
     pub fn allows(&self, id: &str) -> bool {
         self.0.iter().any(|allowed| allowed == "*" || allowed == id)
+    }
+
+    /// Whether an id stands on the list itself.
+    #[must_use]
+    pub fn names(&self, id: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == id)
     }
 
     /// Whether nothing is on the list.

@@ -1,6 +1,7 @@
 //! Messages and policies for the tables of this room.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use vocative_contract::envelope::{ChatKind, InboundMessage, Place, Sender, SenderKind};
 use vocative_contract::identity::{Identity, Platform};
@@ -50,6 +51,8 @@ pub fn policy() -> ChannelPolicy {
         allow_chats: AllowList::new(vec!["*".into()]),
         allow_people: AllowList::new(vec!["*".into()]),
         admins: vec!["UADMIN".into()],
+        has_pairing: false,
+        paired: Arc::default(),
         serves_strangers: false,
         serves_guests: true,
         allow_bots: AllowList::default(),

@@ -120,6 +120,7 @@ texts! {
     command_schedule();
     command_memory();
     command_title();
+    command_link();
     command_approvals();
     command_forget();
     command_ask();
@@ -399,4 +400,20 @@ texts! {
     title_not_there();
     title_says_nothing();
     title_is_operators();
+
+    // Accounts of one person, and who is let in by a code.
+    link_code(code);
+    link_accounts(accounts);
+    link_done(account);
+    link_was_said(account);
+    link_code_wrong();
+    link_code_is_own();
+    link_tries_used_up();
+    link_is_there(account);
+    link_full(count);
+    link_taken_away();
+    link_not_there();
+    link_is_private();
+    pairing_offered(code);
+    pairing_done();
 }

@@ -127,6 +127,8 @@ fn policy(bot: &Identity, account: AccountId) -> ChannelPolicy {
         allow_chats: everybody(),
         allow_people: everybody(),
         admins: vec!["U0HUMAN01".to_owned()],
+        has_pairing: true,
+        paired: Arc::new(["U0HUMAN02".to_owned()].into()),
         serves_strangers: false,
         serves_guests: true,
         allow_bots: AllowList::default(),

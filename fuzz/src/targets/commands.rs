@@ -121,6 +121,7 @@ fn check(verdict: &CommandVerdict, is_admin: bool, kind: Option<ChatKind>, lengt
                 assert!(!title.contains('\n'));
             }
         }
+        Effect::Link(_) => assert_eq!(kind, Some(ChatKind::Direct), "others would read the code"),
         Effect::Inquire { .. } | Effect::ForgetMessage { .. } | Effect::ForgetPerson => {}
     }
     let does_something = verdict.effect != Effect::Nothing;

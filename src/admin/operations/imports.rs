@@ -25,6 +25,7 @@ impl Operations {
             account: account.platform_id,
             name: account.name,
             own_ids: account.own_ids,
+            paired: self.store.paired(account.account).await?,
             things,
             topics: topics
                 .into_iter()

@@ -12,6 +12,7 @@ mod jobs;
 mod knowledge;
 mod mcp;
 mod memories;
+mod pairing;
 mod prompts;
 mod questions;
 mod runs;
@@ -29,6 +30,7 @@ use vocative_contract::channel::BoxFuture;
 pub use self::approvals::{DecidedApproval, Operator};
 pub use self::console::ConsoleDoor;
 pub use self::memories::{ChangedMemory, MemoriesAsked};
+pub use self::pairing::PairingOperation;
 pub use self::questions::AnsweredQuestion;
 pub use self::schedules::{AddedSchedule, ChangedSchedule};
 pub use self::skills::SkillsOperation;
@@ -349,6 +351,8 @@ pub enum AdminOperation {
     },
     /// What is asked or decided about skills.
     Skills(SkillsOperation),
+    /// What is asked or decided about people who are let in by a code.
+    Pairing(PairingOperation),
     /// What servers of tools offer.
     McpTools {
         /// Only of this server.
@@ -456,6 +460,7 @@ impl AdminOperation {
                 | Self::CancelQuestion { .. }
                 | Self::AnswerQuestion(_)
                 | Self::ApproveMcpTools { .. }
+                | Self::Pairing(PairingOperation::Approve { .. } | PairingOperation::Revoke { .. })
                 | Self::Skills(SkillsOperation::Approve { .. } | SkillsOperation::Revoke { .. })
                 | Self::RetryDead { .. }
                 | Self::ReleaseAgent { .. }
@@ -714,6 +719,7 @@ impl Operations {
             }
             AdminOperation::Jobs => self.jobs().await,
             AdminOperation::DecideJob { id, retry } => self.decide_job(&id, retry).await,
+            AdminOperation::Pairing(operation) => self.pairing_operation(operation).await,
             AdminOperation::Skills(operation) => self.skills_operation(operation).await,
             AdminOperation::McpTools { server } => self.mcp_tools(server.as_deref()).await,
             AdminOperation::ApproveMcpTools {

@@ -12,6 +12,7 @@ mod jobs;
 mod knowledge;
 mod mcp;
 mod memories;
+mod pairing;
 mod prompt;
 mod questions;
 mod run_story;
@@ -40,6 +41,7 @@ pub use knowledge::{CollectionView, DocumentView, KnowledgeHitView, KnowledgeVie
 pub use mcp::{McpHealthView, McpToolView};
 pub use memories::RememberedView;
 pub use memories::{MemoryPersonView, MemoryView};
+pub use pairing::PairingView;
 pub use prompt::{AsSentView, MessageCostView, OmittedView, PromptMessageView, PromptView};
 pub use questions::QuestionView;
 pub use run_story::{

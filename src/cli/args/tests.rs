@@ -66,6 +66,7 @@ fn the_help_of_the_program() {
                      again
       jobs           List background work and what was given up of it; have a job done now or cancel it
       tools          List the tools that agents may call, or call one as the daemon would
+      pairing        List who waits to be let in to direct chats; let somebody in, or no more
       skills         List skills, show what one tells agents, approve it or take that back
       mcp            List servers of tools and what they offer, approve it, or call one of their tools
       quarantine     List stored rows that can't be decoded; try one again or drop it

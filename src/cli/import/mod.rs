@@ -210,7 +210,10 @@ fn policy(
         organisation: None,
     };
     let policy = wiring::policy(config, settings, AccountId(0), identity);
-    Ok(Arc::new(policy))
+    Ok(Arc::new(ChannelPolicy {
+        paired: Arc::new(begin.paired),
+        ..policy
+    }))
 }
 
 /// What is imported, by which rules: an import goes on only if nothing of that has changed.

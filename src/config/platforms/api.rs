@@ -72,6 +72,7 @@ pub(in crate::config) fn add_api_channel(
             allow_people: people.into_iter().cloned().collect(),
             admins: Vec::new(),
             allow_bots: Vec::new(),
+            has_pairing: false,
             serves_strangers: true,
             serves_guests: true,
         },

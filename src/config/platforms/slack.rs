@@ -91,6 +91,8 @@ pub(in crate::config) struct SlackShape {
     pub allow_chats: Vec<PlatformId>,
     /// People who are served, by id, or `*`.
     pub allow_people: Vec<PlatformId>,
+    /// Whether whoever is not listed is told a code in a direct chat, with which an operator lets them in there.
+    pub pairing: bool,
     /// People who may use admin commands, by id.
     pub admins: Vec<PlatformId>,
     /// Other bots that may address an agent, by id, or `*`.
@@ -147,6 +149,7 @@ impl SlackShape {
                 ("admins", self.admins),
                 ("allow_bots", self.allow_bots),
             ],
+            has_pairing: self.pairing,
             serves_strangers: self.answer_strangers,
             serves_guests: self.answer_guests,
             thread_policy: self.thread_policy,

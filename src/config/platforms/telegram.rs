@@ -86,6 +86,8 @@ pub(in crate::config) struct TelegramShape {
     pub allow_chats: Vec<PlatformId>,
     /// People who are served in private chats and groups, by id, or `*`.
     pub allow_people: Vec<PlatformId>,
+    /// Whether whoever is not listed is told a code in a direct chat, with which an operator lets them in there.
+    pub pairing: bool,
     /// People who may use admin commands, by id.
     pub admins: Vec<PlatformId>,
     /// Other bots that may address an agent, by id, or `*`.
@@ -141,6 +143,7 @@ impl TelegramShape {
                 ("admins", self.admins),
                 ("allow_bots", self.allow_bots),
             ],
+            has_pairing: self.pairing,
             // Telegram has no organisations; whoever is listed is no stranger.
             serves_strangers: true,
             serves_guests: true,

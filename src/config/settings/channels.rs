@@ -114,6 +114,8 @@ pub struct Access {
     pub admins: Vec<String>,
     /// Other bots that may address an agent.
     pub allow_bots: Vec<String>,
+    /// Whether whoever is not listed may be let in to a direct chat by a code.
+    pub has_pairing: bool,
     /// Whether people of other organisations in shared channels are served.
     pub serves_strangers: bool,
     /// Whether guests of our own organisation are served.

@@ -15,6 +15,7 @@ use vocative_contract::outbound::{Part, Target};
 use crate::acts::approvals_said::order_approvals_txn;
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
+use crate::acts::links_said::order_link_txn;
 use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
 use crate::acts::reply::platform;
@@ -226,6 +227,14 @@ pub(crate) fn carry_out_txn(
         Effect::Title(command) => {
             answer = Some(order_title_txn(connection, asker, command)?);
         }
+        Effect::Link(command) => {
+            answer = Some(order_link_txn(
+                connection,
+                asker,
+                command,
+                verdict.is_private,
+            )?);
+        }
         Effect::ForgetMessage { message_id } => {
             let chat = asker.platform_chat;
             done.erasures = forget(Forgotten::Message { chat, message_id })?;
@@ -255,7 +264,10 @@ pub(crate) fn carry_out_txn(
     Ok(done)
 }
 
-fn platform_of(connection: &Connection, account: AccountId) -> Result<Platform, StoreError> {
+pub(crate) fn platform_of(
+    connection: &Connection,
+    account: AccountId,
+) -> Result<Platform, StoreError> {
     Ok(connection
         .prepare_cached("SELECT platform FROM accounts WHERE id = ?1")?
         .query_row([account], platform)?)

@@ -204,19 +204,22 @@ fn usage(
     let now_ms = message.received_at_ms;
     let usage = connection
         .prepare_cached(
-            "SELECT coalesce(d.tokens, 0) AS tokens, coalesce(d.cost_micros, 0) AS cost_micros,
-                    coalesce(u.tokens, 0) AS person_tokens, coalesce(u.cost_micros, 0) AS person_cost_micros,
+            "WITH self AS (SELECT id, person_id FROM participants
+                           WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4),
+                  accounts_of_person AS (SELECT id FROM self UNION
+                           SELECT p.id FROM self JOIN participants p ON p.person_id = self.person_id)
+             SELECT coalesce(max(d.tokens), 0) AS tokens, coalesce(max(d.cost_micros), 0) AS cost_micros,
+                    coalesce(sum(u.tokens), 0) AS person_tokens, coalesce(sum(u.cost_micros), 0) AS person_cost_micros,
                     (SELECT count(*) FROM runs
-                     WHERE person_participant_id = (SELECT id FROM participants
-                               WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)
+                     WHERE person_participant_id IN (SELECT id FROM accounts_of_person)
                        AND created_at_ms BETWEEN ?5 + 1 AND ?7 AND parent_run_id IS NULL) AS runs_by_person,
                     (SELECT count(*) FROM runs
                      WHERE chat_id = ?6 AND created_at_ms BETWEEN ?5 + 1 AND ?7 AND parent_run_id IS NULL) AS runs_in_chat,
                     (SELECT max(at_ms) FROM restores) AS restored_at_ms
              FROM (SELECT 1)
              LEFT JOIN usage_days d ON d.account_id = ?1 AND d.day_start_ms = ?2
-             LEFT JOIN usage_people u ON u.day_start_ms = ?2 AND u.participant_id = (
-                 SELECT id FROM participants WHERE account_id = ?1 AND kind = ?3 AND platform_id = ?4)",
+             LEFT JOIN usage_people u ON u.day_start_ms = ?2
+                  AND u.participant_id IN (SELECT id FROM accounts_of_person)",
         )?
         .query_row(
             params![

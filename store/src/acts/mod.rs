@@ -29,6 +29,7 @@ pub(crate) mod import;
 pub(crate) mod indexing;
 pub(crate) mod jobs;
 pub(crate) mod learn;
+pub(crate) mod links_said;
 pub(crate) mod made_from;
 pub(crate) mod memories;
 mod memories_said;

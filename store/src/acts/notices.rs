@@ -8,6 +8,7 @@ use crate::acts::capture::Arrival;
 use crate::acts::triggers::run_place_txn;
 use crate::contract::{Captured, NewMessage};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, json, said_to};
+use crate::rows::pairings::offer_code_txn;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, ensure_chat_txn};
 use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
@@ -35,17 +36,34 @@ pub(crate) fn refuse_txn(
         topic: message.place.topic.clone(),
         reply_to: None,
     };
+    let text = refusal_text_txn(connection, message, notice)?;
     let post = NewPost {
         account: message.account,
         chat: chat.id,
         turn_seq: None,
         person: notice.is_private.then_some(message.sender.id.as_str()),
         target: &target,
-        text: &notice.text,
+        text: &text,
         now_ms: message.received_at_ms,
     };
     queue_post_txn(connection, &post)?;
     Ok(Captured::NotAdmitted { has_notice: true })
+}
+
+/// What somebody is told who is not served: a code, where they may be let in by one.
+fn refusal_text_txn(
+    connection: &Connection,
+    message: &NewMessage,
+    notice: &Notice,
+) -> Result<String, StoreError> {
+    let NoticeKind::Unpaired { language } = notice.kind else {
+        return Ok(notice.text.clone());
+    };
+    let who = (message.sender.id.as_str(), message.place.chat.as_str());
+    let (account, now_ms) = (message.account, message.received_at_ms);
+    let code = offer_code_txn(connection, account, who, language, now_ms)?;
+    let offered = code.map(|code| language.pairing_offered(code.shown()));
+    Ok(offered.unwrap_or_else(|| notice.text.clone()))
 }
 
 /// Tells one person a line where they said something; no turn, because the room does not see it.
@@ -173,7 +191,9 @@ fn note_notice_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let sql = match kind {
-        NoticeKind::NotServed => "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1",
+        NoticeKind::NotServed | NoticeKind::Unpaired { .. } => {
+            "UPDATE chats SET refused_notice_at_ms = ?2 WHERE id = ?1"
+        }
         NoticeKind::LimitMet | NoticeKind::NotAtWork => {
             "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1"
         }

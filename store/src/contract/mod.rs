@@ -14,6 +14,7 @@ mod knowledge;
 mod mcp_tools;
 mod memories;
 mod networks;
+mod pairing;
 mod questions;
 mod reach;
 mod reading;
@@ -57,6 +58,7 @@ pub use memories::{
     NewMemory, OperatorChange, OperatorChanged,
 };
 pub use networks::{AskedInRun, KeptValues, ValuesToKeep};
+pub use pairing::{LetIn, Pairing, SaidCode};
 pub use questions::{
     Askable, GoneOn, NewQuestion, OperatorAnswer, OptionAnswer, OptionFacts, OptionJudge,
     PressedOption, QuestionAsked,

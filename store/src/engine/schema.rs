@@ -172,6 +172,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "asked_models",
         sql: include_str!("../migrations/0037_asked_models.sql"),
     },
+    Migration {
+        name: "codes",
+        sql: include_str!("../migrations/0038_codes.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

@@ -355,6 +355,15 @@ pub(crate) const TABLES: &[Table] = &[
         text(&[], &[], &["stem"]),
         STATE,
     ),
+    account(
+        "link_codes",
+        text(&[], &[], &["code_digest", "chat"]),
+        Fate {
+            person: Erasure::Deleted,
+            merge: Merge::Nothing("a direct chat is never merged"),
+            ..STATE
+        },
+    ),
     nobody(
         "mcp_tools",
         "what servers of tools offer is the operator's",
@@ -502,6 +511,18 @@ pub(crate) const TABLES: &[Table] = &[
             merge: Merge::Nothing(BY_PARENT),
             expiry: Expiry::Deleted(Class::Runs),
             restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "pairings",
+        text(
+            &[],
+            &[],
+            &["person", "chat", "code_digest", "approved_by", "language"],
+        ),
+        Fate {
+            merge: Merge::Nothing("a direct chat is never merged"),
             ..STATE
         },
     ),

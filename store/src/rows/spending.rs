@@ -66,7 +66,7 @@ pub struct ModelCall {
 pub struct SpentToday {
     /// By everybody of an account.
     pub by_account: Spent,
-    /// By one person of it.
+    /// By one person of it, with all accounts that they joined to this one.
     pub by_person: Spent,
 }
 
@@ -92,7 +92,9 @@ impl Reader {
                            WHERE account_id = ?1 AND day_start_ms = ?3
                            UNION ALL
                            SELECT 1, tokens, cost_micros FROM usage_people
-                           WHERE participant_id = ?2 AND day_start_ms = ?3)",
+                           WHERE day_start_ms = ?3 AND participant_id IN (
+                               SELECT ?2 UNION SELECT id FROM participants WHERE person_id =
+                                   (SELECT person_id FROM participants WHERE id = ?2)))",
                 )?
                 .query_row(params![account, person, day_start_ms(now_ms)], |row| {
                     Ok(SpentToday {

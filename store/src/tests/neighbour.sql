@@ -94,6 +94,8 @@ INSERT INTO erasures (uuid, account_id, kind, platform_id, erased_at_ms, phase, 
 VALUES (randomblob(16), 2, 'person', 'U7', 0, 'done', 0);
 INSERT INTO usage_days (account_id, day_start_ms, tokens) VALUES (2, 0, 7);
 INSERT INTO usage_people VALUES (900, 0, 7, 21);
+INSERT INTO pairings VALUES (2, 'U1', '-100', NULL, 0, 'en', 1, 'ops');
+INSERT INTO link_codes VALUES (900, 'd1', '-100', 0, 0, 1, 0);
 INSERT INTO cost_days VALUES (2, 0, 900, 900, 'helper', 'm', 1, 5, 0, 0, 2, 21);
 INSERT INTO imports VALUES (2, 'f', 1, 0, 0);
 INSERT INTO fresh_starts VALUES (900, 'helper', 0, 0, 0, 0);

@@ -144,6 +144,19 @@ pub(super) fn unname_txn(
              WHERE id IN (SELECT value FROM json_each(?1)) AND last_seen_ms <= ?2",
         )?
         .execute(params![people, order.entry.erased_at_ms])?;
+    // One account alone is joined to none.
+    connection
+        .prepare_cached(
+            "UPDATE participants SET person_id = NULL
+             WHERE person_id IN (SELECT value FROM json_each(?1))
+               AND (SELECT count(*) FROM participants o WHERE o.person_id = participants.person_id) = 1",
+        )?
+        .execute([&joined])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM link_codes WHERE participant_id IN (SELECT value FROM json_each(?1))",
+        )?
+        .execute([&people])?;
     connection
         .prepare_cached(
             "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
@@ -169,7 +182,7 @@ pub(super) fn unname_txn(
             "DELETE FROM persons WHERE id IN (SELECT value FROM json_each(?1))
                AND NOT EXISTS (SELECT 1 FROM participants o WHERE o.person_id = persons.id)",
         )?
-        .execute([joined])?;
+        .execute([&joined])?;
     connection
         .prepare_cached(
             "UPDATE conversations SET title = NULL, own_title = NULL, own_title_participant_id = NULL
