@@ -7,7 +7,7 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row};
-use crate::rows::open::{later_run, open_run};
+use crate::rows::open::{ahead_ms, later_run, open_run};
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
 use vocative_contract::crash::{self, Sabotage};
 
@@ -77,7 +77,9 @@ const WAITING_SQL: &str = with_heads!(concat!(
                           ORDER BY p.id DESC LIMIT 1), 0)) AS since_ms,
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
-                                            OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                                            OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1 + ",
+    ahead_ms!(),
+    "
                                             OR (r.put_off_at_ms IS NULL AND r.as_of_seq IS NOT NULL)
                          WHEN 'leased' THEN r.owner IS NOT ?5 AND r.lease_until_ms <= ?1
                          ELSE 0 END AS is_due,
@@ -97,7 +99,9 @@ const WAITING_SQL: &str = with_heads!(concat!(
      SELECT r.id, -r.id, r.agent, r.asked_model, h.account_id, r.person_participant_id, max(r.not_before_ms, r.created_at_ms),
             r.asked_at_run_ms,
             CASE r.state WHEN 'queued' THEN (r.not_before_ms NOT BETWEEN ?1 + 1 AND ?1 + ?3
-                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1
+                                             OR coalesce(r.put_off_at_ms, r.created_at_ms) > ?1 + ",
+    ahead_ms!(),
+    "
                                              OR (r.put_off_at_ms IS NULL AND r.as_of_seq IS NOT NULL))
                          ELSE r.owner IS NOT ?5 AND r.lease_until_ms <= ?1 END
                 AND (SELECT count(*) FROM runs s INDEXED BY runs_by_parent

@@ -12,6 +12,15 @@ macro_rules! open_run {
 }
 pub(crate) use open_run;
 
+/// How much later than now something may have been made, in milliseconds: what captures and what claims ask different
+/// clocks, that of a platform and that of all. More than that, and it was made under another clock.
+macro_rules! ahead_ms {
+    () => {
+        "60000"
+    };
+}
+pub(crate) use ahead_ms;
+
 /// A condition on an open run: it was never begun and is due so much later than it was queued that it keeps no place
 /// in its conversation. Takes the statement's parameters for now, [`PLACE_KEPT_MS_MAX`] and [`WAIT_MAX_MS`]; what
 /// waits longer than that, or was queued in the future, was written under another clock and is due.
@@ -39,6 +48,8 @@ macro_rules! later_run {
             $runs,
             ".created_at_ms <= ",
             $now,
+            " + ",
+            $crate::rows::open::ahead_ms!(),
             " AND ",
             $runs,
             ".not_before_ms - ",

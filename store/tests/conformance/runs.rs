@@ -254,6 +254,23 @@ async fn what_a_process_works_on_it_never_claims_again_whatever_the_clock_says()
 }
 
 #[tokio::test]
+async fn a_question_waits_though_the_clock_that_heard_it_is_a_little_ahead() {
+    let scene = Scene::open().await;
+    let (heard_ms, due_ms) = (1_000_000, 4_600_000);
+    let run = scene.ask_for("C1", "one", heard_ms, due_ms).await;
+    // Whoever claims has the clock of another platform.
+    for now_ms in [heard_ms - 1, heard_ms - 60_000] {
+        assert_eq!(scene.claim(now_ms).await, None, "{now_ms}");
+    }
+    // What is due so much later holds up nobody.
+    let (_, next) = scene.ask("C1", "two", heard_ms).await;
+    assert_eq!(scene.claim(heard_ms - 1).await.unwrap().run.id, next);
+    let other = scene.ask_for("C2", "three", heard_ms, due_ms).await;
+    let by_another_clock = scene.claim(heard_ms - 60_001).await.unwrap();
+    assert!([run, other].contains(&by_another_clock.run.id));
+}
+
+#[tokio::test]
 async fn a_run_that_came_back_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
     let scene = Scene::open().await;
     scene.ask("C1", "one", 10).await;
