@@ -380,7 +380,7 @@ async fn memory_of(
     let Some(from) = request.memory.as_ref().filter(|_| is_on) else {
         return Ok(None);
     };
-    let memory = remembered(store, &spec.name, history, from).await?;
+    let memory = remembered(store, request.addressed(&spec.name), history, from).await?;
     Ok(Some(memory).filter(|memory| memory.text.as_deref().is_none_or(fits)))
 }
 

@@ -1056,8 +1056,7 @@ fn toolbox(
             agent: spec.name.clone(),
             clock: Arc::clone(&worker.clock),
         }),
-        memory: (options.memory != MemoryMode::Off)
-            .then(|| memory_desk(worker, claimed, route, spec)),
+        memory: (options.memory != MemoryMode::Off).then(|| memory_desk(worker, claimed, route)),
     };
     let person = |id| PersonName {
         channel: route.channel.clone(),
@@ -1095,12 +1094,7 @@ fn toolbox(
 }
 
 /// What the run's tools remember by.
-fn memory_desk(
-    worker: &AgentWorker,
-    claimed: &ClaimedRun,
-    route: &ReplyRoute,
-    spec: &AgentSpec,
-) -> MemoryDesk {
+fn memory_desk(worker: &AgentWorker, claimed: &ClaimedRun, route: &ReplyRoute) -> MemoryDesk {
     let (rooms, account) = (worker.rooms.clone(), route.account);
     let place = Place {
         chat: route.target.chat.clone(),
@@ -1109,7 +1103,8 @@ fn memory_desk(
     };
     MemoryDesk {
         store: worker.memory.clone(),
-        agent: spec.name.clone(),
+        // What an agent of a network notes is the network's: people ask that for what it remembers of them.
+        agent: claimed.run.agent.clone(),
         run: claimed.run.id,
         token: claimed.token,
         conversation: claimed.run.conversation,

@@ -343,6 +343,7 @@ pub async fn make_again(
         Some(network) => AgentName::trusted(network.agent.as_str()),
         None => recorded.agent.clone(),
     };
+    let remembers = recorded.agent.clone();
     let found = store.sent_history(recorded).await?;
     let mut changes: Vec<String> = found.changes.iter().map(in_words).collect();
     let network = match &recipe.network {
@@ -362,7 +363,7 @@ pub async fn make_again(
                 rooms: None,
                 these: Some(shown_memories(sent)),
             };
-            remembered(store, &agent, &history, &from).await?
+            remembered(store, &remembers, &history, &from).await?
         }
         None => Remembered::default(),
     };
