@@ -292,7 +292,8 @@ fn entry_lines(out: &mut String, entry: &EntryView, turns: &[TurnView]) {
         }
         HappeningView::Run(run) => writeln!(
             out,
-            "   run  {at}  {}: {}{}, attempt {}, {}{} + {} tokens{}{}{}{}",
+            "   run  {at}  {} {}: {}{}, attempt {}, {}{} + {} tokens{}{}{}{}",
+            run.id,
             run.agent,
             run.state,
             because(&run.reason),

@@ -104,7 +104,7 @@ async fn run_block(flow: &mut Flow, block: &str, run: &str) -> Vec<String> {
     let mut told = Vec::new();
     for line in block.lines() {
         // A remark stands behind two spaces; a room has the sign, too.
-        let command = line.split("  ").next().unwrap_or(line).replace("ID", run);
+        let command = line.split("  ").next().unwrap_or(line).replace("RUN", run);
         let words: Vec<&str> = command.split_whitespace().collect();
         if words == ["systemctl", "restart", "vocative"] {
             flow.restart().await;
@@ -175,15 +175,25 @@ async fn whoever_follows_the_page_has_a_help_desk_that_answers_once_through_a_ki
     assert_eq!(answer, "Send it back by post.");
     flow.settle().await;
     assert_eq!(flow.slack_posts(GENERAL).len(), 1);
-    let (timeline, show) = look.split_once('\n').unwrap();
-    let told = run_block(&mut flow, timeline, "").await.concat();
-    let mut ids = told
-        .split_whitespace()
-        .filter(|word| uuid::Uuid::parse_str(word).is_ok());
-    let run = ids
-        .next()
-        .unwrap_or_else(|| panic!("no run is named in {told}"));
-    let told = run_block(&mut flow, show, run).await.concat();
+    let [list, show, story] = look.lines().collect::<Vec<_>>()[..] else {
+        panic!("{look} is not three commands");
+    };
+    let told = run_block(&mut flow, list, "").await.concat();
+    let thread = told.lines().find(|line| line.contains(" thread "));
+    let id = thread.unwrap_or_else(|| panic!("no thread is in {told}"));
+    let id = id.split_whitespace().next().unwrap();
+    let told = run_block(&mut flow, &show.replace("THREAD", id), "")
+        .await
+        .concat();
+    let runs = told
+        .lines()
+        .filter(|line| line.trim_start().starts_with("run "));
+    let mut ids = runs.flat_map(str::split_whitespace);
+    let run = ids.find(|word| uuid::Uuid::parse_str(word).is_ok());
+    let run = run
+        .unwrap_or_else(|| panic!("no run is named in {told}"))
+        .to_owned();
+    let told = run_block(&mut flow, story, &run).await.concat();
     let places = ["sort", "look", "write", "check"].map(|agent| told.find(agent));
     assert!(
         places.iter().all(Option::is_some) && places.is_sorted(),
