@@ -318,6 +318,7 @@ async fn the_console_in_a_browser() {
         "/search",
         "/costs",
         "/mcp",
+        "/skills",
         "/memory",
         "/settings",
         "/audit",
