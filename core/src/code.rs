@@ -35,7 +35,7 @@ impl Code {
 
     /// Whether a text is a code as it is shown: with something between its halves.
     #[must_use]
-    pub fn is_shown_in(text: &str) -> bool {
+    pub fn is_as_shown(text: &str) -> bool {
         text.contains(DASHES) && Self::read(text).is_some()
     }
 

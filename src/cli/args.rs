@@ -217,7 +217,7 @@ pub enum Command {
     Tools(ToolsCommand),
     /// List who waits to be let in to direct chats; let somebody in, or no more
     ///
-    /// Whoever writes to a channel with `pairing = true` and is not listed is told a code. Works with and without a
+    /// People who write to a channel with `pairing = true` and are on no list are told a code. Works with and without a
     /// running daemon.
     #[command(subcommand)]
     Pairing(PairingCommand),

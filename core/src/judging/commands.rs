@@ -101,8 +101,10 @@ fn plain_link<'a>(
 ) -> Option<(CommandName, &'a str, CommandForm)> {
     let (word, code) = message.text.trim().split_once(char::is_whitespace)?;
     let is_direct = message.place.kind.or(facts.chat_kind) == Some(ChatKind::Direct);
-    let is_link = word.eq_ignore_ascii_case(CommandName::Link.name()) && Code::is_shown_in(code);
-    (is_direct && is_link).then_some((CommandName::Link, code, CommandForm::Plain))
+    // What came to be by an edit was not typed as a command.
+    let is_typed = message.edit_marker.is_none();
+    let is_link = word.eq_ignore_ascii_case(CommandName::Link.name()) && Code::is_as_shown(code);
+    (is_direct && is_typed && is_link).then_some((CommandName::Link, code, CommandForm::Plain))
 }
 
 /// The command of a message that mentions the bot and says one and nothing else. What says more is a
@@ -137,7 +139,7 @@ fn mentioned_command<'a>(
         CommandName::Memory => MemoryOrder::read(rest) != MemoryOrder::Other,
         // `@Vocative link releases` is a question: a code is shown with a dash.
         CommandName::Link => {
-            Code::is_shown_in(rest) || LinkOrder::read(rest) == LinkOrder::TakeAway
+            Code::is_as_shown(rest) || LinkOrder::read(rest) == LinkOrder::TakeAway
         }
         _ => agent_of_name(rest, policy).is_some(),
     };
@@ -342,7 +344,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
             is_admin,
             language,
         })),
-        // Whoever reads the code could say it.
+        // In a room others would read the code, and could use it.
         CommandName::Link if !is_direct => told(language.link_is_private()),
         CommandName::Link => told_later(Effect::Link(LinkCommand {
             order: LinkOrder::read(said.rest),
@@ -709,6 +711,11 @@ mod tests {
             let typed = telegram(text, "U1", kind);
             assert_eq!(typed.map(|it| it.effect), expected, "{text}");
         }
+        let mut edited = message("link K7QM-2F9X");
+        edited.place.kind = Some(ChatKind::Direct);
+        edited.edit_marker = Some("2.0".into());
+        let by_edit = read_message(&edited, &MessageFacts::default(), &group_policy());
+        assert_eq!(by_edit, None);
         let bot = mention_token("UBOT");
         for (text, is_command) in [
             ("link", true),

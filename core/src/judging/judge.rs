@@ -1015,7 +1015,7 @@ mod tests {
         ] {
             assert_eq!(noticed(&direct, Some(last_ms)), expected, "{last_ms}");
         }
-        // Nobody is told a code in a room, or of another organisation.
+        // No code is told in a room, and none to people of other organisations.
         direct.sender.is_stranger = true;
         assert_eq!(noticed(&direct, None), Some(NoticeKind::NotServed));
         assert_eq!(noticed(&mention(), None), None);

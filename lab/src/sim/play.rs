@@ -47,8 +47,9 @@ const DECIDE_MS: i64 = 8_000;
 const TALK_EVERY_MS: i64 = 20_000;
 /// Who asked presses cards that still wait so often, once nothing goes wrong any more.
 const PRESS_EVERY_MS: i64 = 30_000;
-/// What the platform says in whole seconds, and clocks that are a second apart, are told apart by no less.
-const SECONDS_MS: i64 = 2_000;
+/// A message is of before an attempt only if it is this much older: the platform's times are whole seconds, and its clock
+/// and the daemon's up to a second apart.
+const CLOCKS_APART_MS: i64 = 2_000;
 /// The most configurations, and the most sets of agents, that are kept.
 const KEPT_MAX: usize = 64;
 /// More than any simulation has.
@@ -326,7 +327,7 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
             let is_it = |said: &Message| {
                 said.person.is_none()
                     && said.text == post.part.text
-                    && tried_ms.is_none_or(|tried_ms| said.at_ms + SECONDS_MS >= tried_ms)
+                    && tried_ms.is_none_or(|tried_ms| said.at_ms + CLOCKS_APART_MS >= tried_ms)
             };
             let is_there = messages.any(|said| is_it(said) && !said.is_deleted);
             world.held += 1;

@@ -62,23 +62,13 @@ impl Operations {
 
     async fn pairings(&self) -> Result<Vec<PairingView>, OperationError> {
         let found = self.store.pairings((self.clock)()).await?;
-        let mut views = Vec::with_capacity(found.len());
-        for pairing in found {
-            views.push(self.pairing_view(pairing).await?);
-        }
-        Ok(views)
-    }
-
-    async fn pairing_view(&self, pairing: Pairing) -> Result<PairingView, OperationError> {
-        let (approved_at_ms, approved_by) = pairing.approved.unzip();
-        Ok(PairingView {
-            channel: self.store.channel_of(pairing.account).await?,
-            person: pairing.person,
-            name: pairing.name,
-            offered_at_ms: pairing.offered_at_ms,
-            approved_at_ms,
-            approved_by,
-        })
+        let bindings = self.store.bindings().await?;
+        let channel = |account| {
+            let binding = bindings.iter().find(|it| it.account == account);
+            binding.map_or_else(String::new, |it| it.channel.clone())
+        };
+        let views = found.into_iter().map(|it| view(channel(it.account), it));
+        Ok(views.collect())
     }
 
     async fn approve_pairing(
@@ -97,8 +87,8 @@ impl Operations {
             by: by.name().to_owned(),
             now_ms: (self.clock)(),
         };
-        let person = match self.store.approve_pairing(said).await? {
-            LetIn::Now(person) => person,
+        let pairing = match self.store.approve_pairing(said).await? {
+            LetIn::Now(pairing) => pairing,
             LetIn::NoSuchCode => {
                 return Err(OperationError::Missing(format!(
                     "{channel} told nobody that code within the last hour, or it was used; `vocative pairing list` shows \
@@ -115,16 +105,11 @@ impl Operations {
         self.wake_work();
         info!(
             channel.id = channel,
-            person,
+            person = pairing.person,
             by = by.name(),
             "somebody was let in by a code"
         );
-        let mut all = self.store.pairings((self.clock)()).await?.into_iter();
-        let pairing = all.find(|it| it.account == account && it.person == person);
-        let pairing = pairing.ok_or_else(|| {
-            OperationError::Over("they were let in, and that was taken back meanwhile".to_owned())
-        })?;
-        self.pairing_view(pairing).await
+        Ok(view(channel.to_owned(), pairing))
     }
 
     async fn revoke_pairing(
@@ -161,5 +146,17 @@ impl Operations {
                 "no channel {channel} has ever connected; `vocative status` lists channels"
             ))
         })
+    }
+}
+
+fn view(channel: String, pairing: Pairing) -> PairingView {
+    let (approved_at_ms, approved_by) = pairing.approved.unzip();
+    PairingView {
+        channel,
+        person: pairing.person,
+        name: pairing.name,
+        offered_at_ms: pairing.offered_at_ms,
+        approved_at_ms,
+        approved_by,
     }
 }

@@ -226,6 +226,9 @@ fn fingerprint(files: &[ExportFile], args: &ImportArgs, policy: &ChannelPolicy) 
         policy.allow_chats, policy.allow_people, policy.admins, policy.serves_strangers
     );
     hash.update(rules.as_bytes());
+    if policy.has_pairing {
+        hash.update(format!(" {:?}", policy.paired));
+    }
     for file in files {
         let file = format!("\n{} {} {}", file.name, file.bytes, file.modified_ms);
         hash.update(file.as_bytes());

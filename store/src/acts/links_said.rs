@@ -3,19 +3,19 @@
 
 use crate::StoreError;
 use crate::acts::commands::{CommandGiver, platform_of};
+use crate::acts::notices::tell_chat_txn;
 use crate::engine::sql::Connection;
 use crate::rows::links::{
     CodeOwner, Joined, account_label, join_txn, joined_labels, leave_txn, make_link_code_txn,
     may_try, note_wrong_code_txn, owner_of_code, use_up_code_txn,
 };
-use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
 use crate::rows::places::ensure_chat_txn;
-use vocative_contract::outbound::{Part, Target};
 use vocative_core::code::Code;
 use vocative_core::linking::{LINKED_MAX, LinkCommand, LinkOrder};
 use vocative_core::words::Language;
 
-/// Carries out what a person asks for about their accounts; `is_private` says whether they alone see the answer. Returns what they are told.
+/// Carries out what a person asks for about their accounts. `is_private`: whether they alone see the answer. Returns what
+/// they are told.
 pub(crate) fn order_link_txn(
     connection: &Connection,
     asker: &CommandGiver<'_>,
@@ -85,22 +85,9 @@ fn tell_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let chat = ensure_chat_txn(connection, owner.account, &owner.chat)?;
-    let platform = platform_of(connection, owner.account)?;
-    let posts = NewPosts {
-        account: owner.account,
-        chat: chat.id,
-        turn: None,
-        run_row: None,
-        // Only where the bot is not does it go to the person alone: that is seen by who is there just then.
-        operation: &said_to(owner.person.clone().filter(|_| chat.last_heard_ms == 0)),
-        target: &Target {
-            chat: owner.chat.clone(),
-            thread: None,
-            topic: None,
-            reply_to: None,
-        },
-        parts: &[Part::plain(platform.as_text(text))],
-        now_ms,
-    };
-    insert_posts_txn(connection, &posts).map(drop)
+    let text = platform_of(connection, owner.account)?.as_text(text);
+    // Only where the bot is not does it go to the person alone: that is seen by who is there just then.
+    let person = owner.person.as_deref().filter(|_| chat.last_heard_ms == 0);
+    let place = (owner.account, chat.id);
+    tell_chat_txn(connection, place, (&owner.chat, person), &text, now_ms)
 }

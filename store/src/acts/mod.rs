@@ -38,6 +38,7 @@ pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod outcome;
 pub(crate) mod overlap;
+mod pairing;
 pub(crate) mod parking;
 pub(crate) mod placeholder;
 pub(crate) mod planning;

@@ -237,6 +237,32 @@ fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), Sto
     insert_posts_txn(connection, &posts).map(drop)
 }
 
+/// Says a line in a chat itself, or to one person there, by the platform's ids of both. It is no turn.
+pub(crate) fn tell_chat_txn(
+    connection: &Connection,
+    (account, chat): (AccountId, ChatId),
+    (platform_chat, person): (&str, Option<&str>),
+    text: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let target = Target {
+        chat: platform_chat.to_owned(),
+        thread: None,
+        topic: None,
+        reply_to: None,
+    };
+    let post = NewPost {
+        account,
+        chat,
+        turn_seq: None,
+        person,
+        target: &target,
+        text,
+        now_ms,
+    };
+    queue_post_txn(connection, &post)
+}
+
 /// How long an introduction waits to learn whether the room was introduced to under another id: when a group is
 /// upgraded, Telegram may first tell that the bot was added to the new one.
 const INTRODUCTION_WAIT_MS: i64 = 2_000;
@@ -257,22 +283,8 @@ pub(crate) fn introduce_txn(
     if is_first == 0 {
         return Ok(());
     }
-    let target = Target {
-        chat: platform_chat.to_owned(),
-        thread: None,
-        topic: None,
-        reply_to: None,
-    };
-    let post = NewPost {
-        account,
-        chat,
-        turn_seq: None,
-        person: None,
-        target: &target,
-        text,
-        now_ms,
-    };
-    queue_post_txn(connection, &post)?;
+    let place = (account, chat);
+    tell_chat_txn(connection, place, (platform_chat, None), text, now_ms)?;
     connection
         .prepare_cached(
             "UPDATE outbox SET not_before_ms = ?2 + ?3

@@ -20,9 +20,9 @@ pub struct Pairing {
 /// What became of a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LetIn {
-    /// The person of that id of the platform's was let in.
-    Now(String),
-    /// Nobody was told that code, or it was used, or it is too old.
+    /// This person was let in.
+    Now(Pairing),
+    /// The channel did not tell that code, or it was used, or it is too old.
     NoSuchCode,
     /// As many people as may be were let in to the channel.
     Full,

@@ -10,7 +10,7 @@ use vocative_core::linking::{
 };
 use vocative_core::prompting::clean_name;
 
-/// Whoever asked for a code.
+/// The account that asked for a code.
 pub(crate) struct CodeOwner {
     pub(crate) participant: ParticipantId,
     pub(crate) account: AccountId,
@@ -163,7 +163,7 @@ pub(crate) fn join_txn(
     Ok(Joined::Now)
 }
 
-/// Takes an account away from its person. Returns whether it was joined to another.
+/// Unlinks an account from the other accounts of its person. Returns whether it was joined to any.
 pub(crate) fn leave_txn(
     connection: &Connection,
     participant: ParticipantId,

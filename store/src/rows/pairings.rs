@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::capability::MayAdmit;
-use crate::contract::{LetIn, Pairing, SaidCode};
-use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::contract::Pairing;
+use crate::engine::sql::{Connection, Row, params};
 use crate::new_id::random_code;
-use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
-use crate::rows::places::ensure_chat_txn;
 use crate::{Reader, Store, StoreError};
-use vocative_contract::outbound::{Part, Target};
-use vocative_core::code::{Code, is_alive};
+use vocative_core::code::Code;
 use vocative_core::ids::AccountId;
 use vocative_core::pairing::{OPEN_CODES_MAX, PAIRED_MAX, PAIRING_CODE_LIFE_MS};
 use vocative_core::words::Language;
@@ -69,7 +66,6 @@ impl Reader {
                         q.offered_at_ms, q.approved_at_ms, q.approved_by
                  FROM pairings q LEFT JOIN participants p
                       ON p.account_id = q.account_id AND p.kind = 'user' AND p.platform_id = q.person
-                
                  WHERE q.approved_at_ms IS NOT NULL OR q.offered_at_ms BETWEEN ?1 - ?2 + 1 AND ?1 + ?2
                  ORDER BY q.approved_at_ms IS NOT NULL, q.offered_at_ms DESC, q.account_id, q.person LIMIT ?3",
             )?;
@@ -108,15 +104,6 @@ impl Reader {
 }
 
 impl<C: MayAdmit> Store<C> {
-    /// Lets the person of a code in, and tells them.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn approve_pairing(&self, said: SaidCode) -> Result<LetIn, StoreError> {
-        self.write(move |connection| approve_txn(connection, &said))
-            .await
-    }
-
     /// Lets somebody in no more. Returns whether they were let in, or waited.
     ///
     /// # Errors
@@ -134,50 +121,4 @@ impl<C: MayAdmit> Store<C> {
         })
         .await
     }
-}
-
-fn approve_txn(connection: &Connection, said: &SaidCode) -> Result<LetIn, StoreError> {
-    let found: Option<(String, String, String, i64)> = connection
-        .prepare_cached(
-            "SELECT person, chat, language, offered_at_ms FROM pairings WHERE account_id = ?1 AND code_digest = ?2",
-        )?
-        .query_row(params![said.account, said.code.digest()], |row| {
-            Ok((row.get("person")?, row.get("chat")?, row.get("language")?, row.get("offered_at_ms")?))
-        })
-        .optional()?;
-    let is_good = |at_ms| is_alive(at_ms, said.now_ms, PAIRING_CODE_LIFE_MS);
-    let Some((person, chat, language, _)) = found.filter(|(.., at_ms)| is_good(*at_ms)) else {
-        return Ok(LetIn::NoSuchCode);
-    };
-    let let_in: u32 = connection
-        .prepare_cached(
-            "SELECT count(*) AS let_in FROM pairings WHERE account_id = ?1 AND approved_at_ms IS NOT NULL",
-        )?
-        .query_row([said.account], |row| row.get("let_in"))?;
-    if let_in >= PAIRED_MAX {
-        return Ok(LetIn::Full);
-    }
-    connection
-        .prepare_cached(
-            "UPDATE pairings SET code_digest = NULL, approved_at_ms = ?3, approved_by = ?4
-             WHERE account_id = ?1 AND person = ?2",
-        )?
-        .execute(params![said.account, person, said.now_ms, said.by])?;
-    let posts = NewPosts {
-        account: said.account,
-        chat: ensure_chat_txn(connection, said.account, &chat)?.id,
-        turn: None,
-        run_row: None,
-        operation: &said_to(None),
-        target: &Target {
-            chat,
-            thread: None,
-            topic: None,
-            reply_to: None,
-        },
-        parts: &[Part::plain(Language::from_name(&language).pairing_done())],
-        now_ms: said.now_ms,
-    };
-    insert_posts_txn(connection, &posts)?;
-    Ok(LetIn::Now(person))
 }
