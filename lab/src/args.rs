@@ -166,9 +166,9 @@ pub(crate) struct SimArgs {
     /// In one world in three people also ask for reminders, and agree to them by cards
     #[arg(long)]
     pub(crate) plans: bool,
-    /// In one world in three a network of random rules answers
-    #[arg(long)]
-    pub(crate) networks: bool,
+    /// In one world in N a network of random rules answers
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) networks: Option<u64>,
 }
 
 /// Drawn seeds are below this: short enough to be typed.

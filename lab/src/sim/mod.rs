@@ -28,6 +28,7 @@ mod wire;
 mod words;
 mod world;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,10 +54,8 @@ const MODES: [Mode; 6] = [
     Mode::TelegramResend,
 ];
 
-/// In every so many-th world of a mode people plan reminders.
+/// People plan reminders in one of so many worlds of a mode.
 const PLANS_EVERY: u64 = 3;
-/// In every so many-th world of a mode a network answers: none of those in which people plan.
-const NETWORKS_EVERY: u64 = 3;
 
 /// Failing seeds that are shown.
 const SHOWN_MAX: usize = 3;
@@ -93,6 +92,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<ExitCode, CliError> {
     }
     let by_mode = sum(args, &played);
     print(&report(&by_mode, &failed, args, elapsed))?;
+    print(&different_networks(args, &played))?;
     let is_fine = failed.is_empty() || args.report_only;
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
@@ -119,13 +119,28 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
         .collect();
     let place = usize::try_from(seed % modes.len().max(1) as u64).unwrap_or(0);
     let number = seed / MODES.len() as u64;
-    let is_of_network = args.networks && number % NETWORKS_EVERY == 1;
+    let plans = args.plans && number.is_multiple_of(PLANS_EVERY);
+    // The second of so many, since people plan in the first.
+    let answers = |every: u64| !plans && number % every == 1 % every;
+    let is_of_network = args.networks.is_some_and(answers);
     Setting {
         mode: modes[place],
         steps: args.steps,
         sabotage,
-        plans: args.plans && number.is_multiple_of(PLANS_EVERY),
+        plans,
         network: is_of_network.then(|| Dice::of(seed, "networks").below(networks::SHAPES)),
+    }
+}
+
+/// How many networks answered, and how many of them are different; nothing where there was none.
+fn different_networks(args: &SimArgs, played: &[(u64, Tally)]) -> String {
+    let numbers = played.iter();
+    let numbers = numbers.filter_map(|(seed, _)| setting(args, None, *seed).network);
+    let shapes: Vec<String> = numbers.map(networks::shape).collect();
+    let different = shapes.iter().collect::<HashSet<_>>().len();
+    match shapes.len() {
+        0 => String::new(),
+        all => format!("{all} networks answered, {different} of them different.\n"),
     }
 }
 

@@ -83,6 +83,22 @@ impl Calls {
         self.failed += other.failed;
         self.failed_tasks += other.failed_tasks;
     }
+
+    /// The numbers as a line of the report.
+    pub(super) fn shown(&self) -> String {
+        let Self {
+            asked,
+            routed,
+            tasks,
+            sets,
+            failed,
+            failed_tasks,
+        } = self;
+        format!(
+            "Networks: {asked} requests of agents, {routed} of routing agents, {tasks} tasks ({failed_tasks} failed), \
+             {sets} writes to the state, {failed} failed agent calls.\n"
+        )
+    }
 }
 
 impl Role {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::networks::Calls;
 use super::play::Outcome;
 use super::verdict::Tally;
 use crate::args::{CrashPlatform, SimArgs};
@@ -36,10 +37,11 @@ fn command(seed: u64, args: &SimArgs) -> String {
     if let Some(platform) = platform {
         let _ = write!(command, " --platform {platform}");
     }
-    for (is_set, flag) in [(args.plans, "plans"), (args.networks, "networks")] {
-        if is_set {
-            let _ = write!(command, " --{flag}");
-        }
+    if args.plans {
+        command.push_str(" --plans");
+    }
+    if let Some(every) = args.networks {
+        let _ = write!(command, " --networks={every}");
     }
     if let Some(promise) = &args.sabotage {
         let _ = write!(command, " --sabotage {promise}");
@@ -91,6 +93,9 @@ pub(super) fn report(
         out.push_str(
             "Excused ones are of Telegram: they had arrived, and nobody could know, or a person found a held post whose answer was to change.\n",
         );
+    }
+    if all.calls != Calls::default() {
+        out.push_str(&all.calls.shown());
     }
     if failed.is_empty() {
         out.push_str("Nothing is lost, and nothing is doubled that may not be.\n");

@@ -14,9 +14,12 @@ fn args(first: u64, seeds: u64) -> SimArgs {
         report_only: false,
         until_wrong: false,
         plans: false,
-        networks: false,
+        networks: None,
     }
 }
+
+/// A network answers in one of so many worlds of a mode.
+const NETWORKS_EVERY: u64 = 3;
 
 #[test]
 fn nothing_is_lost_or_doubled_in_many_worlds() {
@@ -62,7 +65,7 @@ fn what_people_agree_to_is_done_once_and_nothing_else_is() {
 #[test]
 fn networks_ask_nobody_twice_and_answer_once() {
     let args = SimArgs {
-        networks: true,
+        networks: Some(NETWORKS_EVERY),
         ..args(0, 0)
     };
     // Five of each mode in turn.
@@ -89,6 +92,28 @@ fn networks_ask_nobody_twice_and_answer_once() {
     assert!(calls.failed + calls.failed_tasks > 4, "{calls:?}");
 }
 
+#[test]
+fn each_world_has_a_network_of_its_own_if_that_is_asked_for() {
+    let args = SimArgs {
+        networks: Some(1),
+        ..args(1, 200)
+    };
+    let played: Vec<_> = (1..=200).map(|seed| (seed, Tally::default())).collect();
+    assert_eq!(
+        different_networks(&args, &played),
+        "200 networks answered, 200 of them different.\n"
+    );
+    let args = SimArgs {
+        plans: true,
+        networks: Some(NETWORKS_EVERY),
+        ..args
+    };
+    assert_eq!(
+        different_networks(&args, &played),
+        "66 networks answered, 66 of them different.\n"
+    );
+}
+
 /// Worlds with reminders and networks that failed once, and what went wrong there.
 const KNOWN_WITH_ALL: [(u64, &str); 4] = [
     (
@@ -113,7 +138,7 @@ const KNOWN_WITH_ALL: [(u64, &str); 4] = [
 fn worlds_with_reminders_and_networks_that_failed_once_are_as_promised() {
     let args = SimArgs {
         plans: true,
-        networks: true,
+        networks: Some(NETWORKS_EVERY),
         ..args(0, 0)
     };
     let seeds = KNOWN_WITH_ALL.iter().map(|(seed, _)| *seed);
