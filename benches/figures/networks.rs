@@ -1,10 +1,17 @@
 //! What several agents cost beside their models: the time between two agent calls of a network, what a run of eight writes,
 //! the memory of a hundred at once, and agents that ask agents. The models are scripted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use vocative_core::ids::AgentName;
+use vocative_core::place::Scope;
+use vocative_core::routing::state::{StateSchema, StateValues};
+use vocative_core::routing::{
+    self, Action, AnswerFrom, Facts, LastCall, Network, Rule, Term, TextTest, When, decide,
+};
 use vocative_sandbox::model::{ModelReply, ModelServer};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WireLog, WirePeer};
@@ -15,6 +22,8 @@ use crate::stats::{Sample, ms};
 
 /// Turns that stand in the room before the question.
 const HISTORIES: [usize; 3] = [10, 100, 1_000];
+/// Decisions that are timed by themselves.
+const DECISIONS: usize = 1_000;
 /// Agent calls of one question.
 const CALLS: usize = 8;
 /// Questions of each kind.
@@ -35,17 +44,108 @@ const LEVELS: [&str; 3] = ["at the top", "in the middle", "at the bottom"];
 
 /// All of it.
 pub(crate) async fn measure() -> Result<(), Fail> {
+    decisions()?;
     at_once().await?;
     delegated().await?;
     for turns in HISTORIES {
         let rules = format!("call = {:?}\n", ["look"; CALLS]);
-        between_calls(turns, "agent call with its decision", &rules).await?;
+        between_calls(turns, "by rules", &rules).await?;
     }
     for turns in HISTORIES {
         let rules = format!("ask_router = true\nat_most = {CALLS}\n");
-        between_calls(turns, "decision or call with a routing agent", &rules).await?;
+        between_calls(turns, "by a routing agent", &rules).await?;
     }
     Ok(())
+}
+
+/// How long the rules themselves take: as many as a network may have, none of which matches, behind a short answer and
+/// behind one of which as much is looked at as ever is.
+fn decisions() -> Result<(), Fail> {
+    let name = AgentName::trusted;
+    let pattern = || TextTest::pattern("(?i)\\b(refund|invoice)s? of \\w+ marks\\b");
+    let never = |_: usize| -> Result<Rule, Fail> {
+        let said = TextTest {
+            matches: Some(pattern()?),
+            ..TextTest::default()
+        };
+        Ok(Rule {
+            when: When {
+                terms: vec![Term::LastAgent(vec![name("look")]), Term::LastText(said)],
+                not: Vec::new(),
+            },
+            set: Vec::new(),
+            action: Action::Call(vec![name("look")]),
+            at_most: 1,
+        })
+    };
+    let network = Network {
+        name: name("support"),
+        members: vec![name("look")],
+        default_agent: name("look"),
+        max_calls: routing::CALLS_MAX,
+        answer_from: AnswerFrom::Last,
+        silent: BTreeSet::new(),
+        rules: (0..routing::RULES_MAX)
+            .map(never)
+            .collect::<Result<_, _>>()?,
+        state: StateSchema::default(),
+        persist: false,
+        reads: BTreeMap::new(),
+        writes: BTreeMap::new(),
+    };
+    let texts = [
+        "It is paid.".to_owned(),
+        "m".repeat(routing::SUBJECT_MAX_BYTES),
+    ];
+    let (look, disabled, state) = (name("look"), BTreeSet::new(), StateValues::default());
+    for text in texts {
+        let mut sample = Sample::default();
+        for _ in 0..DECISIONS {
+            let started = Instant::now();
+            let decided = decide(&network, &facts(&look, &text, &disabled, &state));
+            sample.push(started.elapsed());
+            if decided.rule.is_some() {
+                return Err("a rule matched that can't".into());
+            }
+        }
+        println!(
+            "networks: a decision by {} rules behind an answer of {} bytes p50 {:.0} us, p99 {:.0} us, n = {DECISIONS}",
+            network.rules.len(),
+            text.len(),
+            sample.median().as_secs_f64() * 1e6,
+            sample.percentile(99).as_secs_f64() * 1e6,
+        );
+    }
+    Ok(())
+}
+
+/// What is known behind the first agent call, which said this.
+fn facts<'a>(
+    agent: &'a AgentName,
+    text: &'a str,
+    disabled: &'a BTreeSet<AgentName>,
+    state: &'a StateValues,
+) -> Facts<'a> {
+    Facts {
+        calls: 1,
+        last: Some(LastCall {
+            agent,
+            text,
+            tools: &[],
+            has_failed: false,
+        }),
+        stack: &[],
+        state,
+        used: &[],
+        disabled,
+        is_circling: false,
+        alias: None,
+        scope: Scope::Channel,
+        chat: "acme/C0GENERAL",
+        senders: &[],
+        has_files: false,
+        text: "a question",
+    }
 }
 
 /// A network whose rules are one, as TOML; its agent is alone in it.
@@ -54,6 +154,43 @@ fn network(rule: &str) -> String {
         "\n[agents.look]\nchannels = []\ntools = []\n[networks.vocative]\nagents = [\"look\"]\nmax_calls = {CALLS}\n\
          descriptions = {{ look = \"Looks.\" }}\n[[networks.vocative.rules]]\n{rule}"
     )
+}
+
+/// The times between an answer of a model and the next request: what the daemon adds.
+struct Gaps {
+    is_routed: bool,
+    /// Behind a routing agent's answers.
+    decisions: Sample,
+    /// Behind agents' answers.
+    calls: Sample,
+}
+
+impl Gaps {
+    fn of(is_routed: bool) -> Self {
+        Self {
+            is_routed,
+            decisions: Sample::default(),
+            calls: Sample::default(),
+        }
+    }
+
+    /// Behind the n-th answer of a question, from 1; a routing agent gives every other one.
+    fn push(&mut self, n: usize, took: Duration) {
+        match self.is_routed && n % 2 == 1 {
+            true => self.decisions.push(took),
+            false => self.calls.push(took),
+        }
+    }
+
+    fn named(&self) -> Vec<(&'static str, &Sample)> {
+        match self.is_routed {
+            true => vec![
+                ("a decision, to the agent's request", &self.decisions),
+                ("an agent call, to the routing agent's request", &self.calls),
+            ],
+            false => vec![("an agent call with its decision", &self.calls)],
+        }
+    }
 }
 
 /// The time between an answer of a model and the next request, behind so many turns of history.
@@ -75,7 +212,8 @@ async fn between_calls(turns: usize, what: &str, rule: &str) -> Result<(), Fail>
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let is_routed = rule.contains("ask_router");
-    let (mut gaps, mut wholes, mut written) = (Sample::default(), Sample::default(), Vec::new());
+    let mut gaps = Gaps::of(is_routed);
+    let (mut wholes, mut written) = (Sample::default(), Vec::new());
     let log = stage.folder().join("data/vocative.db-wal");
     for question in 0..QUESTIONS {
         script(&stage, is_routed);
@@ -91,17 +229,22 @@ async fn between_calls(turns: usize, what: &str, rule: &str) -> Result<(), Fail>
         // A log that was begun again in between says nothing.
         written.extend((after.0 >= before.0).then(|| (after.0 - before.0, after.1 - before.1)));
     }
+    for (gap, sample) in gaps.named() {
+        println!(
+            "networks, {turns} turns of history, decided {what}: {gap} p50 {}, p99 {}, n = {}",
+            ms(sample.median()),
+            ms(sample.percentile(99)),
+            sample.len(),
+        );
+    }
     println!(
-        "networks, {turns} turns of history: {what} p50 {}, p99 {}, n = {}; a question of {CALLS} agent calls p50 {}",
-        ms(gaps.median()),
-        ms(gaps.percentile(99)),
-        gaps.len(),
-        ms(wholes.median()),
+        "networks, {turns} turns of history, decided {what}: a question of {CALLS} agent calls p50 {}",
+        ms(wholes.median())
     );
     written.sort_unstable();
     if let Some((commits, bytes)) = written.get(written.len() / 2) {
         println!(
-            "networks, {turns} turns of history: such a question has {commits} commits of {} KiB",
+            "networks, {turns} turns of history, decided {what}: such a question has {commits} commits of {} KiB",
             bytes / 1024
         );
     }
@@ -121,15 +264,19 @@ fn script(stage: &Stage, is_routed: bool) {
 }
 
 /// Collects the times from each answer of a model to the next request until the bot posts into the room.
-async fn gaps_until_post(wire: &mut Wire, room: i64, gaps: &mut Sample) -> Result<Instant, Fail> {
+async fn gaps_until_post(wire: &mut Wire, room: i64, gaps: &mut Gaps) -> Result<Instant, Fail> {
     let mut answered: Option<Instant> = None;
+    let mut answers = 0;
     loop {
         let (record, at) = stage::next(wire).await?;
         match (record.peer, record.kind) {
-            (WirePeer::Model, WireKind::Response) => answered = Some(at),
+            (WirePeer::Model, WireKind::Response) => {
+                answered = Some(at);
+                answers += 1;
+            }
             (WirePeer::Model, WireKind::Request) => {
                 if let Some(answered) = answered.take() {
-                    gaps.push(at - answered);
+                    gaps.push(answers, at - answered);
                 }
             }
             (WirePeer::Telegram, WireKind::Request) if record.name == "sendMessage" => {

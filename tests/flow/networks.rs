@@ -458,17 +458,27 @@ async fn example_10_a_call_waits_for_a_person_and_the_run_goes_on_where_it_was()
     let other = flow.ask_team("hello?");
     assert_eq!(flow.slack_reply(GENERAL, &other).await.text, "Hello!");
     assert!(shop.orders().is_empty());
+    // Killed behind the press, too, while the agent is sent what the shop said, and once its answer is posted.
+    let before = flow.model.requests().len();
+    flow.model.hold();
     flow.press("bob", &card, "Approve");
+    flow.killed_at_each_of(before, 1).await;
+    flow.model.release();
     let answer = flow.slack_post(GENERAL, |post| {
         post.is_reply_in(&asked) && post.text == "Refunded."
     });
     answer.await;
     flow.settle().await;
+    flow.kill().await;
+    flow.start().await;
+    flow.settle().await;
     assert_eq!(shop.orders().len(), 1);
+    let said = |posts: &[String]| posts.iter().filter(|it| *it == "Refunded.").count();
+    assert_eq!(said(&flow.posts_of(&asked)), 1);
     let story = flow.story(&asked).await;
     assert_eq!(order(&story), "R0 sort R1 desk R2 ■ no_rule");
-    // Two calls were asked once more for their kills; the others once.
-    assert_eq!(flow.model.requests().len(), 7);
+    // Three calls were asked once more for their kills; those of the other question once.
+    assert_eq!(flow.model.requests().len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -484,6 +494,25 @@ async fn example_11_a_rule_may_call_who_is_not_in_the_list() {
     flow.script(&["Dear Ann."]);
     let played = flow.played("write", 1).await;
     played.is("R0 pen R1 ■ no_rule", &["Dear Ann."]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn example_11_who_does_not_work_in_this_chat_is_passed_over() {
+    let rules = rules(&[
+        "when = { calls = 0 }; call = \"pen\"",
+        "when = { calls = 0 }; call = \"desk\"",
+    ]);
+    let elsewhere =
+        "channels = []\nmax_attempts = 30\n[agents.pen.enabled]\nchats = [\"acme/C0RANDOM\"]";
+    let mut flow = team(&plain(&["desk"]), "", &rules)
+        .agent("pen", elsewhere)
+        .start()
+        .await;
+    flow.script(&["I am at the desk."]);
+    let played = flow.played("write", 1).await;
+    played.is("R0 desk R1 ■ no_rule", &["I am at the desk."]);
+    let refused = &played.story["decisions"][0]["refused"];
+    assert_eq!(*refused, json!(["pen"]), "{:#}", played.story);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
