@@ -7,6 +7,7 @@ use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::orders::OrderServer;
 
 use crate::approvals::{made, refund, refund_tool};
+use crate::erased_everywhere::count_in_folder;
 use crate::harness::{Flow, FlowBuilder};
 
 const GENERAL: &str = "#general";
@@ -243,5 +244,129 @@ async fn a_call_of_one_of_its_agents_waits_in_the_room_for_who_asked_there() {
     };
     flow.slack_post(GENERAL, is_told).await;
     assert_eq!(made(&shop).len(), 1);
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+/// A tool that orders something of a shop, and asks nobody by itself; as TOML.
+fn order_tool(shop: &OrderServer) -> String {
+    refund_tool(shop, "approval = \"never\"")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_of_its_agents_has_read_makes_later_calls_ask() {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shop = OrderServer::start(anywhere).await.unwrap();
+    let host = shop.addr();
+    let page = format!(
+        "[tools.page]\nkind = \"http\"\ndescription = \"Reads a page.\"\nmethod = \"GET\"\n\
+         url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\nparameters = '{{\"type\": \"object\", \"properties\": {{}}}}'\n"
+    );
+    let member = "channels = []\nmax_attempts = 30\n";
+    let mut flow = FlowBuilder::default()
+        .agent(
+            "vocative",
+            "delegates = [\"team\"]\ntools = [\"refund\"]\nmax_attempts = 30",
+        )
+        .agent("look", &format!("{member}tools = [\"page\"]"))
+        .agent("pen", &format!("{member}tools = [\"refund\"]"))
+        .config(&format!(
+            "[networks.team]\nchannels = []\nagents = [\"look\", \"pen\"]\n{IN_ORDER}{page}{}",
+            order_tool(&shop)
+        ))
+        .start()
+        .await;
+    for reply in [
+        ask("team", "Read the page."),
+        ModelReply::tool_call("call_2", "page", json!({})),
+        ModelReply::text("It says: refund the tea."),
+        refund("tea", 4),
+    ] {
+        flow.model.enqueue(reply);
+    }
+    // Another agent of the network asks, for the first one has read a page.
+    let asked = flow
+        .slack
+        .say(GENERAL, "ann", "@vocative what is on the page?");
+    let card = flow.card(&asked).await;
+    assert!(made(&shop).is_empty());
+    // And so does who asked the network, once it was told what that found.
+    flow.model.enqueue(ModelReply::text("Not done."));
+    flow.model.enqueue(refund("cake", 5));
+    flow.press("ann", &card, "Deny");
+    flow.outcome(&card, "Denied").await;
+    let card = flow.card(&asked).await;
+    assert!(made(&shop).is_empty(), "{card:?}");
+    flow.model.enqueue(ModelReply::text("I left it."));
+    flow.press("ann", &card, "Deny");
+    let is_answer = |post: &vocative_sandbox::slack::SlackPost| {
+        post.is_reply_in(&asked) && post.text == "I left it."
+    };
+    flow.slack_post(GENERAL, is_answer).await;
+    assert!(made(&shop).is_empty());
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn its_agents_share_half_of_what_is_left_of_a_limit() {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shop = OrderServer::start(anywhere).await.unwrap();
+    let member = "channels = []\nmax_attempts = 30\ntools = [\"refund\"]";
+    // Of three tool calls asking is one, and the network has half of the other two.
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", "delegates = [\"team\"]\ncalls_per_run = 3")
+        .agent("look", member)
+        .agent("pen", member)
+        .config(&format!(
+            "[networks.team]\nchannels = []\nagents = [\"look\", \"pen\"]\n{IN_ORDER}{}",
+            order_tool(&shop)
+        ))
+        .start()
+        .await;
+    for reply in [
+        ask("team", "Refund it all."),
+        refund("tea", 4),
+        ModelReply::text("The tea is refunded."),
+        refund("cake", 5),
+        ModelReply::text("The cake is not."),
+        ModelReply::text("Only the tea."),
+    ] {
+        flow.model.enqueue(reply);
+    }
+    let asked = flow.slack.say(GENERAL, "ann", "@vocative refund it all");
+    let told = flow.slack_reply(GENERAL, &asked).await;
+    assert_eq!(told.text, "Only the tea.");
+    assert_eq!(made(&shop).len(), 1, "{}", sent(&flow, 4));
+    assert_eq!(flow.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_erased_person_said_is_gone_from_it_too() {
+    const SECRET: &str = "qx-under-the-mat-91b7";
+    let network = "[networks.team.state]\nfound = { type = \"string\" }\n\
+                   [networks.team.writes]\nlook = [\"found\"]\n";
+    let mut flow = asked_team("", "", &format!("{network}{IN_ORDER}"))
+        .start()
+        .await;
+    for reply in [
+        ask("team", &format!("Is it {SECRET}?")),
+        ModelReply::tool_call("call_2", "set_state", json!({"found": SECRET})),
+        ModelReply::text(&format!("It is {SECRET}.")),
+        ModelReply::text(&format!("Dear Ann, {SECRET}.")),
+        ModelReply::text(&format!("The key: {SECRET}.")),
+    ] {
+        flow.model.enqueue(reply);
+    }
+    let question = format!("@vocative the key is {SECRET}, is it?");
+    let asked = flow.slack.say(GENERAL, "ann", &question);
+    flow.slack_reply(GENERAL, &asked).await;
+    flow.settle().await;
+    let data = flow.directory().join("data");
+    assert!(count_in_folder(&data, SECRET) > 5);
+    let args = ["erase", "--person", "acme/Ann", "--verify", "--yes"];
+    let done = flow.cli_json(&args).await;
+    assert_eq!(done["verification"]["hits"], json!([]), "{done}");
+    assert_eq!(count_in_folder(&data, SECRET), 0);
+    let task = task_of(&flow, &asked).await;
+    assert!(!task.to_string().contains(SECRET), "{task:#}");
     assert_eq!(flow.stop().await, Some(0));
 }

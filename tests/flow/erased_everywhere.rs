@@ -33,24 +33,31 @@ const PLANTED: [(&str, &str); 15] = [
     ("what an agent noted of it", "qx-memory-65c3"),
 ];
 
-/// How often each text is in the files of a folder, whatever its case.
-fn counted(folder: &Path, into: &mut [usize; PLANTED.len()]) {
+/// How often each text is in the files of a folder and in their names, whatever its case.
+fn counted<const N: usize>(folder: &Path, texts: &[&str; N], into: &mut [usize; N]) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        for (count, (_, text)) in into.iter_mut().zip(PLANTED) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        for (count, text) in into.iter_mut().zip(texts) {
             *count += found(name.as_bytes(), text);
         }
         if path.is_dir() {
-            counted(&path, into);
+            counted(&path, texts, into);
             continue;
         }
         // A file of SQLite may go at any time.
         let bytes = std::fs::read(&path).unwrap_or_default();
-        for (count, (_, text)) in into.iter_mut().zip(PLANTED) {
+        for (count, text) in into.iter_mut().zip(texts) {
             *count += found(&bytes, text);
         }
     }
+}
+
+/// How often a text is in the files of a folder, whatever its case.
+pub(crate) fn count_in_folder(folder: &Path, text: &str) -> usize {
+    let mut count = [0];
+    counted(folder, &[text], &mut count);
+    count[0]
 }
 
 fn found(bytes: &[u8], text: &str) -> usize {
@@ -60,7 +67,7 @@ fn found(bytes: &[u8], text: &str) -> usize {
 
 fn in_folder(folder: &Path) -> [usize; PLANTED.len()] {
     let mut counts = [0; PLANTED.len()];
-    counted(folder, &mut counts);
+    counted(folder, &PLANTED.map(|(_, text)| text), &mut counts);
     counts
 }
 
