@@ -30,6 +30,8 @@ pub(super) struct Hooking {
     hooks: Hooks,
     about: AboutRun,
     said: Vec<HookVerdict>,
+    /// The agent call of a network that they are asked in, from 1; 0 = the run is one agent's, or its routing agent is asked.
+    call: u32,
     language: Language,
 }
 
@@ -76,9 +78,10 @@ pub(super) struct SentWithout {
 }
 
 impl Hooking {
-    /// Those of an agent, for a run of which they said this before.
+    /// Those of an agent, for a run of which they said this before; `call`: of a network, from 1.
     pub(super) fn of(
         spec: &AgentSpec,
+        call: u32,
         claimed: &ClaimedRun,
         route: &ReplyRoute,
         said: Vec<HookVerdict>,
@@ -95,6 +98,7 @@ impl Hooking {
                 person: route.person.clone(),
             },
             said,
+            call,
             language,
         }
     }
@@ -123,8 +127,8 @@ impl Hooking {
         verdict
     }
 
-    /// Asks, in their order, whether a run's model is asked at all; the first who says no ends it. What was said this
-    /// time is to be kept before the model is asked.
+    /// Asks, in their order, whether a run's model is asked at all, in a network that of each agent call; the first who says
+    /// no ends it. What was said this time is to be kept before the model is asked.
     ///
     /// # Errors
     /// Storage refuses.
@@ -137,7 +141,7 @@ impl Hooking {
         let at = At {
             point: HookPoint::BeforeRun,
             step: 0,
-            n: 0,
+            n: self.call,
         };
         let (mut verdicts, mut judged) = (Vec::new(), BeginJudged::Run(RunJudged::Goes));
         for hook in self.hooks.at(HookPoint::BeforeRun) {
@@ -240,12 +244,12 @@ impl Hooking {
         RunJudged::Goes
     }
 
-    /// The servers that are asked at a point.
     /// Whether hooks look at what tools give or agents say.
     pub(super) fn look_at_what_is_told(&self) -> bool {
         self.hooks.look_at_what_is_told()
     }
 
+    /// The servers that are asked at a point.
     fn asked_at(&self, point: HookPoint) -> impl Iterator<Item = &Hook> {
         let hooks = self.hooks.at(point).map(|hook| &**hook);
         hooks.filter(|hook| hook.is_asked())
@@ -253,7 +257,8 @@ impl Hooking {
 
     /// A prompt with what hooks want its model to know, before the message that is answered; `None` = nothing.
     fn noted(&self, messages: &[PromptMessage]) -> Option<Vec<PromptMessage>> {
-        let notes = self.said.iter().filter_map(|said| match &said.verdict {
+        let of_call = self.said.iter().filter(|said| said.n == self.call);
+        let notes = of_call.filter_map(|said| match &said.verdict {
             Verdict::Note { text } if said.point == HookPoint::BeforeRun => Some(text.as_str()),
             _ => None,
         });

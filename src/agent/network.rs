@@ -25,7 +25,7 @@ use crate::tools::{SET_STATE, StateDesk};
 use vocative_contract::crash;
 use vocative_core::delegating::StoredTask;
 use vocative_core::ids::AgentName;
-use vocative_core::judging::speech::{calls_name, opens_with_name, spoken_text};
+use vocative_core::judging::speech::{behind_address, calls_name, opens_with_name, spoken_text};
 use vocative_core::presence::{AskedAt, Presence};
 use vocative_core::prompting::{ClassEstimate, NetworkTail, PeerWords, content_count};
 use vocative_core::routing::state::StateValues;
@@ -40,7 +40,7 @@ use vocative_store::StoreError;
 use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep};
 
 /// How long a run waits for a place at the model of its next agent, in milliseconds.
-const BUSY_WAIT_MS: i64 = 1_000;
+pub(super) const BUSY_WAIT_MS: i64 = 1_000;
 
 /// An agent call of a network, as the work of its agent sees it.
 pub(super) struct Seat {
@@ -56,7 +56,7 @@ pub(super) struct Seat {
 
 /// What decisions are made of beside the course.
 pub(super) struct Asked {
-    /// The question.
+    /// The question, without the address at its start.
     pub(super) text: String,
     alias: Option<String>,
     chat: String,
@@ -74,6 +74,8 @@ pub(super) struct Journey<'a> {
     pub(super) of: &'a NetworkSpec,
     pub(super) asked: Asked,
     pub(super) age: Age,
+    /// The agent calls that had ended when this attempt began.
+    calls_before: u32,
 }
 
 impl Working<'_> {
@@ -104,12 +106,13 @@ impl Working<'_> {
             of,
             asked,
             age,
+            calls_before: course.count(),
         };
         journey.go_on(course).await
     }
 
     fn asked(&self, of: &NetworkSpec, asked: AskedInRun) -> Asked {
-        let speech = spoken_text(&asked.text);
+        let speech = spoken_text(&asked.texts.join("\n"));
         let named = of
             .names
             .iter()
@@ -122,16 +125,35 @@ impl Working<'_> {
         } else {
             Sender::Person
         }];
-        senders.extend(asked.people.iter().any(is_admin).then_some(Sender::Admin));
+        // Of several who are answered together each must be one.
+        let are_admins = !asked.people.is_empty() && asked.people.iter().all(is_admin);
+        senders.extend(are_admins.then_some(Sender::Admin));
         Asked {
             alias: alias.cloned(),
             chat: format!("{}/{}", self.route.channel, self.route.target.chat),
             senders,
             has_files: asked.has_files,
-            text: asked.text,
+            text: self.without_address(&asked.texts, &of.names),
             people: asked.people,
             sent_at_ms: asked.sent_at_ms,
         }
+    }
+}
+
+impl Working<'_> {
+    /// What was said, each without what addresses the network at its start.
+    fn without_address(&self, texts: &[String], names: &[String]) -> String {
+        let identity = &self.room.identity;
+        let is_bot = |id: &str| {
+            identity.is_self(id)
+                || id
+                    .strip_prefix('@')
+                    .is_some_and(|name| Some(name) == identity.username.as_deref())
+        };
+        let said = texts
+            .iter()
+            .map(|text| behind_address(text, &is_bot, names));
+        said.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -307,6 +329,7 @@ impl Journey<'_> {
             let failed = Failed::of(format!("the agent {agent} is no longer configured"), None);
             return self.end_call(agent, course, Err(failed), None).await;
         };
+        let member = member.chosen(self.working.claimed.asked_model.as_deref());
         let spec = self.as_member(&member);
         let model = worker
             .models
@@ -335,6 +358,7 @@ impl Journey<'_> {
             },
             ..*self.working
         };
+        let language = self.working.room.language();
         info!(run.id = %self.working.claimed.run.id, agent = %agent, call = course.count() + 1, "an agent of a network is called");
         let recorded = working.recorded().await?;
         let (asking, Worked { work, .. }) =
@@ -346,6 +370,18 @@ impl Journey<'_> {
             Work::UsedUp(_) => {
                 let reason = format!("it used up its {} steps without an answer", spec.max_steps);
                 let failed = Failed::of(reason, None);
+                self.end_call(agent, course, Err(failed), Some(&seat)).await
+            }
+            Work::Misshapen(misshapen) => {
+                let told = language.answer_misshapen(misshapen.answers.into());
+                let reason = "it gave no answer of the form that is set for it".to_owned();
+                let failed = Failed::of(reason, Some(told));
+                self.end_call(agent, course, Err(failed), Some(&seat)).await
+            }
+            Work::ToolFailed(tool) => {
+                let told = language.tool_failed(&tool);
+                let reason = format!("{tool} failed, without which it gives no answer");
+                let failed = Failed::of(reason, Some(told));
                 self.end_call(agent, course, Err(failed), Some(&seat)).await
             }
             Work::Failed(failure) => self.failed(agent, course, failure, &seat).await,
@@ -436,6 +472,19 @@ impl Journey<'_> {
         })
     }
 
+    /// How often and how long what comes next was tried. Each agent call has attempts of its own.
+    pub(super) fn tried(&self, course: &Course) -> Tried {
+        Tried {
+            attempts: match course.count() > self.calls_before {
+                true => 1,
+                false => self.working.claimed.attempts_used(),
+            },
+            max_attempts: self.face.max_attempts,
+            age_ms: self.age.now_ms(),
+            answer_within_ms: self.face.answer_within_ms,
+        }
+    }
+
     /// A model gave no answer: the run is tried again, or the call has failed and the rules go on.
     async fn failed(
         &self,
@@ -445,14 +494,8 @@ impl Journey<'_> {
         seat: &Seat,
     ) -> Result<Option<MemberCall>, StoreError> {
         let working = self.working;
-        let tried = Tried {
-            attempts: working.claimed.attempts_used(),
-            max_attempts: self.face.max_attempts,
-            age_ms: self.age.now_ms(),
-            answer_within_ms: self.face.answer_within_ms,
-        };
         let reason = failure.reason();
-        match (after(&failure, tried), &failure) {
+        match (after(&failure, self.tried(course)), &failure) {
             (Next::Again(again), _) => {
                 requeue(working.worker, working.claimed, again, &reason).await?;
                 Ok(None)
@@ -601,6 +644,7 @@ impl Journey<'_> {
         let is_each = self.network().answer_from == AnswerFrom::Each;
         let mut all = Vec::new();
         let mut verdicts = Vec::new();
+        let mut withheld = None;
         for SaidBy { agent, call } in said {
             let spec = working
                 .worker
@@ -615,14 +659,9 @@ impl Journey<'_> {
             let text = match judged {
                 AnswerJudged::Said(text) => text,
                 AnswerJudged::Withheld(why) => {
-                    warn!(run.id = %working.claimed.run.id, "an answer is not posted: a hook withholds it");
-                    let reply = Reply {
-                        usage,
-                        values,
-                        verdicts,
-                        ..notice(why, RunEnding::Done)
-                    };
-                    return working.end(&spec, reply).await;
+                    warn!(run.id = %working.claimed.run.id, agent = %agent, "an answer is not posted: a hook withholds it");
+                    withheld = Some((spec, why));
+                    continue;
                 }
             };
             let lead = match working.lead(&spec) {
@@ -644,8 +683,18 @@ impl Journey<'_> {
             all = vec![(spec, joined.join("\n\n"), Lead::Nobody, note)];
         }
         let Some((spec, text, lead, note)) = all.pop() else {
-            let text = working.room.language().network_no_answer();
-            return working.end(self.face, notice(text, RunEnding::Done)).await;
+            let nothing = || {
+                let text = working.room.language().network_no_answer();
+                (Arc::clone(self.face), text)
+            };
+            let (spec, text) = withheld.unwrap_or_else(nothing);
+            let reply = Reply {
+                usage,
+                values,
+                verdicts,
+                ..notice(text, RunEnding::Done)
+            };
+            return working.end(&spec, reply).await;
         };
         let before = all.into_iter().map(|(spec, text, lead, note)| OtherWords {
             tokens: Some(content_count(&text, &ClassEstimate)),

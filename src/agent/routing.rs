@@ -5,11 +5,14 @@ use tracing::{debug, info, warn};
 use vocative_contract::crash;
 
 use crate::agent::ending::requeue;
-use crate::agent::failing::{Failure, Next, Tried, after};
-use crate::agent::network::Journey;
-use crate::agent::run::UnderLease;
+use crate::agent::failing::{Again, Failure, Next, after};
+use crate::agent::hooking::{Hooking, RunJudged};
+use crate::agent::models::ModelSlot;
+use crate::agent::network::{BUSY_WAIT_MS, Journey};
+use crate::agent::run::{UnderLease, Work};
 use crate::agent::step::{ModelStep, answers_behind, record};
 use crate::llm::{Answer, ModelError, Request, ToolChoice, ToolSpec};
+use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _};
 use vocative_core::routing::router::{
     ANSWER_MAX_TOKENS, ASKED_MAX, Asking, Choice, DONE, Routed, RouterWord, SELECT_AGENT,
@@ -17,6 +20,7 @@ use vocative_core::routing::router::{
 };
 use vocative_core::routing::{Course, Decided, Facts, on_routed};
 use vocative_core::run::{Finish, Usage};
+use vocative_core::running::budget::{NextRequest, RunUse};
 use vocative_store::StoreError;
 use vocative_store::contract::{LeaseOutcome, RecordedStep};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
@@ -27,8 +31,18 @@ enum RouterAsked {
     Said(Answer),
     /// It said nothing that can be used, and is not asked again now.
     Failed(ModelError),
-    /// The lease was lost.
-    Stale,
+    /// It is not asked, or the lease was lost.
+    Over(Work),
+}
+
+/// What came of asking for one decision.
+enum Routing {
+    /// Its word, the reason that it gave, and the steps of the run behind that.
+    Word(Routed, String, u32),
+    /// Its model can't answer.
+    Failed(ModelError),
+    /// The run goes another way.
+    Over(Work),
 }
 
 impl Journey<'_> {
@@ -41,17 +55,27 @@ impl Journey<'_> {
         decided: Decided,
     ) -> Result<Option<(Decided, String, u32)>, StoreError> {
         let working = self.working;
+        if self.is_router_busy() {
+            let again = Again {
+                wait_ms: BUSY_WAIT_MS,
+                counts: false,
+            };
+            let reason = "the routing agent's model has no place free";
+            requeue(working.worker, working.claimed, again, reason).await?;
+            return Ok(None);
+        }
         let begun = tokio::time::Instant::now();
         let asking = self.routed(course, facts, &decided);
         let signs = working.show_working(None);
         let (routed, words, steps) = match working.hold(self.face, begun, signs, asking).await? {
-            UnderLease::Done(Ok(Some(routed))) => routed,
-            UnderLease::Done(Ok(None)) => return Ok(None),
-            UnderLease::Done(Err(failure)) => match self.router_failed(course, failure).await? {
-                Some(routed) => routed,
-                None => return Ok(None),
-            },
-            UnderLease::BrokenOff(work) => {
+            UnderLease::Done(Routing::Word(routed, words, steps)) => (routed, words, steps),
+            UnderLease::Done(Routing::Failed(failure)) => {
+                match self.router_failed(course, failure).await? {
+                    Some(routed) => routed,
+                    None => return Ok(None),
+                }
+            }
+            UnderLease::Done(Routing::Over(work)) | UnderLease::BrokenOff(work) => {
                 working.end_otherwise(self.face, work, self.age).await?;
                 return Ok(None);
             }
@@ -60,13 +84,19 @@ impl Journey<'_> {
         Ok(Some((decided, words, steps)))
     }
 
+    /// Whether the routing agent's model, another than the run has a place at, works on as much as it may.
+    fn is_router_busy(&self) -> bool {
+        let (worker, model) = (self.working.worker, &self.of.router.model_use);
+        model.name != self.working.place.model() && worker.models.is_busy(model)
+    }
+
     /// The routing agent's word, by its answers so far and by asking.
     async fn routed(
         &self,
         course: &Course,
         facts: &Facts<'_>,
         decided: &Decided,
-    ) -> Result<Result<Option<(Routed, String, u32)>, ModelError>, StoreError> {
+    ) -> Result<Routing, StoreError> {
         let claimed = self.working.claimed;
         let choices = self.choices(facts);
         let stored = self.working.worker.store.steps(claimed.run.id).await?;
@@ -91,8 +121,8 @@ impl Journey<'_> {
                     };
                     match self.ask_once(number, &choices, ask).await? {
                         RouterAsked::Said(answer) => answer,
-                        RouterAsked::Failed(cause) => return Ok(Err(cause)),
-                        RouterAsked::Stale => return Ok(Ok(None)),
+                        RouterAsked::Failed(cause) => return Ok(Routing::Failed(cause)),
+                        RouterAsked::Over(work) => return Ok(Routing::Over(work)),
                     }
                 }
             };
@@ -100,7 +130,7 @@ impl Journey<'_> {
             let call = call.map(|call| (call.name.as_str(), &call.arguments));
             let RouterWord { pick, reason } = read(&choices, &answer.text, call);
             match pick {
-                Ok(routed) => return Ok(Ok(Some((routed, reason, number)))),
+                Ok(routed) => return Ok(Routing::Word(routed, reason, number)),
                 Err(named) => {
                     info!(run.id = %claimed.run.id, asked = asked + 1, "the routing agent's answer does not count");
                     wrong = Some(wrong_answer(&choices, &named));
@@ -108,11 +138,11 @@ impl Journey<'_> {
             }
         }
         let words = wrong.unwrap_or_default();
-        Ok(Ok(Some((
+        Ok(Routing::Word(
             Routed::NoAnswer,
             words,
             course.steps() + ASKED_MAX,
-        ))))
+        ))
     }
 
     fn choices(&self, facts: &Facts<'_>) -> Vec<Choice> {
@@ -135,10 +165,7 @@ impl Journey<'_> {
     ) -> Result<RouterAsked, StoreError> {
         let working = self.working;
         let (claimed, router) = (working.claimed, &self.of.router);
-        let schema = answer_schema(choices);
-        let tools = router_tools(choices);
         let hooking = working.hooking(self.face).await?;
-        let mut asking = self.of.asking();
         // Where the run has a place at this model it is the run's: one that tries a model that rested is the only one.
         let own_place = match router.model_use.name == working.place.model() {
             true => None,
@@ -151,46 +178,24 @@ impl Journey<'_> {
         if let Some(refused) = place.refused() {
             return Ok(RouterAsked::Failed(refused));
         }
-        let (mut answer, sent) = loop {
-            let asked = ask(asking);
-            let without = hooking.before_model(&asked, &[]);
-            let asked = without.map_or(asked, |without| without.messages);
-            let request = Request {
-                messages: &asked,
-                tools: if asking == Asking::Tool { &tools } else { &[] },
-                tool_choice: if asking == Asking::Tool {
-                    ToolChoice::Required
-                } else {
-                    ToolChoice::Auto
-                },
-                answer_schema: (asking == Asking::Schema).then_some(&schema),
-                max_output_tokens: Some(ANSWER_MAX_TOKENS),
-                ..Request::default()
-            };
-            debug!(run.id = %claimed.run.id, step = number, model = router.model.name(), "the routing agent is asked");
-            crash::point("model.called");
-            let answered = router.model.complete(&request).await;
-            crash::point("model.answered");
-            place.note(&answered).await;
-            match (answered, asking.next()) {
-                (Ok(answer), _) => break (answer, asked),
-                // It does not take this form: the next one is tried, now and from now on.
-                (Err(ModelError::Refused { reason }), Some(next)) => {
-                    info!(
-                        model = router.model.name(),
-                        reason,
-                        "the routing agent's model refuses this form of a question; another is tried"
-                    );
-                    self.of.learn_asking(next);
-                    asking = next;
-                }
-                // What it says is cut, or nothing: an answer that does not count.
-                (Err(ModelError::Empty | ModelError::Truncated), _) => break (no_answer(), asked),
-                (Err(cause), _) => return Ok(RouterAsked::Failed(cause)),
-            }
+        let asked = ask(self.of.asking());
+        if let Some(over) = self.judged_request(&hooking, number, &asked).await? {
+            return Ok(RouterAsked::Over(over));
+        }
+        if let Some(over) = self.is_too_much(&asked).await? {
+            return Ok(RouterAsked::Over(over));
+        }
+        debug!(run.id = %claimed.run.id, step = number, model = router.model.name(), "the routing agent is asked");
+        let (mut answer, sent) = match self.in_some_form(place, &hooking, choices, ask).await {
+            Ok(answered) => answered,
+            Err(cause) => return Ok(RouterAsked::Failed(cause)),
         };
         self.spend(&sent, &answer).await?;
-        let verdicts = hooking.heard(number, &mut answer);
+        let mut verdicts = hooking.heard(number, &mut answer);
+        let judging = hooking.answered(number, &mut answer, &mut verdicts);
+        if let RunJudged::Refused(why) = judging.await {
+            return Ok(RouterAsked::Over(self.refused(why, verdicts).await?));
+        }
         let step = ModelStep {
             number,
             model: router.model_use.name.clone(),
@@ -211,19 +216,141 @@ impl Journey<'_> {
             .await?;
         Ok(match kept {
             LeaseOutcome::Written => RouterAsked::Said(step.answer),
-            LeaseOutcome::Stale => RouterAsked::Stale,
+            LeaseOutcome::Stale => RouterAsked::Over(Work::LeaseLost),
         })
+    }
+
+    /// Asks in the form that the model took before, and in further ones while it refuses. Returns the answer and what was
+    /// sent for it.
+    async fn in_some_form(
+        &self,
+        place: &ModelSlot,
+        hooking: &Hooking,
+        choices: &[Choice],
+        ask: impl Fn(Asking) -> Vec<PromptMessage>,
+    ) -> Result<(Answer, Vec<PromptMessage>), ModelError> {
+        let router = &self.of.router;
+        let (schema, tools) = (answer_schema(choices), router_tools(choices));
+        let mut asking = self.of.asking();
+        let answered = loop {
+            let asked = ask(asking);
+            let without = hooking.before_model(&asked, &[]);
+            let asked = without.map_or(asked, |without| without.messages);
+            let by_tool = asking == Asking::Tool;
+            let request = Request {
+                messages: &asked,
+                tools: if by_tool { &tools } else { &[] },
+                tool_choice: match by_tool {
+                    true => ToolChoice::Required,
+                    false => ToolChoice::Auto,
+                },
+                answer_schema: (asking == Asking::Schema).then_some(&schema),
+                max_output_tokens: Some(ANSWER_MAX_TOKENS),
+                ..Request::default()
+            };
+            crash::point("model.called");
+            let answered = router.model.complete(&request).await;
+            crash::point("model.answered");
+            place.note(&answered).await;
+            match (answered, asking.next()) {
+                (Ok(answer), _) => break (answer, asked),
+                // It does not take this form, or this question.
+                (Err(ModelError::Refused { reason }), Some(next)) => {
+                    info!(
+                        model = router.model.name(),
+                        reason,
+                        "the routing agent's model refuses this form of a question; another is tried"
+                    );
+                    asking = next;
+                }
+                // What it says is cut, or nothing: an answer that does not count.
+                (Err(ModelError::Empty | ModelError::Truncated), _) => break (no_answer(), asked),
+                (Err(cause), _) => return Err(cause),
+            }
+        };
+        // The form was refused, and not the question, since the question was answered in another one.
+        self.of.learn_asking(asking);
+        Ok(answered)
+    }
+
+    /// How the run ends if hooks say that a request is not sent.
+    async fn judged_request(
+        &self,
+        hooking: &Hooking,
+        number: u32,
+        asked: &[PromptMessage],
+    ) -> Result<Option<Work>, StoreError> {
+        let new = asked.last().map_or("", |message| message.content.as_str());
+        let model = &self.of.router.model_use.name;
+        let (judged, verdicts) = hooking.before_request(number, new, model).await;
+        match judged {
+            RunJudged::Refused(why) => self.refused(why, verdicts).await.map(Some),
+            RunJudged::Goes if verdicts.is_empty() => Ok(None),
+            RunJudged::Goes => Ok((!self.keep(verdicts).await?).then_some(Work::LeaseLost)),
+        }
+    }
+
+    /// How the run ends that hooks don't let go on, with what they said kept.
+    async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<Work, StoreError> {
+        Ok(match self.keep(verdicts).await? {
+            true => Work::Refused(why),
+            false => Work::LeaseLost,
+        })
+    }
+
+    /// Keeps what hooks said. Returns whether the lease is held still.
+    async fn keep(&self, verdicts: Vec<HookVerdict>) -> Result<bool, StoreError> {
+        let (worker, claimed) = (self.working.worker, self.working.claimed);
+        let now_ms = (worker.clock)();
+        let kept = worker
+            .store
+            .keep_verdicts(claimed.run.id, claimed.token, verdicts, now_ms);
+        Ok(kept.await? == LeaseOutcome::Written)
+    }
+
+    /// What a request may not pass of what the run, a person or a channel may use.
+    async fn is_too_much(&self, asked: &[PromptMessage]) -> Result<Option<Work>, StoreError> {
+        let (working, worker) = (self.working, self.working.worker);
+        let asker = working.claimed.asker;
+        let now_ms = (worker.clock)();
+        let (rooms, store) = (&worker.rooms, &worker.store);
+        let spent_up = rooms.spent_up(store, asker.account, asker.person, now_ms);
+        if let Some(spent_up) = spent_up.await? {
+            return Ok(Some(Work::SpentUp(spent_up)));
+        }
+        let usage = Usage {
+            prompt_tokens: tokens_of(asked),
+            completion_tokens: ANSWER_MAX_TOKENS.into(),
+            ..Usage::default()
+        };
+        let next = NextRequest {
+            prompt_tokens: usage.prompt_tokens,
+            answer_max_tokens: usage.completion_tokens,
+            most_micros: self.of.router.model_use.prices.cost_micros(usage),
+        };
+        let used = RunUse {
+            worked_ms: working.clock.worked_ms(),
+            ..store.run_use(working.claimed.run.id).await?
+        };
+        if let Err(used_up) = self.face.budget.next(used, next) {
+            return Ok(Some(Work::RunUsedUp(used_up)));
+        }
+        if next.most_micros == 0 {
+            return Ok(None);
+        }
+        let too_costly =
+            rooms.too_costly(store, asker.account, asker.person, next.most_micros, now_ms);
+        Ok(too_costly.await?.map(Work::TooCostly))
     }
 
     /// Counts what an answer of the routing agent cost.
     async fn spend(&self, sent: &[PromptMessage], answer: &Answer) -> Result<(), StoreError> {
         let (worker, claimed) = (self.working.worker, self.working.claimed);
         let router = &self.of.router;
-        let count = |text: &str| u64::from(ClassEstimate.count(text));
         let usage = match answer.usage.total() {
             0 => Usage {
-                prompt_tokens: sent.iter().map(|message| count(&message.content)).sum(),
-                completion_tokens: count(&answer.text),
+                prompt_tokens: tokens_of(sent),
+                completion_tokens: ClassEstimate.count(&answer.text).into(),
                 ..Usage::default()
             },
             _ => answer.usage,
@@ -245,7 +372,8 @@ impl Journey<'_> {
         worker.store.spend(spending).await
     }
 
-    /// The routing agent's model can't answer: the run is tried again, in the end without it.
+    /// The routing agent's model can't answer: the run is tried again, in the end without it. What it answered to this
+    /// decision before are steps of the decision, and none of the agent's that is called by it.
     async fn router_failed(
         &self,
         course: &Course,
@@ -253,24 +381,27 @@ impl Journey<'_> {
     ) -> Result<Option<(Routed, String, u32)>, StoreError> {
         let working = self.working;
         let failure = Failure::Model(cause);
-        let tried = Tried {
-            attempts: working.claimed.attempts_used(),
-            max_attempts: self.face.max_attempts,
-            age_ms: self.age.now_ms(),
-            answer_within_ms: self.face.answer_within_ms,
-        };
         let reason = format!("the routing agent: {}", failure.reason());
-        match after(&failure, tried) {
+        match after(&failure, self.tried(course)) {
             Next::Again(again) => {
                 requeue(working.worker, working.claimed, again, &reason).await?;
                 Ok(None)
             }
             Next::GiveUp(_) => {
-                warn!(run.id = %working.claimed.run.id, reason, "the routing agent is given up; the default agent takes over");
-                Ok(Some((Routed::NoAnswer, reason, course.steps())))
+                let run = working.claimed.run.id;
+                warn!(run.id = %run, reason, "the routing agent is given up; the default agent takes over");
+                let steps = working.worker.store.steps(run).await?;
+                let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+                Ok(Some((Routed::NoAnswer, reason, steps)))
             }
         }
     }
+}
+
+/// The tokens of a prompt, estimated.
+fn tokens_of(messages: &[PromptMessage]) -> u64 {
+    let counts = messages.iter().map(|it| ClassEstimate.count(&it.content));
+    counts.map(u64::from).sum()
 }
 
 /// An answer that says nothing.

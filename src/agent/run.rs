@@ -556,8 +556,10 @@ impl Working<'_> {
                 self.worker.store.hook_verdicts(run).await?
             }
         };
+        let call = self.seat.map_or(0, |seat| seat.network.calls + 1);
+        let (claimed, route) = (self.claimed, self.route);
         let language = self.room.language();
-        Ok(Hooking::of(spec, self.claimed, self.route, said, language))
+        Ok(Hooking::of(spec, call, claimed, route, said, language))
     }
 
     /// The prompt, and the hooks, which have let the run go on.

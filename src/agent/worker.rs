@@ -14,7 +14,7 @@ use vocative_contract::crash;
 use crate::agent::ending::give_back;
 use crate::agent::failing::retry_wait_ms;
 use crate::agent::models::{ModelSlot, Models};
-use crate::agent::registry::{AgentSpec, Registry};
+use crate::agent::registry::{AgentSpec, ModelUse, Registry};
 use crate::agent::run::{Age, Claim, LEASE_MS, work_on};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
@@ -238,12 +238,33 @@ impl AgentWorker {
     }
 
     /// The run's place at the first model of its agent that does not rest, at its own if all do; none where there is no
-    /// such agent.
+    /// such agent. A network's is at a model of another of its agents where that of its default agent takes nobody now.
     fn place_at_model(&self, claimed: &ClaimedRun) -> Option<ModelSlot> {
         let spec = self.spec_of(claimed)?;
-        let awake = self.models.first_awake(spec.chain());
-        let model = awake.unwrap_or(&spec.model_use);
+        let open = self.open_model(&spec);
+        let awake = || self.models.first_awake(spec.chain()).cloned();
+        let model = open.or_else(awake);
+        let model = model.as_ref().unwrap_or(&spec.model_use);
         Some(self.models.begin(model, claimed.run.id))
+    }
+
+    /// A model that one more run of the agent may begin to ask.
+    fn open_model(&self, spec: &AgentSpec) -> Option<ModelUse> {
+        let open_of = |spec: &AgentSpec| {
+            let awake = self.models.first_awake(spec.chain());
+            awake.filter(|model| self.models.is_open(model)).cloned()
+        };
+        open_of(spec).or_else(|| {
+            let of = spec.network.as_ref()?;
+            let members = of.network.callable();
+            let mut members = members
+                .into_iter()
+                .filter_map(|agent| self.registry.get(agent));
+            members.find_map(|member| open_of(&member)).or_else(|| {
+                let router = &of.router.model_use;
+                self.models.is_open(router).then(|| router.clone())
+            })
+        })
     }
 
     async fn claim(&self, now_ms: i64, slots: &mut Slots) -> Option<ClaimedRun> {
@@ -259,7 +280,7 @@ impl AgentWorker {
         };
         let agents = self.registry.all();
         let closed_ms = |spec: &Arc<AgentSpec>| {
-            let is_open = self.models.is_chain_open(spec.chain());
+            let is_open = self.open_model(spec).is_some();
             (!is_open).then_some(spec.answer_within_ms)
         };
         let closed = agents.iter();

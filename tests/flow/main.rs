@@ -54,6 +54,7 @@ mod mcp;
 mod mentions;
 mod names;
 mod networks;
+mod networks_apart;
 mod on_call;
 mod order;
 mod outage;

@@ -11,12 +11,12 @@ use vocative_sandbox::orders::OrderServer;
 
 use crate::harness::{Flow, FlowBuilder, WAIT};
 
-const GENERAL: &str = "#general";
+pub(crate) const GENERAL: &str = "#general";
 /// The same by its id.
 const GENERAL_ID: &str = "C0GENERAL";
 
 /// A flow whose Slack channel is served by the network `support` of these agents alone.
-fn team(agents: &[(&str, &str)], network: &str, more: &str) -> FlowBuilder {
+pub(crate) fn team(agents: &[(&str, &str)], network: &str, more: &str) -> FlowBuilder {
     let mut builder = FlowBuilder::default();
     for (name, settings) in agents {
         builder = builder.agent(
@@ -32,7 +32,7 @@ fn team(agents: &[(&str, &str)], network: &str, more: &str) -> FlowBuilder {
 }
 
 /// Rules as TOML, one line each.
-fn rules(lines: &[&str]) -> String {
+pub(crate) fn rules(lines: &[&str]) -> String {
     let rule = |line: &&str| format!("[[networks.support.rules]]\n{}\n", line.replace("; ", "\n"));
     lines.iter().map(rule).collect()
 }
@@ -46,11 +46,11 @@ fn sets(id: &str, values: Value) -> ModelReply {
 
 impl Flow {
     /// Asks in Slack.
-    fn ask_team(&self, text: &str) -> String {
+    pub(crate) fn ask_team(&self, text: &str) -> String {
         self.slack.say(GENERAL, "ann", &format!("@vocative {text}"))
     }
 
-    fn script(&self, replies: &[&str]) {
+    pub(crate) fn script(&self, replies: &[&str]) {
         for reply in replies {
             self.model.enqueue(ModelReply::text(reply));
         }
@@ -137,7 +137,7 @@ impl Played {
 }
 
 /// Decisions and agent calls as one line.
-fn order(story: &Value) -> String {
+pub(crate) fn order(story: &Value) -> String {
     let none = Vec::new();
     let decisions = story["decisions"].as_array().unwrap_or(&none);
     let each = decisions.iter().map(|decision| {
@@ -150,7 +150,7 @@ fn order(story: &Value) -> String {
     each.collect::<Vec<_>>().join(" ")
 }
 
-fn plain(names: &[&'static str]) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn plain(names: &[&'static str]) -> Vec<(&'static str, &'static str)> {
     names.iter().map(|name| (*name, "")).collect()
 }
 

@@ -109,6 +109,39 @@ pub fn without_leading_mentions<'a>(text: &'a str, is_bot: &dyn Fn(&str) -> bool
     rest
 }
 
+/// What is said behind the address at the start of a text: mentions of the bot, the command `/ask`, "hey", and one of `names`
+/// where it is called by that.
+#[must_use]
+pub fn behind_address<'a>(
+    text: &'a str,
+    is_bot: &dyn Fn(&str) -> bool,
+    names: &[String],
+) -> &'a str {
+    const PUNCTUATION: [char; 5] = [',', ':', ';', '!', '?'];
+    let mut said = without_leading_mentions(text, is_bot);
+    if let Some(behind) = said.strip_prefix("/ask") {
+        let word = behind.find(char::is_whitespace).unwrap_or(behind.len());
+        let (target, behind) = behind.split_at(word);
+        if target.is_empty() || target.starts_with('@') {
+            said = behind.trim_start();
+        }
+    }
+    let hey = strip_word(said, "hey").map(|behind| behind.trim_start_matches([' ', ',', '\t']));
+    let opening = hey.unwrap_or(said);
+    let at = opening.strip_prefix('@');
+    let bare = at.unwrap_or(opening);
+    let behind = names.iter().filter_map(|name| strip_word(bare, name));
+    // The longest name is meant: the least stands behind it.
+    let Some(behind) = behind.min_by_key(|behind| behind.len()) else {
+        return said;
+    };
+    let is_alone = behind.trim().is_empty() || behind.starts_with(PUNCTUATION);
+    match hey.is_some() || at.is_some() || is_alone {
+        true => behind.trim_start_matches(|c: char| c.is_whitespace() || PUNCTUATION.contains(&c)),
+        false => said,
+    }
+}
+
 /// Whether a text opens with `name`: as a whole word followed by one of `, : ; ! ?` or the end, or
 /// right after `hey`.
 #[must_use]
@@ -164,6 +197,32 @@ mod tests {
     use vocative_contract::markup::mention_token;
 
     use super::*;
+
+    #[test]
+    fn what_is_said_stands_behind_the_address() {
+        let names = ["kael".to_owned(), "kael the great".to_owned()];
+        let bot = mention_token("UBOT");
+        let is_bot = |id: &str| id == "UBOT";
+        let table = [
+            (format!("{bot} hi"), "hi"),
+            (format!("{bot}, kael: hi"), "hi"),
+            (format!("{bot}"), ""),
+            ("kael, hi".to_owned(), "hi"),
+            ("Kael the great: hi".to_owned(), "hi"),
+            ("hey @kael, hi".to_owned(), "hi"),
+            ("@kael hi".to_owned(), "hi"),
+            ("/ask@kael_bot kael: hi".to_owned(), "hi"),
+            ("/asking hi".to_owned(), "/asking hi"),
+            ("kael hi".to_owned(), "kael hi"),
+            ("hi kael".to_owned(), "hi kael"),
+            (format!("hi {bot}"), &format!("hi {bot}")),
+        ];
+        for (text, said) in table {
+            assert_eq!(behind_address(&text, &is_bot, &names), said, "{text:?}");
+        }
+        let marks = mention_token("UBOT").repeat(100_000);
+        assert_eq!(behind_address(&marks, &is_bot, &names), "");
+    }
 
     #[test]
     fn names_count_where_they_address() {

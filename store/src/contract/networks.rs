@@ -6,7 +6,7 @@ use vocative_core::ids::AgentName;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AskedInRun {
     /// What was said, oldest first.
-    pub text: String,
+    pub texts: Vec<String>,
     /// Whether files came with it.
     pub has_files: bool,
     /// Whether a bot said some of it.

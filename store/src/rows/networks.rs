@@ -148,11 +148,7 @@ fn asked_in_run(connection: &Connection, run: RunId) -> Result<AskedInRun, Store
     )?;
     let mut rows = statement.query([run_row])?;
     while let Some(row) = rows.next()? {
-        let text: String = row.get("content")?;
-        if !asked.text.is_empty() {
-            asked.text.push('\n');
-        }
-        asked.text.push_str(&text);
+        asked.texts.push(row.get("content")?);
         asked.has_files |= row.get::<_, bool>("has_files")?;
         asked.is_bot |= row.get::<_, bool>("is_bot")?;
         asked.people.push(row.get("platform_id")?);
