@@ -14,9 +14,9 @@ const GENERAL: &str = "#general";
 
 /// A flow whose agent may ask the network `team` of `look` and `pen`; all ask one model, one after the other.
 fn asked_team(look: &str, network: &str, rules: &str) -> FlowBuilder {
-    let member = "channels = []\nmax_attempts = 30\n";
+    let member = "channels = []\n";
     FlowBuilder::default()
-        .agent("vocative", "max_attempts = 30\ndelegates = [\"team\"]")
+        .agent("vocative", "delegates = [\"team\"]")
         .agent("look", &format!("{member}{look}"))
         .agent("pen", member)
         .config(&format!(
@@ -261,12 +261,9 @@ async fn what_one_of_its_agents_has_read_makes_later_calls_ask() {
         "[tools.page]\nkind = \"http\"\ndescription = \"Reads a page.\"\nmethod = \"GET\"\n\
          url = \"http://{host}/orders\"\nallow_private = [\"{host}\"]\nparameters = '{{\"type\": \"object\", \"properties\": {{}}}}'\n"
     );
-    let member = "channels = []\nmax_attempts = 30\n";
+    let member = "channels = []\n";
     let mut flow = FlowBuilder::default()
-        .agent(
-            "vocative",
-            "delegates = [\"team\"]\ntools = [\"refund\"]\nmax_attempts = 30",
-        )
+        .agent("vocative", "delegates = [\"team\"]\ntools = [\"refund\"]")
         .agent("look", &format!("{member}tools = [\"page\"]"))
         .agent("pen", &format!("{member}tools = [\"refund\"]"))
         .config(&format!(
@@ -310,7 +307,7 @@ async fn what_one_of_its_agents_has_read_makes_later_calls_ask() {
 async fn its_agents_share_half_of_what_is_left_of_a_limit() {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shop = OrderServer::start(anywhere).await.unwrap();
-    let member = "channels = []\nmax_attempts = 30\ntools = [\"refund\"]";
+    let member = "channels = []\ntools = [\"refund\"]";
     // Of three tool calls asking is one, and the network has half of the other two.
     let mut flow = FlowBuilder::default()
         .agent("vocative", "delegates = [\"team\"]\ncalls_per_run = 3")

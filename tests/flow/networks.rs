@@ -19,10 +19,7 @@ const GENERAL_ID: &str = "C0GENERAL";
 pub(crate) fn team(agents: &[(&str, &str)], network: &str, more: &str) -> FlowBuilder {
     let mut builder = FlowBuilder::default();
     for (name, settings) in agents {
-        builder = builder.agent(
-            name,
-            &format!("channels = []\nmax_attempts = 30\n{settings}"),
-        );
+        builder = builder.agent(name, &format!("channels = []\n{settings}"));
     }
     let names: Vec<String> = agents.iter().map(|(name, _)| format!("{name:?}")).collect();
     builder.config(&format!(
@@ -488,7 +485,7 @@ async fn example_11_a_rule_may_call_who_is_not_in_the_list() {
         "when = { calls = 0 }; call = \"desk\"",
     ]);
     let mut flow = team(&plain(&["desk"]), "", &rules)
-        .agent("pen", "channels = []\nmax_attempts = 30")
+        .agent("pen", "channels = []")
         .start()
         .await;
     flow.script(&["Dear Ann."]);
@@ -502,8 +499,7 @@ async fn example_11_who_does_not_work_in_this_chat_is_passed_over() {
         "when = { calls = 0 }; call = \"pen\"",
         "when = { calls = 0 }; call = \"desk\"",
     ]);
-    let elsewhere =
-        "channels = []\nmax_attempts = 30\n[agents.pen.enabled]\nchats = [\"acme/C0RANDOM\"]";
+    let elsewhere = "channels = []\n[agents.pen.enabled]\nchats = [\"acme/C0RANDOM\"]";
     let mut flow = team(&plain(&["desk"]), "", &rules)
         .agent("pen", elsewhere)
         .start()
@@ -724,7 +720,7 @@ async fn they_go_with_what_was_said(flow: &Flow, root: &str, conversation: &str)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_12_an_agent_asks_another_one_which_may_not_ask_back() {
-    let look = "[agents.look]\nchannels = []\nmax_attempts = 30\ndelegates = [\"desk\"]\n";
+    let look = "[agents.look]\nchannels = []\ndelegates = [\"desk\"]\n";
     let rules = rules(&["when = { calls = 0 }; call = \"desk\""]);
     let desk = [("desk", "delegates = [\"look\"]")];
     let mut flow = team(&desk, "", &format!("{rules}{look}")).start().await;

@@ -43,6 +43,23 @@ async fn promise_13_killed_between_capture_and_answer_the_next_start_answers_onc
     assert_eq!(asked[2], asked[3]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_outlives_more_kills_than_a_run_may_have_attempts() {
+    let mut flow = Flow::start_default().await;
+    flow.model.hold();
+    let question = flow.slack.say("#general", "ann", "@vocative when is it?");
+    for kill in 1..=8 {
+        flow.wait_for_model(kill).await;
+        flow.kill().await;
+        flow.start().await;
+    }
+    flow.model.release();
+    let told = flow.slack_reply("#general", &question).await.text;
+    assert!(!told.starts_with("Sorry"), "{told}");
+    flow.settle().await;
+    assert_eq!(flow.slack_posts("#general").len(), 1);
+}
+
 async fn killed_with_a_slack_post_in_flight(flow: &mut Flow) {
     flow.slack
         .faults()

@@ -8,7 +8,7 @@
 
 use crate::engine::sql::{Connection, params};
 use crate::rows::memories::forget_memories_of_turn_txn;
-use crate::rows::networks::expire_states_of_turn_txn;
+use crate::rows::networks::expire_states_txn;
 use crate::rows::open::{open_post, open_run};
 use crate::rows::steps::delete_steps_txn;
 use crate::rows::titles::forget_titles_of_turn_txn;
@@ -124,6 +124,11 @@ impl Store {
                 let left = share.saturating_sub(expired.text);
                 expired.text += self.in_batches(pass("text", left), batch).await?;
             }
+            let batch = move |connection: &Connection, max| {
+                expire_states_txn(connection, account, before_ms, now_ms, max)
+            };
+            let left = share.saturating_sub(expired.text);
+            expired.text += self.in_batches(pass("text", left), batch).await?;
         }
         if let Some(before_ms) = bounds.raw_before_ms {
             let batch =
@@ -269,7 +274,6 @@ fn text_txn(
 fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     note_expired_in_summaries_txn(connection, seq)?;
     forget_memories_of_turn_txn(connection, seq)?;
-    expire_states_of_turn_txn(connection, seq)?;
     forget_titles_of_turn_txn(connection, seq)?;
     for sql in [
         "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",

@@ -69,6 +69,10 @@ macro_rules! with_heads {
 /// their conversation, and go side by side as far as parameter 6 says. A wait that begins in the future, or lasts longer
 /// than any may, was written under another clock and counts as over. A run that was claimed before and was not put off
 /// waits for no time: its `not_before_ms` is when it was queued again.
+/// Attempts of a run that its process did not outlive and that do not count: a question outlives as many kills. Behind them
+/// they count as any other, so that a run at which the process ends each time comes to an end.
+const INTERRUPTIONS_FREE: u32 = 20;
+
 const WAITING_SQL: &str = with_heads!(concat!(
     "SELECT r.id, r.conversation_id, r.agent, r.asked_model, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
@@ -587,12 +591,13 @@ pub(crate) fn take_back_leases_txn(
     let runs = connection.execute(
         concat!(
             "UPDATE runs SET state = 'queued', not_before_ms = min(not_before_ms, ?1),
-                owner = NULL, token = NULL, lease_until_ms = NULL
+                owner = NULL, token = NULL, lease_until_ms = NULL,
+                put_offs = put_offs + iif(interruptions < ?2, 1, 0), interruptions = interruptions + 1
          WHERE ",
             open_run!(),
             " AND state = 'leased'"
         ),
-        [now_ms],
+        (now_ms, INTERRUPTIONS_FREE),
     )?;
     let posts = crate::acts::outbox::take_back_posts_txn(connection, now_ms)?;
     let jobs = settle_at_open_txn(connection, now_ms)?;

@@ -176,6 +176,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "codes",
         sql: include_str!("../migrations/0038_codes.sql"),
     },
+    Migration {
+        name: "interruptions",
+        sql: include_str!("../migrations/0039_interruptions.sql"),
+    },
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.

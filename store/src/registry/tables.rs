@@ -447,7 +447,7 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     account(
         "network_states",
-        text(&["state"], &[], &["network"]),
+        text(&["state"], &[], &["network", "since"]),
         // Its version stays: no run keeps what it made of values that are gone.
         Fate {
             person: Erasure::Emptied,

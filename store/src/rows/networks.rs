@@ -11,7 +11,9 @@ use crate::contract::{AskedInRun, KeptValues, LeaseOutcome, ValuesToKeep};
 use crate::rows::columns::{conversation_row_id, count_from, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
-use vocative_core::ids::{AgentName, ConversationId, LeaseToken, RunId};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use vocative_core::ids::{AccountId, AgentName, ConversationId, LeaseToken, RunId};
 use vocative_core::routing::{
     CallOutcome, Course, DecidedBy, MemberCall, StopReason, StoredDecision,
 };
@@ -224,6 +226,10 @@ fn end_call_txn(
             stored_count(call.usage.completion_tokens),
             call.at_ms,
         ])?;
+    // Each agent call has attempts of its own.
+    connection
+        .prepare_cached("UPDATE runs SET put_offs = max(put_offs, attempt - 1) WHERE id = ?1")?
+        .execute([run_row])?;
     Ok(())
 }
 
@@ -352,19 +358,111 @@ pub(crate) fn keep_values_txn(
     if version != new.read_version {
         return Ok(false);
     }
+    let ages = Ages::of_change(
+        ages_of(connection, conversation_row, &new.network)?.as_ref(),
+        &new.values,
+        now_ms,
+    );
     connection
         .prepare_cached(
-            "INSERT INTO network_states (conversation_id, network, version, state, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET version = excluded.version, state = excluded.state, at_ms = excluded.at_ms",
+            "INSERT INTO network_states (conversation_id, network, version, state, at_ms, since, oldest_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET version = excluded.version, state = excluded.state, at_ms = excluded.at_ms,
+                since = excluded.since, oldest_ms = excluded.oldest_ms",
         )?
         .execute(params![
             conversation_row,
             new.network,
             version + 1,
             new.values,
-            now_ms
+            now_ms,
+            ages.since_text(),
+            ages.oldest_ms(now_ms),
         ])?;
     Ok(true)
+}
+
+/// The values of a conversation, and since when each of them is there.
+struct Ages {
+    values: Map<String, Value>,
+    /// In milliseconds since the Unix epoch, by the daemon's clock.
+    since: BTreeMap<String, i64>,
+}
+
+impl Ages {
+    /// Those of a row. What can't be read is as old as the row.
+    fn of_row(state: &str, since: &str, at_ms: i64) -> Self {
+        let values: Map<String, Value> = serde_json::from_str(state).unwrap_or_default();
+        let known: BTreeMap<String, i64> = serde_json::from_str(since).unwrap_or_default();
+        let since = values.keys().map(|key| {
+            let since_ms = known.get(key).copied().unwrap_or(at_ms);
+            (key.clone(), since_ms)
+        });
+        Self {
+            since: since.collect(),
+            values,
+        }
+    }
+
+    /// Those behind a change: a value that stays, or a list that has something left of what it had, is as old as before.
+    fn of_change(before: Option<&Self>, state: &str, now_ms: i64) -> Self {
+        let values: Map<String, Value> = serde_json::from_str(state).unwrap_or_default();
+        let since = values.iter().map(|(key, value)| {
+            let was_there = before.and_then(|it| {
+                let old = it.values.get(key)?;
+                let has_some_left = match (old, value) {
+                    (Value::Array(old), Value::Array(new)) => old.iter().any(|it| new.contains(it)),
+                    _ => false,
+                };
+                (old == value || has_some_left).then(|| it.since.get(key).copied())?
+            });
+            (key.clone(), was_there.unwrap_or(now_ms).min(now_ms))
+        });
+        Self {
+            since: since.collect(),
+            values,
+        }
+    }
+
+    /// Takes away what is older than a time. Returns whether something was.
+    fn let_go(&mut self, before_ms: i64, now_ms: i64) -> bool {
+        // A clock that was ahead keeps nothing for longer.
+        for since_ms in self.since.values_mut() {
+            *since_ms = (*since_ms).min(now_ms);
+        }
+        let count = self.since.len();
+        self.since.retain(|_, since_ms| *since_ms >= before_ms);
+        self.values.retain(|key, _| self.since.contains_key(key));
+        self.since.len() < count
+    }
+
+    fn state_text(&self) -> String {
+        Value::Object(self.values.clone()).to_string()
+    }
+
+    fn since_text(&self) -> String {
+        serde_json::to_string(&self.since).expect("texts and numbers")
+    }
+
+    fn oldest_ms(&self, now_ms: i64) -> i64 {
+        self.since.values().min().copied().unwrap_or(now_ms)
+    }
+}
+
+fn ages_of(
+    connection: &Connection,
+    conversation_row: i64,
+    network: &AgentName,
+) -> Result<Option<Ages>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT state, since, at_ms FROM network_states WHERE conversation_id = ?1 AND network = ?2",
+        )?
+        .query_row(params![conversation_row, network], |row| {
+            let (state, since): (String, String) = (row.get("state")?, row.get("since")?);
+            Ok(Ages::of_row(&state, &since, row.get("at_ms")?))
+        })
+        .optional()?)
 }
 
 /// Takes the decisions and agent calls of some runs away, with their steps.
@@ -405,19 +503,45 @@ pub(crate) fn forget_states_of_turn_txn(
     Ok(())
 }
 
-/// Forgets the values of a turn's conversation that nothing changed since the turn, which goes by its age.
-pub(crate) fn expire_states_of_turn_txn(
+/// Lets those values of an account's conversations go that have been there since before a time. Returns of how many rows.
+pub(crate) fn expire_states_txn(
     connection: &Connection,
-    seq: i64,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(&format!(
-            "{FORGET_STATES}
-             conversation_id = (SELECT conversation_id FROM turns WHERE seq = ?1)
-               AND at_ms <= (SELECT captured_at_ms FROM turns WHERE seq = ?1)"
-        ))?
-        .execute([seq])?;
-    Ok(())
+    account: AccountId,
+    before_ms: i64,
+    now_ms: i64,
+    max: i64,
+) -> Result<i64, StoreError> {
+    type Row = (i64, AgentName, Ages);
+    let rows: Vec<Row> = connection
+        .prepare_cached(
+            "SELECT s.conversation_id, s.network, s.state, s.since, s.at_ms
+             FROM network_states s JOIN conversations c ON c.id = s.conversation_id JOIN chats h ON h.id = c.chat_id
+             WHERE h.account_id = ?1 AND s.state <> '{}' AND (s.oldest_ms < ?2 OR s.oldest_ms > ?3) LIMIT ?4",
+        )?
+        .query_map(params![account, before_ms, now_ms, max], |row| {
+            let (state, since): (String, String) = (row.get("state")?, row.get("since")?);
+            let ages = Ages::of_row(&state, &since, row.get("at_ms")?);
+            Ok((row.get("conversation_id")?, row.get("network")?, ages))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    let count = i64::try_from(rows.len()).unwrap_or(max);
+    for (conversation_row, network, mut ages) in rows {
+        let has_gone = ages.let_go(before_ms, now_ms);
+        connection
+            .prepare_cached(
+                "UPDATE network_states SET state = ?3, since = ?4, oldest_ms = ?5, version = version + ?6
+                 WHERE conversation_id = ?1 AND network = ?2",
+            )?
+            .execute(params![
+                conversation_row,
+                network,
+                ages.state_text(),
+                ages.since_text(),
+                ages.oldest_ms(now_ms),
+                has_gone,
+            ])?;
+    }
+    Ok(count)
 }
 
 /// What a merge of two conversations does: the values of the one that stays hold, where both have some.

@@ -33,6 +33,7 @@ mod lines;
 mod linking;
 mod memories;
 mod merging;
+mod networks;
 mod notices;
 mod outbox;
 mod overlap;

@@ -287,3 +287,22 @@ async fn a_run_that_came_back_by_a_clock_that_was_ahead_is_due_once_the_clock_is
     back.await.unwrap();
     assert_eq!(claim(30).await.unwrap().run.id, working.run.id);
 }
+
+#[tokio::test]
+async fn a_question_outlives_many_kills_and_a_run_that_ends_its_process_each_time_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Some(folder.path().join("store.db"));
+    Scene::open_at(path.clone())
+        .await
+        .ask("C1", "one", 10)
+        .await;
+    let mut used = Vec::new();
+    for _ in 0..24 {
+        let scene = Scene::open_at(path.clone()).await;
+        let claimed = scene.claim(100).await.unwrap();
+        used.push(claimed.attempts_used());
+        scene.store.close().await.unwrap();
+    }
+    let free = [1; 21];
+    assert_eq!(used, [&free[..], &[2, 3, 4]].concat());
+}
