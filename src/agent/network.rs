@@ -94,7 +94,14 @@ impl Working<'_> {
     ) -> Result<(), StoreError> {
         let store = &self.worker.store;
         let run = self.claimed.run.id;
-        let (course, asked) = tokio::try_join!(store.network_course(run), store.asked_in_run(run))?;
+        let course = match store.network_course(run).await {
+            Ok(course) => course,
+            Err(StoreError::Undecodable { what }) => {
+                return self.give_up(face, GiveUpNotice::Failed, what).await;
+            }
+            Err(cause) => return Err(cause),
+        };
+        let asked = store.asked_in_run(run).await?;
         let asked = self.asked(of, asked);
         let asked = match self.task {
             Some(task) => asked.by_agent(task, of),

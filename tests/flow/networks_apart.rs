@@ -357,3 +357,30 @@ async fn a_routing_agent_waits_for_a_place_at_its_model() {
     flow.slack_reply(GENERAL, &second).await;
     assert_eq!(flow.stop().await, Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_with_a_decision_that_cant_be_read_asks_nobody_again_and_says_so() {
+    let both = rules(&["when = { calls = 0 }; call = [\"look\", \"desk\"]"]);
+    let mut flow = team(&plain(&["look", "desk"]), "", &both).start().await;
+    flow.script(&["42", "never said"]);
+    flow.model.hold();
+    let asked = flow.ask_team("which order?");
+    flow.wait_for_model(1).await;
+    flow.model.release_one();
+    flow.wait_for_model(2).await;
+    flow.kill().await;
+    let database = rusqlite::Connection::open(flow.directory().join("data/vocative.db")).unwrap();
+    let changed = database.execute(
+        "UPDATE network_decisions SET decided_by = 'oracle' WHERE calls = 1",
+        [],
+    );
+    assert_eq!(changed.unwrap(), 1);
+    drop(database);
+    flow.start().await;
+    let told = flow.slack_reply(GENERAL, &asked).await.text;
+    assert!(told.starts_with("Sorry"), "{told}");
+    flow.settle().await;
+    assert_eq!(flow.model.requests().len(), 2);
+    let story = flow.story(&asked).await;
+    assert_eq!(story["state"], "dead", "{story:#}");
+}

@@ -23,10 +23,17 @@ impl Reader {
     /// What was decided and done in a run of a network so far.
     ///
     /// # Errors
-    /// Storage refuses.
+    /// Storage refuses, or `Undecodable`: another build wrote some of it, and who went on without that would ask agents again.
     pub async fn network_course(&self, run: RunId) -> Result<Course, StoreError> {
-        self.read(move |connection| course_of(connection, run))
-            .await
+        self.read(move |connection| {
+            let (course, is_whole) = course_of(connection, run)?;
+            is_whole
+                .then_some(course)
+                .ok_or_else(|| StoreError::Undecodable {
+                    what: format!("a decision or agent call of the run {run}"),
+                })
+        })
+        .await
     }
 
     /// What a run is asked, as decisions look at it; of one that another run started, what that one's people asked.
@@ -233,20 +240,20 @@ fn end_call_txn(
     Ok(())
 }
 
-/// The course of a run; empty where it is not a network's.
-pub(crate) fn course_of(connection: &Connection, run: RunId) -> Result<Course, StoreError> {
+/// The course of a run, empty where it is not a network's; and whether all of it could be read.
+pub(crate) fn course_of(connection: &Connection, run: RunId) -> Result<(Course, bool), StoreError> {
     let row: Option<i64> = connection
         .prepare_cached("SELECT id FROM runs WHERE uuid = ?1")?
         .query_row([run], |row| row.get("id"))
         .optional()?;
     match row {
         Some(row) => course_of_row(connection, row),
-        None => Ok(Course::default()),
+        None => Ok((Course::default(), true)),
     }
 }
 
-/// The course of the run of a row, up to the first row of it that another version wrote.
-fn course_of_row(connection: &Connection, run_row: i64) -> Result<Course, StoreError> {
+/// The course of the run of a row, up to the first row of it that another version wrote; and whether there is none.
+fn course_of_row(connection: &Connection, run_row: i64) -> Result<(Course, bool), StoreError> {
     let decisions: Vec<Option<StoredDecision>> = connection
         .prepare_cached(
             "SELECT calls, agent, decided_by, rule, stack, state, refused, words, steps, at_ms
@@ -311,10 +318,12 @@ fn course_of_row(connection: &Connection, run_row: i64) -> Result<Course, StoreE
             }))
         })?
         .collect::<crate::engine::sql::Result<_>>()?;
-    Ok(Course {
+    let is_whole = decisions.iter().all(Option::is_some) && calls.iter().all(Option::is_some);
+    let course = Course {
         decisions: decisions.into_iter().map_while(|it| it).collect(),
         calls: calls.into_iter().map_while(|it| it).collect(),
-    })
+    };
+    Ok((course, is_whole))
 }
 
 fn names_text(names: &[AgentName]) -> String {

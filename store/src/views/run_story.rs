@@ -67,7 +67,7 @@ fn run_story(connection: &Connection, id: RunId) -> Result<RunStory, StoreError>
         calls: calls.collect::<Result<_, StoreError>>()?,
         said: lines(connection, SAID_SQL, id)?,
         thumbs: thumbs_of_run(connection, id)?,
-        course: course_of(connection, id)?,
+        course: course_of(connection, id)?.0,
         task: task_of_run(connection, id)?,
         tasks: tasks_by_run(connection, id)?,
         run,
