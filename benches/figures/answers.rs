@@ -14,7 +14,8 @@ use crate::disk::Disk;
 use crate::stage::{self, Stage, Wire};
 use crate::stats::{Sample, ms};
 
-const CHATS: usize = 100;
+/// Chats that questions are asked in, where nothing else is said.
+pub(crate) const CHATS_MAX: usize = 100;
 /// Measured questions per chat; one more, before them, is not measured.
 const QUESTIONS: usize = 4;
 /// Between an answer and the next question. The outcome of the post is recorded meanwhile, and the
@@ -22,12 +23,12 @@ const QUESTIONS: usize = 4;
 const SLACK_PAUSE: Duration = Duration::from_millis(300);
 const TELEGRAM_PAUSE: Duration = Duration::from_millis(50);
 
-pub(crate) async fn measure(rounds: usize) -> Result<(), Fail> {
+pub(crate) async fn measure(rounds: usize, chats: usize) -> Result<(), Fail> {
     for round in 0..rounds {
-        let stage = Stage::build(CHATS, 0).await?;
+        let stage = Stage::build(chats, 0).await?;
         let daemon = stage.spawn_connected().await?;
         for peer in [WirePeer::Slack, WirePeer::Telegram] {
-            let (answers, disk) = ask_everybody(&stage, peer).await?;
+            let (answers, disk) = ask_everybody(&stage, peer, chats).await?;
             print(round, peer, &answers, &disk);
         }
         daemon.stop().await?;
@@ -35,7 +36,11 @@ pub(crate) async fn measure(rounds: usize) -> Result<(), Fail> {
     Ok(())
 }
 
-async fn ask_everybody(stage: &Stage, peer: WirePeer) -> Result<(Sample, Sample), Fail> {
+async fn ask_everybody(
+    stage: &Stage,
+    peer: WirePeer,
+    chats: usize,
+) -> Result<(Sample, Sample), Fail> {
     let (mut answers, mut syncs) = (Sample::default(), Sample::default());
     let pause = match peer {
         WirePeer::Slack => SLACK_PAUSE,
@@ -44,7 +49,7 @@ async fn ask_everybody(stage: &Stage, peer: WirePeer) -> Result<(Sample, Sample)
     let mut disk = Disk::at(stage.folder())?;
     let mut wire = stage.wire();
     for question in 0..=QUESTIONS {
-        for person in 0..CHATS {
+        for person in 0..chats {
             let took = ask(stage, &mut wire, peer, person, question).await?;
             tokio::time::sleep(pause).await;
             let sync = disk.probe()?;

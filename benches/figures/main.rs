@@ -1,7 +1,7 @@
 //! The figures of README.md, each measured on the daemon as a separate process against the loopback
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
-//! Names: `size`, `idle`, `start`, `answers`, `floods`; all of them without a name. `gaps`, `flood`
+//! Names: `size`, `idle`, `start`, `answers` (`--chats N`), `floods`; all of them without a name. `gaps`, `flood`
 //! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules`, `networks`, `console` and `profile` are taken only by
 //! name: they take a while, or concern few.
 //! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
@@ -68,13 +68,14 @@ async fn main() -> ExitCode {
 
 async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
     let (mut names, mut rounds) = (Vec::new(), ROUNDS);
-    let (mut messages, mut minutes) = (MESSAGES, MINUTES);
+    let (mut messages, mut minutes, mut chats) = (MESSAGES, MINUTES, answers::CHATS_MAX);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             // cargo adds it.
             "--bench" => {}
             "--rounds" => rounds = args.next().unwrap_or_default().parse()?,
             "--messages" => messages = args.next().unwrap_or_default().parse()?,
+            "--chats" => chats = args.next().unwrap_or_default().parse()?,
             "--minutes" => minutes = args.next().unwrap_or_default().parse()?,
             name if NAMES.contains(&name) => names.push(arg),
             other => return Err(format!("no figure {other}; there are: {NAMES:?}").into()),
@@ -92,7 +93,7 @@ async fn run(mut args: impl Iterator<Item = String>) -> Result<(), Fail> {
         starts::measure().await?;
     }
     if is_wanted("answers") {
-        answers::measure(rounds).await?;
+        answers::measure(rounds, chats.clamp(1, answers::CHATS_MAX)).await?;
     }
     if is_wanted("floods") {
         floods::measure(rounds).await?;
