@@ -12,9 +12,7 @@ use vocative_contract::outbound::Part;
 use crate::approving::StoredApproval;
 use crate::command::CommandVerdict;
 use crate::ids::{AgentName, ApprovalId, QuestionId};
-use crate::judging::access::Access;
-use crate::judging::addressing::Rule;
-use crate::judging::policy::Spent;
+use crate::price::Spent;
 use crate::questioning::ReplyFacts;
 use crate::words::Language;
 
@@ -139,6 +137,80 @@ pub struct Verdict {
     pub answers: Option<QuestionId>,
     /// How it changes the call on whose card it replies, where the message is new.
     pub changes: Option<ChangedCall>,
+}
+
+/// Whether a message is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// It is stored and may be answered.
+    #[default]
+    Served,
+    /// The chat is not on `allow_chats`.
+    ChatNotAllowed,
+    /// The person is not on `allow_people`.
+    PersonNotAllowed,
+    /// The person belongs to another organisation, or may, and `answer_strangers` is off.
+    Stranger,
+    /// The person is a guest of ours, or may be, and `answer_guests` is off.
+    Guest,
+}
+
+impl Access {
+    /// The setting that would admit it.
+    #[must_use]
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Served | Self::ChatNotAllowed => "allow_chats",
+            Self::PersonNotAllowed => "allow_people",
+            Self::Stranger => "answer_strangers",
+            Self::Guest => "answer_guests",
+        }
+    }
+}
+
+/// Why a message addresses an agent, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// Its sender can't address anybody: ourselves, a bot that is not in `allow_bots`, the platform.
+    Sender,
+    /// It is a command for another bot.
+    AnotherBot,
+    /// It names an agent.
+    Name,
+    /// It replies to what an agent wrote.
+    Reply,
+    /// It is a command for us.
+    Command,
+    /// It is a word to everybody, and those address here.
+    Everybody,
+    /// It was said in a direct chat.
+    Direct,
+    /// It mentions the bot.
+    Mention,
+    /// It goes on with a thread that is an agent's.
+    FollowUp,
+    /// It was said into the room.
+    #[default]
+    Chatter,
+}
+
+impl Rule {
+    /// Its word in log lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender can't address",
+            Self::AnotherBot => "command for another bot",
+            Self::Name => "name",
+            Self::Reply => "reply",
+            Self::Command => "command",
+            Self::Everybody => "everybody",
+            Self::Direct => "direct chat",
+            Self::Mention => "mention",
+            Self::FollowUp => "follow-up",
+            Self::Chatter => "not addressed",
+        }
+    }
 }
 
 /// A reaction that says that a message was heard and will be answered.

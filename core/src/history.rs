@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
+use crate::coverage::Coverage;
+pub use crate::coverage::Keep;
+use crate::ids::{AgentName, ConversationId, RunId, Seq, SummaryId, TurnId};
 use crate::place::{Conversation, Scope};
-use crate::summary::{Coverage, SummaryView};
-use crate::turn::Turn;
+use crate::turn::{Position, Turn};
 
 /// The most conversations that a fork may have behind it, each a fork of the next.
 pub const FORKS_DEEP_MAX: u32 = 16;
@@ -45,15 +46,6 @@ pub struct HistoryQuery {
     pub thread_answers: bool,
 }
 
-/// Which turns count as kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Keep {
-    /// Those that concern the agent (authored by it, addressed to it, answered by it), by index.
-    Involved,
-    /// All of them.
-    All,
-}
-
 /// A bounded snapshot of one conversation, as of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
@@ -85,6 +77,17 @@ impl History {
         let turns = turns.filter(|it| matches!(it.role, Role::Root | Role::Parent));
         turns.map(|it| it.turn.id)
     }
+}
+
+/// A summary as a prompt uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryView {
+    /// Which.
+    pub id: SummaryId,
+    /// What it says.
+    pub text: String,
+    /// It stands for every kept turn up to here.
+    pub through: Position,
 }
 
 /// What reading a snapshot cost the store, by SQLite's own statement counters.

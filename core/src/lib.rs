@@ -1,7 +1,7 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
 //! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
-//! `command`, `counted`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
+//! `command`, `counted`, `coverage`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
 //! `tool_call`; [`words`] (what the daemon itself says in rooms, in every language).
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
 //! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
@@ -14,6 +14,7 @@ pub mod approving;
 pub mod code;
 pub mod command;
 pub mod counted;
+pub mod coverage;
 pub mod decode;
 pub mod delegating;
 pub mod eliciting;

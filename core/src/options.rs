@@ -1,7 +1,6 @@
 //! How a prompt is assembled: the options of one agent, with their defaults.
 
 use crate::place::Scope;
-use crate::remembering::MemoryMode;
 
 /// The options of the assembler. Defaults are DESIGN §8's.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +143,18 @@ pub enum RecallMode {
     Tool,
     /// Nothing, also not by a tool.
     Off,
+}
+
+/// What an agent remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryMode {
+    /// Nothing: no entry is read or written.
+    #[default]
+    Off,
+    /// What its model notes by its tools.
+    Tools,
+    /// That, and what is learnt in the background once a conversation has settled.
+    Auto,
 }
 
 /// A set of assembler rules.

@@ -35,6 +35,15 @@ impl Prices {
     }
 }
 
+/// What was spent since the start of the UTC day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// What they cost, in millionths of the currency of the prices.
+    pub cost_micros: u64,
+}
+
 /// An amount in millionths, as people read it: two digits, more for what is small.
 #[must_use]
 pub fn shown_amount(micros: u64) -> String {

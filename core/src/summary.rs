@@ -6,55 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{History, Keep};
+pub use crate::coverage::Coverage;
+use crate::history::History;
+pub use crate::history::SummaryView;
 use crate::ids::{AgentName, ConversationId, SummaryId, TurnId};
-use crate::options::{AssemblerOptions, HistoryShare, Profile};
-use crate::place::{ChatName, Scope};
+use crate::options::AssemblerOptions;
+use crate::place::ChatName;
 use crate::turn::Position;
-
-/// The version of what a summary stands for. A stored summary of another version is not used.
-const COVERAGE_VERSION: u32 = 1;
-
-/// Which turns an agent's summaries stand for. Those made under another coverage are not used.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Coverage {
-    /// Which turns count as kept.
-    pub keep: Keep,
-    /// Only turns of this scope.
-    pub scope: Option<Scope>,
-}
-
-impl Coverage {
-    /// What summaries under these options stand for; `None` where none are made or used.
-    ///
-    /// The toolpack profile summarises while assembling. A time window forgets on purpose: a
-    /// summary would bring back what it leaves out; so does a share of the history.
-    #[must_use]
-    pub fn of(options: &AssemblerOptions) -> Option<Self> {
-        let is_used = options.profile == Profile::Vocative
-            && options.time_window_minutes.is_none()
-            && options.history == HistoryShare::Full;
-        is_used.then_some(Self {
-            keep: if options.addressed_only {
-                Keep::Involved
-            } else {
-                Keep::All
-            },
-            scope: options.scope,
-        })
-    }
-
-    /// The options fingerprint that is stored with a summary.
-    #[must_use]
-    pub fn fingerprint(&self) -> String {
-        let keep = match self.keep {
-            Keep::Involved => "involved",
-            Keep::All => "all",
-        };
-        let scope = self.scope.map_or("any", Scope::name);
-        format!("v{COVERAGE_VERSION};keep={keep};scope={scope}")
-    }
-}
 
 /// Whether a summary may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,17 +43,6 @@ impl SummaryState {
             .into_iter()
             .find(|state| state.name() == name)
     }
-}
-
-/// A summary as a prompt uses it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SummaryView {
-    /// Which.
-    pub id: SummaryId,
-    /// What it says.
-    pub text: String,
-    /// It stands for every kept turn up to here.
-    pub through: Position,
 }
 
 /// A stored summary, for people.

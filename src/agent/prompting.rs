@@ -14,7 +14,7 @@ use vocative_core::delegating::{StoredTask, task_text};
 use vocative_core::given::Given;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
-use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
+use vocative_core::options::{AssemblerOptions, HistoryShare, MemoryMode, Profile, RecallMode};
 use vocative_core::place::{ChatName, Conversation};
 use vocative_core::prompting::files::{
     FileContent, FileLimits, FittedFiles, PromptFile, fit_files, limits_within,
@@ -24,7 +24,6 @@ use vocative_core::prompting::{
     Utf16Div4, assemble, clean_name, count_turns, fit_context, history_query, leave_share,
     without_earlier,
 };
-use vocative_core::remembering::MemoryMode;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{Participant, ParticipantKind, Recount};
 use vocative_store::{Reader, Replying, Store, StoreError};

@@ -7,7 +7,8 @@ use vocative_contract::feedback::ThumbChange;
 
 use crate::capture::gate::Haste;
 use crate::capture::inbound::ChannelIntake;
-use vocative_core::judging::access::{Access, access};
+use vocative_core::addressing::Access;
+use vocative_core::judging::access::access;
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_store::StoreError;
 

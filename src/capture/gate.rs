@@ -11,7 +11,8 @@ use tracing::{debug, warn};
 use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 use vocative_contract::handles::LookUps;
 
-use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
+use vocative_core::addressing::Access;
+use vocative_core::judging::access::{PlaceAccess, access, place_access};
 use vocative_core::judging::policy::ChannelPolicy;
 
 /// How long the look-up of somebody may take who has just said something. *Source:* Slack waits three seconds

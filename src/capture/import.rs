@@ -10,9 +10,9 @@ use vocative_contract::crash;
 use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage, Sender};
 
 use crate::capture::inbound::{Counter, cut_text, sender_kind};
-use vocative_core::addressing::Verdict;
+use vocative_core::addressing::{Access, Verdict};
 use vocative_core::ids::AccountId;
-use vocative_core::judging::access::{Access, PlaceAccess, access, place_access};
+use vocative_core::judging::access::{PlaceAccess, access, place_access};
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_store::contract::{
     ImportBatch, ImportCounts, ImportMessage, ImportProgress, NewMessage,

@@ -8,9 +8,8 @@ use tracing::{debug, info, warn};
 use vocative_contract::envelope::{Belonging, Event, Place, Standing};
 
 use crate::capture::inbound::{ChannelIntake, said_at_ms};
-use vocative_core::addressing::{FollowUpJudge, MessageFacts, RunVerdict, Verdict};
+use vocative_core::addressing::{Access, FollowUpJudge, MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::RunId;
-use vocative_core::judging::access::Access;
 use vocative_core::judging::judge::judge;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_core::judging::policy::ChannelPolicy;

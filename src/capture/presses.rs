@@ -17,12 +17,12 @@ use crate::capture::changes::ChangeWish;
 use crate::capture::forms::{FormDesk, how_without_form};
 use crate::capture::gate::Haste;
 use crate::capture::inbound::{ChannelIntake, cut_text};
-use vocative_core::addressing::{ChangedCall, WaitingCall};
+use vocative_core::addressing::{Access, ChangedCall, WaitingCall};
 use vocative_core::approving::{
     ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, Decider, PressFacts,
     PressVerdict, StoredApproval, Told, Via, outcome_card, press, told_text,
 };
-use vocative_core::judging::access::{Access, access};
+use vocative_core::judging::access::access;
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_core::questioning::{
     AnswerFacts, AnswerVerdict, QuestionButton, QuestionCard, answer, answered_card,

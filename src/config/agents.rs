@@ -22,10 +22,9 @@ use crate::tools::{
     ASK_AGENT, ASK_HUMAN, ApprovalSettings, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names,
 };
 use vocative_core::ids::AgentName;
-use vocative_core::options::{AssemblerOptions, HistoryShare, Profile, RecallMode};
+use vocative_core::options::{AssemblerOptions, HistoryShare, MemoryMode, Profile, RecallMode};
 use vocative_core::place::Scope;
 use vocative_core::prompting::{Example, TokenCounter as _, Utf16Div4};
-use vocative_core::remembering::MemoryMode;
 use vocative_core::running::budget::RunBudget;
 
 /// What agents may name.

@@ -16,11 +16,12 @@ use crate::capture::clock::Clock;
 use crate::delivery::rooms::Rooms;
 use crate::llm::ModelError;
 use vocative_core::ids::{ConversationId, TurnId};
+use vocative_core::options::MemoryMode;
 use vocative_core::queueing::Outcome;
+use vocative_core::remembering::StoredMemory;
 use vocative_core::remembering::extracting::{
     LINES_MAX_CHARS, ReadAnswer, SpokenLine, extraction_request, known_for, once_more, read_answer,
 };
-use vocative_core::remembering::{MemoryMode, StoredMemory};
 use vocative_store::contract::{
     DueConversation, Extracted, Extraction, IsServed, MemoryQuery, UnreadQuery, UnreadTurns,
 };

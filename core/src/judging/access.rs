@@ -6,36 +6,8 @@
 
 use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 
+use crate::addressing::Access;
 use crate::judging::policy::ChannelPolicy;
-
-/// Whether a message is served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// It is stored and may be answered.
-    #[default]
-    Served,
-    /// The chat is not on `allow_chats`.
-    ChatNotAllowed,
-    /// The person is not on `allow_people`.
-    PersonNotAllowed,
-    /// The person belongs to another organisation, or may, and `answer_strangers` is off.
-    Stranger,
-    /// The person is a guest of ours, or may be, and `answer_guests` is off.
-    Guest,
-}
-
-impl Access {
-    /// The setting that would admit it.
-    #[must_use]
-    pub fn setting(self) -> &'static str {
-        match self {
-            Self::Served | Self::ChatNotAllowed => "allow_chats",
-            Self::PersonNotAllowed => "allow_people",
-            Self::Stranger => "answer_strangers",
-            Self::Guest => "answer_guests",
-        }
-    }
-}
 
 /// Whether the lists allow a place, whoever speaks there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use vocative_contract::envelope::{InboundMessage, SenderKind};
 
 use crate::command::CommandVerdict;
 use crate::ids::AgentName;
-use crate::judging::addressing::{names_bot, without_labels};
+use crate::judging::addressees::{names_bot, without_labels};
 use crate::judging::policy::{AgentPolicy, ChannelPolicy};
 use crate::judging::speech::{strip_word, without_leading_mentions};
 

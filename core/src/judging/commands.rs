@@ -9,13 +9,13 @@ use vocative_contract::envelope::{
     ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
 };
 
-use crate::addressing::MessageFacts;
+use crate::addressing::{Access, MessageFacts};
 use crate::approving::{ApprovalsCommand, ApprovalsOrder};
 use crate::code::Code;
 use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry, ScheduleCommand};
 use crate::ids::AgentName;
-use crate::judging::access::{Access, access};
-use crate::judging::addressing::{names_bot, without_labels};
+use crate::judging::access::access;
+use crate::judging::addressees::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
 use crate::linking::{LinkCommand, LinkOrder};

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
 
 use crate::addressing::{
-    AckReaction, MessageFacts, Notice, NoticeKind, Overlap, RunVerdict, Verdict,
+    Access, AckReaction, MessageFacts, Notice, NoticeKind, Overlap, Rule, RunVerdict, Verdict,
 };
 use crate::code::is_alive;
 use crate::command::CommandVerdict;
 use crate::ids::AgentName;
-use crate::judging::access::{Access, access};
-use crate::judging::addressing::{Rule, addressing, is_unsure, may_follow_up};
+use crate::judging::access::access;
+use crate::judging::addressees::{addressing, is_unsure, may_follow_up};
 use crate::judging::asked_model::asked_model;
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};

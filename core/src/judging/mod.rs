@@ -1,9 +1,9 @@
 //! Whether a message is stored, whom it addresses, and what else follows from it. Pure: facts in, a verdict out.
 //!
-//! Reading order: `policy`, `speech`, `addressing`, `stop`, `access`, `commands`, `asked_model`, `judge`, `request`, `origin`.
+//! Reading order: `policy`, `speech`, `addressees`, `stop`, `access`, `commands`, `asked_model`, `judge`, `request`, `origin`.
 
 pub mod access;
-pub mod addressing;
+pub mod addressees;
 mod asked_model;
 pub mod commands;
 pub mod judge;

@@ -12,6 +12,7 @@ use crate::addressing::Overlap;
 use crate::ids::{AccountId, AgentName};
 use crate::manners::Manners;
 use crate::presence::Presence;
+pub use crate::price::Spent;
 use crate::price::shown_amount;
 use crate::words::Language;
 
@@ -226,15 +227,6 @@ impl TooCostly {
             SpentUp::Channel => language.too_costly_channel(most, currency, left),
         }
     }
-}
-
-/// What was spent since the start of the UTC day.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens.
-    pub tokens: u64,
-    /// What they cost, in millionths of the currency of the prices.
-    pub cost_micros: u64,
 }
 
 /// What of the day is used up: the person's or the channel's.

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use vocative_contract::envelope::InboundMessage;
 
-use crate::addressing::{MessageFacts, Overlap, RunVerdict, Verdict};
+use crate::addressing::{Access, MessageFacts, Overlap, RunVerdict, Verdict};
 use crate::ids::AgentName;
-use crate::judging::access::Access;
 use crate::judging::judge::limit_met;
 use crate::judging::policy::ChannelPolicy;
 

@@ -4,7 +4,7 @@ use vocative_contract::envelope::{CommandTarget, InboundMessage, SenderKind};
 use vocative_contract::markup::{MENTION_CLOSE, MENTION_OPEN};
 use vocative_contract::work::looked_at;
 
-use crate::judging::addressing::names_bot;
+use crate::judging::addressees::names_bot;
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::strip_word;
 use crate::manners::CommandName;

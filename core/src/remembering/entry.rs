@@ -45,18 +45,6 @@ impl MemoryRef {
     }
 }
 
-/// What an agent remembers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MemoryMode {
-    /// Nothing: no entry is read or written.
-    #[default]
-    Off,
-    /// What its model notes by its tools.
-    Tools,
-    /// That, and what is learnt in the background once a conversation has settled.
-    Auto,
-}
-
 /// What kind of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryKind {

@@ -18,9 +18,7 @@ mod writing;
 
 pub use audience::{Asking, LearntIn, Share, may_appear, share_refusal};
 pub use choosing::{Chosen, choose, found, found_each};
-pub use entry::{
-    MemoryId, MemoryKind, MemoryMode, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory,
-};
+pub use entry::{MemoryId, MemoryKind, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory};
 pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen};
 pub use sources::{has_words, own_words};
 pub use telling::{entry_line, prompt_text, refusal_text};

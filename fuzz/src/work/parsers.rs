@@ -18,7 +18,7 @@ use vocative_contract::people::{People, Person};
 use vocative_contract::split::split_text;
 use vocative_core::addressing::MessageFacts;
 use vocative_core::decode::decoded;
-use vocative_core::judging::addressing::addressing;
+use vocative_core::judging::addressees::addressing;
 use vocative_core::judging::judge::judge;
 use vocative_core::judging::speech::spoken_text;
 use vocative_core::knowledge::{Format, chunked};

@@ -24,10 +24,11 @@ use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, ConversationId};
+use vocative_core::options::MemoryMode;
 use vocative_core::prompting::{ClassEstimate, TokenCounter as _};
 use vocative_core::queueing::Outcome;
 use vocative_core::remembering::extracting::ReadEntry;
-use vocative_core::remembering::{MemoryKind, MemoryMode, choose, prompt_text};
+use vocative_core::remembering::{MemoryKind, choose, prompt_text};
 use vocative_core::turn::ParticipantKind;
 use vocative_store::contract::{
     AccountBinding, Captured, Extracted, Extraction, MemoryQuery, NewMessage, UnreadQuery,

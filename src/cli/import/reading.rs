@@ -11,7 +11,7 @@ use vocative_contract::envelope::Sender;
 
 use crate::admin::import::TopicLine;
 use crate::capture::import::{ChatAdmission, admission, chat_admission};
-use vocative_core::judging::access::Access;
+use vocative_core::addressing::Access;
 use vocative_core::judging::policy::ChannelPolicy;
 
 /// The most messages of a batch.

@@ -1,8 +1,7 @@
 //! What becomes of a message that is heard.
 
 use vocative_contract::envelope::ChatKind;
-use vocative_core::addressing::Verdict;
-use vocative_core::judging::access::Access;
+use vocative_core::addressing::{Access, Verdict};
 use vocative_core::place::Scope;
 use vocative_store::contract::{Captured, CapturedTurn};
 

@@ -10,56 +10,11 @@ use vocative_contract::envelope::{
 };
 use vocative_contract::markup::mentioned_ids;
 
-use crate::addressing::MessageFacts;
+use crate::addressing::{MessageFacts, Rule};
 use crate::ids::AgentName;
 use crate::judging::policy::ThreadPolicy;
 use crate::judging::policy::{AgentPolicy, ChannelPolicy};
 use crate::judging::speech::{calls_name, opens_with_name, spoken_text, without_leading_mentions};
-
-/// Why a message addresses an agent, or none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// Its sender can't address anybody: ourselves, a bot that is not in `allow_bots`, the platform.
-    Sender,
-    /// It is a command for another bot.
-    AnotherBot,
-    /// It names an agent.
-    Name,
-    /// It replies to what an agent wrote.
-    Reply,
-    /// It is a command for us.
-    Command,
-    /// It is a word to everybody, and those address here.
-    Everybody,
-    /// It was said in a direct chat.
-    Direct,
-    /// It mentions the bot.
-    Mention,
-    /// It goes on with a thread that is an agent's.
-    FollowUp,
-    /// It was said into the room.
-    #[default]
-    Chatter,
-}
-
-impl Rule {
-    /// Its word in log lines.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender can't address",
-            Self::AnotherBot => "command for another bot",
-            Self::Name => "name",
-            Self::Reply => "reply",
-            Self::Command => "command",
-            Self::Everybody => "everybody",
-            Self::Direct => "direct chat",
-            Self::Mention => "mention",
-            Self::FollowUp => "follow-up",
-            Self::Chatter => "not addressed",
-        }
-    }
-}
 
 /// The agents a message addresses, each once, in the order of the configuration.
 #[must_use]
