@@ -1,23 +1,15 @@
 //! When the steps of a run are over, and what is its answer: the model's last word, a tool's text, or nothing that has
 //! the form which answers must have.
 
+use crate::agent::failing::Misshapen;
 use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, usage_of};
 use crate::agent::stepping::{Ended, Stepping};
 use crate::config::AnswerForm;
 use crate::llm::Answer;
-use vocative_core::run::{Finish, Usage};
+use vocative_core::run::Finish;
 
 /// How often an answer is asked for again because it does not have the form that it must have.
 const REPAIRS_MAX: u32 = 2;
-
-/// Answers that don't have the form that they must have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Misshapen {
-    /// How many.
-    pub(super) answers: u32,
-    /// Tokens of all steps.
-    pub(super) usage: Usage,
-}
 
 impl Stepping<'_> {
     /// How the steps ended, if the last one is the answer.

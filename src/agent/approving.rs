@@ -2,7 +2,7 @@
 
 use vocative_contract::card::Card;
 use vocative_contract::handles::Renderer;
-use vocative_contract::outbound::{Part, Target};
+use vocative_contract::outbound::Part;
 
 use crate::agent::stepping::Stepping;
 use vocative_core::approving::{
@@ -11,24 +11,8 @@ use vocative_core::approving::{
 };
 use vocative_core::ids::ApprovalId;
 use vocative_core::tool_call::StoredCall;
-use vocative_core::words::Language;
 use vocative_store::contract::{Asked, ConsentSought, NewApproval};
 use vocative_store::{NewId as _, StoreError};
-
-/// Where people are asked.
-#[derive(Clone, Copy)]
-pub(super) struct AskedIn<'a> {
-    /// Makes posts of cards.
-    pub(super) renderer: &'a dyn Renderer,
-    /// Where the run's answer goes.
-    pub(super) place: &'a Target,
-    /// Where the experts of its account are asked.
-    pub(super) experts: Option<&'a Target>,
-    /// How long a question may be answered, in milliseconds.
-    pub(super) question_expires_ms: i64,
-    /// In which language the daemon itself speaks there.
-    pub(super) language: Language,
-}
 
 impl Stepping<'_> {
     /// Asks people about a call.

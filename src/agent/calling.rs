@@ -17,7 +17,7 @@ use crate::agent::step::{ModelStep, is_among};
 use crate::agent::stepping::{CALLS_MAX, Stepping};
 use crate::capture::reply::commit_call;
 use crate::files::space::Promise;
-use crate::llm::{ToolResult, read_arguments};
+use crate::llm::read_arguments;
 use crate::tools::{
     CallContext, InputGiven, Progress, QuestionWish, TaskWish, ToolError, ToolOutcome,
 };
@@ -48,7 +48,7 @@ const CUT_OFF: &str = "a restart cut this call off; it may have acted or not, an
 /// How far the calls of a step, or one of them, came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
-    /// They have their results.
+    /// Every call has its result.
     Made,
     /// A person is to decide first, or another agent to answer.
     Wait,
@@ -594,17 +594,4 @@ fn turn(call: &StoredCall, called: String, is_known: bool, outcome: ToolOutcome)
         result,
         sources: outcome.sources,
     }
-}
-
-/// The calls of a step as results for the model; `None` until all are over.
-pub(super) fn results_of(calls: &[StoredCall]) -> Option<Vec<ToolResult>> {
-    let result = |call: &StoredCall| {
-        call.state.is_over().then(|| ToolResult {
-            call_id: call.call_id.clone(),
-            content: call.result.clone().unwrap_or_default(),
-            is_error: call.state != CallState::Done,
-            images: Vec::new(),
-        })
-    };
-    calls.iter().map(result).collect()
 }

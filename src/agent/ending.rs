@@ -1,25 +1,22 @@
 //! How a run ends: what is said in its room, in one commit with the end; or when it is tried again.
 
-use std::pin::pin;
-use std::time::Duration;
-
-use tokio::time::Instant;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 use vocative_contract::outbound::PostSpeaker;
 use vocative_contract::people::People;
 
-use crate::agent::answering::Misshapen;
-use crate::agent::failing::{Again, GiveUpNotice};
+use crate::agent::clocks::Age;
+use crate::agent::failing::{Again, Failure, GiveUpNotice, Misshapen, Next, Tried, after};
 use crate::agent::hooking::AnswerJudged;
+use crate::agent::letting_go::requeue;
 use crate::agent::registry::AgentSpec;
-use crate::agent::run::{HEARTBEAT, LEASE_MS, Working};
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
+use crate::agent::working::{Work, Working};
 use crate::capture::reply::{Answering, Lead, Reply, commit_reply, render_files, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::llm::Answer;
-use vocative_core::ids::{LeaseToken, RunId};
+use vocative_core::ids::RunId;
 use vocative_core::judging::policy::{SpentUp, TooCostly};
 use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_core::run::{ClaimedRun, Finish, StopCause, Stopping, Usage};
@@ -28,11 +25,6 @@ use vocative_core::turn::TurnKind;
 use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
-
-/// How long a run is put off when storage failed while it was worked on.
-pub(super) const STORAGE_WAIT_MS: i64 = 2_000;
-/// The wait between attempts to give a run back while storage refuses it.
-const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Working<'_> {
     /// Commits the model's answer. An edit of what was shown of it may be on its way for `live_settle_ms`.
@@ -212,23 +204,51 @@ impl Working<'_> {
         self.end(spec, silent).await
     }
 
-    /// Does something for a run whose model has answered, and keeps its lease meanwhile.
-    pub(super) async fn keeping_lease<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-        let mut work = pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                _ = beat.tick() => {
-                    let (run, token) = (self.claimed.run.id, self.claimed.token);
-                    let until_ms = (self.worker.clock)() + LEASE_MS;
-                    // A lease that is lost is noticed by the commit.
-                    if let Err(cause) = self.worker.store.extend_run(run, token, until_ms).await {
-                        warn!(error = %cause, run.id = %run, "a lease could not be extended");
-                    }
-                }
+    /// Ends a run whose work was broken off by something else than its model, or lets go of it.
+    pub(super) async fn end_otherwise(
+        &self,
+        spec: &AgentSpec,
+        work: Work,
+        age: Age,
+    ) -> Result<(), StoreError> {
+        match work {
+            Work::ToolFailed(tool) => self.end_tool_failed(spec, &tool).await,
+            Work::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
+            Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
+            Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
+            Work::Refused(why) => self.end_refused(spec, why).await,
+            Work::NotMeant => self.end_not_meant(spec).await,
+            Work::Cancelled => self.cancel(spec).await,
+            Work::Waits => self.wait_for_people().await,
+            Work::LeaseLost => Ok(()),
+            Work::TooLong { deadline_ms } => {
+                let reason = format!("it took longer than {deadline_ms} ms");
+                self.fail(spec, age, Failure::Passing(reason)).await
             }
+            Work::Failed(failure) => self.fail(spec, age, failure).await,
+            Work::UsedUp(usage) => self.end_used_up(spec, usage).await,
+            Work::Misshapen(misshapen) => self.end_misshapen(spec, misshapen).await,
+            Work::Answered(answer) => self.answer(spec, answer, SETTLE_MS).await,
+        }
+    }
+
+    /// The attempt gave no answer: another one follows, or the room is told.
+    pub(super) async fn fail(
+        &self,
+        spec: &AgentSpec,
+        age: Age,
+        failure: Failure,
+    ) -> Result<(), StoreError> {
+        let tried = Tried {
+            attempts: self.claimed.attempts_used(),
+            max_attempts: spec.max_attempts,
+            age_ms: age.now_ms(),
+            answer_within_ms: spec.answer_within_ms,
+        };
+        let reason = failure.reason();
+        match after(&failure, tried) {
+            Next::GiveUp(notice) => self.give_up(spec, notice, reason).await,
+            Next::Again(again) => requeue(self.worker, self.claimed, again, &reason).await,
         }
     }
 
@@ -392,54 +412,5 @@ fn note_end(run: RunId, committed: &CommittedReply) {
         }
         CommittedReply::Cancelled => info!(run.id = %run, "cancelled; nothing was said"),
         CommittedReply::Reported => info!(run.id = %run, "answered the run that asked"),
-    }
-}
-
-/// Has a run that gave no answer tried again.
-pub(super) async fn requeue(
-    worker: &AgentWorker,
-    claimed: &ClaimedRun,
-    again: Again,
-    reason: &str,
-) -> Result<(), StoreError> {
-    let (store, now_ms) = (&worker.store, (worker.clock)());
-    let (run, token) = (claimed.run.id, claimed.token);
-    let Again { wait_ms, counts } = again;
-    let not_before_ms = now_ms + wait_ms;
-    let written = if counts {
-        let attempt = claimed.attempts_used();
-        warn!(run.id = %run, attempt, wait_ms, reason, "a run failed; another attempt follows");
-        let requeued = store.requeue_run(run, token, not_before_ms, reason, now_ms);
-        requeued.await
-    } else {
-        info!(run.id = %run, wait_ms, reason, "the model can't answer; the run is put off");
-        let put_off = store.put_run_off(run, token, not_before_ms, reason, now_ms);
-        put_off.await
-    };
-    // Without the lease, the worker that holds it decides.
-    written.map(drop)
-}
-
-/// Gives a run back as a failed attempt, and tries again while storage refuses: nothing else gives it back.
-pub(super) async fn give_back(
-    worker: &AgentWorker,
-    run: RunId,
-    token: LeaseToken,
-    wait_ms: i64,
-    reason: &str,
-) {
-    loop {
-        let now_ms = (worker.clock)();
-        let not_before_ms = now_ms + wait_ms;
-        let given_back = worker
-            .store
-            .requeue_run(run, token, not_before_ms, reason, now_ms);
-        match given_back.await {
-            Ok(_) => return,
-            Err(cause) => {
-                debug!(error = %cause, run.id = %run, "a run could not be given back; trying again");
-                tokio::time::sleep(GIVE_BACK_AGAIN).await;
-            }
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! What follows from an attempt without an answer. Pure.
 
-use vocative_core::words::Language;
-
 use crate::llm::ModelError;
+use vocative_core::run::Usage;
+use vocative_core::words::Language;
 
 /// A run that failed waits this long before its second attempt, then twice as long each time.
 const RETRY_FIRST_MS: i64 = 2_000;
@@ -20,6 +20,15 @@ pub(super) enum Failure {
     Passing(String),
     /// Something else, for good.
     Final(String),
+}
+
+/// Answers that don't have the form that they must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Misshapen {
+    /// How many.
+    pub(super) answers: u32,
+    /// Tokens of all steps.
+    pub(super) usage: Usage,
 }
 
 impl Failure {
@@ -190,6 +199,15 @@ fn whole_time(ms: i64, language: Language) -> String {
         seconds @ 120..=7_199 => language.minutes(seconds / 60),
         seconds => language.hours(seconds / 3_600),
     }
+}
+
+/// An error and its sources, joined.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let errors = std::iter::successors(Some(error), |cause| cause.source());
+    errors
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 #[cfg(test)]

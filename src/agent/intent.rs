@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
 use crate::agent::registry::AgentSpec;
-use crate::agent::run::Working;
+use crate::agent::working::Working;
 use crate::hooks::{Hook, HookKind};
 use vocative_core::hooking::Verdict;
 use vocative_core::intent::{intent_request, read_intent};

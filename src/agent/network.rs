@@ -9,20 +9,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tracing::{info, warn};
+use vocative_contract::crash;
 
-use crate::agent::delegating::Delegating;
-use crate::agent::ending::{note, notice, requeue};
+use crate::agent::clocks::Age;
+use crate::agent::ending::{note, notice};
 use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
 use crate::agent::hooking::AnswerJudged;
+use crate::agent::letting_go::requeue;
 use crate::agent::prompting::InNetwork;
 use crate::agent::registry::{AgentSpec, NetworkSpec};
-use crate::agent::run::{Age, Work, Worked, Working};
+use crate::agent::sharing::Delegating;
 use crate::agent::step;
+use crate::agent::working::{Seat, Work, Worked, Working};
 use crate::capture::reply::{Lead, OtherWords, Reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::llm::{Answer, read_arguments};
 use crate::tools::{SET_STATE, StateDesk};
-use vocative_contract::crash;
 use vocative_core::delegating::StoredTask;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::speech::{behind_address, calls_name, opens_with_name, spoken_text};
@@ -41,18 +43,6 @@ use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep
 
 /// How long a run waits for a place at the model of its next agent, in milliseconds.
 pub(super) const BUSY_WAIT_MS: i64 = 1_000;
-
-/// An agent call of a network, as the work of its agent sees it.
-pub(super) struct Seat {
-    /// The network, and what the agent is sent of the run so far.
-    pub(super) network: InNetwork,
-    /// The steps of the run before it.
-    pub(super) steps_before: u32,
-    /// Whether nothing of the call was done before this attempt.
-    pub(super) is_fresh: bool,
-    /// The values.
-    pub(super) desk: Arc<StateDesk>,
-}
 
 /// What decisions are made of beside the course.
 pub(super) struct Asked {

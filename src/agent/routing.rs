@@ -4,13 +4,13 @@
 use tracing::{debug, info, warn};
 use vocative_contract::crash;
 
-use crate::agent::ending::requeue;
 use crate::agent::failing::{Again, Failure, Next, after};
 use crate::agent::hooking::{Hooking, RunJudged};
+use crate::agent::letting_go::requeue;
 use crate::agent::models::ModelSlot;
 use crate::agent::network::{BUSY_WAIT_MS, Journey};
-use crate::agent::run::{UnderLease, Work};
 use crate::agent::step::{ModelStep, answers_behind, record};
+use crate::agent::working::{UnderLease, Work};
 use crate::llm::{Answer, ModelError, Request, ToolChoice, ToolSpec};
 use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::agent::registry::AgentSpec;
-use crate::agent::run::Working;
+use crate::agent::working::Working;
 use crate::tools::{READ_SKILL, names};
 use vocative_core::place::ChatName;
 use vocative_core::skills::{Skill, listed};

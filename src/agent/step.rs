@@ -4,12 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::calling::results_of;
 use crate::llm::{Answer, ToolCall, ToolResult};
 use crate::tools::{for_people, names};
-use vocative_core::run::Finish;
-use vocative_core::run::Usage;
-use vocative_core::tool_call::{Refusal, StoredCall};
+use vocative_core::run::{Finish, Usage};
+use vocative_core::tool_call::{CallState, Refusal, StoredCall};
 
 /// The version this build writes. Version 1 had no tools and one step to a run, version 2 the results of its calls; a
 /// step of any other version is not replayed.
@@ -268,6 +266,19 @@ pub(super) fn failed_tool<'a>(steps: &'a [ModelStep], stop_after: &[String]) -> 
 /// Whether a tool is one of these.
 pub(super) fn is_among(tools: &[String], tool: &str) -> bool {
     tools.iter().any(|named| names(named, tool))
+}
+
+/// The calls of a step as results for the model; `None` until all are over.
+pub(super) fn results_of(calls: &[StoredCall]) -> Option<Vec<ToolResult>> {
+    let result = |call: &StoredCall| {
+        call.state.is_over().then(|| ToolResult {
+            call_id: call.call_id.clone(),
+            content: call.result.clone().unwrap_or_default(),
+            is_error: call.state != CallState::Done,
+            images: Vec::new(),
+        })
+    };
+    calls.iter().map(result).collect()
 }
 
 fn finish_name(finish: Finish) -> &'static str {

@@ -18,27 +18,37 @@ use vocative_contract::people::People;
 
 use super::*;
 use crate::agent::attached::{FilesInPrompts, ToolFiles};
+use crate::agent::clocks::WorkClock;
+use crate::agent::counting::Counting;
+use crate::agent::failing::Misshapen;
+use crate::agent::hooking::Hooking;
 use crate::agent::models::Models;
 use crate::agent::registry::{ModelUse, Registry};
+use crate::agent::stable::Stable;
 use crate::agent::step::replay;
+use crate::agent::stepping::{AskedIn, CALLS_MAX, RESULTS_MAX_TOKENS};
+use crate::agent::telling::Telling;
+use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
-use crate::llm::ToolCall;
-use crate::tools::{BoundTo, CallContext, ConversationSearch, Tool, ToolError, ToolOutput};
+use crate::llm::{Model, ToolCall};
+use crate::tools::{
+    BoundTo, CallContext, ConversationSearch, Tool, ToolError, ToolOutput, Toolbox,
+};
 use vocative_core::acting::AT_ONCE_MAX;
 use vocative_core::addressing::Verdict;
 use vocative_core::ids::{AccountId, AgentName, OwnerId, ToolCallId, TurnId};
-use vocative_core::prompting::{ClassEstimate, PromptRole};
-use vocative_core::run::Finish;
+use vocative_core::prompting::{ClassEstimate, PromptMessage, PromptRole};
+use vocative_core::run::{ClaimedRun, Finish, Usage};
+use vocative_core::running::budget::{RunBudget, RunUsedUp};
 use vocative_core::search::SearchReach;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::tool_call::{CallRule, CallState, Refusal, StoredCall};
 use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
-use vocative_store::NewId as _;
-use vocative_store::StoreOptions;
 use vocative_store::contract::{
     AccountBinding, Captured, CapturedTurn, ClaimRequest, NewMessage, TurnFilter,
 };
+use vocative_store::{NewId as _, Store, StoreOptions};
 
 #[path = "stepping/endings.rs"]
 mod endings;

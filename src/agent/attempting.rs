@@ -1,0 +1,319 @@
+//! Has a run's question answered: by the model that it has a place at, or by those that are asked in its place.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::info;
+use vocative_contract::outbound::Target;
+
+use crate::agent::answering::in_form;
+use crate::agent::attached::ToolFiles;
+use crate::agent::context::learnt_limit;
+use crate::agent::counting::Counting;
+use crate::agent::events::Events;
+use crate::agent::failing::{Failure, chain};
+use crate::agent::holding::end_of;
+use crate::agent::preparing::{PreparedRequest, record_sent};
+use crate::agent::prompting::BuiltPrompt;
+use crate::agent::registry::AgentSpec;
+use crate::agent::stable::Stable;
+use crate::agent::step::{self, ModelStep};
+use crate::agent::stepping::{AskedIn, Ended, RESULTS_MAX_TOKENS, Stepping};
+use crate::agent::telling::{FirstWords, Telling};
+use crate::agent::working::{UnderLease, Work, Worked, Working};
+use crate::delivery::live::LiveReply;
+use crate::llm::{Answer, Listener, ModelError};
+use vocative_core::prompting::Prompt;
+use vocative_core::run::ClaimedRun;
+use vocative_store::StoreError;
+
+impl Working<'_> {
+    /// Works with the model that the run has a place at, and while that can't answer with those that are asked in its
+    /// place. Returns the agent as it asked the one that counts.
+    pub(super) async fn work_with_any(
+        &self,
+        spec: &Arc<AgentSpec>,
+        recorded: Vec<ModelStep>,
+    ) -> Result<(Arc<AgentSpec>, Worked), StoreError> {
+        let (models, run) = (&self.worker.models, self.claimed.run.id);
+        let mut asking = spec.asking(self.place.model());
+        let mut worked = Box::pin(self.work(&asking, recorded)).await?;
+        let mut asked = vec![asking.model_use.name.clone()];
+        loop {
+            let failure = match worked.work {
+                Work::Failed(failure) if failure.falls_back() => failure,
+                _ => return Ok((asking, worked)),
+            };
+            let mut others = spec.chain().filter(|model| !asked.contains(&model.name));
+            let Some(next) = others.find(|model| models.is_open(model)) else {
+                worked.work = Work::Failed(failure);
+                return Ok((asking, worked));
+            };
+            info!(run.id = %run, model = next.name, reason = failure.reason(), "another model is asked in place of one that can't answer");
+            let place = models.begin(next, run);
+            asked.push(next.name.clone());
+            let fallback = spec.asking(&next.name);
+            let working = Working {
+                place: &place,
+                is_fallback: true,
+                ..*self
+            };
+            let recorded = working.recorded().await?;
+            let again = Box::pin(working.work(&fallback, recorded)).await?;
+            worked.live_settle_ms = worked.live_settle_ms.max(again.live_settle_ms);
+            worked.work = match again.work {
+                Work::Failed(of_fallback) => Work::Failed(failure.sooner(of_fallback)),
+                work => {
+                    asking = fallback;
+                    work
+                }
+            };
+        }
+    }
+
+    /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
+    async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
+        let (worker, claimed) = (self.worker, self.claimed);
+        note_replayed(claimed, &recorded);
+        if let Some(work) = self.without_asking(spec, &recorded) {
+            return Ok(work.into());
+        }
+        let skills = self.skills(spec).await?;
+        let spec = &spec.fitted().listing(&skills);
+        let begun = Instant::now();
+        let (built, hooking) = match self.begun(spec, begun).await? {
+            UnderLease::Done(begun) => begun,
+            UnderLease::BrokenOff(work) => return Ok(work.into()),
+        };
+        let toolbox = self.toolbox(spec, skills).await?;
+        let tools = self.tools(&toolbox, &recorded).await?;
+        if recorded.is_empty() && self.task.is_none() {
+            record_sent(worker, claimed, spec, &built, &tools).await;
+        }
+        let experts = self.room_of_experts(spec);
+        let events = self.events(spec, recorded.len());
+        let live = self.begin_live(spec);
+        let words = Arc::new(FirstWords::new(claimed.run.id));
+        let stepping = Stepping {
+            store: &worker.store,
+            rooms: &worker.rooms,
+            clock: &worker.clock,
+            claimed,
+            agent: &spec.name,
+            display_name: &spec.display_name,
+            steps_before: self.steps_before(),
+            model: &*spec.model,
+            model_use: &spec.model_use,
+            place: self.place,
+            messages: &built.prompt.messages,
+            shown: &built.prompt.turns,
+            images: &built.prompt.images,
+            toolbox: &toolbox,
+            files: ToolFiles::of(worker.room.as_deref(), spec.files),
+            tools: &tools,
+            max_steps: spec.max_steps,
+            first_tool: &spec.first_tool,
+            stop_after: &spec.stop_after_tools,
+            stop_after_failed: &spec.stop_after_failed_tools,
+            form: spec.answer_form.as_ref(),
+            budget: spec.budget,
+            work_clock: self.clock,
+            results_max_tokens: results_max_tokens(spec, &built.prompt),
+            counting: Counting::of(spec, &built),
+            stable: Stable::of(&built),
+            max_output_tokens: spec.output_tokens(),
+            hooking: &hooking,
+            delegating: self.delegating,
+            asked_in: self.asked_in(spec, experts.as_ref()),
+            telling: telling(&words, live.as_ref()).and_events(Arc::clone(&events)),
+        };
+        stepping.telling.void(self.is_fallback);
+        let working = Box::pin(self.step(spec, &built, stepping, recorded));
+        let holding = self.hold(spec, begun, self.show_working(live.as_ref()), working);
+        let telling = events.during(holding, &worker.store, claimed, &worker.clock);
+        let held = telling.await;
+        let live_settle_ms = end_of(live).await;
+        let work = match held? {
+            UnderLease::Done(ended) => judge(ended, claimed.attempts_used()),
+            UnderLease::BrokenOff(Work::TooLong { deadline_ms })
+                if !self.place.was_heard() && !words.has_begun() =>
+            {
+                self.fell_silent(deadline_ms).await
+            }
+            UnderLease::BrokenOff(work) => work,
+        };
+        Ok(Worked {
+            work,
+            live_settle_ms,
+        })
+    }
+
+    /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
+    async fn step(
+        &self,
+        spec: &AgentSpec,
+        built: &BuiltPrompt,
+        stepping: Stepping<'_>,
+        recorded: Vec<ModelStep>,
+    ) -> Result<Ended, StoreError> {
+        let ended = stepping.work(recorded).await?;
+        let Ended::TooLong {
+            limit,
+            asked,
+            has_steps,
+        } = ended
+        else {
+            return Ok(ended);
+        };
+        let sent = stepping.counting.prompt_tokens;
+        let learnt = learnt_limit(limit, asked, sent, spec.answer_reserve);
+        spec.model.learn_context_limit(learnt);
+        self.worker.keep_context_limit(spec).await;
+        if has_steps {
+            return Ok(ended);
+        }
+        let (worker, claimed) = (self.worker, self.claimed);
+        let smaller = spec.fitted();
+        let found = Some((built.history.recalled.clone(), built.memories.clone()));
+        let built = match self.prepare(&smaller, found).await? {
+            PreparedRequest::Prompt(built) => built,
+            PreparedRequest::Not(_) => return Ok(ended),
+        };
+        if !self.mark(&built).await? {
+            return Ok(Ended::LeaseLost);
+        }
+        if self.task.is_none() {
+            record_sent(worker, claimed, &smaller, &built, stepping.tools).await;
+        }
+        let again = Stepping {
+            messages: &built.prompt.messages,
+            shown: &built.prompt.turns,
+            images: &built.prompt.images,
+            results_max_tokens: results_max_tokens(&smaller, &built.prompt),
+            counting: Counting::of(&smaller, &built),
+            stable: Stable::of(&built),
+            max_output_tokens: smaller.output_tokens(),
+            ..stepping
+        };
+        again.work(Vec::new()).await
+    }
+
+    /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
+    fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<Work> {
+        let answer = step::answer_of(recorded);
+        let form = spec.answer_form.as_ref();
+        if let Some(Ok(answer)) = answer.map(|answer| in_form(form, answer)) {
+            return Some(Work::Answered(answer));
+        }
+        let refused = self.place.refused()?;
+        Some(Work::Failed(Failure::Model(refused)))
+    }
+
+    /// The model has said nothing until the deadline: it is down rather than slow.
+    async fn fell_silent(&self, deadline_ms: u64) -> Work {
+        let cause = format!("no word within {deadline_ms} ms");
+        let error = ModelError::Unavailable { cause };
+        self.place.note::<Answer>(&Err(error.clone())).await;
+        Work::Failed(Failure::Model(error))
+    }
+
+    /// What is recorded of the work: of the run, or of its agent call.
+    pub(super) async fn recorded(&self) -> Result<Vec<ModelStep>, StoreError> {
+        let (store, run) = (&self.worker.store, self.claimed.run.id);
+        let (steps, calls) = tokio::try_join!(store.steps(run), store.tool_calls(run))?;
+        Ok(step::replay_behind(self.steps_before(), &steps, &calls))
+    }
+
+    /// The steps of the run before its agent call; of a run of one agent, none.
+    fn steps_before(&self) -> u32 {
+        self.seat.map_or(0, |seat| seat.steps_before)
+    }
+
+    /// What the work tells while it is done.
+    fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<Events> {
+        let is_discreet = spec.holds_answers_back();
+        let recorded_steps = self.steps_before() as usize + recorded_steps;
+        Arc::new(Events::new(recorded_steps).discreet(is_discreet))
+    }
+
+    /// Where people are asked.
+    fn asked_in<'b>(&'b self, spec: &AgentSpec, experts: Option<&'b Target>) -> AskedIn<'b> {
+        AskedIn {
+            renderer: &*self.room.renderer,
+            place: &self.route.target,
+            experts,
+            question_expires_ms: spec.question_expires_ms,
+            language: self.room.language(),
+        }
+    }
+
+    /// Where the agent's experts are asked.
+    fn room_of_experts(&self, spec: &AgentSpec) -> Option<Target> {
+        let chat = spec.experts.get(&self.route.channel)?.clone();
+        Some(Target {
+            chat,
+            thread: None,
+            topic: None,
+            reply_to: None,
+        })
+    }
+}
+
+/// Who hears what the model says.
+fn telling(words: &Arc<FirstWords>, live: Option<&LiveReply>) -> Telling {
+    let telling = Telling::default().and(Arc::clone(words) as Arc<dyn Listener>);
+    match live {
+        Some(live) => telling.and(live.listener()),
+        None => telling,
+    }
+}
+
+fn note_replayed(claimed: &ClaimedRun, recorded: &[ModelStep]) {
+    if !recorded.is_empty() {
+        info!(run.id = %claimed.run.id, steps = recorded.len(), "recorded steps are replayed instead of asking the model again");
+    }
+}
+
+/// What the model's context leaves for results, within their own limit.
+fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
+    let taken =
+        prompt.tokens + prompt.instruction_tokens + prompt.recalled_tokens + spec.answer_reserve;
+    let left = spec
+        .context_limit
+        .map_or(usize::MAX, |limit| limit.saturating_sub(taken));
+    left.min(RESULTS_MAX_TOKENS)
+}
+
+fn judge(ended: Ended, attempt: u32) -> Work {
+    match ended {
+        Ended::Answered(answer) => Work::Answered(answer),
+        Ended::UsedUp(usage) => Work::UsedUp(usage),
+        Ended::Misshapen(misshapen) => Work::Misshapen(misshapen),
+        Ended::ToolFailed(tool) => Work::ToolFailed(tool),
+        Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
+        Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
+        Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),
+        Ended::Refused(why) => Work::Refused(why),
+        Ended::Waits => Work::Waits,
+        Ended::LeaseLost => Work::LeaseLost,
+        Ended::SourceGone => {
+            let reason = "a message that it had read was deleted meanwhile".to_owned();
+            Work::Failed(Failure::Passing(reason))
+        }
+        // The next attempt's prompt is made within what was learnt.
+        Ended::TooLong {
+            limit,
+            asked,
+            has_steps,
+        } => {
+            let reason = chain(&ModelError::ContextTooLong { limit, asked });
+            Work::Failed(match has_steps && attempt == 1 {
+                true => Failure::Passing(reason),
+                false => Failure::Final(reason),
+            })
+        }
+        // Asked twice already; a third time says nothing else.
+        Ended::Failed(cause @ ModelError::Truncated) => Work::Failed(Failure::Final(chain(&cause))),
+        Ended::Failed(error) => Work::Failed(Failure::Model(error)),
+    }
+}
