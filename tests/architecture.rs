@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -370,4 +371,197 @@ fn the_sandbox_shares_no_code_with_the_adapters() {
             "{file} uses the adapters' crate"
         );
     }
+}
+
+// Circles of files.
+
+/// Rooms whose files use each other in one direction only. Elsewhere the files of one noun may form a circle.
+const ONE_WAY: [&str; 1] = ["src/agent"];
+
+/// Which file of a crate uses which.
+struct Uses {
+    /// The file of each module.
+    files: BTreeMap<Vec<String>, String>,
+    /// What a module calls by a name, because its `use` lines say so.
+    names: BTreeMap<(Vec<String>, String), Vec<String>>,
+    /// The files that each file uses.
+    edges: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Uses {
+    fn of(folder: &str) -> Self {
+        let sources = sources(folder);
+        let module = |file: &str| -> Vec<String> {
+            let path = file.trim_start_matches(folder).trim_end_matches(".rs");
+            let parts = path
+                .split('/')
+                .filter(|it| !["", "mod", "lib"].contains(it));
+            parts.map(str::to_owned).collect()
+        };
+        let files = sources.iter().map(|(file, _)| (module(file), file.clone()));
+        let mut uses = Self {
+            files: files.collect(),
+            names: BTreeMap::new(),
+            edges: BTreeMap::new(),
+        };
+        let mut used = Vec::new();
+        for (file, code) in &sources {
+            let (own, (trees, rest)) = (module(file), use_trees(code));
+            for path in trees.iter().flat_map(|tree| expanded(tree)) {
+                let (path, alias) = path.split_once(" as ").unwrap_or((&path, ""));
+                let path = path.trim_end_matches("::self");
+                let called = match alias {
+                    "" => path.rsplit("::").next().unwrap_or_default(),
+                    alias => alias,
+                };
+                if let Some(whole) = uses.whole(path, &own) {
+                    let name = (own.clone(), called.to_owned());
+                    uses.names.insert(name, whole.clone());
+                    used.push((file, whole));
+                }
+            }
+            let inline = paths_in(&rest);
+            let inline = inline.filter_map(|path| uses.whole(path, &own));
+            used.extend(inline.map(|whole| (file, whole)));
+        }
+        for (file, path) in used {
+            if let Some(other) = uses.file_of(&path, 0).filter(|other| other != file) {
+                uses.edges.entry(file.clone()).or_default().insert(other);
+            }
+        }
+        uses
+    }
+
+    /// A path from the root of the crate, if it is one of the crate.
+    fn whole(&self, path: &str, own: &[String]) -> Option<Vec<String>> {
+        let mut at = own.to_vec();
+        let mut parts = path.split("::").peekable();
+        match *parts.peek()? {
+            "crate" => at.clear(),
+            "self" | "super" => {}
+            child => {
+                at.push(child.to_owned());
+                self.files.get(&at)?;
+                at.pop();
+            }
+        }
+        for part in parts {
+            match part {
+                "crate" | "self" | "*" => {}
+                "super" => drop(at.pop()),
+                part => at.push(part.to_owned()),
+            }
+        }
+        Some(at)
+    }
+
+    /// The file that a path leads to, behind the names by which other modules hand it on.
+    fn file_of(&self, path: &[String], depth: usize) -> Option<String> {
+        let is_module = |count: &usize| self.files.contains_key(&path[..*count]);
+        let count = (0..=path.len()).take_while(is_module).last()?;
+        let (module, rest) = path.split_at(count);
+        let handed_on = rest.first().filter(|_| depth < 8).and_then(|name| {
+            let whole = self.names.get(&(module.to_vec(), name.clone()))?;
+            self.file_of(&[whole, &rest[1..]].concat(), depth + 1)
+        });
+        handed_on.or_else(|| self.files.get(module).cloned())
+    }
+
+    /// How a file leads to another one, if it does.
+    fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let mut ways = vec![vec![from.to_owned()]];
+        let mut seen = BTreeSet::from([from.to_owned()]);
+        while !ways.is_empty() {
+            let mut longer = Vec::new();
+            for way in ways {
+                if way.last().is_some_and(|last| last == to) {
+                    return Some(way);
+                }
+                let next = way.last().and_then(|last| self.edges.get(last));
+                for file in next.into_iter().flatten() {
+                    if seen.insert(file.clone()) {
+                        longer.push([&way[..], std::slice::from_ref(file)].concat());
+                    }
+                }
+            }
+            ways = longer;
+        }
+        None
+    }
+}
+
+/// The trees of the `use` lines, and the code without them.
+fn use_trees(code: &str) -> (Vec<String>, String) {
+    let (mut trees, mut rest) = (Vec::new(), String::new());
+    for statement in code.split_inclusive(';') {
+        let begin = ["use ", "pub use ", "pub(super) use ", "pub(crate) use "]
+            .iter()
+            .find_map(|word| Some((statement.rfind(&format!("\n{word}"))?, word.len() + 1)));
+        let begin = begin.or_else(|| statement.starts_with("use ").then_some((0, 4)));
+        match begin {
+            Some((at, length)) => {
+                rest.push_str(&statement[..at]);
+                trees.push(statement[at + length..].trim_end_matches(';').to_owned());
+            }
+            None => rest.push_str(statement),
+        }
+    }
+    (trees, rest)
+}
+
+/// The paths of a `use` line: `a::{b, c::{d, e}}` has three.
+fn expanded(tree: &str) -> Vec<String> {
+    let Some((head, inner)) = tree.split_once('{') else {
+        return vec![tree.trim().to_owned()];
+    };
+    let inner = inner.trim_end().trim_end_matches(',').trim_end();
+    let inner = inner.strip_suffix('}').unwrap_or(inner);
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for letter in inner.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        match (letter, depth) {
+            (',', 0) => parts.push(String::new()),
+            _ => parts.last_mut().unwrap().push(letter),
+        }
+    }
+    let parts = parts.iter().filter(|part| !part.trim().is_empty());
+    let paths = parts.flat_map(|part| expanded(part));
+    paths.map(|path| format!("{}{path}", head.trim())).collect()
+}
+
+/// The paths in code that begin with `crate` or `super`.
+fn paths_in(code: &str) -> impl Iterator<Item = &str> {
+    let words = code.split(|letter: char| !letter.is_alphanumeric() && !"_:".contains(letter));
+    let words = words.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
+    words.map(|word| word.trim_end_matches(':'))
+}
+
+/// The module at the root of the crate that a file belongs to.
+fn noun(file: &str) -> &str {
+    let path = file.trim_start_matches("core/").trim_start_matches("src/");
+    path.split(['/', '.']).next().unwrap_or(path)
+}
+
+/// What a circle of files holds can only be understood, moved and tested together.
+#[test]
+fn no_circle_of_files_leaves_its_noun() {
+    let mut circles = Vec::new();
+    for folder in ["core/src", "src"] {
+        let uses = Uses::of(folder);
+        assert!(uses.edges.len() > 50, "the files of {folder} use nothing");
+        for (file, others) in &uses.edges {
+            let is_one_way = ONE_WAY.iter().any(|room| file.starts_with(room));
+            let may_return = |other: &&String| !is_one_way && noun(file) == noun(other);
+            for other in others.iter().filter(|other| !may_return(other)) {
+                if let Some(way) = uses.way(other, file) {
+                    circles.push(format!("{file} -> {}", way.join(" -> ")));
+                }
+            }
+        }
+    }
+    assert!(circles.is_empty(), "circles:\n{}", circles.join("\n"));
 }
