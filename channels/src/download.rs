@@ -2,6 +2,8 @@
 
 use vocative_contract::file::{FileError, FileSink};
 
+use crate::http::what_broke;
+
 /// How long a download may take as a whole: the largest file over a slow line.
 pub(crate) const DOWNLOAD_MAX: std::time::Duration = std::time::Duration::from_secs(290);
 
@@ -36,15 +38,8 @@ pub(crate) async fn take_body(
 
 /// What happened to a request, without its address.
 pub(crate) fn broken(error: &reqwest::Error) -> FileError {
-    let reason = if error.is_timeout() {
-        "it took too long"
-    } else if error.is_connect() {
-        "no connection"
-    } else {
-        "the connection broke"
-    };
     FileError::Failed {
-        reason: reason.to_owned(),
+        reason: what_broke(error).to_owned(),
     }
 }
 

@@ -140,6 +140,18 @@ pub fn failed(operation: &'static str, error: reqwest::Error) -> ChannelError {
     }
 }
 
+/// What happened to a request, without its address.
+#[must_use]
+pub fn what_broke(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        "it took too long"
+    } else if error.is_connect() {
+        "no connection"
+    } else {
+        "the connection broke"
+    }
+}
+
 /// Reads a whole answer of at most [`RESPONSE_MAX_BYTES`].
 ///
 /// # Errors
@@ -151,7 +163,7 @@ pub async fn body(operation: &'static str, response: Response) -> Result<Vec<u8>
     read.ok_or_else(|| unknown("the answer is too long".into()))
 }
 
-/// Reads a whole answer of at most so many bytes; `None` = it is longer, and is not read on.
+/// Reads a whole answer within a number of bytes; `None` = it is longer, and is not read on.
 ///
 /// # Errors
 /// The connection broke. The error may show the address.

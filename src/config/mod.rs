@@ -183,31 +183,10 @@ impl Config {
         tree["daemon"]["data_dir"] = json!(resolved.daemon.data_dir);
         tree["daemon"]["runtime_dir"] = json!(resolved.daemon.runtime_dir);
         let config = Self {
-            daemon: resolved.daemon,
-            store: resolved.store,
-            capture: resolved.capture,
-            delivery: resolved.delivery,
-            files: resolved.files,
-            transcription: resolved.transcription,
-            currency: resolved.currency,
-            embeddings: resolved.embeddings,
-            http: resolved.http,
-            api: resolved.api,
-            console: resolved.console,
-            webhooks: resolved.webhooks,
-            models: resolved.models,
-            agents: resolved.agents,
-            tools: resolved.tools,
-            hooks: resolved.hooks,
-            mcp: resolved.mcp,
-            knowledge: resolved.knowledge,
-            skill_folders: resolved.skill_folders,
-            schedules: resolved.schedules,
-            channels: resolved.channels,
             file: file.map(|(path, _)| path.to_owned()),
-            base_dir,
             effective: tree,
             origins,
+            ..resolved
         };
         ConfigError::check(config.reaching_programs(environment))?;
         let mut about_variables = layer::near_misses(environment, schema);

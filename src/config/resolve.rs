@@ -9,7 +9,7 @@ use super::agents::{Names, check_clashes, check_experts, resolve_agents};
 use super::api::resolve_api;
 use super::approvals::{check_approvals, check_server_approvals};
 use super::channels::resolve_channels;
-use super::console::{Console, resolve_console};
+use super::console::resolve_console;
 use super::delegates::{Written, check_delegates};
 use super::environment::Environment;
 use super::hooks::{check_hooks, resolve_hooks};
@@ -22,8 +22,7 @@ use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::schedules::resolve_schedules;
 use super::settings::{
-    Agent, Api, Capture, Channel, ConfiguredSchedule, CounterName, Daemon, Delivery,
-    EmbeddingServer, Files, Hook, Http, Limits, McpServer, Model, Provider, Store, Tool,
+    Channel, Config, CounterName, Daemon, Delivery, EmbeddingServer, Http, Limits, Model, Provider,
     Transcription, Webhooks,
 };
 use super::shape::{
@@ -33,8 +32,6 @@ use super::shape::{
 use super::skills::resolve_skills;
 use super::suggest::nearest;
 use super::tools::{known_tools, resolve_tools};
-use crate::knowledge::CollectionSettings;
-use vocative_core::ids::AgentName;
 use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
@@ -127,31 +124,6 @@ impl Review<'_> {
     }
 }
 
-/// The checked parts of a configuration.
-pub(super) struct Resolved {
-    pub daemon: Daemon,
-    pub store: Store,
-    pub capture: Capture,
-    pub delivery: Delivery,
-    pub files: Files,
-    pub transcription: Option<Transcription>,
-    pub currency: String,
-    pub embeddings: Option<EmbeddingServer>,
-    pub http: Http,
-    pub api: Api,
-    pub console: Console,
-    pub webhooks: Webhooks,
-    pub models: BTreeMap<String, Model>,
-    pub agents: BTreeMap<AgentName, Agent>,
-    pub tools: BTreeMap<String, Tool>,
-    pub hooks: BTreeMap<String, Hook>,
-    pub mcp: BTreeMap<String, McpServer>,
-    pub knowledge: BTreeMap<String, CollectionSettings>,
-    pub skill_folders: Vec<PathBuf>,
-    pub schedules: Vec<ConfiguredSchedule>,
-    pub channels: BTreeMap<String, Channel>,
-}
-
 /// What channels inherit from the sections of the whole daemon.
 #[derive(Clone, Copy)]
 pub(super) struct Inherited {
@@ -163,8 +135,8 @@ pub(super) struct Inherited {
     pub max_trigger_age_minutes: u64,
 }
 
-/// Checks the merged shape. The result is to be used only if no problem was found.
-pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
+/// Checks the merged shape. The result is to be used only if no problem was found; the caller adds what was read.
+pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Config {
     let inherited = Inherited {
         limits: limits(&shape.limits),
         on_unknown: shape.delivery.on_unknown,
@@ -216,13 +188,8 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
     let all_agents: Vec<_> = agents.values().collect();
     check_approvals(&tools, &all_agents, review);
     check_server_approvals(&mcp, &all_agents, review);
-    if channels.is_empty() && review.problems.is_empty() && review.faulty.is_empty() {
-        review.warn(
-            "channels",
-            "no channel is configured, so there is nothing to hear or to answer",
-        );
-    }
-    Resolved {
+    warn_of_silence(&channels, review);
+    Config {
         api,
         console,
         daemon,
@@ -244,6 +211,17 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Resolved {
         skill_folders,
         schedules,
         channels,
+        file: None,
+        base_dir: review.base_dir.to_owned(),
+        effective: serde_json::Value::Null,
+        origins: Origins::default(),
+    }
+}
+
+fn warn_of_silence(channels: &BTreeMap<String, Channel>, review: &mut Review<'_>) {
+    if channels.is_empty() && review.problems.is_empty() && review.faulty.is_empty() {
+        let what = "no channel is configured, so there is nothing to hear or to answer";
+        review.warn("channels", what);
     }
 }
 

@@ -104,12 +104,14 @@ fn rules(has_network: bool) -> Result<RulesetCreated, RulesetError> {
     }
 }
 
-fn allow<'a>(
+/// The rules with these rights on what is at the paths.
+pub(crate) fn allow(
     mut rules: RulesetCreated,
-    paths: impl IntoIterator<Item = &'a Path>,
+    paths: impl IntoIterator<Item = impl AsRef<Path>>,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     for path in paths {
+        let path = path.as_ref();
         // What is not there needs no rule, and what can't be opened could not be used either.
         let Ok(opened) = PathFd::new(path) else {
             continue;

@@ -23,6 +23,8 @@ mod usage;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+#[cfg(target_os = "linux")]
+pub(crate) use files::allow;
 pub use order::{Bounds, Order, Reach};
 pub use started::{Excess, KILL_AFTER, Started, Streams, start};
 

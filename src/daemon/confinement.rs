@@ -192,15 +192,13 @@ fn folder(file: &Path) -> Option<PathBuf> {
 
 #[cfg(target_os = "linux")]
 mod kernel {
-    use std::path::PathBuf;
-
     use landlock::{
-        ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
-        Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
-        make_bitflags,
+        ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, Ruleset,
+        RulesetAttr as _, RulesetCreated, RulesetError, make_bitflags,
     };
 
     use super::Needs;
+    use crate::confining::allow;
 
     /// Before it, the kernel refuses every rename from one folder into another.
     const OLDEST: ABI = ABI::V2;
@@ -233,25 +231,6 @@ mod kernel {
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(NEWEST))?
             .create()
-    }
-
-    fn allow(
-        mut rules: RulesetCreated,
-        paths: &[PathBuf],
-        access: BitFlags<AccessFs>,
-    ) -> Result<RulesetCreated, RulesetError> {
-        for path in paths {
-            // What is not there needs no rule, and what can't be opened could not be used either.
-            let Ok(opened) = PathFd::new(path) else {
-                continue;
-            };
-            let access = match path.is_dir() {
-                true => access,
-                false => access & AccessFs::from_file(NEWEST),
-            };
-            rules = rules.add_rule(PathBeneath::new(opened, access))?;
-        }
-        Ok(rules)
     }
 
     fn in_own_folders() -> BitFlags<AccessFs> {

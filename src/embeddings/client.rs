@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
-use vocative_channels::http::{body_within, retry_after_ms};
+use vocative_channels::http::{body_within, retry_after_ms, what_broke};
 use vocative_core::vector::{DIMENSIONS_MAX, Vector};
 
 use crate::llm::account_refusal;
@@ -157,15 +157,8 @@ fn refused(what: &str) -> EmbeddingError {
 }
 
 fn broken(error: &reqwest::Error) -> EmbeddingError {
-    let what = if error.is_timeout() {
-        "it took too long"
-    } else if error.is_connect() {
-        "no connection"
-    } else {
-        "the connection broke"
-    };
     EmbeddingError::Unavailable {
-        what: what.to_owned(),
+        what: what_broke(error).to_owned(),
         wait_ms: None,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
-use vocative_channels::http::{body_within, retry_after_ms};
+use vocative_channels::http::{body_within, retry_after_ms, what_broke};
 use vocative_channels::multipart::Multipart;
 
 use crate::llm::account_refusal;
@@ -163,15 +163,8 @@ fn text_of(answer: &[u8]) -> Result<String, SpeechError> {
 }
 
 fn broken(error: &reqwest::Error) -> SpeechError {
-    let what = if error.is_timeout() {
-        "it took too long"
-    } else if error.is_connect() {
-        "no connection"
-    } else {
-        "the connection broke"
-    };
     SpeechError::Unavailable {
-        what: what.to_owned(),
+        what: what_broke(error).to_owned(),
         wait_ms: None,
     }
 }

@@ -16,7 +16,7 @@ use crate::jobs::worker::Work;
 use crate::learning::Learner;
 use crate::summary::titling::Titler;
 use vocative_core::file::FileState;
-use vocative_core::ids::{ErasureId, TellingId};
+use vocative_core::ids::{AccountId, ErasureId, TellingId};
 use vocative_core::job::{ClaimedJob, Job, JobKind};
 use vocative_core::queueing::Outcome;
 use vocative_store::{PageWalk, Store, StoreError, Working, contract};
@@ -171,10 +171,7 @@ impl Handlers {
             let job = Job::ExtractMemories {
                 conversation: due.conversation,
             };
-            let now_ms = (self.clock)();
-            self.store
-                .enqueue_job(job, Some(due.account), now_ms)
-                .await?;
+            self.enqueue(job, due.account).await?;
         }
         Ok(())
     }
@@ -185,12 +182,14 @@ impl Handlers {
             let job = Job::TitleConversation {
                 conversation: due.conversation,
             };
-            let now_ms = (self.clock)();
-            self.store
-                .enqueue_job(job, Some(due.account), now_ms)
-                .await?;
+            self.enqueue(job, due.account).await?;
         }
         Ok(())
+    }
+
+    async fn enqueue(&self, job: Job, account: AccountId) -> Result<(), StoreError> {
+        let now_ms = (self.clock)();
+        self.store.enqueue_job(job, Some(account), now_ms).await
     }
 
     async fn embed_turns(&self) -> Result<Outcome, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use vocative_channels::http::body_within;
+use vocative_channels::http::{body_within, what_broke};
 
 use super::base_url::{Address, Wire};
 use super::provider::ANTHROPIC_VERSION;
@@ -88,7 +88,9 @@ pub async fn reach_and_names(
         Ok(response) => response,
         Err(error) => {
             return Ok((
-                ProviderReach::Unreachable { what: what(&error) },
+                ProviderReach::Unreachable {
+                    what: what_broke(&error),
+                },
                 Vec::new(),
             ));
         }
@@ -134,16 +136,6 @@ fn all_names(list: &[u8]) -> Vec<String> {
     let names = models.iter().filter_map(|it| it["id"].as_str());
     let names = names.filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX);
     names.take(NAMES_MAX).map(str::to_owned).collect()
-}
-
-fn what(error: &reqwest::Error) -> &'static str {
-    if error.is_timeout() {
-        "it took too long"
-    } else if error.is_connect() {
-        "no connection"
-    } else {
-        "the connection broke"
-    }
 }
 
 #[cfg(test)]

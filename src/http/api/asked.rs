@@ -12,6 +12,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::epoch::Epoch;
@@ -126,6 +127,11 @@ impl RequestQuery {
         self.text("before")?.map(read_run).transpose()
     }
 }
+
+/// A body without anything in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 /// What a request says in its body, as JSON; nothing is an empty object.
 pub(super) struct InBody<T>(pub(super) Result<T, Refusal>);

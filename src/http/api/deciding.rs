@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, RequestQuery, id_in};
+use super::asked::{InBody, InPath, Nothing, RequestQuery, id_in};
 use super::callers::{Caller, Needed, need};
 use super::refusal::Refusal;
 use super::runs::sees_question;
@@ -218,11 +218,6 @@ async fn question(
 struct AnswerBody {
     text: String,
 }
-
-/// A body without anything in it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 async fn answer_question(
     State(desk): State<ApiState>,

@@ -10,7 +10,7 @@ use serde_json::json;
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, RequestQuery, id_in};
+use super::asked::{InBody, InPath, Nothing, RequestQuery, id_in};
 use super::callers::{Caller, Needed, need};
 use super::refusal::Refusal;
 use crate::admin::operations::{ChangedMemory, MemoriesAsked};
@@ -62,11 +62,6 @@ struct EditBody {
     /// The version that was looked at.
     version: u32,
 }
-
-/// A body without anything in it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 async fn edit(
     State(desk): State<ApiState>,

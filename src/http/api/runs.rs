@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, RequestQuery, conversation_id, read_object, run_id};
+use super::asked::{InBody, InPath, Nothing, RequestQuery, conversation_id, read_object, run_id};
 use super::asking::{AskedQuestion, QUESTION_MAX_BYTES, Wish};
 use super::callers::{ApiCaller, Caller, Needed, Sight, need};
 use super::gate;
@@ -257,11 +257,6 @@ async fn started(
     });
     Ok((code, axum::Json(told)).into_response())
 }
-
-/// A body without anything in it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 async fn stop(
     State(desk): State<ApiState>,
