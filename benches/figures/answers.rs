@@ -1,8 +1,8 @@
 //! Time added per answer: from the event leaving the platform to the answer's request coming in,
 //! with the built-in model, which takes no time.
 //!
-//! One question at a time, each in a direct chat that was asked before, round robin over so many
-//! chats, and so far apart, that the pace of a platform (one post a second and chat; in all the chats
+//! One question at a time, each in a direct chat that was asked before, round robin over enough
+//! chats, and far enough apart, that the pace of a platform (one post a second and chat; in all the chats
 //! of a Slack workspace three or four a second, on Telegram 20) never waits.
 
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use crate::stage::{self, Stage};
 use crate::stats::{Sample, ms};
 
 const TURNS: i64 = 1_000_000;
-/// Each page is asked for so often.
+/// How often each page is asked for.
 const TIMES: usize = 100;
 /// Slower than the console lets one address ask.
 const PAUSE: Duration = Duration::from_millis(60);

@@ -14,9 +14,9 @@ use crate::stage::{self, Daemon, Stage, Wire};
 use crate::stats::{Sample, ms};
 
 const ROOMS: usize = 20;
-/// One message in so many is a question.
+/// One message in this number is a question.
 const ASKS_EVERY: usize = 1_000;
-/// So much is on its way at most: a platform sends on while the daemon is behind.
+/// The most messages on their way at once: a platform sends on while the daemon is behind.
 const WINDOW: usize = 1_000;
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ struct Memory {
     after: u64,
 }
 
-/// Of so many messages to each platform.
+/// Sends each platform's channel this number of messages.
 pub(crate) async fn measure(messages: usize) -> Result<(), Fail> {
     for peer in [WirePeer::Slack, WirePeer::Telegram] {
         flood(peer, messages).await?;

@@ -77,7 +77,7 @@ async fn settled(wire: &mut Wire, peer: WirePeer) -> Result<(), Fail> {
     until(wire, is_whole).await.map(|_| ())
 }
 
-/// What an answer of so many words costs at the paces that are set by default.
+/// What an answer of this number of words costs at the paces that are set by default.
 async fn shown(words: usize) -> Result<(), Fail> {
     let stage = Stage::build_streaming(2, "").await?;
     let daemon = stage.spawn_connected().await?;

@@ -32,7 +32,7 @@ const QUESTIONS: usize = 10;
 const AT_ONCE: usize = 100;
 /// Agents that are asked by one.
 const CHILDREN: usize = 4;
-/// An answer comes in so many pieces, at this pace: half a second.
+/// In how many pieces an answer comes, and at which pace: half a second.
 const PIECES: usize = 10;
 const BETWEEN_PIECES: Duration = Duration::from_millis(50);
 /// Nothing that is waited for takes longer.
@@ -193,7 +193,7 @@ impl Gaps {
     }
 }
 
-/// The time between an answer of a model and the next request, behind so many turns of history.
+/// The time between an answer of a model and the next request, behind this number of turns of history.
 async fn between_calls(turns: usize, what: &str, rule: &str) -> Result<(), Fail> {
     let stage = Stage::build_scripted(1, 1, "live = \"off\"").await?;
     stage.answer_by(&network(rule))?;
@@ -312,7 +312,7 @@ fn commits(log: &Path) -> (u64, u64) {
     (commits, written)
 }
 
-/// Memory with so many networks in the middle of their work.
+/// Memory with [`AT_ONCE`] networks in the middle of their work.
 async fn at_once() -> Result<(), Fail> {
     let stage = Stage::build_scripted(AT_ONCE, 0, "live = \"off\"").await?;
     stage.answer_by(&network(&format!("call = {:?}\n", ["look"; CALLS])))?;

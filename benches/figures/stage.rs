@@ -32,7 +32,7 @@ const FIRST_PERSON: i64 = 70_000;
 /// What happened on the wire, as it happens.
 pub(crate) type Wire = Receiver<WireRecord>;
 
-/// The loopback platforms, with so many people and rooms, and a folder for the daemon.
+/// The loopback platforms, with people and rooms, and a folder for the daemon.
 pub(crate) struct Stage {
     pub(crate) slack: SlackServer,
     pub(crate) telegram: TelegramServer,
@@ -133,7 +133,7 @@ max_output_tokens = 32768"#
         )?)
     }
 
-    /// Lets so many runs be worked on, and answered by the model, at once.
+    /// Lets this number of runs be worked on, and answered by the model, at once.
     pub(crate) fn work_side_by_side(&self, runs: usize) -> Result<(), Fail> {
         let text = std::fs::read_to_string(self.config_path())?;
         let text = text

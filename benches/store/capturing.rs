@@ -33,7 +33,7 @@ const PEOPLE: i64 = 50;
 const ROUNDS: i64 = 5;
 /// Messages of one round by how many are pending: about a second each.
 const PENDING: [(usize, i64); 3] = [(1, 3_000), (32, 10_000), (512, 20_000)];
-/// The growth is told in so many steps.
+/// In how many steps the growth is told.
 const STEPS: i64 = 10;
 
 /// The ratios at 1, 32 and 512 pending, in turns with the plain loop.
@@ -115,7 +115,7 @@ async fn bare(path: &Path, has_full_text: bool) -> Result<(Bare, Vec<BareRoom>),
     Ok((bare, rooms?))
 }
 
-/// Sends lines through the intake, so many at once; the seconds until the last is durable.
+/// Sends lines through the intake, `pending` at once; the seconds until the last is durable.
 async fn take_in(
     intake: &ChannelIntake,
     lines: std::ops::Range<i64>,

@@ -7,9 +7,9 @@ pub(crate) const RARE: &str = "quokka";
 /// In no line.
 pub(crate) const ABSENT: &str = "zeppelin";
 
-/// So many lines hold [`RARE`].
+/// How many lines hold [`RARE`].
 const RARE_LINES: i64 = 88;
-/// Every so many-th line holds [`RARE`], while there are any left.
+/// One line in this number holds [`RARE`], while there are any left.
 const RARE_EVERY: i64 = 7;
 
 const WORDS: [&str; 64] = [

@@ -256,7 +256,7 @@ impl Drop for Opened<'_> {
 struct InFlight(Mutex<(usize, usize)>);
 
 impl InFlight {
-    /// A place for a request of so many bytes, unless there is none. One request always has one.
+    /// A place for a request of `bytes`, unless there is none. One request always has one.
     fn enter(self: &Arc<Self>, bytes: usize) -> Option<DoorSlot> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, total) = *held;

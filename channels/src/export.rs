@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use vocative_contract::envelope::{ChatKind, InboundMessage, Sender};
 use vocative_contract::identity::{Identity, Platform};
 
-/// One message's JSON is read up to so many bytes; a longer one is told and passed over.
+/// The longest JSON of one message that is read, in bytes; a longer one is told and passed over.
 pub const MESSAGE_MAX_BYTES: usize = 8 << 20;
 
 /// An export that was opened and recognised.

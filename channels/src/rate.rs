@@ -26,7 +26,7 @@ const PROBE_LASTS: Duration = Duration::from_secs(120);
 const PROBE_AFTER_MAX: Duration = Duration::from_secs(600);
 /// After so long without a call nothing that was learnt counts: no platform counts calls that old.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
-/// A call that came so many times the present distance after the one before it was not too fast: its
+/// A call that came later than this multiple of the present distance after the one before it was not too fast: its
 /// refusal says nothing about the pace here. Else a busy hour's refusals for other reasons would add up
 /// until a chat waits longer than people ask.
 const LEISURELY: u32 = 2;
@@ -390,7 +390,7 @@ impl Everywhere {
 pub struct Rests(Mutex<HashMap<String, Instant>>);
 
 impl Rests {
-    /// Beyond so many the one that ends first is forgotten.
+    /// The most calls whose rests are kept; beyond that the one that ends first is forgotten.
     const CALLS_MAX: usize = 1_024;
 
     /// How long calls of that name rest still.
@@ -463,7 +463,7 @@ mod tests {
         assert!(pace.bucket(now).every > pace.every);
     }
 
-    /// How many calls a limit of so many a minute refuses in each ten minutes, with calls that always
+    /// How many calls a limit of `per_minute_max` refuses in each ten minutes, with calls that always
     /// want to go.
     fn refusals(pace: &Pace, per_minute_max: usize, ten_minutes: usize) -> Vec<usize> {
         refusals_of(pace, per_minute_max, ten_minutes, |pace, now| {

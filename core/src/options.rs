@@ -100,7 +100,7 @@ pub enum HistoryShare {
     /// All that the other options let in, and summaries of what is older.
     #[default]
     Full,
-    /// The newest turns of that, so many; no summary, which would stand for what they leave out.
+    /// The newest turns of that, up to this number; no summary, which would stand for what they leave out.
     Last(u32),
     /// Nothing but what the question replies to.
     None,

@@ -111,7 +111,7 @@ pub fn after(kind: JobKind, attempts: u32, outcome: Outcome, now_ms: i64) -> Job
     }
 }
 
-/// How long a job waits after so many failed attempts, in milliseconds: its kind's first wait, doubled with
+/// How long a job waits after a number of failed attempts, in milliseconds: its kind's first wait, doubled with
 /// each further attempt, up to its kind's longest.
 #[must_use]
 pub fn back_off_ms(kind: JobKind, attempts: u32) -> i64 {
@@ -166,7 +166,7 @@ impl Shares {
         }
     }
 
-    /// How many of so many slots of a kind are free.
+    /// How many of the `slots` of a kind are free.
     #[must_use]
     pub fn free(&self, kind: JobKind, slots: usize) -> usize {
         let shares = self.at_work.iter().filter(|((of, _), _)| *of == kind);

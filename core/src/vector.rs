@@ -13,7 +13,7 @@ const STANDS_OUT_MIN: f32 = 6.0;
 /// Of fewer vectors none can be told to stand out.
 const COMPARED_MIN: usize = 1_000;
 
-/// Whether the likest of so many vectors says anything; `deviations` = how far its likeness is over the mean, in
+/// Whether the likest of the `compared` vectors says anything; `deviations` = how far its likeness is over the mean, in
 /// standard deviations. Of few vectors each may.
 #[must_use]
 pub fn stands_out(deviations: f32, compared: usize) -> bool {

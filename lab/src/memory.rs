@@ -21,7 +21,7 @@ use vocative::cli::CliError;
 
 /// Messages of an export: three transactions.
 const EXPORTED: usize = 600;
-/// Every so many of them is in a thread, where there are threads.
+/// One in this number of them is in a thread, where there are threads.
 const THREAD_EVERY: usize = 50;
 /// Messages that were heard live, too.
 const HEARD: usize = 3;

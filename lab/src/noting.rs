@@ -107,7 +107,7 @@ async fn noted(process: &Process) -> Option<Vec<MemoryView>> {
     process.ask(&AdminOperation::Memories(asked)).await
 }
 
-/// Waits until so many entries are remembered; false if the daemon ends before, or nothing comes.
+/// Waits until `count` entries are remembered; false if the daemon ends before, or nothing comes.
 async fn has_noted(process: &mut Process, count: usize) -> bool {
     let deadline = Instant::now() + WAIT;
     while Instant::now() < deadline && !process.has_ended() {

@@ -9,7 +9,7 @@ const KILLS_OF_SCENE_MAX: usize = 4;
 /// The same for random kills, under load.
 const RANDOM_KILLS_OF_SCENE_MAX: usize = 8;
 
-/// However few rounds there are, one of so many comes at any time.
+/// However few rounds there are, one kill in this number comes at any time.
 const RANDOM_SHARE_MIN: usize = 4;
 
 /// A platform, and what its channel does about a post that may have arrived.

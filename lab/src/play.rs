@@ -31,7 +31,7 @@ const REACH_WAIT: Duration = Duration::from_secs(30);
 const CHATTER: Duration = Duration::from_millis(40);
 /// People go on talking so often while a post is looked for.
 const TALK_EVERY: Duration = Duration::from_secs(3);
-/// A random kill comes within so many milliseconds.
+/// The time within which a random kill comes, in milliseconds.
 const RANDOM_KILL_MS: u64 = 700;
 /// A point is reached for the first, second or third time.
 const PASSES: u64 = 3;

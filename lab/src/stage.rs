@@ -32,7 +32,7 @@ pub(super) const SLACK_PERSON: &str = "ann";
 /// The topic in which something is asked.
 pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
 
-/// An answer that is seen while it is written comes in so many pieces, at this pace.
+/// In how many pieces an answer comes that is seen while it is written, and at which pace.
 const WORDS: usize = 12;
 const BETWEEN_WORDS: Duration = Duration::from_millis(40);
 /// Ports below those that Linux gives to connections (32,768 to 60,999).
@@ -54,11 +54,12 @@ const CARD_BEGINS: &str = "May I do this?";
 const CHANGED_BY: &str = "Changed by";
 /// What people add to some calls before they allow them.
 pub(super) const NOTE: &str = "gift";
-/// Of so many cards, by their ids, one is answered with another argument first.
+/// One card in this number, by its id, is answered with another argument first.
 const CHANGED_ONE_IN: i64 = 2;
-/// So often a person replies to a card, presses its button or sends its form without a change: of one that was just posted the daemon may not know yet.
+/// How often a person replies to a card, presses its button or sends its form without a change: of a card that was just
+/// posted the daemon may not know yet.
 const REPLIES_MAX: usize = 5;
-/// A card that is still there is pressed again after so long.
+/// The time after which a card that is still there is pressed again.
 const PRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Who says it gets an answer for which the model looks something up.

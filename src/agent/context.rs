@@ -48,7 +48,7 @@ pub(super) fn learnt_limit(
 ) -> usize {
     let sent = sent as u128;
     let fits = match (limit, asked) {
-        // Its tokens are not ours: the part that fits is.
+        // The provider counts other tokens than we do; scale by the part that fits.
         (Some(limit), Some(asked)) if asked > limit => {
             sent * u128::from(limit) / u128::from(asked) * 15 / 16
         }

@@ -64,7 +64,7 @@ pub(super) struct Counting<'a> {
 impl<'a> Counting<'a> {
     pub(super) fn of(spec: &AgentSpec, built: &'a BuiltPrompt) -> Self {
         let prompt = &built.prompt;
-        // The other profile counts in its own way.
+        // The `toolpack` profile counts differently, so it does not correct the ratio.
         // The cost of pictures is an estimate, which would spoil the ratio.
         let is_ours = built.options.profile == Profile::Vocative && prompt.images.is_empty();
         Self {

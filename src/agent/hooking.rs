@@ -24,7 +24,7 @@ const HEARD: [HookPoint; 2] = [HookPoint::AfterModel, HookPoint::BeforeSave];
 /// Where words of a result are.
 const GIVEN: [HookPoint; 2] = [HookPoint::AfterTool, HookPoint::BeforeSave];
 
-/// The hooks of a run, and what they said of it before.
+/// The hooks of an agent, with what they said earlier in this run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hooking {
     hooks: Hooks,

@@ -442,7 +442,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Fits it into the model's context, beside so many tokens of found lines.
+    /// Fits the prompt into the model's context, beside found lines of `besides` tokens.
     fn fitted(&self, besides: usize) -> Result<Fitting, ContextTooSmall> {
         let taken = self.instruction_tokens + besides;
         fit(
@@ -503,8 +503,9 @@ struct Fitting {
     limits: FileLimits,
 }
 
-/// Fits conversation and files into the model's context, beside instructions and found lines of so many tokens. Where both don't fit, the files give way as far
-/// as they must; where nothing of them fits they are named, then left out.
+/// Fits conversation and files into the model's context, beside instructions and found lines of
+/// `instruction_tokens`. Where both don't fit, the files give way as far as they must; where nothing of them fits they
+/// are named, then left out.
 fn fit(
     spec: &AgentSpec,
     options: AssemblerOptions,

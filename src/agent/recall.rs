@@ -44,12 +44,12 @@ const HIT_MAX_CHARS: usize = 2_000;
 /// Where a prompt gets lines from that were found without being asked for.
 #[derive(Clone, Default)]
 pub enum RecallFrom {
-    /// None are looked for.
+    /// No lines are looked for.
     #[default]
     Nothing,
     /// What is recorded of the run, or of the run that answered the same question; else the room is searched.
     Search(Searching),
-    /// These, the best first.
+    /// The turns that were found, the best first.
     Found(Vec<TurnId>),
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Recalling<'a> {
     pub(super) reach: SearchReach,
     pub(super) view: &'a AgentView,
     pub(super) history: &'a History,
-    /// It without found lines.
+    /// The prompt before recalled lines are added.
     pub(super) prompt: &'a Prompt,
 }
 
@@ -262,7 +262,7 @@ pub(super) fn add_recalled(history: &mut History, found: History) {
     history.turns.sort_by_key(|read| read.turn.position);
 }
 
-/// Takes them out again.
+/// Removes recalled turns from the history.
 pub(super) fn remove_recalled(history: &mut History) {
     history.recalled.clear();
     history.turns.retain(|read| read.role != Role::Recalled);

@@ -21,7 +21,7 @@ use vocative_store::{Replying, Store, StoreError};
 
 /// How often due schedules are looked for.
 const POLL: Duration = Duration::from_millis(1_000);
-/// So many are looked at in one go.
+/// The most due schedules read in one pass.
 const AT_ONCE: usize = 100;
 /// How often a schedule of the configuration is tried again whose conversation is not there yet, in milliseconds.
 const CONFIGURE_EVERY_MS: i64 = 30_000;
@@ -38,7 +38,7 @@ pub struct Scheduler {
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
-    /// Those of the configuration.
+    /// The schedules of the configuration.
     pub configured: Vec<ConfiguredSchedule>,
 }
 

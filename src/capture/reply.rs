@@ -253,7 +253,7 @@ fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
     parts
 }
 
-/// The first paragraphs of at most so many characters; of a longer one its first lines, sentences or words.
+/// The first paragraphs within `max_chars`; of a longer one its first lines, sentences or words.
 fn opening(text: &str, max_chars: usize) -> &str {
     let end = text.char_indices().nth(max_chars);
     let most = end.map_or(text, |(end, _)| &text[..end]);

@@ -26,7 +26,7 @@ pub(super) struct ScheduleShape {
     pub task: String,
     /// What becomes of what was missed while the daemon was down; not set: the last time is made up for.
     pub missed: Option<MissedShape>,
-    /// It is put off by up to so many seconds, always by the same, so that not all is due at once.
+    /// It is put off by up to this number of seconds, always by the same, so that not all is due at once.
     #[serde(default)]
     #[schemars(range(min = 0, max = 60))]
     pub jitter_s: u32,

@@ -186,8 +186,8 @@ pub struct Capture {
     /// Messages that are read of it, the newest; 0 = none.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub backfill_messages_max: usize,
-    /// A Slack connection that tells of nothing for so long is doubted: the newest messages are
-    /// compared with the stored ones, in seconds; 0 = never.
+    /// The silence of a Slack connection after which it is doubted, in seconds: the newest messages are
+    /// compared with the stored ones; 0 = never.
     #[schemars(range(min = 0, max = 86_400))]
     pub deaf_after_s: u32,
 }

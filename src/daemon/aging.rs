@@ -55,7 +55,7 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<String> {
     None
 }
 
-/// How many rows of a class may go in one pass, of so many turns.
+/// How many rows of a class may go in one pass, given how many turns there are.
 pub(super) fn share_of(turns: u64) -> u64 {
     (turns / SHARE).max(SHARE_LEAST)
 }

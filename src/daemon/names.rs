@@ -54,9 +54,9 @@ enum NamedKind {
 
 /// What a look-up gave.
 enum LookedUp {
-    /// Its name, which is stored.
+    /// A name, which is stored.
     Named,
-    /// It has none.
+    /// The person or chat has no name.
     Nameless,
     Failed(ChannelError),
 }

@@ -63,7 +63,7 @@ pub fn tell_reloading() {
     }
 }
 
-/// Asks systemd to wait for the start for so long from now, and says what the daemon is at.
+/// Asks systemd to wait for the start for `wait` from now, and says what the daemon is at.
 pub(super) fn tell_starting(doing: &str, wait: Duration) {
     let wait_usec = u32::try_from(wait.as_micros()).unwrap_or(u32::MAX);
     tell(&[

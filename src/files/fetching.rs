@@ -24,8 +24,9 @@ use vocative_store::origins::Origin;
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{ContentWriter, Store, StoreError, Working};
 
-/// At a start, files that were given up within this time are tried once more, so many of them.
+/// At a start, files that were given up within this time are tried once more.
 const AGAIN_MS: i64 = 7 * 24 * 3_600_000;
+/// The most files, and the most unheard voice notes, that are tried once more at a start.
 const AGAIN_MAX: usize = 500;
 
 /// Why a file whose chat or person the lists no longer let in is not fetched.

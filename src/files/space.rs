@@ -52,7 +52,7 @@ impl Drop for Promise<'_> {
 }
 
 impl Space {
-    /// Promises room for so many bytes beside what is `stored`. Where what is on its way may leave none, it
+    /// Promises room for `bytes` beside what is `stored`. Where what is on its way may leave none, it
     /// waits until that is known; `None` = there is none.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ pub struct ContentRoom {
 }
 
 impl ContentRoom {
-    /// Within so many bytes.
+    /// Room for at most `bytes_max` in all.
     #[must_use]
     pub fn new(
         store: Store<Working>,
@@ -110,7 +110,7 @@ impl ContentRoom {
         }
     }
 
-    /// Room for so many bytes; `None` = there is none.
+    /// Room for `bytes`; `None` = there is none.
     ///
     /// # Errors
     /// Storage refuses.

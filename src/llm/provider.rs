@@ -567,7 +567,7 @@ enum Came {
     Document(Vec<u8>),
 }
 
-/// How many bytes of text an answer of so many tokens may have.
+/// How many bytes of text an answer may have that has at most `max_output_tokens`.
 fn text_max_bytes(max_output_tokens: u32) -> usize {
     (max_output_tokens as usize)
         .saturating_mul(TEXT_BYTES_PER_TOKEN)

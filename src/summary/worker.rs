@@ -106,9 +106,9 @@ enum Attempt {
 #[derive(Clone, Copy)]
 struct FoldPart<'a> {
     source: &'a FoldSource,
-    /// The oldest so many turns.
+    /// How many of its oldest turns.
     count: usize,
-    /// No further step begins after so many requests.
+    /// The number of requests after which no further step begins.
     requests_max: u32,
 }
 
@@ -197,7 +197,7 @@ impl SummaryWorker {
         }
     }
 
-    /// Looks at the newest so many conversations once. Returns in how many a summary was made.
+    /// Looks once at the newest conversations, at most `newest`. Returns in how many a summary was made.
     async fn pass(&self, newest: usize, waits: &mut Waits) -> usize {
         let due = match self.store.conversations_to_fold(self.rules(), newest).await {
             Ok(due) => due,

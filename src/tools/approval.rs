@@ -27,7 +27,7 @@ pub struct ApprovalSettings {
 /// How long calls wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApprovalExpiry {
-    /// So long.
+    /// For this time; then the call expires.
     After {
         /// In milliseconds.
         ms: i64,

@@ -53,7 +53,7 @@ struct Hit {
     heading: String,
     title: String,
     text: String,
-    /// So many others say nearly the same.
+    /// How many other parts say nearly the same.
     #[serde(skip_serializing_if = "is_zero")]
     similar: usize,
     read: String,

@@ -82,7 +82,7 @@ struct Hit {
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
-    /// So many others say nearly the same.
+    /// How many other lines say nearly the same.
     #[serde(skip_serializing_if = "is_zero")]
     similar: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]

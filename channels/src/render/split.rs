@@ -17,7 +17,7 @@ use super::tree::{Block, Item, StyledRun, Table, push_run};
 const PIECE_MIN: usize = 64;
 /// What is around a table as text, at most: fences.
 const TABLE_MARKS: usize = 16;
-/// So often one block is replaced by others before it goes out as it is. Containers nest less deep.
+/// How often one block is replaced by others before it goes out as it is. Containers nest less deep.
 const REPLACED_MAX: usize = 40;
 
 /// What something takes of a post: its length in the platform's unit, and how many of what it counts

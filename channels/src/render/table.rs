@@ -8,7 +8,7 @@ use super::tree::{Align, StyledRun, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
 const WIDTH_MAX: usize = 40;
-/// Aligning may make a table so many times longer, not more; beyond that cells stand side by side.
+/// How many times longer aligning may make a table; beyond that cells stand side by side.
 const GROWTH_MAX: usize = 4;
 /// What stands between two cells.
 const BETWEEN: &str = " | ";

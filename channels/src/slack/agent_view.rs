@@ -9,7 +9,7 @@ use vocative_contract::outbound::{Dressing, Target};
 
 use super::api::{Api, Token};
 
-/// Slack shows so many prompts at most.
+/// The most prompts that Slack shows.
 const PROMPTS_MAX: usize = 4;
 /// The longest title, in characters.
 const TITLE_MAX_CHARS: usize = 200;

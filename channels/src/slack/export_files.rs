@@ -12,7 +12,7 @@ use zip::ZipArchive;
 
 use crate::export::{ExportError, ExportFile, modified_ms};
 
-/// A file of an export is read up to so many bytes; a day of the busiest channel is far below.
+/// The longest file of an export that is read, in bytes; a day of the busiest channel is far below.
 pub(super) const FILE_MAX_BYTES: u64 = 512 << 20;
 
 /// The lists of chats; an export has at least one.

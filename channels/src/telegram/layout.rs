@@ -12,7 +12,7 @@ use crate::render::{
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::work::looked_at;
 
-/// Telegram keeps so many entities of one message and drops the rest silently.
+/// The most entities that Telegram keeps of one message; it drops the rest silently.
 pub(super) const ENTITIES_MAX: usize = 100;
 /// Breaks what would mention somebody; it shows nothing.
 pub(super) const JOINER: char = '\u{2060}';

@@ -78,7 +78,7 @@ pub struct PollTimings {
     pub empty_pause_ms: u64,
     /// How long the last confirmation at a stop may take, in milliseconds.
     pub last_confirm_ms: u64,
-    /// Polls that bring nothing for so long are doubted, in milliseconds.
+    /// The silence after which polls are doubted, in milliseconds.
     pub deaf_after_ms: u64,
 }
 

@@ -257,8 +257,8 @@ mod tests {
         }
     }
 
-    /// Somebody who always has something to say in a group, for so many minutes of a clock that is
-    /// moved by hand; the platform takes so many posts a minute. When posts went, and when some were
+    /// Somebody who always has something to say in a group, for `minutes` of a clock that is
+    /// moved by hand; the platform takes `per_minute_max` posts a minute. When posts went, and when some were
     /// refused, in seconds.
     async fn talk(per_minute_max: usize, minutes: u64) -> (Vec<u64>, Vec<u64>) {
         // Another test may have installed it.

@@ -120,7 +120,7 @@ impl Recorder {
             .expect("it is heard in time")
     }
 
-    /// Waits for so many completed polls.
+    /// Waits for `count` completed polls.
     pub(crate) async fn polls(&self, count: usize) {
         self.until(|heard| (heard.rounds > count).then_some(()))
             .await;

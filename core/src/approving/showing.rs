@@ -14,7 +14,7 @@ use crate::words::Language;
 
 /// A list or object of nothing but plain values stands on one line if it is not longer, in characters.
 const LINE_MAX_CHARS: usize = 60;
-/// A line of a list or object is set in so far, for each level.
+/// What a line of a list or object is set in by, for each level.
 const INDENT: &str = "  ";
 /// How much of its texts a cut card shows, in characters: the first that fits.
 const CUT_CHARS: [usize; 4] = [2_000, 800, 200, 0];

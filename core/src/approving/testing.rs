@@ -130,7 +130,7 @@ impl Dice {
     }
 }
 
-/// So many sets of arguments, the same for a seed everywhere. One in ten is long, one in fifty empty.
+/// Sets of arguments, `count` of them, the same for a seed everywhere. One in ten is long, one in fifty empty.
 #[must_use]
 pub fn argument_sets(count: usize, seed: u64) -> Vec<Value> {
     let mut dice = Dice(seed);

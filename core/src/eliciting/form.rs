@@ -70,7 +70,7 @@ pub struct Field {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
-    /// A text of so many characters, of a format if one is named.
+    /// A text within these numbers of characters, of a format if one is named.
     Text {
         /// At least.
         min: Option<u64>,

@@ -190,7 +190,7 @@ fn notice(
     }
 }
 
-/// Takes the agents away that don't work there, for them, or then, and gives them.
+/// Removes agents that do not work in this chat, for this person or at this hour, and returns them.
 fn without_resting(
     addressed_to: &mut Vec<AgentName>,
     message: &InboundMessage,

@@ -176,7 +176,7 @@ fn fences(text: &str) -> (&str, &str) {
     }
 }
 
-/// A text in parts of at most so many characters, cut at the ends of lines, sentences or words as far as there are any
+/// A text in parts of at most `max_chars`, cut at the ends of lines, sentences or words as far as there are any
 /// in the second half of a part.
 fn parts(text: &str, max_chars: usize, is_by_line: bool) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), text);

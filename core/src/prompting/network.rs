@@ -7,9 +7,9 @@ use super::{
     MessageCost, Prompt, PromptMessage, PromptPart, PromptRole, SITUATION_LABEL, TokenCounter,
 };
 
-/// What one agent said is cut to so many tokens.
+/// The most tokens of what one agent said; the rest is cut.
 pub const PEER_MAX_TOKENS: usize = 2_000;
-/// The words of all of them together have so many tokens; the oldest are left out.
+/// The most tokens of what all of them said; the oldest is left out.
 pub const PEERS_MAX_TOKENS: usize = 8_000;
 
 /// What an agent said in a run of its network.

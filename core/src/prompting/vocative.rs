@@ -473,7 +473,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         false
     }
 
-    /// Cuts a line to so many tokens.
+    /// Cuts a line to at most `max_tokens`.
     fn shorten(&mut self, index: usize, max_tokens: usize) {
         let line = &mut self.lines[index];
         if line.tokens > max_tokens {

@@ -30,7 +30,7 @@ pub fn prompt_text(core: &[&StoredMemory], found: &[&StoredMemory], room: &str) 
     Some(lines.join("\n"))
 }
 
-/// An entry in one line, its text cut to so many characters; `room` = the platform's id of where it is shown.
+/// An entry in one line, its text cut to `max_chars`; `room` = the platform's id of where it is shown.
 #[must_use]
 pub fn entry_line(
     entry: &StoredMemory,

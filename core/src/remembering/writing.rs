@@ -14,7 +14,7 @@ pub enum MemoryRefusal {
     NobodySaidIt,
     /// Nobody who is served said these words here.
     WordsNotFound {
-        /// They.
+        /// The words that were not found.
         words: String,
     },
     /// There is no such entry here.
@@ -117,7 +117,7 @@ pub struct RoomUse {
     pub core_chars: usize,
 }
 
-/// What a room has of these entries, and of so many further ones that are no core notes.
+/// What a room has of these entries, and of `further` ones in it that are no core notes.
 #[must_use]
 pub fn room_use(entries: &[StoredMemory], room: ChatId, further: usize) -> RoomUse {
     let of_room = || entries.iter().filter(|it| it.chat() == room);

@@ -895,7 +895,7 @@ proptest! {
 }
 
 proptest! {
-    // The longest path of so many rules takes a while to find.
+    // The longest path of many rules takes a while to find.
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     /// The same of networks with as many rules as there may be, whose longest path is searched only up to a limit.

@@ -6,7 +6,7 @@ use super::timing::Timing;
 const ON_TIME_MS: i64 = 5 * 60_000;
 /// How far ahead of now a time may have been worked out, in milliseconds: clocks are put right by little.
 const AHEAD_MAX_MS: i64 = 60_000;
-/// So many missed times are counted one by one.
+/// The most missed times that are counted one by one.
 const COUNTED_MAX: u32 = 1_000;
 
 /// What becomes of times that were missed.
@@ -14,7 +14,7 @@ const COUNTED_MAX: u32 = 1_000;
 pub enum Missed {
     /// The last of them is made up for, if it is not too long ago.
     Once,
-    /// None is.
+    /// Missed times are skipped.
     Skip,
 }
 

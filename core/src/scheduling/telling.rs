@@ -11,9 +11,9 @@ use super::wording::WordingProblem;
 use crate::manners::Zone;
 use crate::words::Language;
 
-/// So many of the next times are named.
+/// How many of the next times are named.
 const NEXT_SHOWN: usize = 3;
-/// So many characters of a task stand in a list.
+/// How many characters of a task stand in a list.
 const LISTED_CHARS: usize = 80;
 /// The delay from which a reminder says that it is late, in milliseconds.
 const LATE_MS: i64 = 5 * 60_000;

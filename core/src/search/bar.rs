@@ -22,7 +22,7 @@ const SHARE_LEADING: f64 = 1.0 / 3.0;
 const LEAD: f64 = 1.3;
 /// Lines behind the best one are shown down to this part of its score.
 const BESIDE_BEST: f64 = 0.6;
-/// A word is rare in so few lines, however few there are.
+/// A word in at most this number of lines is rare, however few lines there are.
 const RARE_LINES_MIN: usize = 3;
 /// Of what lies between the likeness of merely near lines and being the same, a line that is found by its meaning
 /// has at least this part. Models differ in what they call alike, hardly in this.

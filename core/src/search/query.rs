@@ -48,7 +48,7 @@ pub struct Wish {
 /// Words that a line must have one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Required {
-    /// They in plain form.
+    /// The required words, normalised.
     pub words: Vec<String>,
     /// Whether the last one is the beginning of a word.
     pub is_beginning: bool,

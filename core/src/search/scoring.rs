@@ -153,7 +153,7 @@ pub struct Scorer {
     phrases: Vec<String>,
 }
 
-/// The weight of a word that so many lines of so many have.
+/// The weight of a word that `lines_with` of the `lines` have.
 #[must_use]
 pub fn rarity(lines_with: usize, lines: usize) -> f64 {
     let with = lines_with as f64;
@@ -288,7 +288,7 @@ fn pair_nearness(found: &[(u32, usize)], first: usize) -> f64 {
     best
 }
 
-/// What is left of the score of a line that was said so many times in nearly the same words.
+/// What is left of the score of a line that was said several times in nearly the same words.
 #[must_use]
 pub fn repeated(times: usize) -> f64 {
     1.0 / (1.0 + REPEAT_SHARE * (times.max(1) as f64).log2())

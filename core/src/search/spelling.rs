@@ -10,7 +10,7 @@ pub const PART_MIN_CHARS: usize = 4;
 /// How a word may stand for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kinship {
-    /// So many letters are left out, doubled, mistaken or swapped.
+    /// How many letters are left out, doubled, mistaken or swapped.
     Misspelt(u8),
     /// One is a part of the other.
     Part,

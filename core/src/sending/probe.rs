@@ -26,7 +26,7 @@ const BUSY_MS: i64 = 1_000;
 /// How long a second sender is reckoned with after it was seen, in milliseconds.
 const OTHER_SENDER_MS: i64 = 86_400_000;
 
-/// By what it is decided.
+/// The limits a probe decides with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Messages that the post makes.
@@ -327,7 +327,7 @@ mod tests {
         ask(&mut Probing::default(), facts, &terms(), room)
     }
 
-    /// A message of so many seconds after the request's end was heard.
+    /// A message of `after_s` seconds after the request's end was heard.
     fn heard(number: i64, after_s: i64) -> ProbeFacts {
         ProbeFacts {
             heard: Some((number, END_MS + after_s * SECOND_MS)),

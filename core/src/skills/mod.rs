@@ -43,7 +43,7 @@ pub struct Skill {
 pub enum SkillFile {
     /// A text.
     Text(String),
-    /// Something else, of so many bytes: it is a part of the digest, and nobody is shown it.
+    /// Something else, with its length in bytes: it is a part of the digest, and nobody is shown it.
     Binary(usize),
 }
 

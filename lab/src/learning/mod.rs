@@ -365,12 +365,12 @@ fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<LearningCounters
     Ok((learner, counters))
 }
 
-/// When so many lines were said, in milliseconds since the Unix epoch.
+/// When a number of lines was said, in milliseconds since the Unix epoch.
 fn last_ms(lines: usize) -> i64 {
     FIRST_MS + LINE_MS * i64::try_from(lines).unwrap_or(0)
 }
 
-/// How long the memory of a prompt takes in a full room of an agent with so many entries.
+/// How long the memory of a prompt takes in a full room of an agent with this number of entries.
 async fn timed(entries: usize) -> Result<(usize, Vec<Duration>), CliError> {
     let (store, account, _folder) = open().await?;
     let store_of: Store<Learning> = store.only();
@@ -415,7 +415,7 @@ async fn timed(entries: usize) -> Result<(usize, Vec<Duration>), CliError> {
     Ok((entries, times))
 }
 
-/// Gives a room so many entries, of its one line.
+/// Gives a room `count` entries, of its one line.
 async fn fill(
     store: &Store<Learning>,
     conversation: ConversationId,

@@ -15,7 +15,7 @@ pub(super) const ROOMS: [(&str, ChatKind); 7] = [
     ("D0ANN", ChatKind::Direct),
     ("D0BOB", ChatKind::Direct),
 ];
-/// Public rooms are the first so many.
+/// How many of the rooms are public: the first.
 pub(super) const PUBLIC: usize = 3;
 const PEOPLE: [&str; 10] = [
     "Ann", "Bob", "Carla", "Deniz", "Emil", "Farah", "Goran", "Hanna", "Ivo", "Jun",

@@ -11,7 +11,7 @@ use crate::dice::Dice;
 
 const FACTS: &str = include_str!("facts.json");
 
-/// One in so many lines of noise is about a planted fact's own subject and shares its words.
+/// How many of a thousand lines of noise are about a planted fact's own subject and share its words.
 const NEAR_PER_MILLE: u64 = 400;
 
 #[derive(Deserialize)]

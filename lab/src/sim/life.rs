@@ -27,7 +27,7 @@ const STEPS_AT_ONCE_MAX: u32 = 20_000;
 const STALLS_APART_MS: i64 = 300_000;
 /// In how many of a thousand times a worker is paused that has the model's answer, in worlds that have it.
 const PAUSED_PER_MILLE: u64 = 250;
-/// It comes to so many writes first, fewer than this.
+/// A paused worker comes to fewer writes than this first.
 const WRITES_BEFORE_PAUSE: u64 = 2;
 
 /// A worker that is paused: as when its machine, or its thread, gets no time. Nothing of it goes on

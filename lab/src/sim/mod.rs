@@ -54,7 +54,7 @@ const MODES: [Mode; 6] = [
     Mode::TelegramResend,
 ];
 
-/// People plan reminders in one of so many worlds of a mode.
+/// People plan reminders in one of this number of worlds of a mode.
 const PLANS_EVERY: u64 = 3;
 
 /// Failing seeds that are shown.
@@ -120,7 +120,7 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
     let place = usize::try_from(seed % modes.len().max(1) as u64).unwrap_or(0);
     let number = seed / MODES.len() as u64;
     let plans = args.plans && number.is_multiple_of(PLANS_EVERY);
-    // The second of so many, since people plan in the first.
+    // The second of each such group of worlds, since people plan in the first.
     let answers = |every: u64| !plans && number % every == 1 % every;
     let is_of_network = args.networks.is_some_and(answers);
     Setting {

@@ -1,7 +1,7 @@
 //! Networks of random rules that answer in the place of a single agent: their agents set values, give each other tasks, fail
 //! for good, and a routing agent names whom there is and whom there is not.
 //!
-//! A network has one of so many shapes, each made from its number. All of them answer every question, so the verdict on
+//! A network has one of [`SHAPES`] shapes, each made from its number. All of them answer every question, so the verdict on
 //! answers is that of any world; what is judged here is who is asked: nobody but who was decided on, nobody again once the
 //! call is committed, and no more than `check` prints.
 

@@ -33,7 +33,7 @@ pub(super) enum Act {
     StartAfresh,
     /// The connection breaks.
     Break,
-    /// Nothing gets through for so long.
+    /// Nothing gets through for `lasts_ms`.
     Outage { lasts_ms: i64 },
 }
 
@@ -131,7 +131,7 @@ impl Script {
     }
 }
 
-/// The platform takes all but one of so many long texts.
+/// The platform takes all but one in this number of long texts.
 const REFUSED_OF: u64 = 12;
 
 impl Script {

@@ -18,7 +18,7 @@ fn args(first: u64, seeds: u64) -> SimArgs {
     }
 }
 
-/// A network answers in one of so many worlds of a mode.
+/// A network answers in one of this number of worlds of a mode.
 const NETWORKS_EVERY: u64 = 3;
 
 #[test]

@@ -72,7 +72,7 @@ pub(super) fn answered_lines(text: &str) -> impl Iterator<Item = (Word, usize)> 
     said(text).filter_map(|said| Some((said.word, said.line?)))
 }
 
-/// What a question says after so many edits.
+/// What a question says after a number of edits.
 pub(super) fn asked(word: Word, edits: usize) -> String {
     format!("{word}{}", edited(edits))
 }

@@ -98,7 +98,7 @@ impl Question {
         self.lines_after(self.edits)
     }
 
-    /// The same after so many edits: with each, a short answer becomes a long one, and back.
+    /// The same after a number of edits: with each, a short answer becomes a long one, and back.
     pub(super) fn lines_after(&self, edits: usize) -> usize {
         let is_long = self.is_long ^ (edits % 2 == 1);
         if is_long { LONG_LINES } else { 1 }

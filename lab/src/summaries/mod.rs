@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SummariesArgs) -> Result<ExitCode, CliError> {
         summarisers.push((&args.model, Summariser::Real(base_url)));
     }
     let mut shown = format!(
-        "What survives of facts that were said once, in {} conversations of {} lines, seed {}, after so many folds\n",
+        "What survives of facts that were said once, in {} conversations of {} lines, seed {}, after a number of folds\n",
         args.conversations, args.lines, args.seed
     );
     for (name, summariser) in summarisers {

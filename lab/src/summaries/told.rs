@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 
-/// One in so many lines says a fact.
+/// How many of a thousand lines say a fact.
 const FACT_PER_MILLE: u64 = 100;
 
 /// What a fact is about.

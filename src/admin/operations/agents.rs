@@ -6,7 +6,7 @@ use vocative_core::ids::AgentName;
 use vocative_store::StoreError;
 use vocative_store::contract::{DeadFilter, StoreStatus};
 
-/// Thumbs of so long are counted, in milliseconds: 30 days.
+/// How far back thumbs are counted, in milliseconds: 30 days.
 const THUMBS_MS: i64 = 30 * 86_400_000;
 /// The most questions that are queued again in one commit.
 const RETRIED_AT_ONCE: usize = 500;

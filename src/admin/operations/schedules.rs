@@ -14,7 +14,7 @@ use vocative_store::contract::{OperatorSchedule, ScheduleChange, ScheduleFilter}
 
 /// The most schedules that are listed.
 const LISTED_MAX: usize = 1_000;
-/// So many firings are shown.
+/// The most firings shown of one schedule.
 const FIRINGS_MAX: usize = 20;
 
 /// A schedule that an operator makes.

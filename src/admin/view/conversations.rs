@@ -199,15 +199,15 @@ pub struct ConversationStatsView {
     pub since_ms: i64,
     /// Messages of people, and of bots that are not ours.
     pub messages_of_people: u64,
-    /// Those who sent them.
+    /// How many people and bots sent them.
     pub speakers: u64,
     /// Messages of agents.
     pub messages_of_agents: u64,
     /// Runs that were made for questions.
     pub runs: u64,
-    /// Those that answered.
+    /// Runs that answered.
     pub runs_answered: u64,
-    /// Those that were given up.
+    /// Runs that were given up.
     pub runs_dead: u64,
     /// From a question to its answer: half of them took so long at most, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

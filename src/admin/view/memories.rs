@@ -35,7 +35,7 @@ pub struct MemoryView {
     /// When a newer one took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// That one.
+    /// The number of the newer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<i64>,
     /// The messages that say it.

@@ -73,23 +73,23 @@ pub struct SkillsView {
     pub problems: Vec<String>,
 }
 
-/// How many of the skills that agents name stand how.
+/// How many of the skills that agents name are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillCountsView {
-    /// Agents have them.
+    /// Skills that agents have.
     pub approved: u64,
-    /// They were never approved.
+    /// Skills that were never approved.
     pub new: u64,
-    /// They were approved, and are others now.
+    /// Skills that have changed since they were approved.
     pub changed: u64,
-    /// They are no skills.
+    /// Folders that are no skills.
     pub broken: u64,
-    /// They are not there.
+    /// Skills that are not there.
     pub missing: u64,
 }
 
 impl SkillCountsView {
-    /// Those of some skills.
+    /// The counts of some skills.
     #[must_use]
     pub fn of(skills: &[SkillView]) -> Self {
         let count = |state: &str| skills.iter().filter(|it| it.state == state).count() as u64;

@@ -13,7 +13,7 @@ use vocative_core::timing::Histogram;
 use vocative_core::tokens::RatioStatus;
 use vocative_store::StoreWork;
 
-/// That the daemon serves.
+/// What says that the daemon serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AliveView {
     /// The version of the program.

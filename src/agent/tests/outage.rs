@@ -86,7 +86,7 @@ impl Model for Sick {
     }
 }
 
-/// Lets simulated time pass until so many posts wait.
+/// Lets simulated time pass until this number of posts waits.
 pub(super) async fn until_posts(stage: &Stage, posts: u64) {
     for _ in 0..15_000 {
         let status = stage.store.status((stage.clock)()).await.unwrap();

@@ -66,7 +66,7 @@ pub struct AddScheduleArgs {
     /// What becomes of what was missed while the daemon was down: once, skip.
     #[arg(long, value_name = "RULE", default_value = "once")]
     pub missed: String,
-    /// Put it off by up to so many seconds (60 at most), always by the same, so that not all is due at once.
+    /// Put it off by up to this number of seconds (60 at most), always by the same, so that not all is due at once.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub jitter_s: u32,
 }

@@ -79,7 +79,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads only chats that are wanted, all if none is named; passes over so many things.
+    /// Reads only chats that are wanted, all if none is named; passes over the first `pass` things.
     pub(super) fn new(policy: Arc<ChannelPolicy>, wanted: Vec<String>, pass: u64) -> Self {
         Self {
             policy,

@@ -115,7 +115,7 @@ fn only_a_thread_of_a_platform_that_has_streams_is_streamed_to() {
     }
 }
 
-/// Lets a model add a word every so often, and shows what is due. When states showed, in milliseconds.
+/// Lets a model add a word every `word_ms`, and shows what is due. When states showed, in milliseconds.
 fn paced(plan: LivePlan, word_ms: u64, until_ms: u64, refusals: &[(u64, u64)]) -> Vec<u64> {
     let start = Instant::now();
     let mut pacing = Pacing::new(plan);

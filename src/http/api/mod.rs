@@ -55,7 +55,7 @@ use crate::admin::view::{ConversationView, RunView};
 use crate::config::{API_CHANNEL, ApiAddress, ApiScope};
 use vocative_store::contract::ConversationFilter;
 
-/// Connections at once, where the process may have so many files open.
+/// Connections at once, where the process may have enough files open for them.
 const CONNECTIONS_MAX: usize = 2_048;
 /// The same where it can't be found out how many it may have.
 const CONNECTIONS_MIN: usize = 128;

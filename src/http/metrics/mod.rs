@@ -325,7 +325,7 @@ fn add_hooks(registry: &mut Registry, view: &StatusView) {
     }
 }
 
-/// Those that agents name, by how they stand; nothing while their folders do not answer.
+/// Skills that agents name, by state; nothing while their folders do not answer.
 fn add_skills(registry: &mut Registry, view: &StatusView) {
     let Some(counts) = &view.skill_counts else {
         return;

@@ -28,7 +28,7 @@ pub(super) enum CacheHabit {
     Key,
     /// A key, and a breakpoint behind what stays.
     Breakpoints,
-    /// Blocks are marked; what is kept has at least so many tokens.
+    /// Blocks are marked; what is kept has at least `min_tokens`.
     Marks { min_tokens: usize },
 }
 

@@ -149,7 +149,7 @@ impl Draft {
         self.text.len()
     }
 
-    /// Thoughts came apart from the text. Whether there is room to keep so many bytes of them; where
+    /// Thoughts came apart from the text. Whether there is room to keep these bytes of them; where
     /// there is none, they are not kept.
     pub(super) fn thinks(&mut self, bytes: usize) -> bool {
         self.thoughts.are_elsewhere();
@@ -186,7 +186,7 @@ impl Draft {
         }
     }
 
-    /// Whether so many bytes more may be kept; then they count.
+    /// Whether `bytes` more may be kept; then they count.
     pub(super) fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.aside_bytes.saturating_add(bytes) <= ASIDE_MAX_BYTES;
         if has_room {

@@ -22,11 +22,11 @@ const FENCES: [&str; 2] = ["```", "~~~"];
 /// What is expected of a model's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aloud {
-    /// Thoughts are never part of it.
+    /// Thoughts are never in the text.
     Never,
-    /// They may be.
+    /// Thoughts may be in the text.
     Maybe,
-    /// They are, perhaps without an opening: nothing is told before they are over.
+    /// Thoughts are in the text, perhaps without an opening: nothing is told before they are over.
     Expected,
 }
 
@@ -272,7 +272,7 @@ impl Thoughts {
         self.line = StreamLine::default();
     }
 
-    /// Goes on by so many bytes, which are part of what is being said.
+    /// Goes on by `length` bytes, which are part of what is being said.
     fn keep(&mut self, text: &str, length: usize) {
         looked_at(length);
         let kept = &text[self.read_to..self.read_to + length];
@@ -322,7 +322,7 @@ impl Thoughts {
     }
 }
 
-/// What of a text is no thought, read as it grows by so many bytes.
+/// What of a text is no thought, read as it grows by `piece_bytes` at a time.
 pub(in crate::llm) fn visible_of(text: &str, piece_bytes: usize) -> String {
     let mut thoughts = Thoughts::new(Aloud::Maybe);
     let mut end = 0;

@@ -55,7 +55,7 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now)
     }
 }
 
-/// How long to wait after so many failures: 1, 2, 4 seconds and on, with a part that differs from server to server.
+/// How long to wait after a number of failures in a row: 1, 2, 4 seconds and on, with a part that differs from server to server.
 fn wait_after(failures: usize) -> Duration {
     let doubled = Duration::from_secs(1 << failures.saturating_sub(1).min(6));
     let jitter = Duration::from_millis(u64::from(uuid::Uuid::new_v4().as_bytes()[0]));

@@ -119,7 +119,7 @@ fn buttons() -> CardButtons {
     }
 }
 
-/// A platform whose posts hold so many characters.
+/// A platform whose posts hold at most `max` characters.
 fn platform(max: usize) -> impl Fn(&Card) -> Result<Part, CardMisfit> {
     move |card| {
         let facts = card
