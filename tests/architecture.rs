@@ -33,10 +33,9 @@ const LAYERS: [&str; 21] = [
 ];
 
 /// The files of the store that know SQLite, and the laboratory's yardstick; the others speak to `store::sql`.
-const ENGINE: [&str; 5] = [
+const ENGINE: [&str; 4] = [
     "lab/src/recall/yardsticks.rs",
     "store/src/engine",
-    "store/src/rows/contents.rs",
     "store/src/acts/erasure/files.rs",
     "store/src/acts/erasure/work.rs",
 ];

@@ -34,13 +34,12 @@
 //! ```
 //!
 //! Who writes may read: a store derefs to its [`Reader`].
+//!
+//! [`Store`]: crate::Store
+//! [`Store::only`]: crate::Store::only
+//! [`Reader`]: crate::Reader
 
-use std::marker::PhantomData;
-use std::ops::Deref;
-
-use crate::{Reader, Store};
-
-/// What a [`Store`] may write.
+/// What a [`Store`](crate::Store) may write.
 pub trait Capability: Send + Sync + 'static {}
 
 macro_rules! permissions {
@@ -111,46 +110,4 @@ capabilities! {
     Pinning: MayPin;
     /// Of who reads back what was missed.
     ReadingBack: MayReadBack;
-}
-
-impl Store {
-    /// The same store for a holder that may do only this.
-    #[must_use]
-    pub fn only<C: Capability>(&self) -> Store<C> {
-        Store {
-            reader: self.reader.clone(),
-            may: PhantomData,
-        }
-    }
-}
-
-impl<C> Store<C> {
-    /// The same store for a holder that only reads.
-    #[must_use]
-    pub fn reader(&self) -> Reader {
-        self.reader.clone()
-    }
-}
-
-impl<C> Clone for Store<C> {
-    fn clone(&self) -> Self {
-        Self {
-            reader: self.reader.clone(),
-            may: PhantomData,
-        }
-    }
-}
-
-impl<C> Deref for Store<C> {
-    type Target = Reader;
-
-    fn deref(&self) -> &Reader {
-        &self.reader
-    }
-}
-
-impl<C> std::fmt::Debug for Store<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").finish_non_exhaustive()
-    }
 }

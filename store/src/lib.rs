@@ -5,9 +5,10 @@
 //!
 //! Who holds it may write only what its type says ([`capability`]).
 //!
-//! Reading order: `contract` (what is asked and answered), `engine` (the database; `sql` is how the rest speaks to
-//! it), `registry` (what becomes of each table's rows), `rows` (what the tables hold, a file per family), `acts`
-//! (what becomes true in one transaction, a file per thing), `views` (what is read).
+//! Reading order, in which each layer uses only those before it: `contract` (what is asked and answered, as plain
+//! types), `registry` (what becomes of each table's rows), `engine` (the database; `sql` is how the rest speaks to it),
+//! `handle` (who holds the store, and the two ways in), `rows` (what the tables hold, a file per family), `views` (what
+//! is read), `acts` (what becomes true in one transaction, a file per thing), `opening`.
 
 mod acts;
 pub mod capability;
@@ -15,7 +16,9 @@ pub mod contract;
 mod engine;
 #[doc(hidden)]
 pub mod fuzzing;
+mod handle;
 mod new_id;
+mod opening;
 mod registry;
 mod rows;
 #[cfg(test)]
@@ -24,31 +27,31 @@ mod scene;
 mod tests;
 mod views;
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-
 pub use acts::cleaning::PageWalk;
 pub use acts::commands;
 pub use acts::erasure;
 pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
+pub use acts::restoring::restore;
 pub use capability::{
     Capability, Capturing, Delivering, Everything, Folding, Indexing, Learning, Pinning,
     ReadingBack, Remembering, Replying, Working,
 };
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
 pub use engine::content_copies::copy_stored_file;
+pub use engine::contents::ContentWriter;
 pub use engine::damage::{CheckReport, check_database, diagnose};
 pub use engine::error::StoreError;
 pub use engine::faults::advice_on;
-pub use engine::open::{OpenReport, StoreOptions};
-pub use engine::restore::{RestoreReport, restore};
+pub use engine::open::StoreOptions;
+pub use engine::restore::RestoreReport;
 pub use engine::watch::{OpenPhase, OpenWatch};
 pub use engine::work::StoreWork;
 pub use engine::writer::inline::{Gate, Moment};
+pub use handle::{Reader, Store};
 pub use new_id::NewId;
+pub use opening::OpenReport;
 pub use rows::accounts::ChannelBinding;
 pub use rows::audit;
-pub use rows::contents::ContentWriter;
 pub use rows::costs;
 pub use rows::origins;
 pub use rows::quarantine;
@@ -57,21 +60,3 @@ pub use rows::tool_days::ToolCounts;
 pub use rows::vectors;
 pub use views::knowledge::COLLECTIONS_MAX;
 pub use views::search::{MATCHES_MAX, THREADS_MAX, WORDINGS_MAX};
-
-/// The store as its holder may write it, by the [`Capability`]. Cloning shares it.
-pub struct Store<C = Everything> {
-    reader: Reader,
-    may: PhantomData<fn() -> C>,
-}
-
-/// The store for a holder that only reads. Cloning shares it.
-#[derive(Clone)]
-pub struct Reader {
-    inner: Arc<engine::open::Inner>,
-}
-
-impl std::fmt::Debug for Reader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
-    }
-}

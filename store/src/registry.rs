@@ -16,6 +16,14 @@ mod tables;
 
 pub(crate) use tables::{FULL_TEXT, TABLES};
 
+/// The table whose rows refer to stored contents, by `sha256` and `size_bytes`.
+macro_rules! refers_to_contents {
+    () => {
+        "files"
+    };
+}
+pub(crate) use refers_to_contents;
+
 /// A table and its answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {

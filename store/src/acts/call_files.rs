@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::acts::files::file_from_row;
 use crate::capability::MayReply;
 use crate::contract::{CallFile, StoredCallFile};
+use crate::engine::contents::{ContentWriter, FinishedContent, place_txn};
 use crate::engine::sql::{Connection, params};
 use crate::rows::columns::{stored_attachments, stored_count};
-use crate::rows::contents::{ContentWriter, FinishedContent, place_txn};
+use crate::rows::files::file_from_row;
 use crate::{Reader, Store, StoreError};
 use vocative_contract::envelope::Attachment;
 use vocative_core::file::tool_file_id;

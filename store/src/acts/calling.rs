@@ -6,8 +6,8 @@
 
 use crate::acts::call_files::attach_txn;
 use crate::capability::MayReply;
+use crate::engine::contents::FinishedContent;
 use crate::engine::sql::{Connection, OptionalExtension, params};
-use crate::rows::contents::FinishedContent;
 use std::path::Path;
 use vocative_contract::crash::{self, Sabotage};
 

@@ -16,7 +16,6 @@ use crate::acts::commands::{CommandGiver, carry_out_txn};
 use crate::acts::edits;
 use crate::acts::erasure;
 use crate::acts::facts::read_facts;
-use crate::acts::files::queue_files_txn;
 use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn, note_follow_up_txn};
 use crate::acts::forking::begin_of_fork;
 use crate::acts::import::claim_twin_txn;
@@ -28,6 +27,7 @@ use crate::acts::triggers::{Addressed, address_txn};
 use crate::contract::{Captured, CapturedTurn, JudgedMessage, NewMessage};
 use crate::rows::album;
 use crate::rows::columns::stored_attachments;
+use crate::rows::files::queue_files_txn;
 use crate::rows::messages::{
     KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message,
     find_message_of_merged_chat,

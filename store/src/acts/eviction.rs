@@ -1,9 +1,9 @@
 //! Making room for files: of the account that holds the most, the contents that were read longest ago go.
 
-use crate::acts::files::drop_content_txn;
 use crate::capability::MayWork;
 use crate::engine::sql::{Connection, params};
 use crate::rows::columns::count_from;
+use crate::rows::files::drop_content_txn;
 use crate::{Store, StoreError};
 use vocative_core::file::{ContentId, FileState};
 

@@ -14,8 +14,8 @@ use crate::rows::steps::delete_steps_txn;
 use crate::rows::titles::forget_titles_of_turn_txn;
 use vocative_contract::outbound::Part;
 
-use crate::acts::files::forget_files_txn;
 use crate::rows::columns::count_from;
+use crate::rows::files::forget_files_txn;
 use crate::rows::search_text::{in_index, unindex_turn_txn};
 use crate::rows::sent_prompts::forget_former_names_txn;
 use crate::rows::summaries::note_expired_in_summaries_txn;

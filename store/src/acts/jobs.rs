@@ -6,11 +6,11 @@
 
 use vocative_contract::crash;
 
-use crate::acts::files::{give_file_up_txn, give_speech_up_txn, want_again_txn};
 use crate::acts::runs::spared_owner;
 use crate::capability::MayWork;
 use crate::contract::{JobClaim, JobRow, JobsDue};
 use crate::engine::sql::{Connection, params};
+use crate::rows::files::{give_file_up_txn, give_speech_up_txn, want_again_txn};
 use crate::rows::jobs::{
     JobStanding, StoredJob, TAKE_OVER_SQL, accounts, enqueue_txn, head_of, heads, job_at, jobs_of,
     lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,

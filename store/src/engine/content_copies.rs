@@ -16,14 +16,14 @@ use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 
 use crate::StoreError;
-use crate::acts::files::is_referred_to;
 use crate::engine::backup::{beside, cannot};
+use crate::engine::contents::{
+    cannot_read, entries, hash_of, is_partial, is_referred_to, make_folder, new_partial, path_of,
+    referred_to, stored,
+};
 use crate::engine::open::files_beside;
 use crate::engine::schema::sync_folder;
-use crate::rows::contents::{
-    cannot_read, entries, hash_of, is_partial, make_folder, new_partial, path_of, referred_to,
-    stored,
-};
+use crate::registry::refers_to_contents;
 use vocative_core::file::ContentId;
 
 /// The ending that makes a copy's name the name of the folder with its files.
@@ -66,7 +66,11 @@ pub(crate) fn contents_of(database: &Path) -> Result<Vec<Wanted>, StoreError> {
     let said = |error: rusqlite::Error| cannot(format!("{}: {error}", database.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags).map_err(said)?;
-    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'files')";
+    let sql = concat!(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '",
+        refers_to_contents!(),
+        "')"
+    );
     let knows_files: bool = connection
         .query_row(sql, [], |row| row.get(0))
         .map_err(said)?;

@@ -21,10 +21,10 @@ use tokio::sync::watch;
 
 use crate::StoreError;
 use crate::engine::backup::beside;
+use crate::engine::contents::find_loss;
 use crate::engine::faults::{failing, not_opened};
 use crate::engine::open::{BUSY_TIMEOUT_MS, files_beside};
 use crate::engine::schema::{self, MIGRATIONS};
-use crate::rows::contents::find_loss;
 
 /// A database up to this size is looked through at open: a tenth of a second at most, as 61 MiB take
 /// 0.7 s, most of it for the full text (measured 2026-11 on a busy machine).

@@ -1,9 +1,10 @@
 //! The database: writer, readers, opening, migrations, backup, damage.
 
 pub(crate) mod backup;
-pub(crate) mod capacity;
 pub(crate) mod content_copies;
+pub(crate) mod contents;
 pub(crate) mod damage;
+pub(crate) mod disk;
 pub(crate) mod error;
 pub(crate) mod faults;
 pub(crate) mod lock;

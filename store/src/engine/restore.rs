@@ -3,8 +3,8 @@
 //! The backup is copied beside the database, verified and made ready there; only then it takes the
 //! database's name, by one renaming. Killed before it, the old database is there as it was, and the next
 //! open clears away what was left (`restore_traces`); after it, the new one. What was open in the backup is
-//! held: its posts may have gone out since, and nothing may be said twice. The backup's stored files come
-//! before it, under their hashes; the kept database keeps its own. Other files beside the database (the ledger of what was erased) stay.
+//! held before: the caller says how. The backup's stored files come before it, under their hashes; the kept
+//! database keeps its own. Other files beside the database (the ledger of what was erased) stay.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,10 +24,7 @@ use crate::engine::lock;
 use crate::engine::open::files_beside;
 use crate::engine::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use crate::engine::schema::sync_folder;
-use crate::rows::open::{open_post, open_run};
-
-/// The reason stored with runs and posts that were open in a restored backup.
-const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";
+use crate::engine::sql;
 
 /// What a restore did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,16 +46,27 @@ pub struct RestoreReport {
     pub files_missing: u64,
 }
 
-/// Puts a backup in the place of a database that no daemon has open. An older schema is migrated at
-/// the next start.
+/// What was open in a backup, and is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeldCounts {
+    /// Posts.
+    pub(crate) posts: u64,
+    /// Runs.
+    pub(crate) runs: u64,
+}
+
+/// Holds what was open in a backup, in a transaction, as of now.
+pub(crate) type Hold = fn(&sql::Connection, i64) -> sql::Result<HeldCounts>;
+
+/// Puts a backup in the place of a database that no daemon has open, and has what was open in it held before.
 ///
 /// # Errors
-/// `Locked` while a daemon runs; `Newer` if a newer version made the backup; `BadBackup` if it is not
-/// whole; `Backup` says what else is wrong. Nothing has changed then.
-pub fn restore(
+/// As [`restore`](crate::restore) says.
+pub(crate) fn restore_and_hold(
     backup: &Path,
     database: &Path,
     now_ms: i64,
+    hold: Hold,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<RestoreReport, StoreError> {
     if !backup.is_file() {
@@ -77,7 +85,7 @@ pub fn restore(
     let _lock = lock::take(database)?;
     clear_traces(database)?;
     let ready = beside(database, READY_ENDING);
-    let made = make_ready(backup, &ready, now_ms, tell);
+    let made = make_ready(backup, &ready, now_ms, hold, tell);
     let mut report = match made {
         Ok(report) => report,
         Err(error) => {
@@ -125,6 +133,7 @@ fn make_ready(
     backup: &Path,
     ready: &Path,
     now_ms: i64,
+    hold: Hold,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<RestoreReport, StoreError> {
     copy_database(backup, ready, None, bad_backup, tell)?;
@@ -132,7 +141,7 @@ fn make_ready(
     let found = verify(ready, backup, bad_backup)?;
     let said = |error: rusqlite::Error| cannot(format!("{}: {error}", ready.display()));
     let mut connection = Connection::open(ready).map_err(said)?;
-    let held = hold_what_is_open(&mut connection, now_ms).map_err(said)?;
+    let held = hold_open(&mut connection, now_ms, hold).map_err(said)?;
     connection.close().map_err(|(_, error)| said(error))?;
     File::open(ready)
         .and_then(|file| file.sync_all())
@@ -148,109 +157,18 @@ fn make_ready(
     })
 }
 
+fn hold_open(connection: &mut Connection, now_ms: i64, hold: Hold) -> rusqlite::Result<HeldCounts> {
+    let transaction = connection.transaction()?;
+    let held = hold(&sql::Connection::of(&transaction), now_ms)?;
+    transaction.commit()?;
+    Ok(held)
+}
+
 fn bad_backup(backup: &Path, what: String) -> StoreError {
     StoreError::BadBackup {
         path: backup.to_owned(),
         what,
     }
-}
-
-struct HeldCounts {
-    posts: u64,
-    runs: u64,
-}
-
-fn hold_what_is_open(connection: &mut Connection, now_ms: i64) -> rusqlite::Result<HeldCounts> {
-    let transaction = connection.transaction()?;
-    transaction.execute(
-        "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'restored from a backup'
-         WHERE ended_at_ms IS NULL",
-        [now_ms],
-    )?;
-    forget_live_texts(&transaction)?;
-    let posts = transaction.execute(
-        concat!(
-            "UPDATE outbox SET state = 'held', reason = ?1,
-                owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE ",
-            open_post!()
-        ),
-        [HELD],
-    )?;
-    let runs = transaction.execute(
-        concat!(
-            "UPDATE runs SET state = 'held', reason = ?1,
-                owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE ",
-            open_run!()
-        ),
-        [HELD],
-    )?;
-    // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
-    for (table, sql) in [
-        ("inquiries", "DELETE FROM inquiries"),
-        ("jobs", "DELETE FROM jobs WHERE kind = 'answer-inquiry'"),
-        // What was asked for then was decided since, or nobody sees its card any more.
-        (
-            "approvals",
-            "UPDATE approvals SET state = 'cancelled', outcomes = '', decided_at_ms = asked_at_ms
-             WHERE state = 'open'",
-        ),
-        (
-            "questions",
-            "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
-             WHERE state = 'open'",
-        ),
-        // Who waited for them is held; it goes on without them once it is released.
-        (
-            "delegations",
-            "UPDATE delegations SET state = 'cancelled', ended_at_ms = asked_at_ms WHERE state = 'open'",
-        ),
-        // Whether a time that has passed since fired is not known here: their next times are worked out anew.
-        ("schedules", "UPDATE schedules SET set_at_ms = NULL"),
-    ] {
-        let has_table = transaction.query_row(
-            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)",
-            [table],
-            |row| row.get::<_, bool>(0),
-        )?;
-        if has_table {
-            transaction.execute(sql, [])?;
-        }
-    }
-    // Messages from before now that are read back may have been answered from the database that is replaced.
-    transaction.execute_batch(
-        "CREATE TABLE IF NOT EXISTS restores (
-    at_ms        INTEGER PRIMARY KEY
-) STRICT;",
-    )?;
-    transaction.execute(
-        "INSERT OR IGNORE INTO restores (at_ms) VALUES (?1)",
-        [now_ms],
-    )?;
-    transaction.commit()?;
-    Ok(HeldCounts {
-        posts: posts as u64,
-        runs: runs as u64,
-    })
-}
-
-/// What runs at work had said so far is told at their end only. Backups of older versions have no such rows.
-fn forget_live_texts(connection: &Connection) -> rusqlite::Result<()> {
-    let has_events = connection.query_row(
-        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'run_events')",
-        [],
-        |row| row.get::<_, bool>(0),
-    )?;
-    if has_events {
-        connection.execute_batch(
-            "DELETE FROM run_events WHERE kind = 'text'
-               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');
-             UPDATE run_events SET text = NULL WHERE text IS NOT NULL
-               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');",
-        )?;
-    }
-    Ok(())
 }
 
 /// Puts the new database in the place of the old one, which is kept under another name.

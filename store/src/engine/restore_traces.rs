@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::StoreError;
 use crate::engine::backup::{beside, remove_database};
 use crate::engine::content_copies::{ENDING, remove_folder};
-use crate::rows::contents::cannot_read;
+use crate::engine::contents::cannot_read;
 
 /// A database that is made ready to take another one's place.
 pub(crate) const READY_ENDING: &str = ".restoring";

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 use crate::engine::backup::{CopyProgress, copy_pages, stand_alone};
-use crate::engine::capacity::free_bytes;
+use crate::engine::disk::free_bytes;
 use crate::engine::faults::{not_opened, unusable};
 use crate::engine::open::make_private;
 use crate::engine::schema::{Migration, apply_txn, check, sync_folder};

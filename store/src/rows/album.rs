@@ -4,10 +4,10 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
 use crate::acts::capture::{Arrival, captured, sent_at_ms};
-use crate::acts::files::{queue_files_txn, with_transcripts};
 use crate::acts::triggers::{postpone_runs_txn, refresh_triggers_txn};
 use crate::contract::{Captured, NewMessage};
 use crate::rows::columns::{attachments_from, count_from, stored_attachments};
+use crate::rows::files::{queue_files_txn, with_transcripts};
 use crate::rows::messages::{KnownMessage, MessageEntry, add_message_txn};
 use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
 use crate::rows::raw::keep_envelope_txn;

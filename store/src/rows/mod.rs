@@ -10,6 +10,7 @@ pub(crate) mod context_limits;
 pub(crate) mod conversations;
 pub mod costs;
 pub(crate) mod delegations;
+pub(crate) mod files;
 pub(crate) mod fresh_starts;
 pub(crate) mod hook_verdicts;
 pub(crate) mod inquiries;

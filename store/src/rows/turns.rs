@@ -6,8 +6,8 @@ use crate::rows::steps::delete_steps_txn;
 
 use crate::StoreError;
 use crate::acts::derived::forget_derived_txn;
-use crate::acts::files::forget_files_txn;
 use crate::new_id::NewId as _;
+use crate::rows::files::forget_files_txn;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::memory_marks::read_again_txn;
 use crate::rows::networks::forget_states_of_turn_txn;

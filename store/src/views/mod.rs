@@ -1,5 +1,6 @@
 //! What is read: history, search, status, queues, export.
 
+pub(crate) mod capacity;
 pub(crate) mod conversation_stats;
 pub(crate) mod export;
 pub(crate) mod history;

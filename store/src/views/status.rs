@@ -7,16 +7,16 @@
 use std::path::Path;
 
 use crate::engine::backup::last_backup_ms;
-use crate::engine::capacity::free_bytes;
+use crate::engine::disk::free_bytes;
 use crate::engine::sql::{Connection, Row};
 use crate::rows::open::{open_post, open_run};
 use vocative_core::run::Usage;
 
 use crate::acts::erasure::copies_from_before;
-use crate::acts::files::count_files;
 use crate::acts::reply::platform;
 use crate::contract::{AccountStatus, StoreStatus};
 use crate::rows::columns::{count_from, day_start_ms};
+use crate::rows::files::count_files;
 use crate::rows::jobs::count_jobs;
 use crate::rows::model_rests::{model_rests, queued_by_agent};
 use crate::rows::reach::read_reach;

@@ -1,24 +1,17 @@
 //! Measures what uses the space and how fast the disk is. Reads every page of the database, so it is
 //! asked for by a person and never by a timer.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
-use std::time::Instant;
 
-use crate::engine::sql::{Connection, OptionalExtension};
-use crate::registry::FULL_TEXT;
-
-use crate::acts::files::count_files;
 use crate::contract::{Capacity, TableSpace};
 use crate::engine::backup::beside;
+use crate::engine::disk::{free_bytes, sync_us};
+use crate::engine::sql::{Connection, OptionalExtension};
+use crate::registry::FULL_TEXT;
+use crate::rows::files::count_files;
 use crate::{Reader, StoreError};
 
 const WEEK_MS: i64 = 7 * 86_400_000;
-/// The writes with which the disk is measured.
-const SYNCS: usize = 100;
-/// The file that the measurement writes, beside the database.
-const PROBE_NAME: &str = ".vocative-disk-probe";
 
 impl Reader {
     /// Measures what the store takes and what its disk can do. Reads all of the database.
@@ -44,42 +37,16 @@ impl Reader {
     }
 }
 
-/// What a disk has left for the user of this process.
-pub(crate) fn free_bytes(folder: &Path) -> std::io::Result<u64> {
-    let room = rustix::fs::statvfs(folder)?;
-    Ok(room.f_bavail.saturating_mul(room.f_frsize))
-}
-
-fn sync_us(folder: &Path) -> std::io::Result<Vec<u64>> {
-    let path = folder.join(PROBE_NAME);
-    let measured = probe(&path);
-    let _ = std::fs::remove_file(&path);
-    measured
-}
-
-fn probe(path: &Path) -> std::io::Result<Vec<u64>> {
-    let mut file = File::create(path)?;
-    let mut took_us = Vec::with_capacity(SYNCS);
-    for _ in 0..SYNCS {
-        let begun = Instant::now();
-        file.write_all(&[0; 4_096])?;
-        file.sync_data()?;
-        took_us.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
-    }
-    took_us.sort_unstable();
-    Ok(took_us)
-}
-
 fn space(connection: &Connection, now_ms: i64) -> Result<Capacity, StoreError> {
     let count = |sql: &str| -> crate::engine::sql::Result<u64> {
-        let value: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        let value: i64 = connection.query_row(sql, [], |row| row.get("value"))?;
         Ok(u64::try_from(value).unwrap_or(0))
     };
     Ok(Capacity {
-        turns: count("SELECT coalesce(sum(turn_count), 0) FROM conversations")?,
+        turns: count("SELECT coalesce(sum(turn_count), 0) AS value FROM conversations")?,
         turns_last_week: turns_since(connection, now_ms - WEEK_MS)?,
         database_bytes: count(
-            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+            "SELECT page_count * page_size AS value FROM pragma_page_count, pragma_page_size",
         )?,
         files_bytes: count_files(connection)?.bytes,
         tables: tables(connection)?,
@@ -91,23 +58,28 @@ fn space(connection: &Connection, now_ms: i64) -> Result<Capacity, StoreError> {
 /// first of them is found by halving, and the rest is counted.
 fn turns_since(connection: &Connection, since_ms: i64) -> Result<u64, StoreError> {
     let newest: Option<i64> =
-        connection.query_row("SELECT max(seq) FROM turns", [], |row| row.get(0))?;
+        connection.query_row("SELECT max(seq) AS newest FROM turns", [], |row| {
+            row.get("newest")
+        })?;
     let mut at = connection
         .prepare_cached("SELECT captured_at_ms FROM turns WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
     let (mut low, mut high) = (0, newest.unwrap_or(0) + 1);
     while low < high {
         let middle = low + (high - low) / 2;
-        let captured: Option<i64> = at.query_row([middle], |row| row.get(0)).optional()?;
+        let captured: Option<i64> = at
+            .query_row([middle], |row| row.get("captured_at_ms"))
+            .optional()?;
         if captured.is_some_and(|captured_ms| captured_ms < since_ms) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    let count: i64 =
-        connection.query_row("SELECT count(*) FROM turns WHERE seq >= ?1", [low], |row| {
-            row.get(0)
-        })?;
+    let count: i64 = connection.query_row(
+        "SELECT count(*) AS since FROM turns WHERE seq >= ?1",
+        [low],
+        |row| row.get("since"),
+    )?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
@@ -122,9 +94,9 @@ fn tables(connection: &Connection) -> Result<Vec<TableSpace>, StoreError> {
          GROUP BY 1 ORDER BY 2 DESC, 1",
     )?;
     let rows = statement.query_map(FULL_TEXT, |row| {
-        let bytes: i64 = row.get(1)?;
+        let bytes: i64 = row.get("bytes")?;
         Ok(TableSpace {
-            name: row.get(0)?,
+            name: row.get("name")?,
             bytes: u64::try_from(bytes).unwrap_or(0),
         })
     })?;
@@ -134,6 +106,7 @@ fn tables(connection: &Connection) -> Result<Vec<TableSpace>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::disk::{PROBE_NAME, SYNCS};
     use crate::scene::Scene;
 
     #[tokio::test]

@@ -1,0 +1,120 @@
+//! What a restore makes of a backup: what was open in it is held, because its posts may have gone out since, and
+//! nothing may be said twice.
+
+use std::path::Path;
+
+use crate::StoreError;
+use crate::engine::backup::CopyProgress;
+use crate::engine::restore::{HeldCounts, RestoreReport, restore_and_hold};
+use crate::engine::sql::{self, Connection};
+use crate::rows::open::{open_post, open_run};
+
+/// The reason stored with runs and posts that were open in a restored backup.
+const HELD: &str = "it was open in the backup that was restored; look whether it is in the chat";
+
+/// Puts a backup in the place of a database that no daemon has open. An older schema is migrated at
+/// the next start.
+///
+/// # Errors
+/// `Locked` while a daemon runs; `Newer` if a newer version made the backup; `BadBackup` if it is not
+/// whole; `Backup` says what else is wrong. Nothing has changed then.
+pub fn restore(
+    backup: &Path,
+    database: &Path,
+    now_ms: i64,
+    tell: &dyn Fn(CopyProgress),
+) -> Result<RestoreReport, StoreError> {
+    restore_and_hold(backup, database, now_ms, hold_what_is_open_txn, tell)
+}
+
+/// Holds what was open in a backup. Its schema may be an older one.
+fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<HeldCounts> {
+    connection.execute(
+        "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'restored from a backup'
+         WHERE ended_at_ms IS NULL",
+        [now_ms],
+    )?;
+    forget_live_texts_txn(connection)?;
+    let posts = connection.execute(
+        concat!(
+            "UPDATE outbox SET state = 'held', reason = ?1,
+                owner = NULL, token = NULL, lease_until_ms = NULL
+         WHERE ",
+            open_post!()
+        ),
+        [HELD],
+    )?;
+    let runs = connection.execute(
+        concat!(
+            "UPDATE runs SET state = 'held', reason = ?1,
+                owner = NULL, token = NULL, lease_until_ms = NULL
+         WHERE ",
+            open_run!()
+        ),
+        [HELD],
+    )?;
+    // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
+    for (table, sql) in [
+        ("inquiries", "DELETE FROM inquiries"),
+        ("jobs", "DELETE FROM jobs WHERE kind = 'answer-inquiry'"),
+        // What was asked for then was decided since, or nobody sees its card any more.
+        (
+            "approvals",
+            "UPDATE approvals SET state = 'cancelled', outcomes = '', decided_at_ms = asked_at_ms
+             WHERE state = 'open'",
+        ),
+        (
+            "questions",
+            "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
+             WHERE state = 'open'",
+        ),
+        // Who waited for them is held; it goes on without them once it is released.
+        (
+            "delegations",
+            "UPDATE delegations SET state = 'cancelled', ended_at_ms = asked_at_ms WHERE state = 'open'",
+        ),
+        // Whether a time that has passed since fired is not known here: their next times are worked out anew.
+        ("schedules", "UPDATE schedules SET set_at_ms = NULL"),
+    ] {
+        let has_table = connection.query_row(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1) AS is_there",
+            [table],
+            |row| row.get::<_, bool>("is_there"),
+        )?;
+        if has_table {
+            connection.execute(sql, [])?;
+        }
+    }
+    // Messages from before now that are read back may have been answered from the database that is replaced.
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS restores (
+    at_ms        INTEGER PRIMARY KEY
+) STRICT;",
+    )?;
+    connection.execute(
+        "INSERT OR IGNORE INTO restores (at_ms) VALUES (?1)",
+        [now_ms],
+    )?;
+    Ok(HeldCounts {
+        posts: posts as u64,
+        runs: runs as u64,
+    })
+}
+
+/// What runs at work had said so far is told at their end only. Backups of older versions have no such rows.
+fn forget_live_texts_txn(connection: &Connection) -> sql::Result<()> {
+    let has_events = connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'run_events') AS is_there",
+        [],
+        |row| row.get::<_, bool>("is_there"),
+    )?;
+    if has_events {
+        connection.execute_batch(
+            "DELETE FROM run_events WHERE kind = 'text'
+               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');
+             UPDATE run_events SET text = NULL WHERE text IS NOT NULL
+               AND run_id IN (SELECT id FROM runs WHERE state = 'leased');",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The handles of a store, and the two ways in: [`Store::write`] and [`Reader::read`].
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::StoreError;
+use crate::capability::{Capability, Everything};
+use crate::engine::damage::{DamageSign, look_again};
+use crate::engine::reader::Readers;
+use crate::engine::sql;
+use crate::engine::work::StoreWork;
+use crate::engine::writer::Writer;
+
+/// The store as its holder may write it, by the [`Capability`]. Cloning shares it.
+pub struct Store<C = Everything> {
+    reader: Reader,
+    may: PhantomData<fn() -> C>,
+}
+
+/// The store for a holder that only reads. Cloning shares it.
+#[derive(Clone)]
+pub struct Reader {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// What all clones of a store share.
+struct Inner {
+    readers: Readers,
+    /// Dropped after the readers, so that its last checkpoint meets no reader.
+    writer: Option<Writer>,
+    /// The database file; `None` for a private one.
+    database: Option<PathBuf>,
+    /// Where the bytes of files are.
+    files: PathBuf,
+    damage: DamageSign,
+}
+
+impl Store {
+    /// The same store for a holder that may do only this.
+    #[must_use]
+    pub fn only<C: Capability>(&self) -> Store<C> {
+        Store {
+            reader: self.reader.clone(),
+            may: PhantomData,
+        }
+    }
+}
+
+impl<C> Store<C> {
+    /// The same store for a holder that only reads.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+}
+
+impl<C> Clone for Store<C> {
+    fn clone(&self) -> Self {
+        Self {
+            reader: self.reader.clone(),
+            may: PhantomData,
+        }
+    }
+}
+
+impl<C> Deref for Store<C> {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl<C> std::fmt::Debug for Store<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A store over what was opened; without a writer it only reads.
+    pub(crate) fn with(
+        readers: Readers,
+        writer: Option<Writer>,
+        database: Option<PathBuf>,
+        files: PathBuf,
+        damage: DamageSign,
+    ) -> Self {
+        let inner = Inner {
+            readers,
+            writer,
+            database,
+            files,
+            damage,
+        };
+        let reader = Reader {
+            inner: Arc::new(inner),
+        };
+        Self {
+            reader,
+            may: PhantomData,
+        }
+    }
+
+    /// Commits what is pending, checkpoints, stops the writer, releases the lock.
+    ///
+    /// # Errors
+    /// `Closed` if it is closed already; `Unavailable` if the checkpoint failed, in which case
+    /// everything committed is still safe in the write-ahead log.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.inner.readers.close();
+        match &self.inner.writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl<C> Store<C> {
+    /// Runs a job in the next write transaction; answers once it is on disk. A job that fails
+    /// leaves nothing behind.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write(job).await)
+    }
+
+    /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
+    /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
+    /// for what a restart makes good, such as a lease.
+    pub(crate) async fn write_riding<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_riding(job).await)
+    }
+
+    /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
+    /// should it fail all the same, all that would have shared its commit fails with it, once.
+    pub(crate) async fn write_shared<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_shared(job).await)
+    }
+
+    /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
+    /// write-ahead log too.
+    pub(crate) async fn write_and_scrub<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.writer()?.write_and_scrub(job).await)
+    }
+}
+
+impl Reader {
+    /// The database file; `None` for a private one.
+    pub(crate) fn database_path(&self) -> Option<&Path> {
+        self.inner.database.as_deref()
+    }
+
+    /// The folder of the bytes of files.
+    pub(crate) fn files_folder(&self) -> &Path {
+        &self.inner.files
+    }
+
+    /// Waits for a sign of damage, and gives it. From then on nothing is written: what was not
+    /// committed is to be had from the platforms again.
+    pub async fn damaged(&self) -> StoreError {
+        let what = self.inner.damage.wait().await;
+        StoreError::Damaged {
+            database: self.inner.database.clone(),
+            what,
+        }
+    }
+
+    /// Reads everything again after a sign of damage, and says what it was: `Damaged`, or `Unusable`
+    /// if it is the disk that fails or nothing is found.
+    pub async fn examine(&self, sign: StoreError) -> StoreError {
+        let StoreError::Damaged {
+            database: Some(path),
+            what,
+        } = &sign
+        else {
+            return sign;
+        };
+        let (path, what) = (path.clone(), what.clone());
+        let looking = tokio::task::spawn_blocking(move || look_again(&path, &what));
+        looking.await.unwrap_or(sign)
+    }
+
+    /// Notes a sign of damage, and says which file it is about.
+    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        result.map_err(|error| match error {
+            StoreError::Damaged { what, .. } => {
+                self.inner.damage.note(&what);
+                StoreError::Damaged {
+                    database: self.inner.database.clone(),
+                    what,
+                }
+            }
+            other => other,
+        })
+    }
+
+    /// Waits until writing has come to an end, by [`Store::close`](crate::Store::close) or by a bug.
+    pub async fn ended(&self) {
+        match &self.inner.writer {
+            Some(writer) => writer.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The age of the oldest write in work, in milliseconds: the watchdog's sign of life.
+    #[must_use]
+    pub fn writer_lag_ms(&self) -> u64 {
+        self.inner.writer.as_ref().map_or(0, Writer::lag_ms)
+    }
+
+    /// Changes with every commit; `None` where this handle only reads.
+    pub(crate) fn committed(&self) -> Option<tokio::sync::watch::Receiver<()>> {
+        self.inner.writer.as_ref().map(Writer::committed)
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        let writer = self.inner.writer.as_ref();
+        writer.ok_or_else(|| StoreError::Unavailable {
+            what: "this handle only reads".to_owned(),
+        })
+    }
+
+    /// Runs a job on a snapshot of all that is committed.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.noted(self.inner.readers.read(job).await)
+    }
+
+    /// What was done since it was opened, by readers and the writer.
+    #[must_use]
+    pub fn work(&self) -> StoreWork {
+        self.inner.readers.work()
+    }
+}
