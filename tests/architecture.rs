@@ -207,6 +207,91 @@ fn a_worker_holds_only_its_part_of_the_store() {
     assert_eq!(wrong, [""; 0]);
 }
 
+/// A layer of the store uses only those before it, and none is excepted. `lib.rs` stands above all: it only names what others may use.
+const STORE_LAYERS: [&str; 11] = [
+    "new_id",
+    "contract",
+    "registry",
+    "engine",
+    "capability",
+    "handle",
+    "rows",
+    "views",
+    "acts",
+    "opening",
+    "fuzzing",
+];
+
+fn store_layer(name: &str) -> Option<usize> {
+    STORE_LAYERS.iter().position(|layer| *layer == name)
+}
+
+/// The layer of a file of the store; `None` = `lib.rs`, or a file without a place in the order.
+fn store_layer_of(file: &str) -> Option<usize> {
+    let path = file.strip_prefix("store/src/")?;
+    store_layer(path.split(['/', '.']).next()?)
+}
+
+#[test]
+fn a_layer_of_the_store_uses_only_those_before_it() {
+    let uses = Uses::of("store/src");
+    assert!(
+        uses.edges.len() > 150,
+        "{} files use another",
+        uses.edges.len()
+    );
+    let mut wrong = Vec::new();
+    for (file, others) in &uses.edges {
+        let own = store_layer_of(file);
+        if own.is_none() && file != "store/src/lib.rs" {
+            wrong.push(format!("{file} has no place in the order"));
+        }
+        let later = others.iter().filter(|other| store_layer_of(other) > own);
+        wrong.extend(
+            later
+                .filter(|_| own.is_some())
+                .map(|other| format!("{file} uses {other}")),
+        );
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+/// Methods of the handles are paths that no `use` names.
+#[test]
+fn a_layer_of_the_store_calls_no_method_of_a_later_one() {
+    let mut defined: Vec<(String, usize)> = Vec::new();
+    let all = sources("store/src");
+    for (file, code) in &all {
+        let Some(layer) = store_layer_of(file) else {
+            continue;
+        };
+        for block in code.split("\nimpl").skip(1) {
+            let head = block.lines().next().unwrap_or_default();
+            if !head.contains(" Reader {") && !head.contains(" Store") {
+                continue;
+            }
+            let body = block.split("\n}").next().unwrap_or_default();
+            let names = body.split("fn ").skip(1);
+            let names = names.filter_map(|rest| rest.split(['(', '<']).next());
+            defined.extend(names.map(|name| (name.to_owned(), layer)));
+        }
+    }
+    assert!(defined.iter().any(|(name, _)| name == "write_and_clean"));
+    let mut wrong = Vec::new();
+    for (file, code) in &all {
+        let own = store_layer_of(file).filter(|own| Some(*own) > store_layer("handle"));
+        let Some(own) = own else { continue };
+        for call in code.split("self.").skip(1) {
+            let name = call.split(['(', ':']).next().unwrap_or_default();
+            let mut layers = defined.iter().filter(|(known, _)| known == name);
+            if layers.clone().count() > 0 && layers.all(|(_, layer)| *layer > own) {
+                wrong.push(format!("{file} calls {name}"));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
 /// What ends a run takes back what shows of it; so one module does.
 #[test]
 fn one_module_ends_runs() {
@@ -539,17 +624,24 @@ fn paths_in(code: &str) -> impl Iterator<Item = &str> {
     words.map(|word| word.trim_end_matches(':'))
 }
 
-/// The module at the root of the crate that a file belongs to.
-fn noun(file: &str) -> &str {
-    let path = file.trim_start_matches("core/").trim_start_matches("src/");
-    path.split(['/', '.']).next().unwrap_or(path)
+/// What a file is about: the module at the root of its crate, in the store the one below its layer.
+fn noun(file: &str) -> Vec<&str> {
+    let (parts, path) = match file.strip_prefix("store/src/") {
+        Some(path) if !path.starts_with("registry") => (2, path),
+        Some(path) => (1, path),
+        None => (
+            1,
+            file.trim_start_matches("core/").trim_start_matches("src/"),
+        ),
+    };
+    path.split(['/', '.']).take(parts).collect()
 }
 
 /// What a circle of files holds can only be understood, moved and tested together.
 #[test]
 fn no_circle_of_files_leaves_its_noun() {
     let mut circles = Vec::new();
-    for folder in ["core/src", "src"] {
+    for folder in ["core/src", "src", "store/src"] {
         let uses = Uses::of(folder);
         assert!(uses.edges.len() > 50, "the files of {folder} use nothing");
         for (file, others) in &uses.edges {

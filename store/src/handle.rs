@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::StoreError;
 use crate::capability::{Capability, Everything};
+use crate::contract::StoreWork;
 use crate::engine::damage::{DamageSign, look_again};
 use crate::engine::reader::Readers;
 use crate::engine::sql;
-use crate::engine::work::StoreWork;
 use crate::engine::writer::Writer;
 
 /// The store as its holder may write it, by the [`Capability`]. Cloning shares it.

@@ -30,12 +30,13 @@ mod views;
 pub use acts::cleaning::PageWalk;
 pub use acts::commands;
 pub use acts::erasure;
-pub use acts::expiry::{Expired, ExpiryBounds, KeptTurns};
+pub use acts::expiry::{ExpiryBounds, KeptTurns};
 pub use acts::restoring::restore;
 pub use capability::{
     Capability, Capturing, Delivering, Everything, Folding, Indexing, Learning, Pinning,
     ReadingBack, Remembering, Replying, Working,
 };
+pub use contract::{Expired, StoreWork, ToolCounts};
 pub use engine::backup::{BackupOptions, BackupReport, CopiedFiles, CopyProgress, backup};
 pub use engine::content_copies::copy_stored_file;
 pub use engine::contents::ContentWriter;
@@ -45,7 +46,6 @@ pub use engine::faults::advice_on;
 pub use engine::open::StoreOptions;
 pub use engine::restore::RestoreReport;
 pub use engine::watch::{OpenPhase, OpenWatch};
-pub use engine::work::StoreWork;
 pub use engine::writer::inline::{Gate, Moment};
 pub use handle::{Reader, Store};
 pub use new_id::NewId;
@@ -56,7 +56,6 @@ pub use rows::costs;
 pub use rows::origins;
 pub use rows::quarantine;
 pub use rows::spending;
-pub use rows::tool_days::ToolCounts;
 pub use rows::vectors;
 pub use views::knowledge::COLLECTIONS_MAX;
 pub use views::search::{MATCHES_MAX, THREADS_MAX, WORDINGS_MAX};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::acts::erasure::settle_at_open;
 use crate::acts::settling::{settle_contents_txn, settle_leases_txn};
+use crate::engine::beside::files_beside;
 use crate::engine::damage::DamageSign;
 use crate::engine::faults::{not_opened, unusable, while_opening};
 use crate::engine::open::{
-    OpenParts, StoreOptions, checkpoint_at_close, files_beside, in_transaction, open_readers,
-    open_whole,
+    OpenParts, StoreOptions, checkpoint_at_close, in_transaction, open_readers, open_whole,
 };
 use crate::engine::reader::Readers;
 use crate::engine::restore_traces::clear_traces;

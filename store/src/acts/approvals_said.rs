@@ -2,7 +2,7 @@
 //! captures the command. `core/approving/listing.rs` decides who sees what and what an order covers.
 
 use crate::StoreError;
-use crate::acts::commands::CommandGiver;
+use crate::acts::command_giver::CommandGiver;
 use crate::acts::deciding::{Decision, decide_txn, known_name, show_outcome_txn};
 use crate::engine::sql::Connection;
 use crate::rows::approvals::open_in_chat;

@@ -1,17 +1,16 @@
 //! Approvals: a call is written down as waiting, with its card, in one transaction, and its run waits without a lease.
 //! What becomes of them: `deciding`.
 
+use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::leases::leased_run;
+use crate::rows::run_taints::asking_after;
 use vocative_contract::crash;
-use vocative_contract::outbound::{Operation, Part};
+use vocative_contract::outbound::Operation;
 
-use crate::acts::calling::sought_after;
-use crate::acts::deciding::cancel_approvals_txn;
 use crate::acts::ending::{EndOfRun, end_run_txn};
 use crate::acts::placeholder::retract_txn;
-use crate::acts::reply::room_of;
-use crate::acts::runs::leased_run;
 use crate::contract::{Asked, ConsentSought, NewApproval, Parked};
 use crate::rows::approvals::{consent_of_call, requesters, was_changed};
 use crate::rows::delegations::asked_run;
@@ -284,29 +283,13 @@ pub(crate) fn use_grant_txn(connection: &Connection, grant: i64) -> Result<(), S
     Ok(())
 }
 
-/// Lets go of the calls of a run whose steps are forgotten: what it still asks for is cancelled, and what its cards
-/// said goes from the outbox.
-pub(crate) fn forget_approvals_txn(
+/// What of people's consent a call of a step needs, given what its run had read by then.
+pub(crate) fn sought_after(
     connection: &Connection,
-    run_row: i64,
-) -> Result<(), StoreError> {
-    let now_ms: Option<i64> = connection
-        .prepare_cached("SELECT max(asked_at_ms) AS at_ms FROM approvals WHERE run_id = ?1")?
-        .query_row([run_row], |row| row.get("at_ms"))?;
-    let Some(now_ms) = now_ms else {
-        return Ok(());
-    };
-    cancel_approvals_txn(connection, run_row, now_ms)?;
-    connection
-        .prepare_cached(
-            "UPDATE outbox SET payload = ?2
-         WHERE id IN (SELECT card_post FROM approvals WHERE run_id = ?1
-                      UNION SELECT outcome_post FROM approvals WHERE run_id = ?1 AND state IN ('approved', 'denied', 'changed'))
-           AND state IN ('sent', 'dead', 'replaced')",
-        )?
-        .execute((run_row, json(&Part::plain(""))))?;
-    connection
-        .prepare_cached("UPDATE approvals SET call_id = NULL, note = NULL WHERE run_id = ?1")?
-        .execute([run_row])?;
-    Ok(())
+    of_step: (i64, u32),
+    sought: ConsentSought,
+) -> Result<ConsentSought, StoreError> {
+    let (rule, set) = (sought.rule, sought.after_untrusted);
+    let asking = asking_after(connection, of_step, sought.asking, rule, set)?;
+    Ok(ConsentSought { asking, ..sought })
 }

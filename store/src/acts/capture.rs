@@ -1,50 +1,51 @@
 //! Capturing one message: is it known, is it admitted, whom does it address, and what is written.
 //!
 //! Everything happens in one transaction. What an edit, an album's item or a refused message does
-//! is in `edits`, `album` and `notices`; whom a turn addresses in `triggers`.
+//! is in `edits`, `album_items` and `notices`; what follows from whom a turn addresses in `addressing`.
 
 use std::path::PathBuf;
 
+use crate::acts::album_items::add_item_txn;
+use crate::acts::arrival::{Arrival, captured, known_message, sent_at_ms};
+use crate::acts::command_giver::CommandGiver;
+use crate::acts::parking::hear_chat_txn;
+use crate::acts::twins::claim_twin_txn;
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
+use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::envelope::SenderKind;
 use vocative_contract::outbound::Target;
 
+use crate::acts::addressing::follow_ups::note_follow_up_txn;
 use crate::acts::changing::change_by_reply_txn;
-use crate::acts::commands::{CommandGiver, carry_out_txn};
+use crate::acts::commands::carry_out_txn;
 use crate::acts::edits;
 use crate::acts::erasure;
 use crate::acts::facts::read_facts;
-use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn, note_follow_up_txn};
 use crate::acts::forking::begin_of_fork;
-use crate::acts::import::claim_twin_txn;
 use crate::acts::learn::settle_kind_txn;
 use crate::acts::notices::{post_notice_turn_txn, refuse_txn};
-use crate::acts::overlap::stop_txn;
 use crate::acts::questions::answer_by_reply_txn;
-use crate::acts::triggers::{Addressed, address_txn};
-use crate::contract::{Captured, CapturedTurn, JudgedMessage, NewMessage};
+use crate::acts::triggers::Addressed;
+use crate::contract::{Captured, JudgedMessage, NewMessage};
 use crate::rows::album;
 use crate::rows::columns::stored_attachments;
 use crate::rows::files::queue_files_txn;
 use crate::rows::messages::{
-    KnownMessage, MessageEntry, MessageKey, add_message_txn, find_message,
-    find_message_of_merged_chat,
+    MessageEntry, MessageKey, add_message_txn, find_message, find_message_of_merged_chat,
 };
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ChatRow, ConversationSeat, HEARD_EVERY_MS, ensure_chat_txn, ensure_conversation_txn, find_chat,
-    hear_chat_txn, name_new_topic_txn, set_root_txn,
+    name_new_topic_txn, set_root_txn,
 };
 use crate::rows::raw::keep_envelope_txn;
-use crate::rows::reactions::{Reaction, react_txn};
-use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn, turn_at};
+use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Store, StoreError};
-use vocative_core::addressing::{MessageFacts, NoticeKind, RunVerdict, Verdict};
+use vocative_core::addressing::{MessageFacts, NoticeKind, Verdict};
 use vocative_core::command::CommandVerdict;
-use vocative_core::ids::{ParticipantId, RunId, Seq};
-use vocative_core::running::follow_ups::RootMessage;
+use vocative_core::ids::Seq;
 use vocative_core::turn::{Position, TurnKind};
 
 impl<C: MayCapture> Store<C> {
@@ -73,154 +74,6 @@ impl<C: MayCapture> Store<C> {
         }
         self.write_shared(move |connection| capture_txn(connection, message, ledger))
             .await
-    }
-}
-
-/// Exchanges between bots are counted up to this number, which is above any limit on them.
-const EXCHANGES_COUNTED_MAX: u32 = 1_000;
-
-/// An admitted message: its chat and sender are rows.
-pub(crate) struct Arrival<'a> {
-    pub(crate) message: &'a NewMessage,
-    pub(crate) chat: ChatRow,
-    pub(crate) person: ParticipantId,
-    pub(crate) facts: MessageFacts,
-    pub(crate) verdict: Verdict,
-    /// Where orders to erase are written, too.
-    pub(crate) ledger: Option<PathBuf>,
-}
-
-impl Arrival<'_> {
-    /// Whether it addresses an agent that this turn did not address before.
-    pub(crate) fn addresses_anew(&self) -> bool {
-        let before = &self.facts.addressed_before;
-        let addressed = &self.verdict.addressed_to;
-        addressed.iter().any(|agent| !before.contains(agent))
-    }
-
-    /// Notes whom the turn addresses, queues what is missing, stops what is to be stopped, and tells
-    /// the room what is to be told. What was said below it before it was captured is judged again.
-    pub(crate) fn address_txn(
-        &self,
-        connection: &Connection,
-        turn: &TurnRow,
-        is_revised: bool,
-    ) -> Result<Addressed, StoreError> {
-        let now_ms = self.message.received_at_ms;
-        let id = &self.message.message_id;
-        let revised = (is_revised, now_ms);
-        let mut addressed = address_txn(connection, turn, id, &self.verdict, self.person, revised)?;
-        if !self.addresses_anew() {
-            return Ok(addressed);
-        }
-        let stopped = self.stop_and_tell_txn(connection, turn)?;
-        addressed.cancelled_runs.extend(stopped);
-        if addressed.dropped < self.verdict.addressed_to.len() {
-            self.react_txn(connection, turn)?;
-        }
-        if let Some(judge) = self.message.judge_follow_up.as_ref()
-            && turn.conversation.thread.is_empty()
-        {
-            let rooted = Rooted {
-                account: self.message.account,
-                place: &self.message.place,
-                root: id,
-                since_ms: self.addresses_since_ms(),
-                now_ms,
-                judge,
-            };
-            addressed.add(judge_follow_ups_txn(connection, &rooted)?);
-        }
-        Ok(addressed)
-    }
-
-    /// Stops what is to be stopped, and tells the room what is to be told. Returns the runs that end.
-    pub(crate) fn stop_and_tell_txn(
-        &self,
-        connection: &Connection,
-        turn: &TurnRow,
-    ) -> Result<Vec<RunId>, StoreError> {
-        let now_ms = self.message.received_at_ms;
-        let stopped = match self.verdict.runs {
-            RunVerdict::Stop { of_everybody } => {
-                stop_txn(connection, turn, self.person, of_everybody, now_ms)?
-            }
-            _ => Vec::new(),
-        };
-        if let Some(notice) = &self.verdict.notice {
-            post_notice_turn_txn(connection, self, turn, notice)?;
-        }
-        Ok(stopped)
-    }
-
-    /// Says with a reaction that it was heard.
-    fn react_txn(&self, connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
-        let is_asked = self.verdict.runs == RunVerdict::Run;
-        let Some(reaction) = self.verdict.reaction.as_ref().filter(|_| is_asked) else {
-            return Ok(());
-        };
-        let reaction = Reaction {
-            account: self.message.account,
-            chat: self.chat.id,
-            platform_chat: &self.message.place.chat,
-            turn: Seq(turn.seq),
-            message_id: &self.message.message_id,
-            emoji: &reaction.emoji,
-            stays: reaction.stays,
-            now_ms: self.message.received_at_ms,
-        };
-        react_txn(connection, &reaction)
-    }
-
-    /// Counts what bots say to agents in a row; a person's word ends the row.
-    pub(crate) fn count_exchange_txn(&self, connection: &Connection) -> Result<(), StoreError> {
-        let known = self.facts.bot_exchanges;
-        let now = match self.message.sender.kind {
-            SenderKind::Person => 0,
-            SenderKind::System => known,
-            SenderKind::Bot => {
-                let is_asked = !self.verdict.addressed_to.is_empty();
-                known
-                    .saturating_add(u32::from(is_asked))
-                    .min(EXCHANGES_COUNTED_MAX)
-            }
-        };
-        if now != known {
-            connection
-                .prepare_cached("UPDATE chats SET bot_exchanges = ?2 WHERE id = ?1")?
-                .execute(params![self.chat.id, now])?;
-        }
-        Ok(())
-    }
-
-    /// Since when it addresses whom it does.
-    fn addresses_since_ms(&self) -> i64 {
-        let message = self.message;
-        let root = RootMessage {
-            sent_at_ms: message.sent_at_ms,
-            received_at_ms: message.received_at_ms,
-            is_edit_of_known: message.is_edit && self.facts.is_known,
-            edit_marker: message.edit_marker.as_deref(),
-        };
-        root.addresses_since_ms()
-    }
-}
-
-/// The platform's time of a message, never later than when it was received.
-pub(crate) fn sent_at_ms(message: &NewMessage) -> i64 {
-    message.sent_at_ms.min(message.received_at_ms)
-}
-
-/// A captured turn as it is reported.
-pub(crate) fn captured(turn: &TurnRow, addressed: Addressed) -> CapturedTurn {
-    CapturedTurn {
-        turn: turn.id,
-        conversation: turn.conversation.id,
-        seq: Seq(turn.seq),
-        new_runs: addressed.new_runs,
-        cancelled_runs: addressed.cancelled_runs,
-        erasures: addressed.erasures,
-        follow_ups: addressed.follow_ups,
     }
 }
 
@@ -283,7 +136,7 @@ pub(crate) fn capture_txn(
             let runs = arrival.address_txn(connection, &turn, false)?;
             Captured::Duplicate(captured(&turn, runs))
         }
-        (None, Some(turn)) => album::add_item_txn(connection, &arrival, turn)?,
+        (None, Some(turn)) => add_item_txn(connection, &arrival, turn)?,
         (_, None) => {
             note_captured_txn(connection, arrival.message)?;
             insert_txn(connection, &arrival)?
@@ -324,23 +177,6 @@ fn forget_message_txn(
         )?
         .execute(params![message.account, chat.identity, message.message_id])?;
     Ok(())
-}
-
-/// The message as it was captured before, if it was.
-pub(crate) fn known_message(
-    connection: &Connection,
-    message: &NewMessage,
-    chat: Option<&ChatRow>,
-) -> Result<Option<KnownMessage>, StoreError> {
-    let Some(chat) = chat else {
-        return Ok(None);
-    };
-    let key = MessageKey {
-        account: message.account,
-        chat,
-        message_id: &message.message_id,
-    };
-    find_message_of_merged_chat(connection, key, Some(sent_at_ms(message)))
 }
 
 /// Writes what an admitted message tells besides its text: its chat and its sender.

@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
+use crate::acts::command_giver::CommandGiver;
+use crate::acts::parking::hear_chat_txn;
 use crate::capability::MayCapture;
 use crate::engine::sql::Connection;
+use crate::rows::accounts::platform_of;
 use vocative_contract::envelope::{Place, Sender, SenderKind};
-use vocative_contract::identity::Platform;
 use vocative_contract::outbound::{Part, Target};
 
 use crate::acts::approvals_said::order_approvals_txn;
@@ -18,7 +20,6 @@ use crate::acts::learn::settle_kind_txn;
 use crate::acts::links_said::order_link_txn;
 use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
-use crate::acts::reply::platform;
 use crate::acts::schedules::order_schedule_txn;
 use crate::acts::titles_said::order_title_txn;
 use crate::acts::triggers::Addressed;
@@ -27,15 +28,12 @@ use crate::rows::fresh_starts::{begin_afresh_txn, behind_everything};
 use crate::rows::inquiries::{NewInquiry, inquire_txn};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
-use crate::rows::places::{
-    ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat,
-    hear_chat_txn,
-};
+use crate::rows::places::{ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat};
 use crate::rows::raw::keep_non_message_txn;
 use crate::{Store, StoreError};
 use vocative_core::command::{CommandFacts, CommandFate, CommandVerdict, Effect};
-use vocative_core::ids::{AccountId, ChatId, ErasureId, ParticipantId, RunId};
-use vocative_core::turn::{ParticipantKind, Position};
+use vocative_core::ids::{AccountId, ChatId, ErasureId, RunId};
+use vocative_core::turn::ParticipantKind;
 
 /// Decides about a command, given what is known of its chat. Pure.
 pub type CommandJudge = Box<dyn FnOnce(CommandFacts) -> Option<CommandVerdict> + Send>;
@@ -61,25 +59,6 @@ pub struct CommandOutcome {
     pub cancelled_runs: Vec<RunId>,
     /// Orders to erase that were written into the ledger.
     pub erasures: Vec<ErasureId>,
-}
-
-/// Who gave a command, and where.
-pub(crate) struct CommandGiver<'a> {
-    pub(crate) account: AccountId,
-    pub(crate) chat: ChatId,
-    /// The platform's id of the chat.
-    pub(crate) platform_chat: &'a str,
-    pub(crate) person: ParticipantId,
-    /// The platform's id of the person.
-    pub(crate) sender: &'a str,
-    pub(crate) conversation: &'a ConversationRow,
-    /// Where the command stands in it.
-    pub(crate) at: Position,
-    /// Where an answer goes.
-    pub(crate) target: Target,
-    /// Where orders to erase are written, too.
-    pub(crate) ledger: Option<&'a Path>,
-    pub(crate) now_ms: i64,
 }
 
 impl<C: MayCapture> Store<C> {
@@ -262,15 +241,6 @@ pub(crate) fn carry_out_txn(
         asker.now_ms,
     )?;
     Ok(done)
-}
-
-pub(crate) fn platform_of(
-    connection: &Connection,
-    account: AccountId,
-) -> Result<Platform, StoreError> {
-    Ok(connection
-        .prepare_cached("SELECT platform FROM accounts WHERE id = ?1")?
-        .query_row([account], platform)?)
 }
 
 /// Commits what a command is answered at once.

@@ -4,7 +4,7 @@ use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_post;
 
-use crate::acts::follow_ups::{Rooted, judge_follow_ups_txn};
+use crate::acts::addressing::follow_ups::{Rooted, judge_follow_ups_txn};
 use crate::acts::triggers::Addressed;
 use crate::contract::{OwnPost, RunChanges};
 use crate::rows::messages::{MessageEntry, MessageKey, add_message_txn, find_message};

@@ -3,21 +3,18 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::leases::leased_run;
 use vocative_contract::crash;
 
 use crate::acts::deciding::wake_txn;
-use crate::acts::ending::stop_run_txn;
-use crate::acts::runs::leased_run;
 use crate::contract::{NewTask, ReplyCommit, RunEnding, TaskGiven};
 use crate::rows::columns::stored_count;
 use crate::rows::delegations::{askers_of, children_of, path_of, used_by};
 use crate::rows::run_rows::{NewRun, queue_run_txn};
 use crate::rows::run_taints::taint_txn;
-use crate::rows::steps::delete_steps_txn;
 use crate::{Store, StoreError};
 use vocative_core::approving::{OutsideSource, Taint};
 use vocative_core::delegating::{DelegatingFacts, RESULT_MAX_CHARS, Share, TaskState, delegate};
-use vocative_core::run::StopCause;
 use vocative_core::tool_call::CallState;
 use vocative_core::turn::TurnKind;
 
@@ -164,24 +161,6 @@ fn inherit_taints_txn(
     Ok(())
 }
 
-/// The same for runs whose own marks were just taken away with their steps. `of` says which, as a comparison with `?1`.
-pub(crate) fn inherit_again_txn(
-    connection: &Connection,
-    of: &'static str,
-    value: i64,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(&format!(
-            "INSERT INTO run_taints (run_id, step, source, tool, at_ms)
-             SELECT d.child_id, 0, m.source, m.tool, m.at_ms
-             FROM delegations d JOIN tool_calls t ON t.id = d.call_id
-             JOIN run_taints m ON m.run_id = d.parent_id AND m.step < t.step
-             WHERE d.child_id {of} AND d.state = 'open' ON CONFLICT DO NOTHING"
-        ))?
-        .execute([value])?;
-    Ok(())
-}
-
 /// Marks a run whose call gave a task if who worked on it has read what the askers did not write.
 pub(crate) fn taint_by_task_txn(
     connection: &Connection,
@@ -262,79 +241,6 @@ fn close_txn(
         Some(parent) => wake_txn(connection, parent, now_ms),
         None => Ok(()),
     }
-}
-
-/// Stops what other agents do for a run that ends, or whose steps are forgotten.
-pub(crate) fn cancel_tasks_txn(
-    connection: &Connection,
-    run_row: i64,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let children: Vec<i64> = connection
-        .prepare_cached(
-            "UPDATE delegations SET state = 'cancelled', ended_at_ms = ?2
-             WHERE parent_id = ?1 AND state = 'open' RETURNING child_id",
-        )?
-        .query_map((run_row, now_ms), |row| row.get("child_id"))?
-        .collect::<crate::engine::sql::Result<_>>()?;
-    for child in &children {
-        stop_run_txn(connection, *child, &StopCause::Parent.into(), now_ms)?;
-    }
-    match children.is_empty() {
-        true => Ok(()),
-        false => wake_txn(connection, run_row, now_ms),
-    }
-}
-
-/// Lets go of the tasks of a run whose steps are forgotten: what is being worked on is stopped, and their words go, with
-/// all that was made of them.
-pub(crate) fn forget_tasks_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
-    let given: Vec<(i64, i64)> = connection
-        .prepare_cached("SELECT child_id, asked_at_ms FROM delegations WHERE parent_id = ?1")?
-        .query_map([run_row], |row| {
-            Ok((row.get("child_id")?, row.get("asked_at_ms")?))
-        })?
-        .collect::<crate::engine::sql::Result<_>>()?;
-    let Some(now_ms) = given.iter().map(|(_, at_ms)| *at_ms).max() else {
-        return Ok(());
-    };
-    cancel_tasks_txn(connection, run_row, now_ms)?;
-    connection
-        .prepare_cached(
-            "UPDATE delegations SET call_id = NULL, task = '', result = '' WHERE parent_id = ?1",
-        )?
-        .execute([run_row])?;
-    for (child, _) in given {
-        delete_steps_txn(connection, "= ?1", child)?;
-        blank_timeline_txn(connection, child)?;
-    }
-    Ok(())
-}
-
-/// What tools were asked for a task, and what they gave, was made of the task.
-fn blank_timeline_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE turns SET content = '', tokens = NULL, counter = NULL, revision = revision + 1
-             WHERE run_id = ?1 AND visibility = 'timeline' AND content <> ''",
-        )?
-        .execute([run_row])?;
-    Ok(())
-}
-
-/// Forgets what runs gave as results whose steps are forgotten. `of` says which runs, as a comparison with `?1`.
-pub(crate) fn forget_results_of_txn(
-    connection: &Connection,
-    of: &'static str,
-    value: i64,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(&format!(
-            "UPDATE delegations SET result = '', state = iif(state IN ('answered', 'failed'), 'forgotten', state)
-             WHERE child_id {of} AND state <> 'open'"
-        ))?
-        .execute([value])?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
+use crate::acts::arrival::{Arrival, captured};
 use crate::engine::sql::{Connection, params};
 use crate::rows::summaries::void_summaries_of_quote_txn;
+use crate::rows::turn_rows::TurnRow;
 
 use crate::StoreError;
-use crate::acts::capture::{Arrival, captured};
+use crate::acts::addressing::follow_ups::note_follow_up_txn;
 use crate::acts::files::with_known_facts;
-use crate::acts::follow_ups::note_follow_up_txn;
 use crate::acts::reanswer::answer_again_txn;
 use crate::acts::triggers::{refresh_triggers_txn, unaddress_txn};
 use crate::contract::{Captured, NewMessage};
@@ -17,7 +18,7 @@ use crate::rows::columns::stored_attachments;
 use crate::rows::files::{queue_files_txn, with_transcripts};
 use crate::rows::messages::KnownMessage;
 use crate::rows::raw::keep_envelope_txn;
-use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn};
+use crate::rows::turns::{Replacement, revise_turn_txn};
 use vocative_core::addressing::RunVerdict;
 use vocative_core::ids::{AgentName, RunId};
 

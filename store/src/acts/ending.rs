@@ -7,21 +7,21 @@
 //! taken the placeholder's place before. `tests/architecture.rs` holds that no other module writes an
 //! ended state.
 
+use crate::acts::timeline::end_calls_txn;
 use crate::engine::sql::{Connection, params};
 
 use crate::StoreError;
-use crate::acts::calling::end_calls_txn;
-use crate::acts::deciding::cancel_approvals_txn;
-use crate::acts::delegating::{cancel_tasks_txn, end_task_txn};
+use crate::acts::deciding::{cancel_approvals_txn, wake_txn};
+use crate::acts::delegating::end_task_txn;
 use crate::acts::placeholder::retract_txn;
 use crate::acts::questions::cancel_questions_txn;
+use crate::acts::telling::tell_run_end_txn;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::reactions::take_reactions_back_txn;
 use crate::rows::run_events::{
     forget_live_text_txn, move_events_txn, tell_end_txn, untell_end_txn,
 };
 use crate::rows::run_requests::forget_given_txn;
-use crate::rows::tellings::tell_run_end_txn;
 use vocative_core::ids::RunId;
 use vocative_core::run::{StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
@@ -150,4 +150,26 @@ pub(crate) fn stop_runs_txn(
         }
     }
     Ok(stopped)
+}
+
+/// Stops what other agents do for a run that ends, or whose steps are forgotten.
+pub(crate) fn cancel_tasks_txn(
+    connection: &Connection,
+    run_row: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let children: Vec<i64> = connection
+        .prepare_cached(
+            "UPDATE delegations SET state = 'cancelled', ended_at_ms = ?2
+             WHERE parent_id = ?1 AND state = 'open' RETURNING child_id",
+        )?
+        .query_map((run_row, now_ms), |row| row.get("child_id"))?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    for child in &children {
+        stop_run_txn(connection, *child, &StopCause::Parent.into(), now_ms)?;
+    }
+    match children.is_empty() {
+        true => Ok(()),
+        false => wake_txn(connection, run_row, now_ms),
+    }
 }

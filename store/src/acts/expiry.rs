@@ -6,17 +6,19 @@
 //! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
 //! what the room remembers of what is gone.
 
+use crate::acts::forgetting::delete_steps_txn;
+use crate::contract::Expired;
 use crate::engine::sql::{Connection, params};
+use crate::rows::indexed::in_index;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::networks::expire_states_txn;
 use crate::rows::open::{open_post, open_run};
-use crate::rows::steps::delete_steps_txn;
 use crate::rows::titles::forget_titles_of_turn_txn;
 use vocative_contract::outbound::Part;
 
 use crate::rows::columns::count_from;
 use crate::rows::files::forget_files_txn;
-use crate::rows::search_text::{in_index, unindex_turn_txn};
+use crate::rows::search_text::unindex_turn_txn;
 use crate::rows::sent_prompts::forget_former_names_txn;
 use crate::rows::summaries::note_expired_in_summaries_txn;
 use crate::{Reader, Store, StoreError};
@@ -34,31 +36,6 @@ pub struct ExpiryBounds {
     pub raw_before_ms: Option<i64>,
     /// Runs finished before.
     pub runs_before_ms: Option<i64>,
-}
-
-/// How much went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expired {
-    /// Turns.
-    pub text: u64,
-    /// Raw events, commands and texts before an edit.
-    pub raw: u64,
-    /// Runs.
-    pub runs: u64,
-}
-
-impl Expired {
-    /// Whether nothing went.
-    #[must_use]
-    pub fn is_nothing(self) -> bool {
-        self == Self::default()
-    }
-
-    /// Whether of a class as much went as may go at once.
-    #[must_use]
-    pub fn is_whole_share(self, share: u64) -> bool {
-        self.text.max(self.raw).max(self.runs) >= share
-    }
 }
 
 /// The turns there are.
@@ -169,6 +146,27 @@ impl Store {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Expires raw envelopes kept for debugging, at most `share` at once; events that did not translate stay.
+    /// Returns how many went.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn expire_raw(&self, older_than_ms: i64, share: u64) -> Result<u64, StoreError> {
+        let share = i64::try_from(share).unwrap_or(i64::MAX);
+        self.write_and_clean(older_than_ms, move |connection| {
+            let expired = connection
+                .prepare_cached(
+                    "DELETE FROM raw_envelopes WHERE id IN (
+                         SELECT id FROM raw_envelopes
+                         WHERE reason IS NULL AND received_at_ms < ?1
+                         ORDER BY received_at_ms LIMIT ?2)",
+                )?
+                .execute([older_than_ms, share])?;
+            Ok(expired as u64)
+        })
+        .await
     }
 }
 

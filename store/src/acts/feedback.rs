@@ -1,26 +1,14 @@
 //! What people think of answers, by their thumbs.
 
-use crate::contract::ThumbCounts;
 use crate::engine::sql::{Connection, OptionalExtension, params};
-use crate::rows::columns::count_from;
 use crate::rows::messages::{MessageKey, find_message_of_merged_chat};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::find_chat;
-use crate::{Reader, Store, StoreError};
+use crate::{Store, StoreError};
 use vocative_contract::envelope::SenderKind;
 use vocative_contract::feedback::ThumbChange;
-use vocative_core::ids::{AccountId, AgentName, RunId};
+use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
-
-/// Whether a thumb `f` is what its person thinks: it is there, and of two that are the later one.
-macro_rules! holds {
-    () => {
-        "f.is_given AND NOT EXISTS (
-             SELECT 1 FROM feedback o WHERE o.run_id = f.run_id AND o.participant_id = f.participant_id AND o.is_given
-               AND (o.changed_at_ms, o.thumb) > (f.changed_at_ms, f.thumb))"
-    };
-}
-pub(crate) use holds;
 
 impl<C> Store<C> {
     /// Keeps thumbs with the run whose answer they are on, or that they were taken away: of the changes of one thumb
@@ -38,57 +26,6 @@ impl<C> Store<C> {
         self.write(move |connection| thumb_txn(connection, account, &change, now_ms))
             .await
     }
-}
-
-impl Reader {
-    /// The thumbs that agents' answers have got since a time, in milliseconds since the Unix epoch.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn thumbs_by_agent(
-        &self,
-        since_ms: i64,
-    ) -> Result<Vec<(AgentName, ThumbCounts)>, StoreError> {
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(concat!(
-                "SELECT r.agent, sum(f.thumb = 'up') AS up, sum(f.thumb = 'down') AS down
-                     FROM feedback f CROSS JOIN runs r ON r.id = f.run_id
-                     WHERE f.captured_at_ms >= ?1 AND ",
-                holds!(),
-                " GROUP BY r.agent"
-            ))?;
-            let rows = statement.query_map([since_ms], |row| {
-                let thumbs = ThumbCounts {
-                    up: count_from(row.get("up")?),
-                    down: count_from(row.get("down")?),
-                };
-                Ok((row.get("agent")?, thumbs))
-            })?;
-            Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
-        })
-        .await
-    }
-}
-
-/// The thumbs on the answers of a run.
-pub(crate) fn thumbs_of_run(
-    connection: &Connection,
-    run: RunId,
-) -> Result<ThumbCounts, StoreError> {
-    Ok(connection
-        .prepare_cached(
-            concat!(
-                "SELECT coalesce(sum(f.thumb = 'up'), 0) AS up, coalesce(sum(f.thumb = 'down'), 0) AS down
-                 FROM feedback f WHERE f.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND ",
-                holds!()
-            ),
-        )?
-        .query_row([run], |row| {
-            Ok(ThumbCounts {
-                up: count_from(row.get("up")?),
-                down: count_from(row.get("down")?),
-            })
-        })?)
 }
 
 fn thumb_txn(

@@ -2,6 +2,7 @@
 
 use crate::capability::{MayUseModels, MayWork};
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::turn_rows::turn_at;
 use vocative_contract::crash;
 use vocative_contract::envelope::Attachment;
 
@@ -12,7 +13,7 @@ use crate::rows::files::{
     enqueue_for_file_txn, give_file_up_txn, give_speech_up_txn, lose_content_txn, queue_speech_txn,
     with_words,
 };
-use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
+use crate::rows::turns::{Replacement, revise_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::file::{ContentId, FileFacts, FileState};
 use vocative_core::ids::FileId;

@@ -10,11 +10,11 @@ use crate::rows::open::open_run;
 use sha2::{Digest as _, Sha256};
 
 use crate::acts::cleaning::want_clean_pages_txn;
-use crate::rows::columns::conversation_row_id;
-use crate::rows::columns::limit_of;
+use crate::rows::columns::{AT, limit_of, position_at};
+use crate::rows::columns::{LAST, conversation_row_id};
 use crate::rows::fresh_starts::floor;
-use crate::rows::summaries::{AT, SummaryBound, current_summary, keep_name, position_at};
-use crate::views::history::{HistoryReading, LAST};
+use crate::rows::summaries::{SummaryBound, current_summary, keep_name};
+use crate::views::history::HistoryReading;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryQuery, Keep, Role};
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};

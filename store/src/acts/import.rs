@@ -8,34 +8,30 @@
 
 use std::collections::HashMap;
 
+use crate::acts::arrival::{Arrival, known_message, sent_at_ms};
+use crate::acts::twins::{SECOND_MS, TwinRule, note_twin_txn, nth_twin};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::participants::{keep_former_names_txn, names_of};
+use crate::rows::turn_rows::turn_at;
 use vocative_contract::envelope::{Sender, SenderKind};
 
-use crate::acts::capture::{
-    Arrival, insert_txn, is_from_before_erasure, known_message, sent_at_ms,
-};
+use crate::acts::capture::{insert_txn, is_from_before_erasure};
 use crate::acts::edits;
 use crate::acts::facts::addressed_agents;
 use crate::acts::learn::settle_kind_txn;
-use crate::acts::reply::platform;
 use crate::contract::{
     Captured, ImportAccount, ImportBatch, ImportCounts, ImportMessage, ImportProgress, NewMessage,
 };
-use crate::rows::columns::chat_kind_name;
-use crate::rows::messages::{KnownMessage, MessageEntry, add_message_txn};
+use crate::rows::columns::{chat_kind_name, platform};
+use crate::rows::messages::KnownMessage;
 use crate::rows::names::identity;
 use crate::rows::places::{
     ChatRow, ConversationSeat, ensure_chat_txn, find_chat, find_conversation,
 };
-use crate::rows::turns::turn_at;
 use crate::{Reader, Store, StoreError};
 use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::turn::ParticipantKind;
-
-/// Two instants within this time are the same where a platform tells whole seconds only.
-const SECOND_MS: i64 = 1_000;
 
 impl Reader {
     /// The account that a configured channel was last bound to; `None` if it never started.
@@ -349,85 +345,6 @@ fn is_another(
         && stored_ms.is_some_and(|stored| second(stored) != second(message.sent_at_ms)))
 }
 
-/// A live message that an import brought before it was heard, where the platform has no shared ids: it
-/// becomes known as the imported turn with the same sender, second and text.
-pub(crate) fn claim_twin_txn(
-    connection: &Connection,
-    message: &NewMessage,
-    chat: Option<&ChatRow>,
-) -> Result<Option<KnownMessage>, StoreError> {
-    let Some(chat) = chat else {
-        return Ok(None);
-    };
-    let has_box: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM messages WHERE account_id = ?1 AND chat_id = ?2
-                            AND platform_id >= 'import:' AND platform_id < 'import;') AS has_box",
-        )?
-        .query_row(params![message.account, chat.identity], |row| {
-            row.get("has_box")
-        })?;
-    if !has_box {
-        return Ok(None);
-    }
-    match nth_twin(connection, message, chat, TwinRule::Unheard)? {
-        Some(seq) => note_twin_txn(connection, message, chat, seq)?,
-        None => return Ok(None),
-    }
-    known_message(connection, message, Some(chat))
-}
-
-/// Which turns count as twins of a message.
-#[derive(Clone, Copy)]
-enum TwinRule {
-    /// All turns count, and the one after that many is taken.
-    After(u32),
-    /// Those that were imported and not heard live.
-    Unheard,
-}
-
-/// The turn in the chat with the same sender, second and text.
-fn nth_twin(
-    connection: &Connection,
-    message: &NewMessage,
-    chat: &ChatRow,
-    twins: TwinRule,
-) -> Result<Option<i64>, StoreError> {
-    let seat = ConversationSeat::of(&message.place, &message.message_id);
-    let Some(conversation) = find_conversation(connection, chat.id, seat.key())? else {
-        return Ok(None);
-    };
-    let (after, is_unheard) = match twins {
-        TwinRule::After(count) => (count, false),
-        TwinRule::Unheard => (0, true),
-    };
-    let second_ms = sent_at_ms(message)
-        .div_euclid(SECOND_MS)
-        .saturating_mul(SECOND_MS);
-    let found = connection
-        .prepare_cached(
-            "SELECT t.seq FROM turns t JOIN participants p ON p.id = t.participant_id
-             WHERE t.conversation_id = ?1 AND t.sent_at_ms >= ?2 AND t.sent_at_ms < ?2 + 1000
-               AND p.platform_id = ?3 AND t.content = ?4
-               AND NOT (?6 AND EXISTS (SELECT 1 FROM messages m WHERE m.turn_seq = t.seq
-                                       AND m.platform_id < 'import:'))
-             ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1 OFFSET ?5",
-        )?
-        .query_row(
-            params![
-                conversation.row,
-                second_ms,
-                message.sender.id,
-                message.text,
-                after,
-                is_unheard
-            ],
-            |row| row.get("seq"),
-        )
-        .optional()?;
-    Ok(found)
-}
-
 fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Result<(), StoreError> {
     let chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
     // A topic that is known may have been renamed since.
@@ -551,27 +468,6 @@ fn ensure_participant_txn(
         )?;
     keep_former_names_txn(connection, &before)?;
     Ok(id)
-}
-
-/// Lets a turn that another account's export brought be known under this one's id, too.
-fn note_twin_txn(
-    connection: &Connection,
-    message: &NewMessage,
-    chat: &ChatRow,
-    seq: i64,
-) -> Result<(), StoreError> {
-    let entry = MessageEntry {
-        account: message.account,
-        identity: chat.identity,
-        message_id: &message.message_id,
-        turn_seq: Some(seq),
-        conversation: None,
-        part: 0,
-        text: None,
-        edit_marker: message.edit_marker.as_deref(),
-        sent_at_ms: Some(sent_at_ms(message)),
-    };
-    add_message_txn(connection, entry).map(|_| ())
 }
 
 fn note_progress_txn(

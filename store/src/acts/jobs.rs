@@ -6,7 +6,6 @@
 
 use vocative_contract::crash;
 
-use crate::acts::runs::spared_owner;
 use crate::capability::MayWork;
 use crate::contract::{JobClaim, JobRow, JobsDue};
 use crate::engine::sql::{Connection, params};
@@ -15,6 +14,7 @@ use crate::rows::jobs::{
     JobStanding, StoredJob, TAKE_OVER_SQL, accounts, enqueue_txn, head_of, heads, job_at, jobs_of,
     lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
 };
+use crate::rows::leases::spared_owner;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn, set_aside_txn};
 use crate::rows::tellings::forget_telling_txn;
 use crate::{Reader, Store, StoreError};

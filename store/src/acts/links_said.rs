@@ -2,9 +2,10 @@
 //! `core/linking.rs` says what a link is.
 
 use crate::StoreError;
-use crate::acts::commands::{CommandGiver, platform_of};
+use crate::acts::command_giver::CommandGiver;
 use crate::acts::notices::tell_chat_txn;
 use crate::engine::sql::Connection;
+use crate::rows::accounts::platform_of;
 use crate::rows::links::{
     CodeOwner, Joined, account_label, join_txn, joined_labels, leave_txn, make_link_code_txn,
     may_try, note_wrong_code_txn, owner_of_code, use_up_code_txn,

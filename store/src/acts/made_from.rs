@@ -4,15 +4,15 @@
 //! Deletes, `forget` and erasures all ask here, so that a message is gone to the same extent whoever took
 //! it away, and also when an older copy of the database is brought up to date.
 
+use crate::acts::forgetting::{blank_turn_txn, delete_steps_txn};
 use crate::engine::sql::{Connection, params};
 use crate::rows::open::{open_post, open_run};
+use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::outbound::Part;
 
 use crate::StoreError;
 use crate::rows::quarantine::leave_quarantine_txn;
-use crate::rows::steps::delete_steps_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn};
-use crate::rows::turns::{TurnRow, blank_turn_txn, turn_at};
 use vocative_core::outbox::DeadCause;
 
 /// What went with a turn.
@@ -118,21 +118,6 @@ pub(crate) fn begin_again_txn(connection: &Connection, run_row: i64) -> Result<(
     connection
         .prepare_cached("DELETE FROM run_sources WHERE run_id = ?1")?
         .execute([run_row])?;
-    Ok(())
-}
-
-/// Notes what a run reads for certain.
-pub(crate) fn note_run_sources_txn(
-    connection: &Connection,
-    run_row: i64,
-    sources: &[i64],
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO run_sources (source_seq, run_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-    )?;
-    for source in sources {
-        statement.execute((source, run_row))?;
-    }
     Ok(())
 }
 

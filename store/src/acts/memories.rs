@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use vocative_contract::crash;
 
-use crate::acts::reply::{ReplyRoom, room_of};
-use crate::acts::runs::leased_run;
+use crate::acts::reply_room::{ReplyRoom, room_of};
 use crate::capability::MayRemember;
 use crate::contract::{
     IsServed, MemoryAbout, MemoryDone, MemoryFilter, MemoryWrite, MemoryWritten, NewMemory,
@@ -16,6 +15,7 @@ use crate::contract::{
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::columns::limit_of;
 use crate::rows::delegations::asked_run;
+use crate::rows::leases::leased_run;
 use crate::rows::memories::{
     NewEntry, change_text_txn, delete_memories_txn, insert_memory_txn, listed, memories_in,
     replace_memory_txn, share_txn,

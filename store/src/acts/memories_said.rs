@@ -2,7 +2,7 @@
 //! captures the command. `core/remembering` decides who sees and changes what.
 
 use crate::StoreError;
-use crate::acts::commands::CommandGiver;
+use crate::acts::command_giver::CommandGiver;
 use crate::engine::sql::Connection;
 use crate::rows::memories::{
     change_text_txn, count_about_elsewhere, delete_memories_txn, memories_in, said_elsewhere,

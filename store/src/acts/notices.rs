@@ -1,23 +1,21 @@
 //! Lines the daemon tells a chat by itself: that it is not served, that a limit is met.
 
+use crate::acts::arrival::Arrival;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::turn_rows::TurnRow;
 use vocative_contract::outbound::{Part, Target};
 
 use crate::StoreError;
-use crate::acts::capture::Arrival;
 use crate::acts::triggers::run_place_txn;
 use crate::contract::{Captured, NewMessage};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, json, said_to};
 use crate::rows::pairings::offer_code_txn;
-use crate::rows::participants::{HeardSender, upsert_participant_txn};
+use crate::rows::participants::{DAEMON, HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, ensure_chat_txn};
-use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
+use crate::rows::turns::{NewTurn, insert_turn_txn};
 use vocative_core::addressing::{Notice, NoticeKind};
 use vocative_core::ids::{AccountId, ChatId, Seq};
 use vocative_core::turn::{ParticipantKind, TurnKind};
-
-/// The platform id of the participant that speaks for the daemon.
-pub(crate) const DAEMON: &str = "vocative";
 
 /// Turns a message away: nothing of it is stored. A notice needs its chat's ids, and is no turn.
 pub(crate) fn refuse_txn(

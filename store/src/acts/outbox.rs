@@ -15,13 +15,13 @@
 
 use crate::capability::MayDeliver;
 use crate::engine::sql::{Connection, OptionalExtension};
-use crate::rows::open::open_post;
+use crate::rows::leases::spared_owner;
+use crate::rows::open::{WAIT_MAX_MS, open_post};
 use vocative_contract::probe::Sequence;
 
 use crate::acts::parking::give_up_old_txn;
 use crate::acts::placeholder::resolve_txn;
 use crate::acts::probing::{begin_probing_txn, give_up_probing_txn};
-use crate::acts::runs::{WAIT_MAX_MS, spared_owner};
 use crate::contract::{ClaimRequest, LeaseOutcome};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, limit_of, missing};

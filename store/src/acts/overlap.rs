@@ -3,16 +3,16 @@
 //!
 //! A trigger belongs to exactly one run all the time.
 
+use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::open::open_run;
 use crate::rows::run_rows::{Successor, succeed_run_txn};
-use crate::rows::steps::delete_steps_txn;
+use crate::rows::turn_rows::TurnRow;
 
 use crate::StoreError;
 use crate::acts::ending::{stop_run_txn, stop_runs_txn};
 use crate::rows::fresh_starts::floor;
 use crate::rows::places::ConversationRow;
-use crate::rows::turns::TurnRow;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
 use vocative_core::run::StopCause;

@@ -5,6 +5,9 @@ use crate::engine::sql::{Connection, params};
 use crate::rows::open::open_post;
 
 use crate::StoreError;
+use crate::rows::columns::chat_kind_name;
+use crate::rows::places::ChatRow;
+use vocative_contract::envelope::Place;
 use vocative_core::ids::ChatId;
 use vocative_core::outbox::DeadCause;
 
@@ -80,6 +83,35 @@ pub(crate) fn give_up_old_txn(
             WAITED_OUT,
             KEEP_MS,
             DeadCause::GivenUp
+        ])?;
+    Ok(())
+}
+
+/// Notes what an event tells about a chat: that it is heard, its title and kind. Something heard
+/// lifts a parked chat.
+pub(crate) fn hear_chat_txn(
+    connection: &Connection,
+    chat: &ChatRow,
+    place: &Place,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if chat.knows(place, now_ms) {
+        return Ok(());
+    }
+    if !chat.is_open {
+        unpark_txn(connection, chat.id, now_ms)?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE chats SET last_heard_ms = max(last_heard_ms, ?2), is_present = 1,
+                    title = coalesce(?3, title), kind = coalesce(?4, kind)
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            chat.id,
+            now_ms,
+            place.title,
+            place.kind.map(chat_kind_name)
         ])?;
     Ok(())
 }

@@ -6,14 +6,14 @@
 //! first post, by another text while it waits, else by an edit that goes behind it in the chat. A run
 //! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
 
+use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::rows::leases::leased_run;
 use crate::rows::open::open_post;
 use vocative_contract::crash::{self, Sabotage};
 use vocative_contract::outbound::{Operation, Part, PartStream, Target};
 
-use crate::acts::reply::room_of;
-use crate::acts::runs::leased_run;
 use crate::acts::standing::move_edit_on_txn;
 use crate::contract::{NewPlaceholder, Placed, Placeholder};
 use crate::rows::messages::{MessageEntry, add_message_txn};

@@ -1,15 +1,16 @@
 //! Questions to people: asked with the call that waits for the answer in one transaction, answered once, and ended by
 //! time or with their runs. `core/questioning` decides what is an answer.
 
+use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::leases::{LeasedRun, leased_run};
+use crate::rows::turn_rows::TurnRow;
 use vocative_contract::crash;
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::acts::deciding::{Answered, known_name, replace_card_txn, wake_txn};
-use crate::acts::reply::room_of;
-use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{
     NewPress, NewQuestion, OperatorAnswer, OptionFacts, Pressed, PressedOption, QuestionAsked,
 };
@@ -19,7 +20,7 @@ use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn, find_chat,
 };
 use crate::rows::questions::{QuestionRow, not_found, post_of_question, question_of};
-use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
+use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::approving::Expiry;
 use vocative_core::ids::{AccountId, ChatId, ParticipantId, QuestionId, TurnId};
@@ -586,36 +587,6 @@ fn show_txn(
         }
         None => Ok(()),
     }
-}
-
-/// Lets go of the questions of a run whose steps are forgotten: what it still asks is taken back, and what was asked
-/// goes, from the outbox too.
-pub(crate) fn forget_questions_txn(
-    connection: &Connection,
-    run_row: i64,
-) -> Result<(), StoreError> {
-    let now_ms: Option<i64> = connection
-        .prepare_cached("SELECT max(asked_at_ms) AS at_ms FROM questions WHERE run_id = ?1")?
-        .query_row([run_row], |row| row.get("at_ms"))?;
-    let Some(now_ms) = now_ms else {
-        return Ok(());
-    };
-    cancel_questions_txn(connection, run_row, now_ms)?;
-    connection
-        .prepare_cached(
-            "UPDATE outbox SET payload = ?2
-             WHERE (id IN (SELECT card_post FROM questions WHERE run_id = ?1)
-                    OR id IN (SELECT outcome_post FROM questions WHERE run_id = ?1 AND state <> 'cancelled'))
-               AND state IN ('sent', 'dead', 'replaced')",
-        )?
-        .execute((run_row, json(&Part::plain(""))))?;
-    connection
-        .prepare_cached(
-            "UPDATE questions SET call_id = NULL, question = '', options = '[]', outcomes = '', asked_form = NULL
-             WHERE run_id = ?1",
-        )?
-        .execute([run_row])?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,20 +7,21 @@
 //! posts are edited, part by part; what has no message of its own yet is posted behind, and messages
 //! that are left over are deleted.
 
+use crate::acts::arrival::Arrival;
+use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::run_rows::{Successor, ask_model_txn, succeed_run_txn};
-use crate::rows::steps::delete_steps_txn;
+use crate::rows::turn_rows::{TurnRow, turn_at};
+use crate::rows::turn_sources::forget_sources_txn;
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
-use crate::acts::capture::Arrival;
-use crate::acts::derived::forget_sources_txn;
 use crate::acts::ending::stop_run_txn;
 use crate::acts::standing::edit_posts_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::ReplyCommit;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
-use crate::rows::turns::{Replacement, TurnRow, revise_turn_txn, turn_at};
+use crate::rows::turns::{Replacement, revise_turn_txn};
 use vocative_core::ids::{AgentName, OutboxId, RunId, Seq};
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::running::reanswer::{AnsweredRun, Edit, Reanswer, replaces_answer};

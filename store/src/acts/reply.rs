@@ -1,10 +1,10 @@
 //! The end of a run: its answer, its posts and its state, in one transaction; and where an answer
 //! goes.
 
+use crate::acts::reply_room::{ReplyRoom, Trigger, position, room_of, triggers};
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
-use vocative_contract::envelope::ChatKind;
-use vocative_contract::identity::Platform;
+use crate::rows::leases::{LeasedRun, leased_run};
 use vocative_contract::outbound::{Operation, Target};
 
 use crate::acts::delegating::{is_child, report_txn};
@@ -12,15 +12,13 @@ use crate::acts::ending::{EndOfRun, end_run_txn};
 use crate::acts::made_from::{begin_again_txn, has_lost_source};
 use crate::acts::placeholder::insert_answer_txn;
 use crate::acts::reanswer::{answer_of, replace_answer_txn, replaced_answer, replaces_for_good};
-use crate::acts::runs::{LeasedRun, leased_run};
 use crate::contract::{CommittedReply, ReplyCommit, ReplyRoute, RunEnding, SaidBefore};
-use crate::rows::columns::{chat_kind_from_name, missing, stored_count};
+use crate::rows::columns::{chat_kind_from_name, missing, platform, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::rows::hook_verdicts::keep_verdicts_txn;
 use crate::rows::networks::keep_values_txn;
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
-use crate::rows::places::{ConversationRow, conversation_at};
 use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, RunId, Seq, TurnId};
@@ -53,21 +51,6 @@ impl<C: MayReply> Store<C> {
         }
         self.write(job).await
     }
-}
-
-/// The place an answer is posted into.
-pub(crate) struct ReplyRoom {
-    pub(crate) conversation: ConversationRow,
-    pub(crate) account: AccountId,
-    pub(crate) kind: Option<ChatKind>,
-}
-
-/// A turn that the run answers.
-pub(crate) struct Trigger {
-    pub(crate) seq: Seq,
-    conversation_row: i64,
-    sent_at_ms: i64,
-    ordinal: i64,
 }
 
 pub(crate) fn commit_reply_txn(
@@ -159,79 +142,6 @@ impl<'a> Words<'a> {
             tokens: said.tokens.as_ref(),
         }
     }
-}
-
-pub(crate) fn room_of(
-    connection: &Connection,
-    leased: &LeasedRun,
-) -> Result<ReplyRoom, StoreError> {
-    let conversation = conversation_at(connection, leased.conversation_row)?;
-    let (account, kind): (_, Option<String>) = connection
-        .prepare_cached("SELECT account_id, kind FROM chats WHERE id = ?1")?
-        .query_row([conversation.chat], |row| {
-            Ok((row.get("account_id")?, row.get("kind")?))
-        })?;
-    Ok(ReplyRoom {
-        conversation,
-        account,
-        kind: kind.as_deref().and_then(chat_kind_from_name),
-    })
-}
-
-/// The triggers of a run, oldest first; of one that another run started, those of the run that people asked for.
-pub(crate) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trigger>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT t.seq, t.conversation_id, t.sent_at_ms, t.ordinal
-         FROM run_triggers g JOIN turns t ON t.seq = g.turn_seq
-         WHERE g.run_id = ?1 ORDER BY t.sent_at_ms, t.ordinal, t.seq",
-    )?;
-    let triggers = statement.query_map([asked_run(connection, run_row)?], |row| {
-        Ok(Trigger {
-            seq: row.get("seq")?,
-            conversation_row: row.get("conversation_id")?,
-            sent_at_ms: row.get("sent_at_ms")?,
-            ordinal: row.get("ordinal")?,
-        })
-    })?;
-    Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
-}
-
-/// The newest position of the conversation (of its root where it has no turns), and never before
-/// what is answered; the turn's own seq puts it behind.
-pub(crate) fn position(
-    connection: &Connection,
-    room: &ReplyRoom,
-    triggers: &[Trigger],
-    now_ms: i64,
-) -> Result<(i64, i64), StoreError> {
-    let newest: Option<(i64, i64)> = connection
-        .prepare_cached(
-            "SELECT sent_at_ms, ordinal FROM turns WHERE conversation_id = ?1
-             ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1",
-        )?
-        .query_row([room.conversation.row], |row| {
-            Ok((row.get("sent_at_ms")?, row.get("ordinal")?))
-        })
-        .optional()?;
-    let root = || {
-        connection
-            .prepare_cached(
-                "SELECT t.sent_at_ms, t.ordinal FROM conversations c
-                 JOIN turns t ON t.seq = c.root_turn_seq WHERE c.id = ?1",
-            )?
-            .query_row([room.conversation.row], |row| {
-                Ok((row.get("sent_at_ms")?, row.get("ordinal")?))
-            })
-            .optional()
-    };
-    let newest = match newest {
-        Some(newest) => Some(newest),
-        None => root()?,
-    };
-    let answered = triggers
-        .iter()
-        .map(|trigger| (trigger.sent_at_ms, trigger.ordinal));
-    Ok(answered.chain(newest).max().unwrap_or((now_ms, 0)))
 }
 
 fn insert_reply_txn(
@@ -401,18 +311,6 @@ fn reply_route(connection: &Connection, run: RunId) -> Result<ReplyRoute, StoreE
     Ok(route)
 }
 
-/// The platform of the column `platform`.
-pub(crate) fn platform(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Platform> {
-    let name: String = row.get("platform")?;
-    Platform::from_name(&name).ok_or_else(|| {
-        crate::engine::sql::Error::FromSqlConversionFailure(
-            0,
-            crate::engine::sql::Type::Text,
-            format!("{name:?} is no platform that this build knows").into(),
-        )
-    })
-}
-
 /// The platform's id of the newest trigger, if it is one under the chat's present id.
 fn trigger_message(
     connection: &Connection,
@@ -471,6 +369,7 @@ mod tests {
     use crate::contract::TurnFilter;
     use crate::new_id::NewId as _;
     use crate::scene::{Scene, agent};
+    use vocative_contract::envelope::ChatKind;
     use vocative_core::ids::LeaseToken;
     use vocative_core::run::StopCause;
     use vocative_core::run::{RunState, Usage};

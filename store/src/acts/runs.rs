@@ -7,9 +7,9 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row};
-use crate::rows::open::{ahead_ms, later_run, open_run};
+use crate::rows::leases::{leased_run, spared_owner};
+use crate::rows::open::{WAIT_MAX_MS, ahead_ms, later_run, open_run};
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
-use vocative_contract::crash::{self, Sabotage};
 
 use crate::acts::ending::{EndOfRun, Stop, bring_back_txn, end_run_txn, stop_run_txn};
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
@@ -21,7 +21,7 @@ use crate::rows::run_events::tell_claim_txn;
 use crate::rows::run_rows::run_by_row;
 use crate::{Reader, Store, StoreError};
 use vocative_core::delegating::CHILDREN_AT_ONCE;
-use vocative_core::ids::{LeaseToken, OwnerId, RunId};
+use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
 
@@ -290,17 +290,6 @@ impl Store {
     }
 }
 
-/// The longest that a run is put off, in milliseconds. A run that would wait longer was put off under a wrong
-/// clock, and is due.
-pub(crate) const WAIT_MAX_MS: i64 = 86_400_000;
-
-/// Whose leases are not taken over, whatever the clock says of their end.
-pub(crate) fn spared_owner(owner: OwnerId) -> Option<OwnerId> {
-    let takes_over_own =
-        crash::is_sabotaged(Sabotage::ReclaimOwn) || crash::is_sabotaged(Sabotage::NoLeaseToken);
-    (!takes_over_own).then_some(owner)
-}
-
 pub(crate) struct Requeue {
     pub(crate) run: RunId,
     pub(crate) token: LeaseToken,
@@ -488,37 +477,6 @@ pub(crate) fn extend_run_txn(
         Some(true) => RunLease::CancelRequested,
         Some(false) => RunLease::Held,
     })
-}
-
-/// The row of a leased run, if the token still holds it, and whether it was asked to stop.
-pub(crate) fn leased_run(
-    connection: &Connection,
-    run: RunId,
-    token: LeaseToken,
-) -> Result<Option<LeasedRun>, StoreError> {
-    Ok(connection
-        .prepare_cached(
-            "SELECT id, conversation_id, stop_cause IS NOT NULL AS is_cancelled FROM runs
-             WHERE uuid = ?1 AND ((token = ?2 AND state = 'leased') OR ?3)",
-        )?
-        .query_row(
-            (run, token, crash::is_sabotaged(Sabotage::NoLeaseToken)),
-            |row| {
-                Ok(LeasedRun {
-                    row: row.get("id")?,
-                    conversation_row: row.get("conversation_id")?,
-                    is_cancelled: row.get("is_cancelled")?,
-                })
-            },
-        )
-        .optional()?)
-}
-
-/// A run whose lease is held.
-pub(crate) struct LeasedRun {
-    pub(crate) row: i64,
-    pub(crate) conversation_row: i64,
-    pub(crate) is_cancelled: bool,
 }
 
 pub(crate) fn requeue_run_txn(

@@ -1,23 +1,23 @@
 //! Schedules: made, changed, and fired. A firing is one transaction: its row, which is unique by schedule and time, with
 //! what it starts and the time that is next. `core/scheduling` decides.
 
+use crate::acts::command_giver::CommandGiver;
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::turn_rows::TurnRow;
 use vocative_contract::crash;
 use vocative_contract::outbound::Target;
 
-use crate::acts::commands::CommandGiver;
-use crate::acts::notices::DAEMON;
 use crate::acts::overlap::add_trigger_txn;
 use crate::acts::triggers::involve_txn;
 use crate::contract::{Fired, NewFiring, OperatorSchedule, Reminder, ScheduleChange};
 use crate::rows::columns::{chat_kind_from_name, conversation_row_id};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
-use crate::rows::participants::{HeardSender, upsert_participant_txn};
+use crate::rows::participants::{DAEMON, HeardSender, upsert_participant_txn};
 use crate::rows::places::{ConversationRow, conversation_at};
 use crate::rows::run_rows::{NewRun, queue_run_txn};
 use crate::rows::schedules::{schedule_of, schedules_of_chat};
-use crate::rows::turns::{NewTurn, TurnRow, insert_turn_txn};
+use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::command::ScheduleCommand;
 use vocative_core::ids::{ChatId, ParticipantId, RunId, Seq, ToolCallId};

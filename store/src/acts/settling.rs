@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::StoreError;
+use crate::acts::releasing::release_of_other_versions_txn;
 use crate::acts::runs::take_back_leases_txn;
 use crate::engine::contents::{is_referred_to, referred_to, remove, stored};
 use crate::engine::sql::Connection;
 use crate::rows::files::lose_content_txn;
-use crate::rows::quarantine::release_of_other_versions_txn;
 use crate::rows::stem_index;
 
 /// Takes back what a predecessor had leased; the lock says that every lease is of a process that is gone. Returns

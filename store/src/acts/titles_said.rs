@@ -2,7 +2,7 @@
 //! captures the command. `core/title.rs` cleans titles.
 
 use crate::StoreError;
-use crate::acts::commands::CommandGiver;
+use crate::acts::command_giver::CommandGiver;
 use crate::engine::sql::Connection;
 use crate::rows::names::NameLookup;
 use crate::rows::titles::{give_title_txn, own_title, take_title_txn};

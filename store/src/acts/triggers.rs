@@ -1,9 +1,10 @@
 //! Whom a turn addresses, and the runs that come of it.
 
 use crate::acts::ending::bring_back_txn;
+use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, params};
 use crate::rows::run_rows::{NewRun, ask_model_txn, queue_run_txn};
-use crate::rows::steps::delete_steps_txn;
+use crate::rows::turn_rows::TurnRow;
 
 use crate::StoreError;
 use crate::acts::ending::stop_runs_txn;
@@ -15,7 +16,6 @@ use crate::rows::places::{
 };
 use crate::rows::reactions::take_reaction_back_txn;
 use crate::rows::summaries::stale_by_late_turn_txn;
-use crate::rows::turns::TurnRow;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use vocative_core::run::StopCause;

@@ -24,6 +24,7 @@ mod run_story;
 mod runs;
 mod schedules;
 mod skills;
+mod spending;
 mod status;
 mod tellings;
 mod titles;
@@ -64,6 +65,7 @@ pub use questions::{
     PressedOption, QuestionAsked,
 };
 pub use reach::{AccountReach, ChatReach, HistoryGap};
+pub(crate) use reading::TAIL_MAX;
 pub use reading::{
     ConversationFilter, ConversationOverview, MessagePlace, Neighbour, Page, PageQuery, RepliedTo,
     SearchEffort, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery, Speaker, Speakers,
@@ -84,6 +86,9 @@ pub use schedules::{
     ScheduleChange, ScheduleFilter,
 };
 pub use skills::SkillApproval;
-pub use status::{AccountStatus, FileCounts, StoreStatus};
+pub use spending::{ModelCall, Purpose, Spending, SpentToday};
+pub use status::{
+    AccountStatus, EmbeddingStatus, Expired, FileCounts, StoreStatus, StoreWork, ToolCounts,
+};
 pub use tellings::{Telling, TellingHook};
 pub use titles::{MadeTitle, ReadTurn, TitleSource};

@@ -2,7 +2,6 @@
 
 use vocative_contract::identity::Platform;
 
-use crate::views::search::TAIL_MAX;
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::outbox::OutboxEntry;
 use vocative_core::place::Scope;
@@ -12,6 +11,9 @@ use vocative_core::search::bar::Wording;
 use vocative_core::summary::Summary;
 use vocative_core::turn::{Participant, Turn};
 use vocative_core::vector::Vector;
+
+/// The most turns that are looked at, of all conversations: the newest by capture.
+pub(crate) const TAIL_MAX: usize = 20_000;
 
 /// How a listing of conversations is bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,10 +3,6 @@
 use crate::contract::{CollectionStatus, JobCount};
 use vocative_contract::identity::Platform;
 
-use crate::acts::expiry::Expired;
-use crate::engine::work::StoreWork;
-use crate::rows::tool_days::ToolCounts;
-use crate::rows::vectors::EmbeddingStatus;
 use vocative_core::ids::{AccountId, AgentName};
 use vocative_core::model_rest::ModelRest;
 use vocative_core::run::Usage;
@@ -138,4 +134,76 @@ pub struct AccountStatus {
     pub history_gaps: u64,
     /// One of them, and why.
     pub history_gap: Option<String>,
+}
+
+/// How much went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// Turns.
+    pub text: u64,
+    /// Raw events, commands and texts before an edit.
+    pub raw: u64,
+    /// Runs.
+    pub runs: u64,
+}
+
+impl Expired {
+    /// Whether nothing went.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether of a class as much went as may go at once.
+    #[must_use]
+    pub fn is_whole_share(self, share: u64) -> bool {
+        self.text.max(self.raw).max(self.runs) >= share
+    }
+}
+
+/// What a store has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreWork {
+    /// Reads. Each is handed to another thread and back.
+    pub reads: u64,
+    /// Writes. Each is handed to the writer's thread and back.
+    pub writes: u64,
+    /// Statements of reads and writes.
+    pub statements: u64,
+    /// Rows that were inserted, changed or deleted.
+    pub rows: u64,
+    /// Transactions that were committed.
+    pub commits: u64,
+    /// Commits of which a write waited for the disk.
+    pub syncs: u64,
+}
+
+/// What came of the calls of a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCounts {
+    /// The tool.
+    pub tool: String,
+    /// Calls that were begun, each once.
+    pub begun: u64,
+    /// Calls that gave a result.
+    pub done: u64,
+    /// Calls that gave an error.
+    pub failed: u64,
+    /// Calls of which it is not known whether they acted.
+    pub unknown: u64,
+    /// Calls that were not made.
+    pub denied: u64,
+}
+
+/// How the embedding of turns stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddingStatus {
+    /// The model, as configured.
+    pub model: String,
+    /// Turns with a vector.
+    pub embedded: u64,
+    /// The most turns that may still need one.
+    pub remaining_max: u64,
+    /// Tokens spent on the UTC day.
+    pub tokens_today: u64,
 }

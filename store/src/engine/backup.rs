@@ -14,13 +14,15 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::StoreError;
+use crate::engine::beside::{beside, files_beside};
 use crate::engine::content_copies::{
     ENDING, Source, Wanted, contents_of, copy_contents, folder_of_copy, remove_folder,
     remove_others, still_referred_to,
 };
-use crate::engine::damage::{find_damage, in_words, is_damage, refuse_emptied};
+use crate::engine::damage::{find_damage, in_words, refuse_emptied};
+use crate::engine::error::{cannot, is_damage};
 use crate::engine::lock;
-use crate::engine::open::{BUSY_TIMEOUT_MS, files_beside, make_private};
+use crate::engine::lock::{BUSY_TIMEOUT_MS, make_private};
 use crate::engine::schema::{self, MIGRATIONS, sync_folder};
 
 /// Pages copied at a time: 1 MiB of 4 KiB pages. Between two of them the copy looks at its rate.
@@ -272,10 +274,6 @@ fn damaged(database: &Path, what: String) -> StoreError {
     }
 }
 
-pub(crate) fn cannot(what: impl Into<String>) -> StoreError {
-    StoreError::Backup { what: what.into() }
-}
-
 fn path_of_backup(
     database: &Path,
     target: &Path,
@@ -509,13 +507,6 @@ pub(crate) fn remove_database(path: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The path with something behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 /// Removes all but the newest backups that this program named, and the stored files of those that are

@@ -16,12 +16,12 @@ use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 
 use crate::StoreError;
-use crate::engine::backup::{beside, cannot};
+use crate::engine::beside::{beside, files_beside};
 use crate::engine::contents::{
     cannot_read, entries, hash_of, is_partial, is_referred_to, make_folder, new_partial, path_of,
     referred_to, stored,
 };
-use crate::engine::open::files_beside;
+use crate::engine::error::cannot;
 use crate::engine::schema::sync_folder;
 use crate::registry::refers_to_contents;
 use vocative_core::file::ContentId;

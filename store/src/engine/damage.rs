@@ -16,14 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::watch;
 
 use crate::StoreError;
-use crate::engine::backup::beside;
+use crate::engine::beside::{beside, files_beside};
 use crate::engine::contents::find_loss;
+use crate::engine::error::is_damage;
 use crate::engine::faults::{failing, not_opened};
-use crate::engine::open::{BUSY_TIMEOUT_MS, files_beside};
+use crate::engine::lock::BUSY_TIMEOUT_MS;
 use crate::engine::schema::{self, MIGRATIONS};
 
 /// A database up to this size is looked through at open: a tenth of a second at most, as 61 MiB take
@@ -31,14 +32,6 @@ use crate::engine::schema::{self, MIGRATIONS};
 const LOOKED_THROUGH_BYTES_MAX: u64 = 8 << 20;
 /// The most findings that a check names; further ones say nothing new.
 const FINDINGS_MAX: usize = 20;
-
-/// Whether an error means that the file holds what it can't hold.
-pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
-}
 
 /// The first sign of damage, shared by all who read and write one database.
 #[derive(Clone, Debug)]
@@ -274,9 +267,4 @@ pub(crate) fn refuse_emptied(path: &Path) -> Result<(), StoreError> {
 
 fn bytes_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
-}
-
-/// Says where a database is in the text of an error.
-pub(crate) fn named(database: Option<&PathBuf>) -> String {
-    database.map_or_else(String::new, |path| format!(" {}", path.display()))
 }

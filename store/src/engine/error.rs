@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::engine::damage::{is_damage, named};
-use crate::engine::faults::while_open;
+use rusqlite::ErrorCode;
 
 /// Why the store failed.
 #[derive(Debug, thiserror::Error)]
@@ -105,26 +104,6 @@ pub enum StoreError {
     Closed,
 }
 
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error {
-            rusqlite::Error::QueryReturnedNoRows => Self::NotFound {
-                what: "the row".to_owned(),
-            },
-            error if is_damage(&error) => Self::Damaged {
-                database: None,
-                what: error.to_string(),
-            },
-            error if undecodable(&error).is_some() => Self::Undecodable {
-                what: undecodable(&error).unwrap_or_default(),
-            },
-            other => Self::Unavailable {
-                what: while_open(&other),
-            },
-        }
-    }
-}
-
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
         Self::Undecodable {
@@ -158,4 +137,22 @@ fn undecodable_json(error: &serde_json::Error) -> String {
         _ => "no JSON",
     };
     format!("{what} at line {}, column {}", error.line(), error.column())
+}
+
+/// Whether an error means that the file holds what it can't hold.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
+}
+
+/// Says where a database is in the text of an error.
+fn named(database: Option<&PathBuf>) -> String {
+    database.map_or_else(String::new, |path| format!(" {}", path.display()))
+}
+
+/// A backup or a restore can't be made.
+pub(crate) fn cannot(what: impl Into<String>) -> StoreError {
+    StoreError::Backup { what: what.into() }
 }

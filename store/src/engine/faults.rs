@@ -9,7 +9,27 @@ use std::path::Path;
 use rusqlite::ErrorCode;
 
 use crate::StoreError;
-use crate::engine::damage::is_damage;
+use crate::engine::error::{is_damage, undecodable};
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::QueryReturnedNoRows => Self::NotFound {
+                what: "the row".to_owned(),
+            },
+            error if is_damage(&error) => Self::Damaged {
+                database: None,
+                what: error.to_string(),
+            },
+            error if undecodable(&error).is_some() => Self::Undecodable {
+                what: undecodable(&error).unwrap_or_default(),
+            },
+            other => Self::Unavailable {
+                what: while_open(&other),
+            },
+        }
+    }
+}
 
 /// The kinds of trouble that a person mends in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::StoreError;
 use crate::engine::faults::unusable;
 
+/// How long a connection waits for another process that has the file locked.
+pub(crate) const BUSY_TIMEOUT_MS: u64 = 5_000;
+
 /// Held while the database is open for writing.
 #[derive(Debug)]
 pub(crate) struct WriteLock {
@@ -54,4 +57,13 @@ pub(crate) fn lock_path(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
     path.into()
+}
+
+/// Makes a new file readable by its owner only; SQLite gives its other files the same mode.
+pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
 }

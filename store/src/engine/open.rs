@@ -7,17 +7,15 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::StoreError;
-use crate::engine::contents::FOLDER_NAME;
 use crate::engine::damage::{look_through, refuse_emptied};
 use crate::engine::faults::{not_opened, unusable};
-use crate::engine::lock::{self, WriteLock};
+use crate::engine::lock::{self, BUSY_TIMEOUT_MS, WriteLock, make_private};
 use crate::engine::schema::{self, MIGRATIONS};
 use crate::engine::sql;
 
 /// Prepared statements kept per connection: more than all the store's statements.
 const STATEMENTS_MAX: usize = 512;
-/// How long a connection waits for another process that has the file locked.
-pub(crate) const BUSY_TIMEOUT_MS: u64 = 5_000;
+
 /// The write-ahead log is cut back to so many bytes after a checkpoint.
 const LOG_BYTES_MAX: i64 = 64 << 20;
 
@@ -65,11 +63,6 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// The folder of files that belongs to a database.
-pub(crate) fn files_beside(database: &Path) -> PathBuf {
-    database.with_file_name(FOLDER_NAME)
-}
-
 fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), StoreError> {
     let (path, private) = match &options.path {
         Some(path) => (path.clone(), None),
@@ -85,15 +78,6 @@ fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), 
         std::fs::create_dir_all(folder).map_err(|error| unusable(&path, &error))?;
     }
     Ok((path, private))
-}
-
-/// Makes a new file readable by its owner only; SQLite gives its other files the same mode.
-pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
 }
 
 /// Opens the writer's connection, unless the database is damaged: then nothing is written onto it.

@@ -8,8 +8,9 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::StoreError;
+use crate::contract::StoreWork;
 use crate::engine::sql;
-use crate::engine::work::{StoreWork, WorkCounters};
+use crate::engine::work::WorkCounters;
 use crate::engine::writer::inline::{Gate, Moment};
 use crate::engine::writer::panicked;
 

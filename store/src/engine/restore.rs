@@ -14,14 +14,15 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::StoreError;
 use crate::engine::backup::{
-    CopyProgress, beside, cannot, copy_database, count_of, remove_database, time_name, verify,
+    CopyProgress, copy_database, count_of, remove_database, time_name, verify,
 };
+use crate::engine::beside::{beside, files_beside};
 use crate::engine::content_copies::{
     Copied, Source, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
 };
 use crate::engine::damage::refuse_emptied;
+use crate::engine::error::cannot;
 use crate::engine::lock;
-use crate::engine::open::files_beside;
 use crate::engine::restore_traces::{KEPT_ENDING, READY_ENDING, clear_traces};
 use crate::engine::schema::sync_folder;
 use crate::engine::sql;

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
-use crate::engine::backup::{beside, remove_database};
+use crate::engine::backup::remove_database;
+use crate::engine::beside::beside;
 use crate::engine::content_copies::{ENDING, remove_folder};
 use crate::engine::contents::cannot_read;
 

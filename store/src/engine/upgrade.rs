@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::engine::backup::{CopyProgress, copy_pages, stand_alone};
 use crate::engine::disk::free_bytes;
 use crate::engine::faults::{not_opened, unusable};
-use crate::engine::open::make_private;
+use crate::engine::lock::make_private;
 use crate::engine::schema::{Migration, apply_txn, check, sync_folder};
 use crate::engine::watch::{OpenPhase, OpenWatch};
 

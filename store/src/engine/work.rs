@@ -3,26 +3,11 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::contract::StoreWork;
+
 thread_local! {
     /// Statements that this thread has run, of any store.
     static STATEMENTS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// What a store has done since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreWork {
-    /// Reads. Each is handed to another thread and back.
-    pub reads: u64,
-    /// Writes. Each is handed to the writer's thread and back.
-    pub writes: u64,
-    /// Statements of reads and writes.
-    pub statements: u64,
-    /// Rows that were inserted, changed or deleted.
-    pub rows: u64,
-    /// Transactions that were committed.
-    pub commits: u64,
-    /// Commits of which a write waited for the disk.
-    pub syncs: u64,
 }
 
 /// The counters of a store, which its writer and its readers share.

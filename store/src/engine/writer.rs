@@ -23,9 +23,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
-use crate::engine::damage::{DamageSign, is_damage};
+use crate::engine::damage::DamageSign;
+use crate::engine::error::is_damage;
 use crate::engine::faults::while_open;
-use crate::engine::open::{BUSY_TIMEOUT_MS, checkpoint_at_close};
+use crate::engine::lock::BUSY_TIMEOUT_MS;
+use crate::engine::open::checkpoint_at_close;
 use crate::engine::sql;
 use crate::engine::work::WorkCounters;
 use inline::{Gate, Inline};

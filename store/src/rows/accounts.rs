@@ -1,7 +1,8 @@
 //! Accounts and the channels bound to them.
 
 use crate::engine::sql::{Connection, params};
-use vocative_contract::identity::Identity;
+use crate::rows::columns::platform;
+use vocative_contract::identity::{Identity, Platform};
 
 use crate::contract::AccountBinding;
 use crate::rows::names::learn_bot_txn;
@@ -201,6 +202,16 @@ pub(crate) fn bindings(connection: &Connection) -> Result<Vec<ChannelBinding>, S
         })
     })?;
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+/// The platform of an account.
+pub(crate) fn platform_of(
+    connection: &Connection,
+    account: AccountId,
+) -> Result<Platform, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT platform FROM accounts WHERE id = ?1")?
+        .query_row([account], platform)?)
 }
 
 #[cfg(test)]

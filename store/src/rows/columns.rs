@@ -5,6 +5,7 @@ use crate::engine::sql::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutpu
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use vocative_contract::envelope::{Attachment, ChatKind};
+use vocative_contract::identity::Platform;
 
 use crate::StoreError;
 use vocative_core::approving::{ApprovalState, Via};
@@ -26,6 +27,23 @@ use vocative_core::tool_call::{CallRule, CallState, Refusal};
 use vocative_core::turn::{
     Participant, ParticipantKind, Position, TokenCount, Turn, TurnKind, Visibility,
 };
+
+/// A position before every turn.
+pub(crate) const FIRST: Position = Position {
+    sent_at_ms: i64::MIN,
+    ordinal: i64::MIN,
+    seq: Seq(i64::MIN),
+};
+
+/// A position after every turn.
+pub(crate) const LAST: Position = Position {
+    sent_at_ms: i64::MAX,
+    ordinal: i64::MAX,
+    seq: Seq(i64::MAX),
+};
+
+/// The columns of a turn's position.
+pub(crate) const AT: [&str; 3] = ["sent_at_ms", "ordinal", "seq"];
 
 macro_rules! uuid_column {
     ($($id:ident),*) => {$(
@@ -403,4 +421,28 @@ pub(crate) fn account_list(accounts: &[AccountId]) -> String {
 /// A limit for `LIMIT`.
 pub(crate) fn limit_of(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The platform of the column `platform`.
+pub(crate) fn platform(row: &Row<'_>) -> crate::engine::sql::Result<Platform> {
+    let name: String = row.get("platform")?;
+    Platform::from_name(&name).ok_or_else(|| {
+        crate::engine::sql::Error::FromSqlConversionFailure(
+            0,
+            crate::engine::sql::Type::Text,
+            format!("{name:?} is no platform that this build knows").into(),
+        )
+    })
+}
+
+/// The position of three columns in a row.
+pub(crate) fn position_at(
+    row: &Row<'_>,
+    [sent_at_ms, ordinal, seq]: [&str; 3],
+) -> crate::engine::sql::Result<Position> {
+    Ok(Position {
+        sent_at_ms: row.get(sent_at_ms)?,
+        ordinal: row.get(ordinal)?,
+        seq: row.get(seq)?,
+    })
 }

@@ -2,8 +2,8 @@
 
 use crate::engine::sql::{Connection, params};
 
+use crate::contract::Spending;
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
-use crate::rows::spending::Spending;
 use crate::{Reader, StoreError};
 use vocative_core::run::Usage;
 

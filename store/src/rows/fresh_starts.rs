@@ -5,13 +5,12 @@
 //! newest fresh start, because it was made from turns behind it.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::columns::{AT, FIRST, LAST, position_at};
 use crate::rows::open::open_run;
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
 use crate::rows::places::ConversationRow;
-use crate::rows::summaries::{AT, position_at};
-use crate::views::history::{FIRST, LAST};
 use vocative_core::ids::AgentName;
 use vocative_core::turn::Position;
 

@@ -2,8 +2,8 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, params};
+use crate::rows::leases::leased_run;
 
-use crate::acts::runs::leased_run;
 use crate::contract::LeaseOutcome;
 use crate::{Reader, Store, StoreError};
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};

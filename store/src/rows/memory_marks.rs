@@ -8,7 +8,7 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::columns::{
     chat_kind_from_name, conversation_row_id, count_from, day_start_ms, limit_of,
 };
-use crate::views::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
+use crate::rows::participants::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
 use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, AgentName, Seq};
 use vocative_core::job::JobKind;

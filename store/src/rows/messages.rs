@@ -6,10 +6,10 @@
 //! the chat's other ids, and counts as the same where it was sent at the same time.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::rows::turn_rows::conversation_of_turn;
 
 use crate::StoreError;
 use crate::rows::places::{ChatRow, ConversationRow};
-use crate::rows::turns::conversation_of_turn;
 use vocative_core::ids::{AccountId, ChatId};
 
 /// A message that was captured or deleted before.

@@ -1,6 +1,7 @@
 //! Names for mentions: people by what was heard of them, the bot by who it was last known to be.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -8,14 +9,18 @@ use serde::{Deserialize, Serialize};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
-use crate::rows::participants::{HeardSender, upsert_participant_txn};
-use crate::views::history::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
+use crate::rows::participants::{
+    HeardSender, NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL, upsert_participant_txn,
+};
 use crate::{Reader, Store, StoreError};
+use vocative_core::history::{HistoryTurn, Role};
 use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
 
 /// The longest name that is put in place of a mention, in characters.
 const NAME_MAX_CHARS: usize = 64;
+/// The most mentioned people whose names are looked up, the triggers' first, then the newest turns'.
+const NAMES_MAX: usize = 200;
 /// The version of the stored form.
 const BOT_VERSION: u32 = 1;
 
@@ -243,4 +248,27 @@ impl<'a> NameLookup<'a> {
 fn one_line(name: &str) -> String {
     let visible = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     visible.take(NAME_MAX_CHARS).collect()
+}
+
+/// Who is mentioned, each once: by the triggers, then by the newest turns.
+pub(crate) fn mentioned(read: &[HistoryTurn]) -> Vec<String> {
+    let mut turns: Vec<&HistoryTurn> = read.iter().collect();
+    turns.sort_by_key(|read| {
+        let is_trigger = read.role == Role::Trigger;
+        (Reverse(is_trigger), Reverse(read.turn.position))
+    });
+    let mut ids = Vec::new();
+    let mut seen = HashSet::new();
+    for id in turns
+        .into_iter()
+        .flat_map(|read| mentioned_ids(&read.turn.content))
+    {
+        if ids.len() == NAMES_MAX {
+            break;
+        }
+        if seen.insert(id.clone()) {
+            ids.push(id);
+        }
+    }
+    ids
 }

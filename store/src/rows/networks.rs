@@ -5,8 +5,8 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::leases::leased_run;
 
-use crate::acts::runs::leased_run;
 use crate::contract::{AskedInRun, KeptValues, LeaseOutcome, ValuesToKeep};
 use crate::rows::columns::{conversation_row_id, count_from, stored_count};
 use crate::rows::delegations::asked_run;

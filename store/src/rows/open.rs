@@ -21,12 +21,15 @@ macro_rules! ahead_ms {
 }
 pub(crate) use ahead_ms;
 
+/// The longest that a run is put off, in milliseconds. A run that would wait longer was put off under a wrong
+/// clock, and is due.
+pub(crate) const WAIT_MAX_MS: i64 = 86_400_000;
+
 /// A condition on an open run: it was never begun and is due so much later than it was queued that it keeps no place
 /// in its conversation. Takes the statement's parameters for now, [`PLACE_KEPT_MS_MAX`] and [`WAIT_MAX_MS`]; what
 /// waits longer than that, or was queued in the future, was written under another clock and is due.
 ///
 /// [`PLACE_KEPT_MS_MAX`]: vocative_core::slots::PLACE_KEPT_MS_MAX
-/// [`WAIT_MAX_MS`]: crate::acts::runs::WAIT_MAX_MS
 macro_rules! later_run {
     ($runs:literal, $now:literal, $kept:literal, $wait_max:literal) => {
         concat!(

@@ -6,6 +6,19 @@ use crate::StoreError;
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
+/// The platform id of the participant that speaks for the daemon.
+pub(crate) const DAEMON: &str = "vocative";
+
+/// What somebody is called, by their id on the platform.
+pub(crate) const NAME_BY_ID_SQL: &str =
+    "SELECT coalesce(display_name, username) AS name FROM participants
+     WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
+/// The same by their name for mentions.
+pub(crate) const NAME_BY_USERNAME_SQL: &str =
+    "SELECT coalesce(display_name, username) AS name FROM participants
+     WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
+     LIMIT 1";
+
 /// When somebody was last seen is noted anew after this time, in milliseconds: it orders who is looked
 /// up first, no more.
 const SEEN_EVERY_MS: i64 = 60_000;

@@ -4,9 +4,8 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use vocative_contract::envelope::{ChatKind, Place};
 
 use crate::StoreError;
-use crate::acts::parking::unpark_txn;
 use crate::new_id::NewId as _;
-use crate::rows::columns::{chat_kind_from_name, chat_kind_name};
+use crate::rows::columns::chat_kind_from_name;
 use vocative_core::ids::{AccountId, ChatId, ConversationId};
 use vocative_core::place::Scope;
 
@@ -111,41 +110,12 @@ pub(crate) const HEARD_EVERY_MS: i64 = 1_000;
 
 impl ChatRow {
     /// Whether an event tells nothing that is not noted.
-    fn knows(&self, place: &Place, now_ms: i64) -> bool {
+    pub(crate) fn knows(&self, place: &Place, now_ms: i64) -> bool {
         self.is_open
             && now_ms < self.last_heard_ms + HEARD_EVERY_MS
             && (place.title.is_none() || place.title == self.title)
             && (place.kind.is_none() || place.kind == self.kind)
     }
-}
-
-/// Notes what an event tells about a chat: that it is heard, its title and kind. Something heard
-/// lifts a parked chat.
-pub(crate) fn hear_chat_txn(
-    connection: &Connection,
-    chat: &ChatRow,
-    place: &Place,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    if chat.knows(place, now_ms) {
-        return Ok(());
-    }
-    if !chat.is_open {
-        unpark_txn(connection, chat.id, now_ms)?;
-    }
-    connection
-        .prepare_cached(
-            "UPDATE chats SET last_heard_ms = max(last_heard_ms, ?2), is_present = 1,
-                    title = coalesce(?3, title), kind = coalesce(?4, kind)
-             WHERE id = ?1",
-        )?
-        .execute(params![
-            chat.id,
-            now_ms,
-            place.title,
-            place.kind.map(chat_kind_name)
-        ])?;
-    Ok(())
 }
 
 /// Which conversation of its chat a message belongs to.

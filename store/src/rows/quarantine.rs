@@ -8,16 +8,8 @@
 
 use crate::engine::sql::{Connection, params};
 
-use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
-use crate::acts::jobs::cancel_txn;
 use crate::rows::run_events::forget_live_text_txn;
-use crate::{Reader, Store, StoreError};
-use vocative_core::ids::JobId;
-use vocative_core::outbox::DeadCause;
-use vocative_core::run::StopCause;
-
-/// What is told of a row that a person gave up.
-const BY_OPERATOR: &str = "dropped by an operator";
+use crate::{Reader, StoreError};
 
 /// A queue whose rows can be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +61,7 @@ impl Queue {
 
     /// Puts a row back to where it waits; what may have been sent is looked for first. A run comes back as one
     /// that was held does.
-    fn release_sql(self) -> Option<&'static str> {
+    pub(crate) fn release_sql(self) -> Option<&'static str> {
         Some(match self {
             Self::Questions => return None,
             Self::Posts => {
@@ -105,34 +97,6 @@ impl Reader {
     /// Storage refuses.
     pub async fn quarantined(&self) -> Result<Vec<Quarantined>, StoreError> {
         self.read(entries).await
-    }
-}
-
-impl Store {
-    /// A person decides about a row that is set aside: it is tried `again`, or dropped.
-    ///
-    /// # Errors
-    /// `NotFound` if no such row is set aside.
-    pub async fn release_quarantined(
-        &self,
-        queue: Queue,
-        row: i64,
-        again: bool,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            let found = entries(connection)?;
-            if !found.iter().any(|it| it.queue == queue && it.row == row) {
-                return Err(StoreError::NotFound {
-                    what: format!("a {} {row} that is set aside", queue.name()),
-                });
-            }
-            match again {
-                true => release_txn(connection, queue, row, now_ms),
-                false => drop_txn(connection, queue, row, now_ms),
-            }
-        })
-        .await
     }
 }
 
@@ -205,77 +169,8 @@ pub(crate) fn kept_or_set_aside_txn<T>(
     }
 }
 
-/// Tries again what another version of the program could not decode. Returns how many rows.
-pub(crate) fn release_of_other_versions_txn(
-    connection: &Connection,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let rows: Vec<(String, i64)> = connection
-        .prepare_cached("SELECT queue, row_id FROM quarantine WHERE version <> ?1")?
-        .query_map([env!("CARGO_PKG_VERSION")], |row| {
-            Ok((row.get("queue")?, row.get("row_id")?))
-        })?
-        .collect::<crate::engine::sql::Result<_>>()?;
-    let mut released = 0;
-    for (queue, row) in rows {
-        if let Some(queue) = Queue::from_name(&queue) {
-            release_txn(connection, queue, row, now_ms)?;
-            released += 1;
-        }
-    }
-    Ok(released)
-}
-
-fn release_txn(
-    connection: &Connection,
-    queue: Queue,
-    row: i64,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    // An entry that its row has left behind brings nothing back.
-    leave_quarantine_txn(connection)?;
-    let is_set_aside: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM quarantine WHERE queue = ?1 AND row_id = ?2) AS is_set_aside",
-        )?
-        .query_row((queue.name(), row), |row| row.get("is_set_aside"))?;
-    match queue.release_sql() {
-        Some(sql) => {
-            connection.prepare_cached(sql)?.execute((row, now_ms))?;
-        }
-        None if is_set_aside => bring_back_txn(connection, row, Some(now_ms))?,
-        None => {}
-    }
-    leave_quarantine_txn(connection)
-}
-
-fn drop_txn(
-    connection: &Connection,
-    queue: Queue,
-    row: i64,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    match queue {
-        Queue::Questions => {
-            connection.execute(
-                "UPDATE runs SET stop_cause = ?2, reason = ?3 WHERE id = ?1",
-                params![row, StopCause::Operator, BY_OPERATOR],
-            )?;
-            end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
-        }
-        Queue::Posts => {
-            connection.execute(
-                "UPDATE outbox SET state = 'dead', dead_cause = ?2, reason = ?3, finished_at_ms = ?4
-                 WHERE id = ?1",
-                params![row, DeadCause::Dropped, BY_OPERATOR, now_ms],
-            )?;
-        }
-        Queue::Jobs => cancel_txn(connection, JobId(row), now_ms)?,
-    }
-    leave_quarantine_txn(connection)
-}
-
-fn entries(connection: &Connection) -> Result<Vec<Quarantined>, StoreError> {
+/// The entries, oldest first.
+pub(crate) fn entries(connection: &Connection) -> Result<Vec<Quarantined>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT queue, row_id, reason, at_ms FROM quarantine ORDER BY at_ms, row_id",
     )?;

@@ -39,29 +39,6 @@ impl<C: MayCapture> Store<C> {
     }
 }
 
-impl Store {
-    /// Expires raw envelopes kept for debugging, at most `share` at once; events that did not translate stay.
-    /// Returns how many went.
-    ///
-    /// # Errors
-    /// `Unavailable` if storage refuses.
-    pub async fn expire_raw(&self, older_than_ms: i64, share: u64) -> Result<u64, StoreError> {
-        let share = i64::try_from(share).unwrap_or(i64::MAX);
-        self.write_and_clean(older_than_ms, move |connection| {
-            let expired = connection
-                .prepare_cached(
-                    "DELETE FROM raw_envelopes WHERE id IN (
-                         SELECT id FROM raw_envelopes
-                         WHERE reason IS NULL AND received_at_ms < ?1
-                         ORDER BY received_at_ms LIMIT ?2)",
-                )?
-                .execute([older_than_ms, share])?;
-            Ok(expired as u64)
-        })
-        .await
-    }
-}
-
 /// Keeps a command or interaction; returns whether it was new.
 pub(crate) fn keep_non_message_txn(
     connection: &Connection,

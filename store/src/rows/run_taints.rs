@@ -2,8 +2,8 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, params};
+use crate::rows::leases::leased_run;
 
-use crate::acts::runs::leased_run;
 use crate::rows::columns::{count_from, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};

@@ -126,24 +126,6 @@ pub(crate) fn index_turn_txn(connection: &Connection, seq: i64) -> Result<(), St
     Ok(())
 }
 
-/// SQL: whether the index has a turn. Commands came into it as what their person said.
-macro_rules! in_index {
-    ($turn:literal) => {
-        concat!(
-            "(",
-            $turn,
-            ".visibility = 'room' OR (",
-            $turn,
-            ".visibility = 'timeline' AND ",
-            $turn,
-            ".kind = 'message' AND ",
-            $turn,
-            ".is_inbound = 1))"
-        )
-    };
-}
-pub(crate) use in_index;
-
 /// Puts what waits into the index: the last thing in a batch's transaction.
 pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreError> {
     let mut waiting = connection.prepare_cached(

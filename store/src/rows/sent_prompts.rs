@@ -8,15 +8,15 @@ use std::collections::HashMap;
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::rows::leases::leased_run;
+use crate::rows::names::mentioned;
+use crate::rows::turn_sources::note_run_sources_txn;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::acts::made_from::note_run_sources_txn;
-use crate::acts::runs::leased_run;
-use crate::rows::columns::{conversation_row_id, select_turns, turn_from_row};
+use crate::rows::columns::{conversation_row_id, position_at, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
-use crate::rows::summaries::{THROUGH, position_at};
-use crate::views::history::mentioned;
+use crate::rows::summaries::THROUGH;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
 use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};

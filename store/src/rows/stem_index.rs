@@ -18,8 +18,8 @@ use vocative_core::search::text::is_unspaced;
 
 use crate::StoreError;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::indexed::in_index;
 use crate::rows::jobs::enqueue_txn;
-use crate::rows::search_text::in_index;
 
 /// The job is asked for when this many turns wait for it.
 pub(crate) const TAIL_TURNS: i64 = 256;

@@ -2,15 +2,12 @@
 
 use crate::capability::MayReply;
 use crate::engine::sql::Connection;
+use crate::rows::leases::leased_run;
 
-use crate::acts::delegating::{forget_results_of_txn, inherit_again_txn};
-use crate::acts::runs::leased_run;
 use crate::contract::{LeaseOutcome, RecordedStep};
 use crate::rows::columns::stored_count;
 use crate::rows::hook_verdicts::{forget_verdicts_txn, keep_verdicts_txn};
-use crate::rows::networks::delete_courses_txn;
-use crate::rows::run_events::{forget_live_text_txn, tell_usage_txn};
-use crate::rows::tool_calls::forget_calls_txn;
+use crate::rows::run_events::tell_usage_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::Usage;
@@ -122,39 +119,4 @@ fn record_step_txn(
     forget_verdicts_txn(connection, leased.row, step.number)?;
     keep_verdicts_txn(connection, leased.row, &step.verdicts, now_ms)?;
     Ok(LeaseOutcome::Written)
-}
-
-/// Takes the steps of some runs away, and what was told of them meanwhile. Returns how many.
-///
-/// `of` says which runs, as a comparison with `?1`.
-pub(crate) fn delete_steps_txn(
-    connection: &Connection,
-    of: &'static str,
-    value: i64,
-) -> Result<usize, StoreError> {
-    let mut runs: Vec<i64> = connection
-        .prepare_cached(&format!(
-            "DELETE FROM steps WHERE run_id {of} RETURNING run_id"
-        ))?
-        .query_map([value], |row| row.get("run_id"))?
-        .collect::<crate::engine::sql::Result<_>>()?;
-    connection
-        .prepare_cached(&format!("DELETE FROM run_taints WHERE run_id {of}"))?
-        .execute([value])?;
-    connection
-        .prepare_cached(&format!("DELETE FROM hook_verdicts WHERE run_id {of}"))?
-        .execute([value])?;
-    connection
-        .prepare_cached(&format!("DELETE FROM run_requests WHERE run_id {of}"))?
-        .execute([value])?;
-    delete_courses_txn(connection, of, value)?;
-    inherit_again_txn(connection, of, value)?;
-    forget_results_of_txn(connection, of, value)?;
-    let deleted = runs.len();
-    runs.dedup();
-    for run in runs {
-        forget_live_text_txn(connection, run)?;
-        forget_calls_txn(connection, run)?;
-    }
-    Ok(deleted)
 }

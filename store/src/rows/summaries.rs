@@ -6,10 +6,10 @@
 //! last checkpoint before the change.
 
 use crate::engine::sql::{Connection, OptionalExtension, Row, ToSql, params};
+use crate::rows::turn_rows::TurnRow;
 
-use crate::rows::columns::{conversation_row_id, count_from};
+use crate::rows::columns::{conversation_row_id, count_from, position_at};
 use crate::rows::fresh_starts::floor;
-use crate::rows::turns::TurnRow;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::Keep;
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId};
@@ -198,24 +198,10 @@ fn summary_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Summary> {
     })
 }
 
-/// The columns of a turn's position.
-pub(crate) const AT: [&str; 3] = ["sent_at_ms", "ordinal", "seq"];
 /// The columns of the first position that a summary stands for.
 const FROM: [&str; 3] = ["from_sent_at_ms", "from_ordinal", "from_seq"];
 /// The columns of the last position that a summary stands for.
 pub(crate) const THROUGH: [&str; 3] = ["through_sent_at_ms", "through_ordinal", "through_seq"];
-
-/// The position of three columns in a row.
-pub(crate) fn position_at(
-    row: &Row<'_>,
-    [sent_at_ms, ordinal, seq]: [&str; 3],
-) -> crate::engine::sql::Result<Position> {
-    Ok(Position {
-        sent_at_ms: row.get(sent_at_ms)?,
-        ordinal: row.get(ordinal)?,
-        seq: row.get(seq)?,
-    })
-}
 
 /// The newest summary that may be used within a bound.
 pub(crate) fn current_summary(

@@ -1,10 +1,7 @@
-//! Tool calls as rows: how they are read back, and how their words go with their steps.
+//! Tool calls as rows: how they are read back.
 
 use crate::engine::sql::{Connection, Row};
 
-use crate::acts::approving::forget_approvals_txn;
-use crate::acts::delegating::forget_tasks_txn;
-use crate::acts::questions::forget_questions_txn;
 use crate::rows::delegations::asked_run;
 use crate::{Reader, StoreError};
 use vocative_core::ids::RunId;
@@ -96,22 +93,4 @@ fn call_from_row(row: &Row<'_>) -> crate::engine::sql::Result<StoredCall> {
         started_at_ms: row.get("started_at_ms")?,
         finished_at_ms: row.get("finished_at_ms")?,
     })
-}
-
-/// Forgets the calls of a run whose steps go. Of those that began and may have acted, that they did stays, so that
-/// the run does not act a second time; their words go.
-pub(crate) fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
-    forget_approvals_txn(connection, run_row)?;
-    forget_questions_txn(connection, run_row)?;
-    forget_tasks_txn(connection, run_row)?;
-    for sql in [
-        "DELETE FROM tool_calls
-         WHERE run_id = ?1 AND (rule = 'repeatable' OR attempts = 0) AND step IS NOT NULL",
-        "UPDATE tool_calls SET step = NULL, arguments = '', result = NULL,
-                state = iif(state = 'running', 'unknown', state)
-         WHERE run_id = ?1 AND step IS NOT NULL",
-    ] {
-        connection.prepare_cached(sql)?.execute([run_row])?;
-    }
-    Ok(())
 }

@@ -1,28 +1,12 @@
 //! How often tools are called in a day, by whom, and what came of it.
 
+use crate::contract::ToolCounts;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::rows::columns::{count_from, day_start_ms};
 use crate::{Reader, StoreError};
 use vocative_core::slots::Asker;
 use vocative_core::tool_call::CallState;
-
-/// What came of the calls of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolCounts {
-    /// The tool.
-    pub tool: String,
-    /// Calls that were begun, each once.
-    pub begun: u64,
-    /// Calls that gave a result.
-    pub done: u64,
-    /// Calls that gave an error.
-    pub failed: u64,
-    /// Calls of which it is not known whether they acted.
-    pub unknown: u64,
-    /// Calls that were not made.
-    pub denied: u64,
-}
 
 impl Reader {
     /// What came of the calls of each tool today (UTC), of all accounts and people together, by name.

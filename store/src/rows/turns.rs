@@ -1,75 +1,23 @@
-//! Writing turns: inserting one, replacing or blanking its text, and what must stay true with it
-//! (the index, revisions, summaries).
+//! Writing turns: inserting one, replacing its text, and what must stay true with it (the index, revisions,
+//! summaries).
 
 use crate::engine::sql::{Connection, params};
-use crate::rows::steps::delete_steps_txn;
+use crate::rows::indexed::in_index;
+use crate::rows::turn_rows::TurnRow;
 
 use crate::StoreError;
-use crate::acts::derived::forget_derived_txn;
 use crate::new_id::NewId as _;
 use crate::rows::files::forget_files_txn;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::memory_marks::read_again_txn;
 use crate::rows::networks::forget_states_of_turn_txn;
-use crate::rows::places::{ConversationRow, conversation_at, note_turn_txn};
-use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
+use crate::rows::places::{ConversationRow, note_turn_txn};
+use crate::rows::search_text::{index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, stale_by_late_turn_txn};
-use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::vectors::embed_again_txn;
 use vocative_core::ids::{ParticipantId, Seq, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::turn::{Position, TokenCount, TurnKind};
-
-/// A turn's row as far as capture needs it.
-#[derive(Clone, Debug)]
-pub(crate) struct TurnRow {
-    pub(crate) seq: i64,
-    pub(crate) id: TurnId,
-    pub(crate) conversation: ConversationRow,
-    pub(crate) sent_at_ms: i64,
-    pub(crate) ordinal: i64,
-    pub(crate) content: String,
-    pub(crate) attachments: Option<String>,
-    pub(crate) revision: i64,
-    pub(crate) is_inbound: bool,
-    pub(crate) album: Option<String>,
-}
-
-/// Reads a turn's row.
-pub(crate) fn turn_at(connection: &Connection, seq: i64) -> Result<TurnRow, StoreError> {
-    let conversation = conversation_of_turn(connection, seq)?;
-    let turn = connection
-        .prepare_cached(
-            "SELECT uuid, sent_at_ms, ordinal, content, attachments, revision, is_inbound, album
-             FROM turns WHERE seq = ?1",
-        )?
-        .query_row([seq], |row| {
-            Ok(TurnRow {
-                seq,
-                id: row.get("uuid")?,
-                conversation,
-                sent_at_ms: row.get("sent_at_ms")?,
-                ordinal: row.get("ordinal")?,
-                content: row.get("content")?,
-                attachments: row.get("attachments")?,
-                revision: row.get("revision")?,
-                is_inbound: row.get("is_inbound")?,
-                album: row.get("album")?,
-            })
-        })?;
-    Ok(turn)
-}
-
-/// The conversation a turn is in.
-pub(crate) fn conversation_of_turn(
-    connection: &Connection,
-    seq: i64,
-) -> Result<ConversationRow, StoreError> {
-    let conversation_row = connection
-        .prepare_cached("SELECT conversation_id FROM turns WHERE seq = ?1")?
-        .query_row([seq], |row| row.get("conversation_id"))?;
-    conversation_at(connection, conversation_row)
-}
 
 /// A turn to insert.
 #[derive(Clone, Debug)]
@@ -215,38 +163,8 @@ pub(crate) fn revise_turn_txn(
     Ok(true)
 }
 
-/// Takes everything a turn said out of the store; the row stays, hidden.
-pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
-    if is_in_index(connection, turn.seq)? {
-        let row = turn.conversation.row;
-        unindex_turn_txn(connection, turn.seq, row, &turn.content)?;
-    }
-    connection
-        .prepare_cached(
-            "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
-                    counter = NULL, visibility = 'hidden', revision = revision + 1
-             WHERE seq = ?1",
-        )?
-        .execute([turn.seq])?;
-    for sql in [
-        "DELETE FROM revisions WHERE turn_seq = ?1",
-        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
-        "DELETE FROM involvements WHERE seq = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([turn.seq])?;
-    }
-    let triggered = "IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)";
-    delete_steps_txn(connection, triggered, turn.seq)?;
-    forget_memories_of_turn_txn(connection, turn.seq)?;
-    forget_states_of_turn_txn(connection, turn.seq)?;
-    forget_files_txn(connection, turn.seq, None)?;
-    forget_derived_txn(connection, turn.seq)?;
-    forget_titles_of_turn_txn(connection, turn.seq)?;
-    invalidate_summaries_txn(connection, turn, SummaryFate::Void)
-}
-
 /// Whether the index has a turn: what the room sees, and commands of people.
-fn is_in_index(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_in_index(connection: &Connection, seq: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(concat!(
             "SELECT ",

@@ -4,11 +4,12 @@
 //! its turn and with the text that it was made of. Vectors of two models are never compared.
 
 use crate::capability::{MayUseModels, MayWork};
+pub use crate::contract::EmbeddingStatus;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::indexed::in_index;
 
 use crate::rows::columns::{day_start_ms, limit_of, stored_count};
 use crate::rows::names::NameLookup;
-use crate::rows::search_text::in_index;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
 use vocative_core::job::JobKind;
@@ -38,19 +39,6 @@ pub struct EmbeddingBatch {
 struct Progress {
     newest_seq: i64,
     oldest_seq: i64,
-}
-
-/// How the embedding of turns stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbeddingStatus {
-    /// The model, as configured.
-    pub model: String,
-    /// Turns with a vector.
-    pub embedded: u64,
-    /// The most turns that may still need one.
-    pub remaining_max: u64,
-    /// Tokens spent on the UTC day.
-    pub tokens_today: u64,
 }
 
 /// A query for the messages that the full-text index has, too, of some turns `t`.

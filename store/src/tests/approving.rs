@@ -285,7 +285,9 @@ async fn a_delete_of_what_was_read_takes_the_words_along() {
     let waiting = waiting(&scene, &room, None).await;
     posted(&scene).await;
     scene
-        .write(|connection| crate::rows::steps::delete_steps_txn(connection, "> ?1", 0).map(drop))
+        .write(|connection| {
+            crate::acts::forgetting::delete_steps_txn(connection, "> ?1", 0).map(drop)
+        })
         .await;
     let left = stored(&scene, waiting.approval).await;
     assert_eq!(
@@ -331,7 +333,9 @@ async fn the_card_of_a_changed_call_is_emptied_with_it() {
     change(&scene, waiting.approval, "{\"amount\":9}").await;
     by_hand(&scene, "UPDATE outbox SET state = 'sent'").await;
     scene
-        .write(|connection| crate::rows::steps::delete_steps_txn(connection, "> ?1", 0).map(drop))
+        .write(|connection| {
+            crate::acts::forgetting::delete_steps_txn(connection, "> ?1", 0).map(drop)
+        })
         .await;
     assert_eq!(posts(&scene).await, [post("post", ""), post("edit", "")]);
 }

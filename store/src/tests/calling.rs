@@ -7,7 +7,7 @@ use crate::contract::{ConsentSought, LeaseOutcome, NarrowedCall};
 use crate::scene::{Room, Scene, UNLIMITED};
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_core::tool_call::CallLimits;
+use vocative_core::tool_call::{CallLimits, Refusal};
 
 async fn begin(scene: &Scene, run: &ClaimedRun) {
     let recorded = scene.store.record_step(
@@ -100,7 +100,7 @@ async fn a_call_that_acted_does_not_act_again_when_its_step_was_forgotten() {
 /// Forgets the steps of every run, as a delete of what they read does.
 async fn forget_steps(scene: &Scene) {
     let forgotten =
-        scene.write(|connection| crate::rows::steps::delete_steps_txn(connection, "> ?1", 0));
+        scene.write(|connection| crate::acts::forgetting::delete_steps_txn(connection, "> ?1", 0));
     assert_eq!(forgotten.await, 1);
 }
 

@@ -146,7 +146,7 @@ async fn what_others_wrote_marks_who_is_asked_and_who_asked() {
     // It has read that however often it begins anew.
     scene
         .write(|connection| {
-            crate::rows::steps::delete_steps_txn(
+            crate::acts::forgetting::delete_steps_txn(
                 connection,
                 "IN (SELECT id FROM runs WHERE parent_run_id = ?1)",
                 1,
@@ -176,7 +176,7 @@ async fn an_edit_that_changes_the_question_stops_who_was_asked_for_it() {
     let child = task_of(&scene, &asked.calls[0]).await.child;
     scene
         .write(|connection| {
-            crate::rows::steps::delete_steps_txn(
+            crate::acts::forgetting::delete_steps_txn(
                 connection,
                 "IN (SELECT id FROM runs WHERE parent_run_id IS NULL AND id = ?1)",
                 1,

@@ -1,8 +1,8 @@
 //! What programs ask through the API.
 
 use super::*;
+use crate::acts::forgetting::delete_steps_txn;
 use crate::contract::{AskedRun, CapturedRequest, NewRequest};
-use crate::rows::steps::delete_steps_txn;
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
 use vocative_core::ids::RunId;
 use vocative_core::run::{StopCause, Stopping};

@@ -1,8 +1,9 @@
 use super::super::scene::{Room, Scene};
 use crate::Store;
 use crate::contract::{EventScope, LeaseOutcome, NewRunEvent};
-use crate::rows::run_events::{PLANNED_SQL, PROBED_SQL};
+use crate::rows::run_events::PROBED_SQL;
 use crate::scene::by_hand;
+use crate::views::run_events::PLANNED_SQL;
 use vocative_core::ids::{EventId, RunId};
 use vocative_core::run::ClaimedRun;
 use vocative_core::run_event::RunEvent;

@@ -27,7 +27,7 @@ async fn what_changed_or_went_is_found_as_it_is() {
     assert_eq!(scene.value::<i64>(vocabulary).await, 1);
     let revise = |seq: i64, text: &'static str| {
         move |connection: &crate::engine::sql::Connection| {
-            let mut turn = crate::rows::turns::turn_at(connection, seq)?;
+            let mut turn = crate::rows::turn_rows::turn_at(connection, seq)?;
             let replacement = crate::rows::turns::Replacement {
                 content: text.to_owned(),
                 attachments: None,

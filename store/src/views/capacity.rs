@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::contract::{Capacity, TableSpace};
-use crate::engine::backup::beside;
+use crate::engine::beside::beside;
 use crate::engine::disk::{free_bytes, sync_us};
 use crate::engine::sql::{Connection, OptionalExtension};
 use crate::registry::FULL_TEXT;

@@ -1,9 +1,9 @@
 //! Figures of a conversation and its threads since a time.
 
-use crate::acts::feedback::holds;
 use crate::contract::{AnswerTimes, ConversationStats, ThumbCounts};
 use crate::engine::sql::Connection;
 use crate::rows::columns::{conversation_row_id, count_from};
+use crate::rows::feedback::holds;
 use crate::{Reader, StoreError};
 use vocative_core::ids::ConversationId;
 

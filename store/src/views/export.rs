@@ -8,12 +8,11 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::markup::mentioned_ids;
 
 use crate::contract::{ExportPage, ExportQuery, ExportTurn, RepliedTo};
-use crate::rows::columns::limit_of;
+use crate::rows::columns::{FIRST, limit_of};
 use crate::rows::columns::{conversation_row_id, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
 use crate::rows::files::files_of;
 use crate::rows::names::NameLookup;
-use crate::views::history::FIRST;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::turn::Turn;

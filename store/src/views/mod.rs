@@ -10,6 +10,7 @@ pub(crate) mod nearest;
 pub(crate) mod overview;
 pub(crate) mod pages;
 pub(crate) mod queue;
+pub(crate) mod run_events;
 pub(crate) mod run_story;
 pub(crate) mod search;
 pub(crate) mod status;

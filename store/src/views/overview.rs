@@ -4,10 +4,9 @@
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_run;
 
-use crate::acts::reply::platform;
 use crate::contract::{ConversationOverview, Speaker, Speakers};
-use crate::rows::columns::limit_of;
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row_id, count_from};
+use crate::rows::columns::{limit_of, platform};
 use crate::rows::conversations::conversation;
 use crate::rows::names::NameLookup;
 use crate::rows::run_rows::run_by_row;

@@ -6,13 +6,12 @@
 use crate::engine::sql::{Connection, params};
 
 use crate::contract::{Page, PageQuery, TurnDetail};
-use crate::rows::columns::limit_of;
+use crate::rows::columns::{LAST, limit_of};
 use crate::rows::columns::{conversation_row_id, missing, select_turns, turn_from_row};
 use crate::rows::conversations::detail;
 use crate::rows::run_rows::runs_created;
 use crate::rows::summaries::summaries_created;
 use crate::views::export::root;
-use crate::views::history::LAST;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq};
 use vocative_core::turn::Position;

@@ -3,11 +3,11 @@
 
 use crate::engine::sql::Connection;
 
-use crate::acts::feedback::thumbs_of_run;
 use crate::contract::{RunStory, StoryCall, StoryLine, StoryStep};
 use crate::rows::approvals::approval_of;
 use crate::rows::columns::count_from;
 use crate::rows::delegations::{task_of_run, tasks_by_run};
+use crate::rows::feedback::thumbs_of_run;
 use crate::rows::networks::course_of;
 use crate::rows::questions::question_of;
 use crate::rows::run_rows::run_by_id;

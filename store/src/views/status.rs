@@ -12,10 +12,9 @@ use crate::engine::sql::{Connection, Row};
 use crate::rows::open::{open_post, open_run};
 use vocative_core::run::Usage;
 
-use crate::acts::erasure::copies_from_before;
-use crate::acts::reply::platform;
 use crate::contract::{AccountStatus, StoreStatus};
-use crate::rows::columns::{count_from, day_start_ms};
+use crate::engine::kept_copies::copies_from_before;
+use crate::rows::columns::{count_from, day_start_ms, platform};
 use crate::rows::files::count_files;
 use crate::rows::jobs::count_jobs;
 use crate::rows::model_rests::{model_rests, queued_by_agent};

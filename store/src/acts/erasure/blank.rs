@@ -1,6 +1,7 @@
 //! Emptying the turns of an order, with what was made from them.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::turn_rows::turn_at;
 
 use super::ledger::Reach;
 use super::orders::{ErasureCounts, Order, Reached, Targets};
@@ -11,7 +12,6 @@ use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
 use crate::rows::memories::forget_memories_of_people_txn;
 use crate::rows::titles::forget_titles_of_people_txn;
-use crate::rows::turns::turn_at;
 
 /// The most turns that are blanked in one transaction.
 const TURNS_MAX: i64 = 32;

@@ -10,6 +10,7 @@ use super::columns::ColumnHit;
 use super::needles::Needles;
 use crate::StoreError;
 use crate::engine::content_copies::{ENDING, remove_folder};
+use crate::engine::kept_copies::kept_beside;
 use vocative_core::ids::ErasureId;
 
 /// Bytes read at once.
@@ -56,7 +57,10 @@ pub(super) fn remove_old_copies(
         std::fs::remove_file(&copy).map_err(|error| cannot(&copy, &error))?;
         removed.push(copy);
     }
-    for contents in beside(database)?.into_iter().filter(|path| path.is_dir()) {
+    for contents in kept_beside(database)?
+        .into_iter()
+        .filter(|path| path.is_dir())
+    {
         if !is_folder_of_a_copy(&contents) {
             remove_folder(&contents)?;
             removed.push(contents);
@@ -67,41 +71,9 @@ pub(super) fn remove_old_copies(
 
 /// The copies of a database that have not carried out these erasures themselves.
 pub(super) fn old_copies(database: &Path, ids: &[ErasureId]) -> Result<Vec<PathBuf>, StoreError> {
-    let mut copies = beside(database)?;
+    let mut copies = kept_beside(database)?;
     copies.retain(|path| !path.is_dir() && !has_carried_out(path, ids));
     Ok(copies)
-}
-
-/// The copies of a database that were made before a time, by their files' own.
-pub(crate) fn copies_from_before(database: &Path, at_ms: i64) -> Vec<PathBuf> {
-    let is_older = |path: &PathBuf| {
-        let changed = std::fs::metadata(path).and_then(|file| file.modified());
-        let since = changed.map(|at| at.duration_since(std::time::UNIX_EPOCH));
-        matches!(since, Ok(Ok(since)) if i128::from(at_ms) >= since.as_millis().cast_signed())
-    };
-    let mut copies = beside(database).unwrap_or_default();
-    copies.retain(|path| !path.is_dir() && is_older(path));
-    copies
-}
-
-/// What migrations and restores kept beside a database: copies, and folders with their files.
-fn beside(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
-        return Ok(Vec::new());
-    };
-    let cannot = |error: std::io::Error| StoreError::Unavailable {
-        what: format!("{} can't be read: {error}", folder.display()),
-    };
-    let start = format!("{}.before-", name.to_string_lossy());
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
-        let entry = entry.map_err(cannot)?;
-        if entry.file_name().to_string_lossy().starts_with(&start) {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Whether the stored files in a folder belong to a copy that is there.

@@ -8,11 +8,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::engine::lock::make_private;
 use crate::engine::sql::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::orders::add_order_txn;
-use crate::engine::open::make_private;
 use crate::new_id::NewId as _;
 use crate::{Reader, StoreError};
 use vocative_core::counted::counted;

@@ -11,12 +11,15 @@
 //! certainly made from them, in their account. It has no traces, stops only the runs that `readers` finds to
 //! have read them, and leaves copies to the operator.
 //!
-//! Reading order: `target`, `ledger`, `orders`, `asked`, `work`, `blank`, `readers`, `traces`, `needles`,
+//! A message that was deleted where it was said is one that is erased alone: `deletes`.
+//!
+//! Reading order: `target`, `ledger`, `orders`, `asked`, `deletes`, `work`, `blank`, `readers`, `traces`, `needles`,
 //! `sweep`, `files`.
 
 mod asked;
 mod blank;
 mod columns;
+mod deletes;
 mod files;
 mod ledger;
 mod needles;
@@ -35,7 +38,6 @@ pub use target::{ErasurePlan, ErasureTarget};
 pub use work::CarriedOut;
 
 pub(crate) use asked::{Forgotten, has_forgotten_lately, order_txn};
-pub(crate) use files::copies_from_before;
 pub(crate) use ledger::note_deleted_txn;
 pub(crate) use orders::{IncomingMessage, is_erased};
 pub(crate) use work::settle_at_open;

@@ -1,9 +1,9 @@
 //! Runs that read what an order blanks, and are not done: only those are stopped.
 
+use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_run;
 use crate::rows::run_events::forget_live_text_txn;
-use crate::rows::steps::delete_steps_txn;
 
 use super::orders::{Order, targets};
 use crate::StoreError;

@@ -1,6 +1,8 @@
 //! Taking the traces of an order out of everything else, table by table, in the order of their keys.
 
+use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, params};
+use crate::rows::turn_rows::turn_at;
 
 use super::ledger::{LedgerKind, Reach};
 use super::needles::{Needles, OursAfter};
@@ -9,12 +11,11 @@ use crate::StoreError;
 use crate::acts::made_from::{blank_ours_txn, empty_posts_txn};
 use crate::rows::memories::delete_memories_txn;
 use crate::rows::run_events::forget_texts_txn;
-use crate::rows::steps::delete_steps_txn;
 use crate::rows::summaries::{
     SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn, void_summaries_txn,
 };
 use crate::rows::titles::forget_titles_of_turn_txn;
-use crate::rows::turns::{Replacement, revise_turn_txn, turn_at};
+use crate::rows::turns::{Replacement, revise_turn_txn};
 use vocative_core::remembering::MemoryId;
 
 /// The most rows that are looked at in one transaction.

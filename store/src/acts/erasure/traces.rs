@@ -17,16 +17,16 @@ use std::path::Path;
 
 use vocative_contract::work::looked_at;
 
+use crate::engine::beside::files_beside;
 use crate::engine::sql::{Connection, params};
+use crate::rows::turn_rows::TurnRow;
 
 use super::ledger::LedgerKind;
 use super::needles::Needles;
 use super::orders::{Order, Targets};
 use crate::StoreError;
 use crate::engine::contents::{path_of, read_at_most};
-use crate::engine::open::files_beside;
 use crate::rows::search_text::searchable;
-use crate::rows::turns::TurnRow;
 use vocative_core::decode::decoded;
 use vocative_core::file::ContentId;
 

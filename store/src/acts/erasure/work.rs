@@ -19,7 +19,7 @@ use super::orders::{ErasureCounts, Order, Reached, open_order, targets};
 use super::readers::stop_readers_txn;
 use super::sweep::{SweepStage, Sweeper, place_behind, sweep_batch_txn};
 use crate::acts::cleaning::want_clean_pages_txn;
-use crate::acts::deletes::delete_txn;
+use crate::acts::erasure::deletes::delete_txn;
 use crate::rows::columns::stored_count;
 use crate::rows::jobs::forget_job_txn;
 use crate::rows::search_text::index_waiting_txn;

@@ -6,6 +6,7 @@
 //! which of them is first. A turn is in one of the two conversations at any time, with all that hangs on it.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::rows::indexed::in_index;
 use crate::rows::open::open_run;
 
 use super::JOIN_ATTRIBUTES_SQL;
@@ -17,7 +18,7 @@ use crate::rows::memories::move_memories_txn;
 use crate::rows::memory_marks::{delete_marks_txn, merge_marks_txn};
 use crate::rows::networks::move_states_txn;
 use crate::rows::run_events::move_events_txn;
-use crate::rows::search_text::{in_index, index_turn_txn, unindex_turn_txn};
+use crate::rows::search_text::{index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::set_aside_txn;
 use vocative_core::ids::ChatId;
 

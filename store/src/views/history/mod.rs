@@ -20,18 +20,16 @@ use std::collections::HashMap;
 
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 
-pub(crate) use self::names::mentioned;
 use self::run::{RunFacts, run_facts};
 use self::statements::{
     FIRST_TURN_SQL, FORKED_SQL, OVERHEARD_SQL, POSITION_SQL, RECALLED_SQL, REPLIED_TO_SQL,
     ROOT_SQL, SAID_BY_PERSON_SQL, THREAD_ANSWER_SQL, THREAD_RUN_SQL, TRIGGER_SQL, kept_sql,
 };
-pub(crate) use self::statements::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
 use self::walk::TurnWalk;
-use crate::rows::columns::{conversation_row_id, turn_from_row};
+use crate::rows::columns::{AT, FIRST, LAST, conversation_row_id, position_at, turn_from_row};
 use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
-use crate::rows::summaries::{AT, SummaryBound, current_summary, position_at};
+use crate::rows::summaries::{SummaryBound, current_summary};
 use crate::{Reader, StoreError};
 use vocative_core::history::{
     FORKS_DEEP_MAX, History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role,
@@ -103,20 +101,6 @@ fn history(connection: &Connection, query: &HistoryQuery) -> Result<History, Sto
     reading.drop_answers_from_before()?;
     reading.finish(has_older)
 }
-
-/// A position before every turn.
-pub(crate) const FIRST: Position = Position {
-    sent_at_ms: i64::MIN,
-    ordinal: i64::MIN,
-    seq: Seq(i64::MIN),
-};
-
-/// A position after every turn.
-pub(crate) const LAST: Position = Position {
-    sent_at_ms: i64::MAX,
-    ordinal: i64::MAX,
-    seq: Seq(i64::MAX),
-};
 
 /// The row of the conversation that a fork left, and the position behind the turn with which it did.
 fn forked_from_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, Position)> {

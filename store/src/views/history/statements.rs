@@ -166,14 +166,6 @@ pub(super) const ROOT_SQL: &str = concat!(
     ")"
 );
 
-pub(crate) const NAME_BY_ID_SQL: &str =
-    "SELECT coalesce(display_name, username) AS name FROM participants
-     WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
-pub(crate) const NAME_BY_USERNAME_SQL: &str =
-    "SELECT coalesce(display_name, username) AS name FROM participants
-     WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
-     LIMIT 1";
-
 /// The walk through the turns that count as kept.
 pub(super) fn kept_sql(keep: Keep) -> &'static str {
     match keep {

@@ -7,6 +7,7 @@ use super::*;
 use crate::contract::CommittedReply;
 use crate::rows::columns::CONVERSATION_ROW_SQL;
 use crate::rows::conversations::CONVERSATION_SQL;
+use crate::rows::participants::{NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL};
 use crate::rows::summaries::CURRENT_SQL;
 use crate::scene::{Room, Said, Scene, agent};
 use vocative_core::ids::RunId;
@@ -411,8 +412,6 @@ async fn every_read_goes_through_an_index_in_its_order() {
         POSITION_SQL,
         FIRST_TURN_SQL,
         FORKED_SQL,
-        NAME_BY_ID_SQL,
-        NAME_BY_USERNAME_SQL,
         RECALLED_SQL,
         SAID_BY_PERSON_SQL,
     ];
@@ -428,7 +427,13 @@ async fn every_read_goes_through_an_index_in_its_order() {
     assert_eq!(source.matches("prepare_cached(sql)").count(), 1);
     assert_eq!(source.matches("prepare_cached(walk.sql)").count(), 1);
     assert_eq!(source.matches("prepare").count(), 4, "{RUN_SQL}");
-    let elsewhere = [CONVERSATION_SQL, CONVERSATION_ROW_SQL, CURRENT_SQL];
+    let elsewhere = [
+        CONVERSATION_SQL,
+        CONVERSATION_ROW_SQL,
+        CURRENT_SQL,
+        NAME_BY_ID_SQL,
+        NAME_BY_USERNAME_SQL,
+    ];
     let mut plans = Vec::new();
     for sql in statements.into_iter().chain(elsewhere) {
         plans.push(scene.plan(sql).await);

@@ -12,7 +12,6 @@ mod tail;
 pub(crate) mod terms;
 
 pub(crate) use hits::utf16_div4;
-pub(crate) use tail::TAIL_MAX;
 
 use crate::engine::sql::{Connection, OptionalExtension};
 

@@ -6,14 +6,13 @@
 use super::forgiving::Bounds;
 use super::{Match, RANKED_MAX_CHARS, Range};
 use crate::StoreError;
+use crate::contract::TAIL_MAX;
 use crate::engine::sql::Connection;
 use crate::rows::columns::limit_of;
 use crate::rows::names::NameLookup;
 use vocative_core::ids::{ParticipantId, Seq};
 use vocative_core::search::query::Query;
 
-/// The most turns that are looked at, of all conversations: the newest by capture.
-pub(crate) const TAIL_MAX: usize = 20_000;
 /// The most bytes of their texts.
 const TAIL_MAX_BYTES: usize = 2 << 20;
 

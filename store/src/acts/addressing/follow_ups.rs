@@ -7,17 +7,17 @@
 //! transaction, in the room's order, as if they came now. The mark goes with the verdict that it
 //! addresses somebody, so that happens once.
 
+use crate::acts::arrival::Arrival;
 use crate::engine::sql::{Connection, Row, params};
+use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::envelope::{InboundMessage, Place, Sender, SenderKind};
 
 use crate::StoreError;
-use crate::acts::capture::Arrival;
 use crate::acts::facts::read_facts;
 use crate::acts::triggers::Addressed;
 use crate::contract::NewMessage;
 use crate::rows::columns::attachments_from;
 use crate::rows::places::{ChatRow, find_chat, find_conversation};
-use crate::rows::turns::{TurnRow, turn_at};
 use vocative_core::addressing::{FollowUpJudge, Verdict};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::running::follow_ups::{FOLLOW_UPS_MAX, is_settled};

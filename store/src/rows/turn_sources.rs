@@ -1,10 +1,8 @@
-//! Turns that were made from others (a tool's result quotes them, an answer that is to be replaced was made from
-//! them): from which, and what becomes of them when one of those is deleted.
+//! What turns and runs were made from: a tool's result quotes turns, an answer that is to be replaced was made from
+//! them, a run read them for certain.
 
 use crate::engine::sql::{Connection, OptionalExtension};
-use crate::rows::steps::delete_steps_txn;
 
-use crate::rows::run_events::forget_results_txn;
 use crate::{Reader, StoreError};
 use vocative_core::ids::TurnId;
 
@@ -62,19 +60,17 @@ pub(crate) fn forget_sources_txn(connection: &Connection, turn_seq: i64) -> Resu
     Ok(())
 }
 
-/// Takes out of the store what was made from a turn, but answers (`made_from` has those): the text of turns that quote it, and the
-/// recorded steps of their runs.
-pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result<(), StoreError> {
-    let quoting = "IN (SELECT t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
-                       WHERE s.source_seq = ?1 AND t.kind <> 'message')";
-    delete_steps_txn(connection, quoting, source)?;
-    for sql in [
-        "UPDATE turns SET content = '', tokens = NULL, counter = NULL, revision = revision + 1
-         WHERE seq IN (SELECT turn_seq FROM turn_sources WHERE source_seq = ?1) AND kind <> 'message'",
-        "DELETE FROM turn_sources WHERE source_seq = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([source])?;
+/// Notes what a run reads for certain.
+pub(crate) fn note_run_sources_txn(
+    connection: &Connection,
+    run_row: i64,
+    sources: &[i64],
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO run_sources (source_seq, run_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
+    for source in sources {
+        statement.execute((source, run_row))?;
     }
-    // A result that is told and not recorded yet has not noted what it quotes.
-    forget_results_txn(connection, source)
+    Ok(())
 }

@@ -1,10 +1,11 @@
 //! Deletes: what a message said goes from everywhere, its identity stays so that it can't come back.
 
+use crate::acts::forgetting::{blank_turn_txn, forget_derived_txn};
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
+use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::outbound::Part;
 
-use crate::acts::derived::forget_derived_txn;
 use crate::acts::erasure::note_deleted_txn;
 use crate::acts::made_from::{Made, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
@@ -18,7 +19,7 @@ use crate::rows::messages::{
 use crate::rows::places::ensure_chat_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn};
 use crate::rows::titles::forget_titles_of_turn_txn;
-use crate::rows::turns::{Replacement, TurnRow, blank_turn_txn, revise_turn_txn, turn_at};
+use crate::rows::turns::{Replacement, revise_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::AccountId;
 
