@@ -1,12 +1,13 @@
 //! What a network is made of.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::facts::{Facts, Sender};
-use super::state::StateSchema;
+use super::state::{StateSchema, has_same, order_to};
 use crate::ids::AgentName;
 use crate::place::Scope;
 
@@ -242,14 +243,14 @@ impl StateTest {
         if self.is_set.is_some_and(|wanted| wanted != is_set) {
             return false;
         }
-        let number = value.and_then(Value::as_f64);
-        (self.one_of.is_empty() || value.is_some_and(|value| self.one_of.contains(value)))
+        let order = |limit: f64| value.and_then(|value| order_to(value, limit));
+        (self.one_of.is_empty() || value.is_some_and(|value| has_same(&self.one_of, value)))
             && self
                 .ge
-                .is_none_or(|least| number.is_some_and(|it| it >= least))
+                .is_none_or(|least| order(least).is_some_and(Ordering::is_ge))
             && self
                 .le
-                .is_none_or(|most| number.is_some_and(|it| it <= most))
+                .is_none_or(|most| order(most).is_some_and(Ordering::is_le))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The typed values that the agents of a network share: a subset of JSON Schema, with defaults and limits.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 /// The most values of a network.
 pub const KEYS_MAX: usize = 32;
@@ -70,7 +71,7 @@ impl SimpleKind {
             Self::String => value
                 .as_str()
                 .is_some_and(|text| text.len() <= STRING_MAX_BYTES),
-            Self::Integer => value.is_i64(),
+            Self::Integer => value.is_i64() || whole(value).is_some(),
             Self::Number => value.is_number(),
             Self::Boolean => value.is_boolean(),
         }
@@ -169,7 +170,7 @@ impl KeySchema {
     #[must_use]
     pub fn allows(&self, value: &Value) -> bool {
         let simple = |kind: SimpleKind, value: &Value| {
-            kind.has(value) && (self.one_of.is_empty() || self.one_of.contains(value))
+            kind.has(value) && (self.one_of.is_empty() || has_same(&self.one_of, value))
         };
         match self.kind {
             StateKind::One(kind) => simple(kind, value),
@@ -325,16 +326,100 @@ impl KeySchema {
                 }
                 Value::Array(items)
             }
-            (Merge::Max, Some(old)) if old.as_f64() > new.as_f64() && new.is_number() => {
-                old.clone()
-            }
+            (Merge::Max, Some(old)) if order(old, new) == Some(Ordering::Greater) => old.clone(),
             (Merge::Max | Merge::Replace, _) => new.clone(),
         };
         match self.allows(&merged) {
-            true => Ok(merged),
+            true => Ok(self.tidied(merged)),
             false => Err(wrong()),
         }
     }
+
+    /// A value that is allowed, as it is kept: a whole number without a fraction, however it was written.
+    #[must_use]
+    pub fn tidied(&self, value: Value) -> Value {
+        let tidied = |value: Value| whole(&value).map_or(value, Value::from);
+        match (self.kind, value) {
+            (StateKind::One(SimpleKind::Integer), value) => tidied(value),
+            (StateKind::List(SimpleKind::Integer), Value::Array(items)) => {
+                Value::Array(items.into_iter().map(tidied).collect())
+            }
+            (_, value) => value,
+        }
+    }
+}
+
+/// Up to here every whole number is a float of its own. What is written as a float beyond that may stand for another whole
+/// number than was meant, so it is none.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The whole number that a float is, as 1.0 is 1.
+fn whole(value: &Value) -> Option<i64> {
+    let float = value.as_f64().filter(|_| value.is_f64())?;
+    let is_whole = float.fract() == 0.0 && float.abs() <= WHOLE_MAX;
+    is_whole.then_some(float as i64)
+}
+
+/// Whether two values are the same. Numbers are compared as numbers, at any size: 1.0 is 1, and 2^53 + 1 is not the float
+/// 2^53.
+#[must_use]
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(_), Value::Number(_)) => order(one, other) == Some(Ordering::Equal),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_same(a, b))
+        }
+        _ => one == other,
+    }
+}
+
+/// Whether a value is one of these.
+#[must_use]
+pub fn has_same(all: &[Value], value: &Value) -> bool {
+    all.iter().any(|it| is_same(it, value))
+}
+
+/// Which of two numbers is larger; `None`: one of them is no number.
+#[must_use]
+pub fn order(one: &Value, other: &Value) -> Option<Ordering> {
+    let (Value::Number(one), Value::Number(other)) = (one, other) else {
+        return None;
+    };
+    match (integer(one), integer(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        (Some(one), None) => integer_to_float(one, other.as_f64()?),
+        (None, Some(other)) => integer_to_float(other, one.as_f64()?).map(Ordering::reverse),
+        (None, None) => one.as_f64()?.partial_cmp(&other.as_f64()?),
+    }
+}
+
+/// Which is larger, a number or a limit of the configuration; `None`: it is no number.
+#[must_use]
+pub fn order_to(value: &Value, limit: f64) -> Option<Ordering> {
+    match value {
+        Value::Number(number) => match integer(number) {
+            Some(integer) => integer_to_float(integer, limit),
+            None => number.as_f64()?.partial_cmp(&limit),
+        },
+        _ => None,
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    let signed = number.as_i64().map(i128::from);
+    signed.or_else(|| number.as_u64().map(i128::from))
+}
+
+/// Compares without rounding the integer, which is of 64 bits.
+fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
+    // Twice the largest of 64 bits: any float behind that is larger than the integer.
+    const BEYOND: f64 = 36_893_488_147_419_103_232.0;
+    if float.is_nan() {
+        return None;
+    }
+    let bounded = float.clamp(-BEYOND, BEYOND);
+    let order = integer.cmp(&(bounded.trunc() as i128));
+    Some(order.then_with(|| 0.0_f64.total_cmp(&(bounded.fract() + 0.0))))
 }
 
 impl StateValues {
@@ -399,11 +484,14 @@ mod tests {
         (notes.merge, notes.max_items) = (Merge::Append, 3);
         let mut best = one(SimpleKind::Integer, Some(json!(3)));
         best.merge = Merge::Max;
+        let mut rating = one(SimpleKind::Number, None);
+        rating.one_of = vec![json!(1), json!(2.0)];
         let keys = [
             ("kind", kind),
             ("notes", notes),
             ("best", best),
             ("found", one(SimpleKind::Boolean, None)),
+            ("rating", rating),
             ("text", one(SimpleKind::String, None)),
         ];
         StateSchema(
@@ -440,6 +528,11 @@ mod tests {
             ("best", json!(5), Ok(json!(5))),
             ("best", json!("6"), Err("best must be a whole number")),
             ("best", json!(5.5), Err("best must be a whole number")),
+            ("best", json!(7.0), Ok(json!(7))),
+            ("best", json!(1e300), Err("best must be a whole number")),
+            ("rating", json!(1.0), Ok(json!(1.0))),
+            ("rating", json!(2), Ok(json!(2))),
+            ("rating", json!(1.5), Err("rating must be one of 1, 2.0")),
             ("found", json!(true), Ok(json!(true))),
             ("found", json!("yes"), Err("found must be true or false")),
             (
@@ -450,7 +543,7 @@ mod tests {
             (
                 "odd",
                 json!(1),
-                Err("there is no value odd; there are best, found, kind, notes, text"),
+                Err("there is no value odd; there are best, found, kind, notes, rating, text"),
             ),
         ];
         let mut values = schema.defaults();
@@ -479,6 +572,56 @@ mod tests {
             (Some(&json!("other")), Some(&json!(true)))
         );
         assert_eq!(schema.read("not json"), schema.defaults());
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers_at_any_size() {
+        let table = [
+            (json!(1), json!(1.0), Some(Ordering::Equal)),
+            (json!(-0.0), json!(0), Some(Ordering::Equal)),
+            (json!(0), json!(-0.5), Some(Ordering::Greater)),
+            (json!(-1), json!(-1.5), Some(Ordering::Greater)),
+            (json!(2), json!(2.5), Some(Ordering::Less)),
+            (json!(1.25), json!(1.25), Some(Ordering::Equal)),
+            // As floats they are the same.
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_992.0),
+                Some(Ordering::Greater),
+            ),
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_992_i64),
+                Some(Ordering::Greater),
+            ),
+            (json!(u64::MAX), json!(1e300), Some(Ordering::Less)),
+            (json!(i64::MIN), json!(-1e300), Some(Ordering::Greater)),
+            (json!("1"), json!(1), None),
+            (json!(true), json!(1), None),
+        ];
+        for (one, other, expected) in table {
+            assert_eq!(order(&one, &other), expected, "{one} {other}");
+            let back = expected.map(Ordering::reverse);
+            assert_eq!(order(&other, &one), back, "{other} {one}");
+            let limit = other.as_f64().filter(|_| other.is_f64());
+            if let Some(limit) = limit {
+                assert_eq!(order_to(&one, limit), expected, "{one} {limit}");
+            }
+            assert_eq!(
+                is_same(&json!([one]), &json!([other])),
+                expected == Some(Ordering::Equal),
+                "{one} {other}"
+            );
+        }
+        // The larger of two that are the same float stays.
+        let mut best = schema().0["best"].clone();
+        best.default = None;
+        let schema = StateSchema([("best".to_owned(), best)].into());
+        let mut values = schema.defaults();
+        for n in [9_007_199_254_740_993_i64, 9_007_199_254_740_992] {
+            schema.set(&mut values, "best", &json!(n)).unwrap();
+        }
+        assert_eq!(values.get("best"), Some(&json!(9_007_199_254_740_993_i64)));
     }
 
     #[test]

@@ -458,7 +458,11 @@ fn terms_hold_as_their_names_say() {
             .state
             .set(&mut state, "found", &json!(true))
             .unwrap();
-        state
+        // As a model writes them.
+        let stored = state
+            .to_json()
+            .replace('}', r#","score":1.0,"scores":[1.0,2]}"#);
+        StateValues::as_stored(&stored)
     };
     let (desk, disabled) = (agent("desk"), BTreeSet::new());
     let tools = ["refund".to_owned()];
@@ -518,6 +522,9 @@ fn terms_hold_as_their_names_say() {
         (Term::StackEmpty(true), false),
         (is("found", json!(true)), true),
         (is("ok", json!(true)), false),
+        (is("score", json!(1)), true),
+        (is("score", json!(1.5)), false),
+        (is("scores", json!([1, 2.0])), true),
         (Term::State("ok".to_owned(), set(false)), true),
         (Term::State("found".to_owned(), set(false)), false),
         (Term::Alias(vec!["help".to_owned()]), true),

@@ -99,7 +99,7 @@ impl Checking<'_, '_> {
                 );
                 return None;
             }
-            schema.default = Some(default);
+            schema.default = Some(schema.tidied(default));
         }
         Some(schema)
     }

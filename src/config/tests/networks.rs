@@ -149,6 +149,16 @@ fn rules_that_never_match_are_warned_of() {
 }
 
 #[test]
+fn numbers_of_values_are_what_they_are_however_they_are_written() {
+    let state = "[networks.support.state]\nscore = { type = \"number\", enum = [1, 2], default = 1.0 }\n\
+                 count = { type = \"integer\", default = 3.0 }\n";
+    let (config, _) = load_with(&with_network(&format!("{state}{RULE}")), []).unwrap();
+    let face = &config.agents[&agent("support")];
+    let values = face.network.as_ref().unwrap().network.state.defaults();
+    assert_eq!(values.to_json(), r#"{"count":3,"score":1.0}"#);
+}
+
+#[test]
 fn the_examples_are_configurations_that_load() {
     let help_desk = include_str!("../../../config/examples/help-desk.toml");
     let on_call = include_str!("../../../config/examples/on-call.toml");
