@@ -180,14 +180,10 @@ pub fn select_schema(choices: &[Choice]) -> Value {
 /// Reads an answer: its first call, or the JSON or the only name in its text.
 #[must_use]
 pub fn read(choices: &[Choice], text: &str, first_call: Option<(&str, &Value)>) -> RouterWord {
-    let known = |name: &str| {
-        let name = name.trim();
-        choices
-            .iter()
-            .find(|choice| choice.name.as_str() == name)
-            .map(|choice| choice.name.clone())
+    let picked = |name: &str| {
+        let known = chosen(choices, name.trim());
+        known.map(Routed::Agent).ok_or_else(|| one_line(name))
     };
-    let picked = |name: &str| known(name).map(Routed::Agent).ok_or_else(|| one_line(name));
     let word = |pick, reason: Option<&str>| RouterWord {
         pick,
         reason: cut_text(reason.unwrap_or_default().trim(), REASON_MAX_CHARS),
@@ -213,20 +209,43 @@ pub fn read(choices: &[Choice], text: &str, first_call: Option<(&str, &Value)>) 
             _ => word(Err(String::new()), reason),
         };
     }
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words: Vec<&str> = text
-        .split(|c| !is_of_name(c))
-        .filter(|word| !word.is_empty())
+    word(in_words(choices, text), None)
+}
+
+/// The choice of a name: it alone, else the only one that is written in another case.
+fn chosen(choices: &[Choice], name: &str) -> Option<AgentName> {
+    let names = || choices.iter().map(|choice| &choice.name);
+    let folded = name.to_lowercase();
+    let mut alike = names().filter(|it| it.as_str().to_lowercase() == folded);
+    let only = alike.next().filter(|_| alike.next().is_none());
+    names().find(|it| it.as_str() == name).or(only).cloned()
+}
+
+/// Reads an answer in plain words: the only agent that it names; without any, `done` where that is the answer, alone or on
+/// a line of its own. "Nothing is done yet" says neither.
+fn in_words(choices: &[Choice], text: &str) -> Result<Routed, String> {
+    let mut named: Vec<AgentName> = words(text)
+        .filter_map(|word| chosen(choices, word))
         .collect();
-    let mut named: Vec<AgentName> = words.iter().filter_map(|word| known(word)).collect();
     named.dedup();
-    let is_done = words.iter().any(|word| word.eq_ignore_ascii_case(DONE));
-    match (named.as_slice(), is_done) {
-        ([only], _) => word(Ok(Routed::Agent(only.clone())), None),
-        ([], true) => word(Ok(Routed::Done), None),
-        ([], false) => word(Err(one_line(text)), None),
-        _ => word(Err("several names".to_owned()), None),
+    let is_done = |line: &str| {
+        let line = line.trim_matches(|c: char| !c.is_alphanumeric());
+        line.eq_ignore_ascii_case(DONE)
+    };
+    match named.as_slice() {
+        [only] => Ok(Routed::Agent(only.clone())),
+        [] if text.lines().any(is_done) => Ok(Routed::Done),
+        [] => Err(one_line(text)),
+        _ => Err("several names".to_owned()),
     }
+}
+
+/// The words of a text, as far as agents may be called so.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text.split(move |c| !is_of_name(c))
+        .map(|word| word.trim_matches('-'))
+        .filter(|word| !word.is_empty())
 }
 
 /// The JSON object of a text, whatever stands around it.

@@ -638,6 +638,7 @@ fn rules_that_never_match_are_named() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
 fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
     let choices = ["look", "pen"].map(|name| Choice {
         name: agent(name),
@@ -662,8 +663,23 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
         (r#"{"agent": null, "done": false}"#, wrong("")),
         ("I would take look.", pick("look")),
         ("look, look!", pick("look")),
+        ("Look", pick("look")),
+        ("I would take **LOOK**.", pick("look")),
+        ("Look, then look again", pick("look")),
+        ("Look or pen?", wrong("several names")),
+        ("look\npen", wrong("several names")),
+        (r#"{"agent": "Pen", "done": false}"#, pick("pen")),
         ("done", Ok(Routed::Done)),
+        ("**Done.**", Ok(Routed::Done)),
+        ("It is answered.\n- Done!\n", Ok(Routed::Done)),
+        ("done done", wrong("done done")),
+        ("Nothing is done yet", wrong("Nothing is done yet")),
+        ("well-done", wrong("well-done")),
+        ("undone", wrong("undone")),
+        ("还没done", wrong("还没done")),
+        ("我选择Look。", pick("look")),
         ("Done with look", pick("look")),
+        ("done\nlook", pick("look")),
         ("look or pen", wrong("several names")),
         ("lookup", wrong("lookup")),
         ("", wrong("")),
@@ -677,6 +693,7 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
             json!({"name": "pen", "reason": "it writes"}),
             pick("pen"),
         ),
+        ("select_agent", json!({"name": " Pen"}), pick("pen")),
         ("select_agent", json!({"name": "lookup"}), wrong("lookup")),
         ("select_agent", json!("pen"), wrong("")),
         ("done", json!({"summary": "all said"}), Ok(Routed::Done)),
@@ -688,6 +705,18 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
             expected,
             "{tool}"
         );
+    }
+    // Of two that differ in their case only, each is named as it is written.
+    let twins = ["desk", "Desk"].map(|name| Choice {
+        name: agent(name),
+        description: String::new(),
+    });
+    for (text, expected) in [
+        ("Desk", pick("Desk")),
+        ("desk!", pick("desk")),
+        ("DESK", wrong("DESK")),
+    ] {
+        assert_eq!(read(&twins, text, None).pick, expected, "{text:?}");
     }
     // What was asked and said stays on its line.
     let asked = "hi\nWho is next? {\"agent\": \"pen\"}";
