@@ -12,10 +12,11 @@ use super::agents::{check_own_names, spoken};
 use super::resolve::Review;
 use super::settings::{Agent, ChannelChoice, Model, Network};
 use super::suggest::nearest;
+use crate::tools::{SET_STATE, names};
 pub(super) use shape::NetworkShape;
 use vocative_core::ids::AgentName;
 use vocative_core::presence::Presence;
-use vocative_core::routing::bounds::dead_rules;
+use vocative_core::routing::bounds::{Around, Reach, reach};
 use vocative_core::routing::state::{KeySchema, StateSchema};
 use vocative_core::routing::{self, Action, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX};
 
@@ -167,7 +168,6 @@ impl Checking<'_, '_> {
             writes,
         };
         self.check_router(&network, &descriptions, shape.router_model.as_deref());
-        self.check_whole(&network);
         let default = self.known.agents.get(&default)?;
         self.check_name(&network.name);
         let face = Agent {
@@ -190,6 +190,9 @@ impl Checking<'_, '_> {
             }),
             ..default.clone()
         };
+        if let Some(it) = &face.network {
+            self.check_whole(&it.network, &face.names());
+        }
         check_own_names(&face, "networks", self.review);
         self.check_channels(&face);
         Some(face)
@@ -234,20 +237,61 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// What is strange about the rules as a whole.
-    fn check_whole(&mut self, network: &routing::Network) {
-        for dead in dead_rules(network) {
+    /// What is strange about the network as a whole.
+    fn check_whole(&mut self, network: &routing::Network, names: &[&str]) {
+        let agents = self.known.agents;
+        let of = |name: &AgentName| agents.get(name);
+        let reach = reach(
+            network,
+            &Around {
+                names,
+                has_tool: &|agent, tool| of(agent).is_some_and(|it| has_tool(it, network, tool)),
+                sets_values: &|agent| of(agent).is_some_and(|it| it.max_steps > 1),
+                is_always_there: &|agent| of(agent).is_some_and(|it| is_always_there(&it.presence)),
+            },
+        );
+        for dead in &reach.dead {
             let key = format!("{}.rules[{}]", self.table, dead.rule - 1);
-            self.review
-                .warn(&key, format!("it never matches: {}", dead.why));
+            let what = format!("rule {} never matches: {}", dead.rule, dead.why);
+            self.review.warn(&key, what);
         }
-        for agent in network
-            .writes
-            .keys()
-            .filter(|agent| !network.callable().contains(agent))
-        {
-            let key = format!("{}.writes", self.table);
-            self.review.warn(&key, format!("no rule calls {agent}"));
+        self.check_said(network, &reach);
+        self.check_writers(network, &reach);
+    }
+
+    /// Something can be posted.
+    fn check_said(&mut self, network: &routing::Network, reach: &Reach) {
+        if reach.called.is_empty() {
+            return;
+        }
+        match &network.answer_from {
+            AnswerFrom::Agent(agent) if !reach.called.contains(agent) => {
+                let key = format!("{}.answer_from", self.table);
+                let what = format!("nothing calls {agent}, so nothing is ever posted");
+                self.review.warn(&key, what);
+            }
+            AnswerFrom::Agent(_) => {}
+            AnswerFrom::Last | AnswerFrom::Each if reach.called.is_subset(&network.silent) => {
+                let key = format!("{}.silent", self.table);
+                let what = "has every agent that is ever called, so nothing is ever posted";
+                self.review.warn(&key, what);
+            }
+            AnswerFrom::Last | AnswerFrom::Each => {}
+        }
+    }
+
+    /// Who may set values is called, and has a step for that.
+    fn check_writers(&mut self, network: &routing::Network, reach: &Reach) {
+        for (name, keys) in &network.writes {
+            let steps = self.known.agents.get(name).map_or(0, |it| it.max_steps);
+            let what = match reach.called.contains(name) {
+                false => format!("nothing calls {name}"),
+                true if steps == 1 && !keys.is_empty() => {
+                    format!("{name} has max_steps = 1, so it never gets {SET_STATE}")
+                }
+                true => continue,
+            };
+            self.review.warn(&format!("{}.writes", self.table), what);
         }
     }
 
@@ -286,6 +330,30 @@ impl Checking<'_, '_> {
         }
         found
     }
+}
+
+/// Whether an agent of a network may have a tool.
+fn has_tool(agent: &Agent, network: &routing::Network, tool: &str) -> bool {
+    let writes = || {
+        network
+            .writes
+            .get(&agent.name)
+            .is_some_and(|keys| !keys.is_empty())
+    };
+    let is_its_own = agent.tools.iter().any(|own| names(own, tool));
+    agent.max_steps > 1 && (is_its_own || (tool == SET_STATE && writes()))
+}
+
+/// Whether an agent works everywhere, for everybody and at any time.
+fn is_always_there(presence: &Presence) -> bool {
+    let Presence {
+        chats,
+        people,
+        hours,
+        days,
+        zone: _,
+    } = presence;
+    chats.is_empty() && people.is_empty() && hours.is_none() && days.is_empty()
 }
 
 /// The values of a list, or the one that stands in its place.

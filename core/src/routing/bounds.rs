@@ -1,4 +1,4 @@
-//! How far a network can go at most, and which of its rules never match: what `check` says before anything runs.
+//! How far a network can go at most: what `check` says before anything runs. Which rules never match: `reach`.
 //!
 //! Of a rule's terms only those are known beforehand that depend on the course itself: how many calls there were, who was
 //! called last, who waits. Every other term may hold or not. So the longest path is one that the rules allow, whether or
@@ -6,15 +6,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::Value;
+pub use super::reach::{LOOKED_AT_MAX, Reach, reach};
 
-use super::network::{Action, Network, Range, Rule, Term, When};
+use super::network::{Action, CALLS_MAX, Network, Rule, Term, When};
 use super::router::ASKED_MAX;
-use super::state::{KeySchema, StateKind};
 use crate::ids::AgentName;
 
 /// The most states that the search for the longest path looks at; behind that the sum of all uses stands in.
-const LOOKED_AT_MAX: usize = 20_000;
+const PLACES_MAX: usize = 20_000;
 
 /// Among how many that wait any may be taken for disabled.
 const DISABLED_AMONG_MAX: usize = 6;
@@ -44,8 +43,25 @@ pub struct WorstCost {
 pub struct DeadRule {
     /// Which, from 1.
     pub rule: u32,
-    /// Why, in words behind "it never matches: ".
+    /// Why, in words behind "rule 2 never matches: ".
     pub why: String,
+}
+
+/// What of the configuration around a network decides what it can come to.
+pub struct Around<'a> {
+    /// All names by which it is addressed.
+    pub names: &'a [&'a str],
+    /// Whether an agent has a tool.
+    pub has_tool: &'a dyn Fn(&AgentName, &str) -> bool,
+    /// Whether an agent that may set values has the means to.
+    pub sets_values: &'a dyn Fn(&AgentName) -> bool,
+    /// Whether an agent works wherever, whenever and for whom the network does: it is never disabled.
+    pub is_always_there: &'a dyn Fn(&AgentName) -> bool,
+}
+
+/// The most agent calls of one run.
+pub(super) fn calls_max(network: &Network) -> u32 {
+    network.max_calls.min(CALLS_MAX)
 }
 
 /// The longest path that the rules allow.
@@ -153,7 +169,7 @@ impl Search<'_> {
         if let Some(found) = self.found.get(place) {
             return found.clone();
         }
-        if self.found.len() >= LOOKED_AT_MAX {
+        if self.found.len() >= PLACES_MAX {
             self.is_cut = true;
             return Vec::new();
         }
@@ -291,97 +307,5 @@ fn term_may_hold(term: &Term, place: &Place) -> Holds {
             Holds::Never
         }
         _ => Holds::Perhaps,
-    }
-}
-
-/// The rules that can never match, with why.
-#[must_use]
-pub fn dead_rules(network: &Network) -> Vec<DeadRule> {
-    let number = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
-    let mut dead: Vec<DeadRule> = Vec::new();
-    for (n, rule) in network.rules.iter().enumerate() {
-        if let Some(why) = contradiction(network, &rule.when) {
-            dead.push(DeadRule {
-                rule: number(n),
-                why,
-            });
-            continue;
-        }
-        let by = network.rules[..n]
-            .iter()
-            .position(|earlier| shadows(earlier, network.max_calls));
-        if let Some(by) = by {
-            let unless = match &network.rules[by].action {
-                Action::Call(_) => ", unless all its agents are disabled",
-                Action::AskRouter | Action::Stop { .. } => "",
-            };
-            let why = format!(
-                "rule {} before it always matches and is never used up{unless}",
-                number(by)
-            );
-            dead.push(DeadRule {
-                rule: number(n),
-                why,
-            });
-        }
-    }
-    dead
-}
-
-/// Whether a rule leaves nothing for those behind it.
-fn shadows(rule: &Rule, max_calls: u32) -> bool {
-    let is_endless = matches!(rule.action, Action::Stop { .. }) || rule.at_most >= max_calls;
-    rule.when.is_always() && is_endless
-}
-
-/// Why a condition holds in no run; `None` = it may.
-fn contradiction(network: &Network, when: &When) -> Option<String> {
-    let mut range = Range::default();
-    let mut needs_last = false;
-    for term in &when.terms {
-        match term {
-            Term::Calls(of) => {
-                range.ge = range.ge.max(of.ge);
-                range.le = [range.le, of.le].into_iter().flatten().min();
-            }
-            Term::LastText(_) | Term::LastTool(_) | Term::LastFailed(_) => needs_last = true,
-            Term::LastAgent(agents) => {
-                needs_last = true;
-                let callable = network.callable();
-                if !agents.iter().any(|agent| callable.contains(agent)) {
-                    let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
-                    return Some(format!("no rule calls {}", names.join(" or ")));
-                }
-            }
-            Term::State(key, test) => {
-                let schema = network.state.0.get(key)?;
-                if !test.one_of.is_empty() && !test.one_of.iter().any(|value| may_be(schema, value))
-                {
-                    return Some(format!("{key} is never one of these values"));
-                }
-            }
-            _ => {}
-        }
-    }
-    let least = range.ge.unwrap_or(0).max(u32::from(needs_last));
-    if range.le.is_some_and(|most| most < least) {
-        return Some(match needs_last && range.ge.unwrap_or(0) == 0 {
-            true => "nobody was called before the first call".to_owned(),
-            false => format!("calls can't be at least {least} and less than that"),
-        });
-    }
-    (least >= network.max_calls).then(|| {
-        format!(
-            "it wants {least} calls before it, and max_calls = {} ends the run there",
-            network.max_calls
-        )
-    })
-}
-
-/// Whether a value may ever be this.
-fn may_be(schema: &KeySchema, value: &Value) -> bool {
-    match schema.kind {
-        StateKind::One(_) => schema.allows(value),
-        StateKind::List(_) => value.is_array(),
     }
 }

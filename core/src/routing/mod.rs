@@ -7,15 +7,17 @@
 //! decided again.
 //!
 //! Reading order: `network` (what is configured), `state` (its typed values), `facts`, `decide`, `course` (what happened
-//! so far), `conclude` (what is said in the end), `bounds` (how far it can go, and which rules never match),
-//! `router` (what a routing agent is asked, and which answers count).
+//! so far), `conclude` (what is said in the end), `bounds` (how far it can go), `conditions` and `reach` (which rules
+//! never match), `router` (what a routing agent is asked, and which answers count).
 
 pub mod bounds;
 mod conclude;
+mod conditions;
 mod course;
 mod decide;
 mod facts;
 mod network;
+mod reach;
 pub mod router;
 pub mod state;
 #[cfg(test)]

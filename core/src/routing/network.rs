@@ -197,7 +197,8 @@ impl TextTest {
         })
     }
 
-    fn holds(&self, text: &str) -> bool {
+    /// Whether a text passes.
+    pub(super) fn holds(&self, text: &str) -> bool {
         let text = subject(text);
         let folded = || text.to_lowercase();
         let has_word = self.contains.is_empty() || {
@@ -238,7 +239,8 @@ pub struct StateTest {
 }
 
 impl StateTest {
-    fn holds(&self, value: Option<&Value>) -> bool {
+    /// Whether a value passes.
+    pub(super) fn holds(&self, value: Option<&Value>) -> bool {
         let is_set = value.is_some();
         if self.is_set.is_some_and(|wanted| wanted != is_set) {
             return false;

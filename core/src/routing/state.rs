@@ -373,6 +373,28 @@ pub fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// A text that two values share if and only if they are the same.
+pub(super) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Number(number) => canonical_number(number),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn canonical_number(number: &Number) -> String {
+    let float = number.as_f64().unwrap_or_default();
+    match integer(number) {
+        Some(integer) => integer.to_string(),
+        // Whole, and of no more than twice 64 bits.
+        None if float.fract() == 0.0 && float.abs() < 1e38 => (float as i128).to_string(),
+        None => number.to_string(),
+    }
+}
+
 /// Whether a value is one of these.
 #[must_use]
 pub fn has_same(all: &[Value], value: &Value) -> bool {
@@ -609,6 +631,11 @@ mod tests {
             }
             assert_eq!(
                 is_same(&json!([one]), &json!([other])),
+                expected == Some(Ordering::Equal),
+                "{one} {other}"
+            );
+            assert_eq!(
+                canonical(&json!([one])) == canonical(&json!([other])),
                 expected == Some(Ordering::Equal),
                 "{one} {other}"
             );

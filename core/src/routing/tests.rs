@@ -1,13 +1,15 @@
-//! The twelve worked orders, tables of single decisions, and what holds for every network.
+//! The twelve worked orders, tables of single decisions, and what holds for every network. What rules never match: `reach`.
 
 #![allow(clippy::unwrap_used)]
+
+mod reaching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::bounds::{LongestPath, dead_rules, longest_path, worst_cost};
+use super::bounds::{Around, LongestPath, Reach, longest_path, reach, worst_cost};
 use super::router::{Asking, Choice, Routed, messages, read};
 use super::*;
 use crate::ids::AgentName;
@@ -79,12 +81,47 @@ fn call(names: &[&str]) -> Action {
     Action::Call(agents(names))
 }
 
+/// Agents with every tool, that are never disabled.
+fn anywhere() -> Around<'static> {
+    Around {
+        names: &["support", "help"],
+        has_tool: &|_, _| true,
+        sets_values: &|_| true,
+        is_always_there: &|_| true,
+    }
+}
+
 /// What an agent does when it is called.
 #[derive(Clone, Default)]
 struct Does {
     says: &'static str,
     sets: Vec<(&'static str, Value)>,
     fails: bool,
+    tools: Vec<String>,
+}
+
+/// What is asked, where and by whom.
+#[derive(Clone, Debug)]
+struct Asked {
+    alias: Option<&'static str>,
+    scope: Scope,
+    chat: &'static str,
+    senders: Vec<Sender>,
+    has_files: bool,
+    text: &'static str,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            alias: None,
+            scope: Scope::Channel,
+            chat: "acme/C1",
+            senders: vec![Sender::Person],
+            has_files: false,
+            text: "a question",
+        }
+    }
 }
 
 fn says(text: &'static str) -> Does {
@@ -97,6 +134,7 @@ fn says(text: &'static str) -> Does {
 /// A run without a store: the same loop over decisions and calls.
 struct Play<'a> {
     network: &'a Network,
+    asked: Asked,
     disabled: BTreeSet<AgentName>,
     routed: Vec<Routed>,
     course: Course,
@@ -107,6 +145,7 @@ impl<'a> Play<'a> {
     fn of(network: &'a Network) -> Self {
         Self {
             network,
+            asked: Asked::default(),
             disabled: BTreeSet::new(),
             routed: Vec::new(),
             course: Course::default(),
@@ -123,12 +162,12 @@ impl<'a> Play<'a> {
             used,
             disabled: &self.disabled,
             is_circling: self.course.is_circling(),
-            alias: None,
-            scope: Scope::Channel,
-            chat: "acme/C1",
-            senders: &[Sender::Person],
-            has_files: false,
-            text: "a question",
+            alias: self.asked.alias,
+            scope: self.asked.scope,
+            chat: self.asked.chat,
+            senders: &self.asked.senders,
+            has_files: self.asked.has_files,
+            text: self.asked.text,
         }
     }
 
@@ -195,7 +234,7 @@ impl<'a> Play<'a> {
                 note: None,
                 reason: done.fails.then(|| "the model refused".to_owned()),
                 told: None,
-                tools: Vec::new(),
+                tools: done.tools,
                 state: state.to_json(),
                 steps: 0,
                 usage: Usage::default(),
@@ -326,7 +365,7 @@ fn a_value_that_a_tool_set_is_seen_by_the_next_decision() {
         let played = Play::of(&network).run(|_| Does {
             says: "x",
             sets: vec![("found", json!(found))],
-            fails: false,
+            ..Does::default()
         });
         assert_eq!(played, order);
     }
@@ -352,7 +391,7 @@ fn a_draft_goes_round_until_its_rules_are_used_up() {
         _ => Does {
             says: verdicts.next().unwrap(),
             sets: vec![("ok", json!(false))],
-            fails: false,
+            ..Does::default()
         },
     });
     assert_eq!(
@@ -605,39 +644,6 @@ fn the_longest_path_and_its_worst_cost_are_known_before() {
 }
 
 #[test]
-fn rules_that_never_match_are_named() {
-    let found = |rules| {
-        let dead = dead_rules(&network(rules));
-        let dead = dead
-            .into_iter()
-            .map(|it| format!("{}: {}", it.rule, it.why));
-        dead.collect::<Vec<_>>().join("\n")
-    };
-    let desk = || call(&["desk"]);
-    insta::assert_snapshot!(found(vec![
-        rule(vec![calls(0), last("desk")], desk(), 1),
-        rule(vec![calls(9)], desk(), 1),
-        rule(vec![last("nobody")], desk(), 1),
-        rule(vec![is("found", json!("x"))], desk(), 1),
-        rule(vec![calls(0)], desk(), 1),
-        rule(vec![calls(0)], call(&["pen"]), 1),
-        rule(Vec::new(), desk(), 8),
-        rule(vec![calls(3)], desk(), 1),
-    ]), @r#"
-    1: nobody was called before the first call
-    2: it wants 9 calls before it, and max_calls = 8 ends the run there
-    3: no rule calls nobody
-    4: found is never one of these values
-    8: rule 7 before it always matches and is never used up, unless all its agents are disabled
-    "#);
-    insta::assert_snapshot!(found(vec![
-        rule(vec![calls(1)], Action::Stop { reason: None }, 1),
-        rule(Vec::new(), Action::Stop { reason: None }, 1),
-        rule(Vec::new(), desk(), 1),
-    ]), @"3: rule 2 before it always matches and is never used up");
-}
-
-#[test]
 #[allow(clippy::too_many_lines, reason = "one table")]
 fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
     let choices = ["look", "pen"].map(|name| Choice {
@@ -819,6 +825,7 @@ fn ends_within_its_bounds(
             says: ["one", "two", ""][words],
             sets: vec![("found", json!(found))],
             fails,
+            ..Does::default()
         }
     });
     let asked = u32::try_from(order.matches("RA").count()).unwrap() * router::ASKED_MAX;
@@ -837,10 +844,21 @@ fn ends_within_its_bounds(
     let decisions = play.course.decisions.iter();
     let within = decisions.filter(|it| it.calls < network.max_calls);
     let used: BTreeSet<u32> = within.filter_map(|it| it.rule).collect();
-    for dead in dead_rules(network) {
-        let perhaps = dead.why.contains("unless");
+    let mut writing = network.clone();
+    writing.writes = names
+        .map(|name| (agent(name), vec!["found".to_owned()]))
+        .into();
+    let reach = reach(
+        &writing,
+        &Around {
+            is_always_there: &|agent| !play.disabled.contains(agent),
+            ..anywhere()
+        },
+    );
+    prop_assert!(called <= reach.most_calls, "{order}, {reach:?}");
+    for dead in reach.dead {
         prop_assert!(
-            perhaps || !used.contains(&dead.rule),
+            !used.contains(&dead.rule),
             "rule {} was used: {}",
             dead.rule,
             dead.why

@@ -140,12 +140,102 @@ fn what_would_not_do_what_it_seems_to_is_refused_where_it_is_written() {
     assert!(said.contains(&format!("vocative.toml:{line}")), "{said}");
 }
 
+/// What is warned of in the network, a line each, where the agents have more settings and the network is this.
+fn warned(agents: &str, settings: &str) -> String {
+    let text = format!(
+        "{MINIMAL}\n{AGENTS}{agents}[networks.support]\nagents = [\"sort\", \"desk\"]\n{settings}"
+    );
+    let (_, warnings) = load_with(&text, []).unwrap();
+    let told = warnings.iter().map(ToString::to_string);
+    let of_network: Vec<String> = told.filter(|it| it.starts_with("networks.")).collect();
+    of_network.join("\n")
+}
+
+const STATE: &str = "[networks.support.state]\nkind = { type = \"string\", enum = [\"refund\", \"bug\"], default = \"bug\" }\n\
+                     score = { type = \"number\", enum = [1, 2], default = 1.0 }\n";
+
+fn rules(lines: &[&str]) -> String {
+    let each = lines.iter();
+    each.map(|line| format!("[[networks.support.rules]]\n{line}\n"))
+        .collect()
+}
+
 #[test]
 fn rules_that_never_match_are_warned_of() {
-    let more = "[[networks.support.rules]]\nwhen = { calls = 9 }\ncall = \"sort\"\n";
-    let (_, warnings) = load_with(&with_network(&format!("{RULE}{more}")), []).unwrap();
-    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"), @"networks.support.rules[1]: it never matches: it wants 9 calls before it, and max_calls = 8 ends the run there");
+    let far = rules(&["call = \"desk\"", "when = { calls = 9 }\ncall = \"sort\""]);
+    insta::assert_snapshot!(warned("", &far), @"networks.support.rules[1]: rule 2 never matches: it wants 9 calls before it, and max_calls = 8 ends the run there");
+    let many = rules(&[
+        "when = { calls = 0 }\ncall = \"sort\"",
+        "when = { calls = 0 }\ncall = \"desk\"",
+        "when = { alias = \"hulp\" }\ncall = \"desk\"",
+        "when = { last_tool = \"knowledge_search\" }\ncall = \"desk\"",
+        "when = { last_tool = \"set_state\" }\ncall = \"desk\"",
+        "when = { state = { kind = \"refund\" } }\ncall = \"desk\"",
+        "when = { state = { score = { ge = 5, le = 3 } } }\ncall = \"desk\"",
+        "when = { state = { score = 1 }, last_agent = \"sort\" }\ncall = \"desk\"",
+        "when = { last_agent = \"sort\", not = { last_agent = \"sort\" } }\ncall = \"desk\"",
+    ]);
+    insta::assert_snapshot!(warned("", &format!("{STATE}{many}")), @"
+    networks.support.rules[1]: rule 2 never matches: rule 1 before it matches whenever it would, and has uses left
+    networks.support.rules[2]: rule 3 never matches: the network has no such name
+    networks.support.rules[3]: rule 4 never matches: no agent that may have been called last has knowledge_search
+    networks.support.rules[4]: rule 5 never matches: no agent that may have been called last has set_state
+    networks.support.rules[5]: rule 6 never matches: nothing sets kind to that
+    networks.support.rules[6]: rule 7 never matches: no value of score is like that
+    networks.support.rules[8]: rule 9 never matches: its `not` holds whenever the rest of it does
+    ");
+    // Who may be disabled leaves the next rule a chance, who writes a value makes it possible, and who has a tool may
+    // have called it.
+    let agents = "[agents.look]\nchannels = []\ntools = [\"conversation_search\"]\n\
+                  [agents.late]\nchannels = []\nenabled = { days = [\"sat\", \"sun\"] }\n";
+    let few = rules(&[
+        "when = { calls = 0 }\ncall = \"late\"",
+        "when = { calls = 0 }\ncall = \"look\"",
+        "when = { last_tool = \"conversation_search\", state = { kind = \"refund\" } }\ncall = \"desk\"",
+        "when = { last_tool = \"set_state\" }\ncall = \"sort\"",
+    ]);
+    let writes = "[networks.support.writes]\nlook = [\"kind\"]\n";
+    assert_eq!(warned(agents, &format!("{STATE}{writes}{few}")), "");
+}
+
+#[test]
+fn networks_that_say_nothing_or_set_nothing_are_warned_of() {
+    let one_step = "[agents.short]\nchannels = []\nmax_steps = 1\n";
+    let writes = "[networks.support.writes]\nshort = [\"kind\"]\nsort = [\"kind\"]\n";
+    let short = rules(&["call = \"short\""]);
+    let cases = [
+        (
+            format!("{STATE}{writes}{short}"),
+            "networks.support.writes: short has max_steps = 1, so it never gets set_state\n\
+             networks.support.writes: nothing calls sort",
+        ),
+        (
+            format!("answer_from = \"sort\"\n{RULE}"),
+            "networks.support.answer_from: nothing calls sort, so nothing is ever posted",
+        ),
+        (
+            format!("answer_from = \"desk\"\nsilent = [\"sort\"]\n{RULE}"),
+            "",
+        ),
+        (
+            format!("silent = [\"sort\", \"desk\"]\n{RULE}"),
+            "networks.support.silent: has every agent that is ever called, so nothing is ever posted",
+        ),
+        (
+            format!("answer_from = \"each\"\nsilent = [\"desk\"]\n{RULE}"),
+            "networks.support.silent: has every agent that is ever called, so nothing is ever posted",
+        ),
+        (
+            format!(
+                "silent = [\"desk\"]\n{}",
+                rules(&["call = [\"desk\", \"sort\"]"])
+            ),
+            "",
+        ),
+    ];
+    for (settings, expected) in cases {
+        assert_eq!(warned(one_step, &settings), expected, "{settings}");
+    }
 }
 
 #[test]
