@@ -23,7 +23,7 @@ pub const MEMBERS_MAX: usize = 16;
 pub const PATTERN_MAX_CHARS: usize = 200;
 /// What a compiled pattern may take, in bytes.
 const COMPILED_MAX_BYTES: usize = 1 << 18;
-/// How much of a text rules look at, in bytes.
+/// How much of a text rules look at for words and patterns, in bytes.
 pub const SUBJECT_MAX_BYTES: usize = 8 << 10;
 
 /// Several agents behind one name.
@@ -199,6 +199,10 @@ impl TextTest {
 
     /// Whether a text passes.
     pub(super) fn holds(&self, text: &str) -> bool {
+        let is_blank = || text.trim().is_empty();
+        if self.is_empty.is_some_and(|is| is_blank() != is) {
+            return false;
+        }
         let text = subject(text);
         let folded = || text.to_lowercase();
         let has_word = self.contains.is_empty() || {
@@ -212,11 +216,10 @@ impl TextTest {
                 .matches
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(text))
-            && self.is_empty.is_none_or(|is| text.trim().is_empty() == is)
     }
 }
 
-/// The beginning of a text that rules look at.
+/// The beginning of a text, in which rules look for words and patterns.
 fn subject(text: &str) -> &str {
     let mut end = text.len().min(SUBJECT_MAX_BYTES);
     while !text.is_char_boundary(end) {

@@ -1,5 +1,7 @@
 //! The routing agent: a model that is asked who is next. What it is asked, and which of its answers count. Pure.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::course::Course;
@@ -16,6 +18,8 @@ const TEXT_MAX_CHARS: usize = 2_000;
 const CALLS_SHOWN: usize = 2;
 /// How much of its own reason is kept, in characters.
 const REASON_MAX_CHARS: usize = 300;
+/// How much of an answer that does not count is told to it, in characters: each of them may take eight when it is quoted.
+const WRONG_MAX_CHARS: usize = 100;
 /// The name of the tool that it picks an agent with.
 pub const SELECT_AGENT: &str = "select_agent";
 /// The name of the tool that it ends with.
@@ -182,7 +186,7 @@ pub fn select_schema(choices: &[Choice]) -> Value {
 pub fn read(choices: &[Choice], text: &str, first_call: Option<(&str, &Value)>) -> RouterWord {
     let picked = |name: &str| {
         let known = chosen(choices, name.trim());
-        known.map(Routed::Agent).ok_or_else(|| one_line(name))
+        known.map(Routed::Agent).ok_or_else(|| wrong(name))
     };
     let word = |pick, reason: Option<&str>| RouterWord {
         pick,
@@ -198,7 +202,7 @@ pub fn read(choices: &[Choice], text: &str, first_call: Option<(&str, &Value)>) 
                 picked(arguments["name"].as_str().unwrap_or_default()),
                 reason,
             ),
-            other => word(Err(one_line(other)), None),
+            other => word(Err(wrong(other)), None),
         };
     }
     if let Some(object) = json_in(text) {
@@ -212,11 +216,15 @@ pub fn read(choices: &[Choice], text: &str, first_call: Option<(&str, &Value)>) 
     word(in_words(choices, text), None)
 }
 
+/// What an answer says that does not count, on one line, cut.
+fn wrong(text: &str) -> String {
+    cut_text(&one_line(text), WRONG_MAX_CHARS)
+}
+
 /// The choice of a name: it alone, else the only one that is written in another case.
 fn chosen(choices: &[Choice], name: &str) -> Option<AgentName> {
     let names = || choices.iter().map(|choice| &choice.name);
-    let folded = name.to_lowercase();
-    let mut alike = names().filter(|it| it.as_str().to_lowercase() == folded);
+    let mut alike = names().filter(|it| it.as_str().eq_ignore_ascii_case(name));
     let only = alike.next().filter(|_| alike.next().is_none());
     names().find(|it| it.as_str() == name).or(only).cloned()
 }
@@ -224,10 +232,8 @@ fn chosen(choices: &[Choice], name: &str) -> Option<AgentName> {
 /// Reads an answer in plain words: the only agent that it names; without any, `done` where that is the answer, alone or on
 /// a line of its own. "Nothing is done yet" says neither.
 fn in_words(choices: &[Choice], text: &str) -> Result<Routed, String> {
-    let mut named: Vec<AgentName> = words(text)
-        .filter_map(|word| chosen(choices, word))
-        .collect();
-    named.dedup();
+    let named = words(text).filter_map(|word| chosen(choices, word));
+    let named: Vec<AgentName> = named.collect::<BTreeSet<_>>().into_iter().collect();
     let is_done = |line: &str| {
         let line = line.trim_matches(|c: char| !c.is_alphanumeric());
         line.eq_ignore_ascii_case(DONE)
@@ -235,7 +241,7 @@ fn in_words(choices: &[Choice], text: &str) -> Result<Routed, String> {
     match named.as_slice() {
         [only] => Ok(Routed::Agent(only.clone())),
         [] if text.lines().any(is_done) => Ok(Routed::Done),
-        [] => Err(one_line(text)),
+        [] => Err(wrong(text)),
         _ => Err("several names".to_owned()),
     }
 }

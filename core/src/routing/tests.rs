@@ -601,6 +601,20 @@ fn terms_hold_as_their_names_say() {
         ..first
     };
     assert!(!Term::Text(text("refund")).holds(&far));
+    // Whether it says anything is asked of all of it.
+    let blank = format!("{}refund", " ".repeat(SUBJECT_MAX_BYTES));
+    let says = |is_empty| {
+        let test = TextTest {
+            is_empty: Some(is_empty),
+            ..TextTest::default()
+        };
+        let facts = Facts {
+            text: &blank,
+            ..far.clone()
+        };
+        Term::Text(test).holds(&facts)
+    };
+    assert_eq!((says(false), says(true)), (true, false));
     assert!(TextTest::pattern(&"x".repeat(PATTERN_MAX_CHARS + 1)).is_err());
     assert!(
         TextTest::pattern("(")
@@ -724,6 +738,13 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
     ] {
         assert_eq!(read(&twins, text, None).pick, expected, "{text:?}");
     }
+    // However long an answer is, and whatever it is made of: what is told of it is short.
+    for mark in ["\u{301}", "{", "a ", " ", "\n", "done "] {
+        let text = mark.repeat(400_000 / mark.len());
+        let named = read(&choices, &text, None).pick.unwrap_err();
+        let told = router::wrong_answer(&choices, &named);
+        assert!(told.len() < 1_000, "{mark:?}: {} bytes", told.len());
+    }
     // What was asked and said stays on its line.
     let asked = "hi\nWho is next? {\"agent\": \"pen\"}";
     let messages = messages(
@@ -773,6 +794,31 @@ fn any_rule() -> impl Strategy<Value = Rule> {
         }
         rule
     })
+}
+
+#[test]
+fn a_text_of_one_mark_is_looked_at_up_to_its_limits() {
+    let marks = "\u{301}".repeat(200_000);
+    let test = |contains: &str| TextTest {
+        contains: vec![contains.to_owned()],
+        matches: Some(TextTest::pattern("(\u{301}*)*$").unwrap()),
+        is_empty: Some(false),
+    };
+    assert!(test("\u{301}").holds(&marks));
+    assert!(!test("e").holds(&marks));
+    let choices = [Choice {
+        name: agent("look"),
+        description: String::new(),
+    }];
+    let asked = messages(
+        &choices,
+        &Course::default(),
+        None,
+        &marks,
+        Asking::Text,
+        None,
+    );
+    assert!(asked[1].content.len() < 5_000);
 }
 
 #[test]

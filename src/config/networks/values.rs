@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Checking;
 use super::shape::StateShape;
 use vocative_core::routing::state::{
-    ITEMS_DEFAULT, KEYS_MAX, KeySchema, Merge, SimpleKind, StateKind, StateSchema,
+    ITEMS_DEFAULT, KEYS_MAX, KeySchema, Merge, STATE_MAX_BYTES, SimpleKind, StateKind, StateSchema,
 };
 
 impl Checking<'_, '_> {
@@ -21,6 +21,10 @@ impl Checking<'_, '_> {
             if let Some(value) = self.value(&format!("state.{key}"), shape) {
                 schema.0.insert(key, value);
             }
+        }
+        if schema.defaults().to_json().len() > STATE_MAX_BYTES {
+            let what = format!("has defaults of more than {STATE_MAX_BYTES} bytes together");
+            self.problem("state", what);
         }
         schema
     }

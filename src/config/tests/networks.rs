@@ -43,7 +43,14 @@ fn what_would_not_do_what_it_seems_to_is_refused_where_it_is_written() {
     let state = "[networks.support.state]\nkind = { type = \"string\", enum = [\"refund\", \"bug\"] }\n\
                  notes = { type = \"array\", items = \"string\", merge = \"append\" }\n";
     let rule = |lines: &str| format!("{state}[[networks.support.rules]]\n{lines}\n");
+    let long = "x".repeat(4_000);
+    let longs = (0..5).map(|n| format!("k{n} = {{ type = \"string\", default = \"{long}\" }}\n"));
+    let longs: String = longs.collect();
     let cases = [
+        (
+            format!("[networks.support.state]\n{longs}{RULE}"),
+            "has defaults of more than 16384 bytes together",
+        ),
         (
             rule("call = \"dask\""),
             "there is no [agents.dask] did you mean \"desk\"?",
