@@ -99,6 +99,10 @@ impl Journey<'_> {
     ) -> Result<Routing, StoreError> {
         let claimed = self.working.claimed;
         let choices = self.choices(facts);
+        if choices.is_empty() {
+            let words = "none of its agents works here".to_owned();
+            return Ok(Routing::Word(Routed::NoAnswer, words, course.steps()));
+        }
         let stored = self.working.worker.store.steps(claimed.run.id).await?;
         let mut answers = answers_behind(course.steps(), &stored);
         let mut wrong: Option<String> = None;
