@@ -206,7 +206,7 @@ mod tests {
         let table = [
             (format!("{bot} hi"), "hi"),
             (format!("{bot}, kael: hi"), "hi"),
-            (format!("{bot}"), ""),
+            (bot.clone(), ""),
             ("kael, hi".to_owned(), "hi"),
             ("Kael the great: hi".to_owned(), "hi"),
             ("hey @kael, hi".to_owned(), "hi"),

@@ -72,7 +72,7 @@ INSERT INTO run_events (run_id, conversation_id, kind, text, at_ms)
 VALUES (901, 900, 'text', 'zebra-7f3a9c', 0), (901, 900, 'tool_result', 'zebra-7f3a9c', 0);
 INSERT INTO network_decisions SELECT run_id, 0, 'helper', 'rule', 1, '[]', '{"a":"zebra-7f3a9c"}', '[]', 'zebra-7f3a9c', 0, NULL, 0 FROM steps;
 INSERT INTO network_calls SELECT run_id, 1, 'helper', 'done', 'zebra-7f3a9c', NULL, NULL, NULL, '[]', '{"a":"zebra-7f3a9c"}', 1, 1, 0, 0, 1, 0 FROM steps;
-INSERT INTO network_states VALUES (900, 'helper', 1, '{"a":"zebra-7f3a9c"}', 0);
+INSERT INTO network_states VALUES (900, 'helper', 1, '{"a":"zebra-7f3a9c"}', 0, '{}', 0);
 INSERT INTO turn_sources VALUES (900, 902);
 INSERT INTO run_sources VALUES (900, 900);
 INSERT INTO summaries (conversation_id, agent, fingerprint, covers, from_sent_at_ms, from_ordinal, from_seq,
