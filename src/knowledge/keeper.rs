@@ -46,7 +46,7 @@ pub struct KnowledgeKeeper {
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// What a reading could not do: the first [`PROBLEMS_MAX`] are told, the others counted.
+/// What a reading could not do: the first 20 are told, the others counted.
 #[derive(Debug, Default)]
 pub struct Problems {
     told: Vec<String>,
