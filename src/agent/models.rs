@@ -119,14 +119,6 @@ impl Models {
         })
     }
 
-    /// Whether one more run may begin to ask one of these models: the first that does not rest. A model that is only
-    /// busy is waited for.
-    #[must_use]
-    pub fn is_chain_open<'a>(&self, chain: impl Iterator<Item = &'a ModelUse>) -> bool {
-        self.first_awake(chain)
-            .is_some_and(|model| self.is_open(model))
-    }
-
     /// The first of these models that does not rest.
     #[must_use]
     pub fn first_awake<'a>(

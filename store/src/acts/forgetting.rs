@@ -65,7 +65,8 @@ pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result
     forget_results_txn(connection, source)
 }
 
-/// Takes the steps of some runs away, and what was told of them meanwhile. Returns how many.
+/// Deletes the steps of some runs, and what was kept beside them: marks, verdicts of hooks, decisions, results, live text.
+/// Returns how many steps.
 ///
 /// `of` says which runs, as a comparison with `?1`.
 pub(crate) fn delete_steps_txn(

@@ -4,3 +4,4 @@ ALTER TABLE runs ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE network_states ADD COLUMN since TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE network_states ADD COLUMN oldest_ms INTEGER NOT NULL DEFAULT 0;
 UPDATE network_states SET oldest_ms = at_ms;
+CREATE INDEX network_states_by_age ON network_states(oldest_ms) WHERE state <> '{}';

@@ -512,6 +512,13 @@ pub(crate) fn forget_states_of_turn_txn(
     Ok(())
 }
 
+/// Rows with values that are too old, or of a time that is not yet.
+const EXPIRING_SQL: &str = "SELECT s.conversation_id, s.network, s.state, s.since, s.at_ms
+     FROM (SELECT * FROM network_states WHERE state <> '{}' AND oldest_ms < ?2
+           UNION ALL SELECT * FROM network_states WHERE state <> '{}' AND oldest_ms > ?3) s
+          CROSS JOIN conversations c ON c.id = s.conversation_id CROSS JOIN chats h ON h.id = c.chat_id
+     WHERE h.account_id = ?1 LIMIT ?4";
+
 /// Lets those values of an account's conversations go that have been there since before a time. Returns of how many rows.
 pub(crate) fn expire_states_txn(
     connection: &Connection,
@@ -522,11 +529,7 @@ pub(crate) fn expire_states_txn(
 ) -> Result<i64, StoreError> {
     type Row = (i64, AgentName, Ages);
     let rows: Vec<Row> = connection
-        .prepare_cached(
-            "SELECT s.conversation_id, s.network, s.state, s.since, s.at_ms
-             FROM network_states s JOIN conversations c ON c.id = s.conversation_id JOIN chats h ON h.id = c.chat_id
-             WHERE h.account_id = ?1 AND s.state <> '{}' AND (s.oldest_ms < ?2 OR s.oldest_ms > ?3) LIMIT ?4",
-        )?
+        .prepare_cached(EXPIRING_SQL)?
         .query_map(params![account, before_ms, now_ms, max], |row| {
             let (state, since): (String, String) = (row.get("state")?, row.get("since")?);
             let ages = Ages::of_row(&state, &since, row.get("at_ms")?);
@@ -566,4 +569,19 @@ pub(crate) fn move_states_txn(
         connection.prepare_cached(sql)?.execute([from, target])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EXPIRING_SQL;
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn old_values_are_found_by_their_age() {
+        let plan = Scene::open().await.plan(EXPIRING_SQL).await;
+        let by_age = plan
+            .iter()
+            .filter(|step| step.contains("network_states_by_age"));
+        assert_eq!(by_age.count(), 2, "{plan:#?}");
+    }
 }

@@ -58,7 +58,7 @@ async fn values_go_when_they_are_as_old_as_texts_may_be_whatever_else_changes() 
     assert_eq!(kept(&scene).await.0, 2);
     expire(&scene, DAY_MS + 1, 6 * DAY_MS).await;
     assert_eq!(kept(&scene).await, (3, json!({"n": 2})));
-    // Nobody says anything any more, and it goes all the same.
+    // The value goes also where the conversation is idle.
     expire(&scene, 5 * DAY_MS + 1, 90 * DAY_MS).await;
     assert_eq!(kept(&scene).await, (4, json!({})));
     expire(&scene, 6 * DAY_MS, 90 * DAY_MS).await;

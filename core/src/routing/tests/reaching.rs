@@ -358,7 +358,7 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
             ],
             &["3: one of the rules 1, 2 before it matches whenever it would, and has uses left"],
         ),
-        // Whoever is asked for, it is asked.
+        // The routing agent is asked whichever agents are there.
         (
             vec![
                 rule(vec![calls(0)], Action::AskRouter, 1),
@@ -411,7 +411,7 @@ fn values_are_known_as_far_as_anything_sets_them() {
     let first = || rule(vec![calls(0)], call(&["look"]), 1);
     let wants = |value: Value| rule(vec![is("kind", value)], call(&["pen"]), 1);
     let refund = json!("refund");
-    // Nobody who is called sets it, a rule does, or it is kept from question to question.
+    // No agent that is called sets the value; a rule does; or it is kept from question to question.
     let nobody = with_values(vec![first(), wants(refund.clone())]);
     assert_eq!(dead(&nobody, &around()), ["2: nothing sets kind to that"]);
     let by_rule = with_values(vec![
@@ -453,7 +453,7 @@ fn values_are_known_as_far_as_anything_sets_them() {
         let found = dead(&network, &around());
         assert_eq!(found.is_empty(), is_met, "{set} {wanted} {found:?}");
     }
-    // So many constants are not followed, and taken for possible.
+    // A thousand constants are more than are followed: each is taken for possible.
     let many: Vec<Value> = (0..1_000).map(Value::from).collect();
     let test = StateTest {
         one_of: many,
