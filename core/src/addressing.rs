@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use vocative_contract::envelope::{Belonging, ChatKind, InboundMessage};
 use vocative_contract::outbound::Part;
 
@@ -242,8 +244,9 @@ pub enum RunVerdict {
 }
 
 /// What becomes of a message to an agent while an earlier one in the conversation still waits for its
-/// answer. A run that was claimed reads what it read then, so it never gets another trigger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// What one person asks while they wait is answered together; other people's apart.
     Auto,

@@ -1,5 +1,8 @@
 //! How a prompt is assembled: the options of one agent, with their defaults.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::place::Scope;
 
 /// The options of the assembler. Defaults are DESIGN §8's.
@@ -135,7 +138,8 @@ impl HistoryShare {
 }
 
 /// What is looked up in the room for a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum RecallMode {
     /// What answers a person's question is put into its prompt; the model may also search by its tool.
     Auto,
@@ -146,7 +150,8 @@ pub enum RecallMode {
 }
 
 /// What an agent remembers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum MemoryMode {
     /// Nothing: no entry is read or written.
     #[default]
@@ -158,7 +163,8 @@ pub enum MemoryMode {
 }
 
 /// A set of assembler rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// Ours.
     Vocative,

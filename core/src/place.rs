@@ -1,11 +1,14 @@
 //! Conversations and the places they happen in.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use vocative_contract::envelope::ChatKind;
 
 use crate::ids::{AccountId, ChatId, ConversationId, Seq, TurnId};
 
 /// What kind of place a conversation is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// A group room or one of its topics.
     Channel,

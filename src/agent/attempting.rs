@@ -21,6 +21,7 @@ use crate::agent::step::{self, ModelStep};
 use crate::agent::stepping::{AskedIn, Ended, RESULTS_MAX_TOKENS, Stepping};
 use crate::agent::telling::{FirstWords, Telling};
 use crate::agent::working::{UnderLease, Work, Worked, Working};
+use crate::config::Seconds;
 use crate::delivery::live::LiveReply;
 use crate::llm::{Answer, Listener, ModelError};
 use vocative_core::prompting::Prompt;
@@ -100,7 +101,7 @@ impl Working<'_> {
             clock: &worker.clock,
             claimed,
             agent: &spec.name,
-            display_name: &spec.display_name,
+            display_name: &spec.agent.display_name,
             steps_before: self.steps_before(),
             model: &*spec.model,
             model_use: &spec.model_use,
@@ -111,11 +112,11 @@ impl Working<'_> {
             toolbox: &toolbox,
             files: ToolFiles::of(worker.room.as_deref(), spec.files),
             tools: &tools,
-            max_steps: spec.max_steps,
-            first_tool: &spec.first_tool,
-            stop_after: &spec.stop_after_tools,
-            stop_after_failed: &spec.stop_after_failed_tools,
-            form: spec.answer_form.as_ref(),
+            max_steps: spec.settings().max_steps,
+            first_tool: &spec.agent.first_tool,
+            stop_after: &spec.settings().stop_after_tools,
+            stop_after_failed: &spec.settings().stop_after_failed_tools,
+            form: spec.agent.answer_form.as_ref(),
             budget: spec.budget,
             work_clock: self.clock,
             results_max_tokens: results_max_tokens(spec, &built.prompt),
@@ -135,10 +136,10 @@ impl Working<'_> {
         let live_settle_ms = end_of(live).await;
         let work = match held? {
             UnderLease::Done(ended) => judge(ended, claimed.attempts_used()),
-            UnderLease::BrokenOff(Work::TooLong { deadline_ms })
+            UnderLease::BrokenOff(Work::TooLong { longest })
                 if !self.place.was_heard() && !words.has_begun() =>
             {
-                self.fell_silent(deadline_ms).await
+                self.fell_silent(longest).await
             }
             UnderLease::BrokenOff(work) => work,
         };
@@ -201,7 +202,7 @@ impl Working<'_> {
     /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
     fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<Work> {
         let answer = step::answer_of(recorded);
-        let form = spec.answer_form.as_ref();
+        let form = spec.agent.answer_form.as_ref();
         if let Some(Ok(answer)) = answer.map(|answer| in_form(form, answer)) {
             return Some(Work::Answered(answer));
         }
@@ -210,8 +211,8 @@ impl Working<'_> {
     }
 
     /// The model has said nothing until the deadline: it is down rather than slow.
-    async fn fell_silent(&self, deadline_ms: u64) -> Work {
-        let cause = format!("no word within {deadline_ms} ms");
+    async fn fell_silent(&self, longest: Seconds) -> Work {
+        let cause = format!("no word within {} s", longest.0);
         let error = ModelError::Unavailable { cause };
         self.place.note::<Answer>(&Err(error.clone())).await;
         Work::Failed(Failure::Model(error))
@@ -242,14 +243,14 @@ impl Working<'_> {
             renderer: &*self.room.renderer,
             place: &self.route.target,
             experts,
-            question_expires_ms: spec.question_expires_ms,
+            question_expires_ms: spec.settings().question_expires_s.ms(),
             language: self.room.language(),
         }
     }
 
     /// Where the agent's experts are asked.
     fn room_of_experts(&self, spec: &AgentSpec) -> Option<Target> {
-        let chat = spec.experts.get(&self.route.channel)?.clone();
+        let chat = spec.agent.experts.get(&self.route.channel)?.clone();
         Some(Target {
             chat,
             thread: None,

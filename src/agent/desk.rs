@@ -84,13 +84,17 @@ impl Desk {
         if inquiry.inquiry == Inquiry::Status {
             let (place, agent) = (inquiry.conversation, spec.name.clone());
             let standing = self.store.chat_standing(place, agent, (self.clock)());
-            return Ok(status_text(&spec.display_name, &standing.await?, language));
+            return Ok(status_text(
+                &spec.agent.display_name,
+                &standing.await?,
+                language,
+            ));
         }
         match self.prompt(inquiry, &spec, room).await {
             Ok(built) if inquiry.inquiry == Inquiry::Context => {
-                Ok(context_text(&spec.display_name, &built, language))
+                Ok(context_text(&spec.agent.display_name, &built, language))
             }
-            Ok(built) => Ok(summary_text(&spec.display_name, &built, language)),
+            Ok(built) => Ok(summary_text(&spec.agent.display_name, &built, language)),
             Err(PromptError::Store(cause)) => Err(cause),
             Err(cause) => Ok(language.no_prompt(cause)),
         }

@@ -47,7 +47,7 @@ impl Working<'_> {
             AnswerJudged::Said(text) => Reply {
                 tokens: Some(content_count(&text, &ClassEstimate)),
                 text,
-                is_json: spec.answer_form.is_some(),
+                is_json: spec.agent.answer_form.is_some(),
                 lead: self.lead(spec),
                 note: note(answer.finish, self.room.language()),
                 kind: TurnKind::Message,
@@ -76,8 +76,11 @@ impl Working<'_> {
         spec: &AgentSpec,
         usage: Usage,
     ) -> Result<(), StoreError> {
-        warn!(run.id = %self.claimed.run.id, max_steps = spec.max_steps, "a run used up its steps without an answer");
-        let text = self.room.language().steps_used_up(spec.max_steps.into());
+        warn!(run.id = %self.claimed.run.id, max_steps = spec.settings().max_steps, "a run used up its steps without an answer");
+        let text = self
+            .room
+            .language()
+            .steps_used_up(spec.settings().max_steps.into());
         let reply = Reply {
             usage,
             ..notice(text, RunEnding::Done)
@@ -221,8 +224,8 @@ impl Working<'_> {
             Work::Cancelled => self.cancel(spec).await,
             Work::Waits => self.wait_for_people().await,
             Work::LeaseLost => Ok(()),
-            Work::TooLong { deadline_ms } => {
-                let reason = format!("it took longer than {deadline_ms} ms");
+            Work::TooLong { longest } => {
+                let reason = format!("it took longer than {} s", longest.0);
                 self.fail(spec, age, Failure::Passing(reason)).await
             }
             Work::Failed(failure) => self.fail(spec, age, failure).await,
@@ -259,7 +262,7 @@ impl Working<'_> {
             claimed: self.claimed,
             route: self.route,
             speaker: &spec.name,
-            speaker_display_name: &spec.display_name,
+            speaker_display_name: &spec.agent.display_name,
         };
         commit(self.worker, self.room, &answering, reply, &people).await
     }
@@ -267,12 +270,12 @@ impl Working<'_> {
     /// How the room sees that this agent speaks: where several answer, or posts stand under their names.
     pub(super) fn lead(&self, spec: &AgentSpec) -> Lead {
         if spec.prefixed_channels.contains(&self.route.channel) {
-            return Lead::Prefix(spec.display_name.clone());
+            return Lead::Prefix(spec.agent.display_name.clone());
         }
         match spec.speaking_channels.contains(&self.route.channel) {
             true => Lead::Speaker(PostSpeaker {
-                name: spec.display_name.clone(),
-                icon: spec.icon.clone(),
+                name: spec.agent.display_name.clone(),
+                icon: Some(spec.settings().icon.clone()).filter(|it| !it.is_empty()),
             }),
             false => Lead::Nobody,
         }

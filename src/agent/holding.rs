@@ -26,8 +26,8 @@ impl Working<'_> {
         working: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<UnderLease<T>, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
-        let deadline_ms = spec.run_deadline_ms;
-        let deadline = tokio::time::sleep_until(begun + Duration::from_millis(deadline_ms));
+        let longest = spec.settings().run_deadline_s;
+        let deadline = tokio::time::sleep_until(begun + longest.duration());
         // The first beat is one interval away: a timer takes a millisecond even to say that it is due.
         let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         let budget = spec.budget;
@@ -43,7 +43,7 @@ impl Working<'_> {
                 // In this order: an answer that is there at once needs no sign that it is being worked on.
                 biased;
                 done = &mut working => return Ok(UnderLease::Done(done?)),
-                () = &mut deadline => return Ok(UnderLease::BrokenOff(Work::TooLong { deadline_ms })),
+                () = &mut deadline => return Ok(UnderLease::BrokenOff(Work::TooLong { longest })),
                 () = &mut used_up => {
                     let used_up = RunUsedUp::Time { max_ms: budget.worked_ms };
                     return Ok(UnderLease::BrokenOff(Work::RunUsedUp(used_up)));

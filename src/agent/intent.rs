@@ -64,7 +64,7 @@ impl IntentAsking<'_> {
             place: Some(&place),
             meter: &meter,
         };
-        let name = spec.display_name.as_str();
+        let name = spec.agent.display_name.as_str();
         let failed = |reason: String| Verdict::Failed { reason };
         Ok(match asking.ask(&intent_request(name, prompt)).await {
             Ok(answer) => match read_intent(&answer.text) {

@@ -187,7 +187,7 @@ impl Journey<'_> {
     /// The name of an agent for people.
     fn display_name(&self, agent: &AgentName) -> String {
         let spec = self.working.worker.registry.get(agent);
-        spec.map_or_else(|| agent.to_string(), |it| it.display_name.clone())
+        spec.map_or_else(|| agent.to_string(), |it| it.agent.display_name.clone())
     }
 
     /// Decides and calls, in turn, until the run ends or can't go on. Each turn of the loop adds a row, and there are at
@@ -285,7 +285,7 @@ impl Journey<'_> {
             .filter(|agent| {
                 registry
                     .get(agent)
-                    .is_none_or(|spec| !self.asked.is_for(&spec.presence))
+                    .is_none_or(|spec| !self.asked.is_for(&spec.agent.presence))
             })
             .cloned()
             .collect()
@@ -350,7 +350,7 @@ impl Journey<'_> {
             place: place.as_ref().unwrap_or(self.working.place),
             seat: Some(&seat),
             delegating: Delegating {
-                sees_room: spec.delegates_see_room,
+                sees_room: spec.settings().delegates_see_room(),
                 ..self.working.delegating
             },
             ..*self.working
@@ -365,7 +365,10 @@ impl Journey<'_> {
         match work {
             Work::Answered(answer) => self.end_call(agent, course, Ok(answer), Some(&seat)).await,
             Work::UsedUp(_) => {
-                let reason = format!("it used up its {} steps without an answer", spec.max_steps);
+                let reason = format!(
+                    "it used up its {} steps without an answer",
+                    spec.settings().max_steps
+                );
                 let failed = Failed::of(reason, None);
                 self.end_call(agent, course, Err(failed), Some(&seat)).await
             }
@@ -662,7 +665,7 @@ impl Journey<'_> {
                 }
             };
             let lead = match working.lead(&spec) {
-                Lead::Nobody if is_each => Lead::Prefix(spec.display_name.clone()),
+                Lead::Nobody if is_each => Lead::Prefix(spec.agent.display_name.clone()),
                 // The post that is changed may stand under another agent's name.
                 Lead::Speaker(speaker) if working.route.replaces_answer => {
                     Lead::Prefix(speaker.name)
@@ -696,7 +699,7 @@ impl Journey<'_> {
         let before = all.into_iter().map(|(spec, text, lead, note)| OtherWords {
             tokens: Some(content_count(&text, &ClassEstimate)),
             speaker: spec.name.clone(),
-            display_name: spec.display_name.clone(),
+            display_name: spec.agent.display_name.clone(),
             text,
             lead,
             note,
@@ -704,7 +707,7 @@ impl Journey<'_> {
         let reply = Reply {
             tokens: Some(content_count(&text, &ClassEstimate)),
             text,
-            is_json: spec.answer_form.is_some(),
+            is_json: spec.agent.answer_form.is_some(),
             lead,
             note,
             kind: TurnKind::Message,

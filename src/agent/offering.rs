@@ -44,11 +44,11 @@ impl Working<'_> {
         )
         .only(self.given.tools.as_deref());
         let desk = self.seat.map(|seat| &seat.desk);
-        let desk = desk.filter(|desk| desk.may_write() && spec.max_steps > 1);
+        let desk = desk.filter(|desk| desk.may_write() && spec.settings().max_steps > 1);
         Ok(match desk {
             Some(desk) => {
                 let tool = SetState(Arc::clone(desk));
-                let approval = ApprovalSettings::default().with(&spec.approval, tool.rule());
+                let approval = ApprovalSettings::default().with(&spec.agent.approval, tool.rule());
                 toolbox.with(Arc::new(tool), ToolLimits::default(), approval)
             }
             None => toolbox,
@@ -87,7 +87,7 @@ fn toolbox(
         skills,
         store: worker.store.reader(),
         conversation: claimed.run.conversation,
-        search_reach: spec.search_reach,
+        search_reach: spec.settings().search_reach,
         triggers: claimed.run.triggers.clone(),
         is_strict: options.profile == Profile::Toolpack,
         embeddings: worker.embeddings.clone(),
@@ -107,10 +107,10 @@ fn toolbox(
     let people: Vec<PersonName> = people.into_iter().map(person).collect();
     // Where the first step must be the answer, there are none.
     let may_search = options.recall != RecallMode::Off;
-    let offered = spec.tools.iter().filter(|_| spec.max_steps > 1);
+    let offered = spec.tools.iter().filter(|_| spec.settings().max_steps > 1);
     let offered = offered.filter(|tool| may_search || tool.name() != CONVERSATION_SEARCH);
     // A question does not leave the account that it is asked in.
-    let has_experts = spec.experts.contains_key(&route.channel);
+    let has_experts = spec.agent.experts.contains_key(&route.channel);
     let offered = offered.filter(|tool| has_experts || tool.name() != ASK_HUMAN);
     let has_knowledge = !bound.knowledge.is_empty();
     let offered = offered.filter(|tool| has_knowledge || tool.name() != KNOWLEDGE_SEARCH);
@@ -120,14 +120,14 @@ fn toolbox(
         chat: format!("{}/{}", route.account, route.target.chat),
         agent: spec.name.to_string(),
     };
-    let empty = Toolbox::new(Vec::new(), spec.tool_timeout_ms)
+    let empty = Toolbox::new(Vec::new(), spec.settings().tool_timeout_s.0 * 1_000)
         .with_run_calls_max(spec.calls_per_run)
         .of(scope);
     let mut toolbox = empty;
     for tool in offered.filter(|tool| tool.is_for(&people)) {
         for open in tool.open(&bound) {
             if is_there(open.name()) && !toolbox.has(open.name()) {
-                let approval = tool.approval.with(&spec.approval, open.rule());
+                let approval = tool.approval.with(&spec.agent.approval, open.rule());
                 toolbox = toolbox.with(open, tool.limits, approval);
             }
         }

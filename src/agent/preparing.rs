@@ -266,7 +266,7 @@ pub(super) async fn record_sent(
     built: &BuiltPrompt,
     tools: &[ToolSpec],
 ) {
-    let sent = sent::recipe_of(built, &spec.situation, tools);
+    let sent = sent::recipe_of(built, &spec.agent.situation, tools);
     let run = claimed.run.id;
     let sources = built.sources.clone();
     let recorded = worker

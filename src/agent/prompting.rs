@@ -181,7 +181,7 @@ pub async fn build_prompt(
     let asked = options.clone();
     let tail = request.network.as_ref().map(|network| &network.tail);
     let texts = (instructions.as_str(), situation.as_str(), task.as_deref());
-    let own_tokens = own_tokens((texts, &spec.examples), tail, given, &counter);
+    let own_tokens = own_tokens((texts, &spec.settings().examples), tail, given, &counter);
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
@@ -210,7 +210,7 @@ pub async fn build_prompt(
     } = fitting;
     let asker = asker_name(&history, &spec.name);
     let mut prompt = assembled((&history, &view, &options), task, &counter)
-        .with_examples(&spec.examples, &counter)
+        .with_examples(&spec.settings().examples, &counter)
         .with_instructions(&instructions, &counter)
         .with_situation(&situation, &counter)
         .with_memory(memory_text, &counter)
@@ -238,7 +238,7 @@ pub async fn build_prompt(
         memories: memory.map(|memory| memory.shown),
         has_given: !given.is_empty(),
         instructions: there.instructions.clone(),
-        examples: spec.examples.clone(),
+        examples: spec.settings().examples.clone(),
         network: request.network.clone(),
     })
 }
@@ -472,7 +472,7 @@ impl Making<'_> {
         let recalling = Recalling {
             store: self.store,
             query: self.query,
-            reach: self.spec.search_reach,
+            reach: self.spec.settings().search_reach,
             view: self.view,
             history,
             prompt: &without,
@@ -614,7 +614,7 @@ impl SettingsThere<'_> {
     ) -> (String, String) {
         let instructions = filled(self.instructions, view, history, as_of_ms);
         let situation = match profile {
-            Profile::Vocative => filled(&spec.situation, view, history, as_of_ms),
+            Profile::Vocative => filled(&spec.agent.situation, view, history, as_of_ms),
             Profile::Toolpack => String::new(),
         };
         (instructed(instructions, given), situation)
@@ -658,7 +658,7 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
     });
     AgentView {
         name: spec.name.clone(),
-        display_name: spec.display_name.clone(),
+        display_name: spec.agent.display_name.clone(),
         platform_ids,
     }
 }

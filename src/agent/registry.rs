@@ -4,38 +4,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::agent::attached::FilesInPrompts;
-use crate::config::{AnswerForm, FirstTool, Template};
+use crate::config::{Agent, AgentSettings, Template};
 use crate::hooks::Hooks;
 use crate::llm::Model;
-use crate::tools::{ApprovalSettings, Delegate, ToolUse};
+use crate::tools::{Delegate, ToolUse};
 use vocative_core::hooking::HookPoint;
 use vocative_core::ids::AgentName;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
-use vocative_core::presence::Presence;
 use vocative_core::price::Prices;
-use vocative_core::prompting::{Example, TokenCounter};
+use vocative_core::prompting::{ClassEstimate, TokenCounter};
 use vocative_core::routing::Network;
 use vocative_core::routing::router::Asking;
 use vocative_core::running::budget::RunBudget;
-use vocative_core::search::SearchReach;
 use vocative_store::contract::TellingHook;
 
-/// One configured agent, ready to work.
+/// One configured agent, ready to work: its settings, and what they name.
 #[derive(Clone)]
 pub struct AgentSpec {
     /// Its name.
     pub name: AgentName,
-    /// Its name for people.
-    pub display_name: String,
-    /// Its instructions, with places for values.
+    /// As it is configured.
+    pub agent: Arc<Agent>,
+    /// Its instructions, with places for values; its skills behind them.
     pub instructions: Template,
     /// Its instructions in chats where something stands behind them.
     pub chat_instructions: BTreeMap<ChatName, Template>,
-    /// What stands behind the history, with places for values.
-    pub situation: Template,
-    /// Questions with the answers that it is to give, before what was said.
-    pub examples: Vec<Example>,
     /// How its prompts are assembled.
     pub options: AssemblerOptions,
     /// How they are in chats that have settings of their own.
@@ -60,66 +54,34 @@ pub struct AgentSpec {
     pub answer_reserve: usize,
     /// What makes its summaries; `None` = the built-in summariser, which needs no network.
     pub summary_model: Option<BackgroundModel>,
-    /// Whether that model titles its conversations that have no name.
-    pub titles: bool,
-    /// How it learns in the background.
-    pub memory: MemorySettings,
-    /// The longest that a run may take, in milliseconds.
-    pub run_deadline_ms: u64,
+    /// What reads settled conversations for its memory; `None` = nothing is learnt so.
+    pub memory_model: Option<BackgroundModel>,
     /// The attempts after which a run is given up.
     pub max_attempts: u32,
     /// How long after the question a run is given up whose model can't answer, in milliseconds.
     pub answer_within_ms: i64,
-    /// What its model may use.
-    pub tools: Vec<ToolUse>,
-    /// What its model is to call first in a run.
-    pub first_tool: FirstTool,
-    /// Where, for whom and when it works for a network.
-    pub presence: Presence,
-    /// Those of them whose text is the answer.
-    pub stop_after_tools: Vec<String>,
-    /// Those of which a failed call ends the run.
-    pub stop_after_failed_tools: Vec<String>,
-    /// The form that its answers must have.
-    pub answer_form: Option<AnswerForm>,
-    /// Who is asked at points of its runs.
-    pub hooks: Hooks,
-    /// The models of those of them that ask one whether a message was meant for it, by the hook's name.
-    pub intent_models: BTreeMap<String, BackgroundModel>,
-    /// Which of these it may use in chats that don't allow all.
-    pub chat_tools: BTreeMap<ChatName, Vec<String>>,
-    /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.
-    pub knowledge: BTreeMap<String, Option<BTreeSet<ChatName>>>,
-    /// The names of its skills.
-    pub skills: Vec<String>,
-    /// What `conversation_search` searches.
-    pub search_reach: SearchReach,
-    /// Model calls of one run.
-    pub max_steps: u32,
     /// Tool calls of one run.
     pub calls_per_run: u32,
     /// What one run may use.
     pub budget: RunBudget,
-    /// When calls of its tools that act wait for a person.
-    pub approval: ApprovalSettings,
-    /// The longest that one tool call may take, in milliseconds.
-    pub tool_timeout_ms: u64,
-    /// How long people have to answer a question of its model, in milliseconds.
-    pub question_expires_ms: i64,
-    /// The platform's id of the chat where experts are asked, by channel.
-    pub experts: BTreeMap<String, String>,
+    /// What its model may use.
+    pub tools: Vec<ToolUse>,
+    /// Which of these it may use in chats that don't allow all.
+    pub chat_tools: BTreeMap<ChatName, Vec<String>>,
+    /// Who is asked at points of its runs.
+    pub hooks: Hooks,
+    /// The models of those of them that ask one whether a message was meant for it, by the hook's name.
+    pub intent_models: BTreeMap<String, BackgroundModel>,
+    /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.
+    pub knowledge: BTreeMap<String, Option<BTreeSet<ChatName>>>,
     /// How its prompts show files.
     pub files: FilesInPrompts,
     /// The agents that its model may ask.
     pub delegates: Vec<Delegate>,
-    /// Whether they are shown the room.
-    pub delegates_see_room: bool,
     /// The channels where a reply starts with the agent's name.
     pub prefixed_channels: BTreeSet<String>,
     /// The channels where its posts stand under its name.
     pub speaking_channels: BTreeSet<String>,
-    /// Its picture there: an emoji between colons, or an address; `None` = the bot's.
-    pub icon: Option<String>,
     /// The network that it is the name of: its runs are worked on by the agents of that. What else is set here is what
     /// holds for the run: of its default agent.
     pub network: Option<Arc<NetworkSpec>>,
@@ -152,6 +114,50 @@ impl NetworkSpec {
 }
 
 impl AgentSpec {
+    /// A configured agent with its model, and with nothing that its settings name: no tools, hooks, other models.
+    #[must_use]
+    pub fn new(agent: Arc<Agent>, model: BackgroundModel) -> Self {
+        let settings = &agent.settings;
+        Self {
+            name: agent.name.clone(),
+            instructions: agent.instructions.clone(),
+            chat_instructions: BTreeMap::new(),
+            options: agent.prompt.clone(),
+            chat_options: BTreeMap::new(),
+            model: model.model,
+            model_key: model.model_use.name.clone(),
+            model_use: model.model_use,
+            fallbacks: Vec::new(),
+            choices: BTreeMap::new(),
+            counter: &ClassEstimate,
+            context_limit: model.context_limit,
+            answer_reserve: model.answer_reserve,
+            summary_model: None,
+            memory_model: None,
+            max_attempts: settings.max_attempts,
+            answer_within_ms: settings.answer_within_s.ms(),
+            calls_per_run: settings.calls_per_run,
+            budget: settings.budget(),
+            tools: Vec::new(),
+            chat_tools: BTreeMap::new(),
+            hooks: Hooks::default(),
+            intent_models: BTreeMap::new(),
+            knowledge: BTreeMap::new(),
+            files: FilesInPrompts::default(),
+            delegates: Vec::new(),
+            prefixed_channels: BTreeSet::new(),
+            speaking_channels: BTreeSet::new(),
+            network: None,
+            agent,
+        }
+    }
+
+    /// What is written for it in the configuration.
+    #[must_use]
+    pub fn settings(&self) -> &AgentSettings {
+        &self.agent.settings
+    }
+
     /// The models that it may ask, the first of them first.
     pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
         let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
@@ -181,7 +187,7 @@ impl AgentSpec {
     /// Whether an answer may come out otherwise than its model says it, so that it is not shown while it is written.
     #[must_use]
     pub fn holds_answers_back(&self) -> bool {
-        self.answer_form.is_some() || self.hooks.hold_answers_back()
+        self.agent.answer_form.is_some() || self.hooks.hold_answers_back()
     }
 
     /// The collections that it may search in a chat.
@@ -216,17 +222,6 @@ pub struct ModelUse {
     pub currency: String,
     /// The most tokens of an answer.
     pub max_output_tokens: u32,
-}
-
-/// How an agent learns in the background; whether it does is in its options.
-#[derive(Clone, Default)]
-pub struct MemorySettings {
-    /// What reads; `None` = nothing is learnt so.
-    pub model: Option<BackgroundModel>,
-    /// How long nobody may have said anything before a conversation is read, in milliseconds.
-    pub quiet_ms: i64,
-    /// Tokens that reading may take of one channel in a UTC day; 0 = no limit.
-    pub tokens_per_day: u64,
 }
 
 /// A model that is asked outside of runs.

@@ -26,7 +26,7 @@ pub(super) fn whole_of(spec: &AgentSpec, task: Option<&StoredTask>) -> Delegatin
             Some(_) => spec.calls_per_run.min(share.calls),
             None => spec.calls_per_run,
         },
-        sees_room: spec.delegates_see_room,
+        sees_room: spec.settings().delegates_see_room(),
     }
 }
 

@@ -23,11 +23,17 @@ impl Working<'_> {
             chat: self.route.target.chat.clone(),
         };
         let of_chat = spec.chat_tools.get(&chat).map(Vec::as_slice);
-        if spec.max_steps < 2 || !may_read(of_chat) || !may_read(self.given.tools.as_deref()) {
+        if spec.settings().max_steps < 2
+            || !may_read(of_chat)
+            || !may_read(self.given.tools.as_deref())
+        {
             return Ok(Vec::new());
         }
         let reader = self.worker.store.reader();
-        self.worker.skills.approved(&spec.skills, &reader).await
+        self.worker
+            .skills
+            .approved(&spec.settings().skills, &reader)
+            .await
     }
 }
 

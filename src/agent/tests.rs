@@ -28,13 +28,13 @@ use vocative_contract::outbound::{Delivered, Part, Post, Target};
 use vocative_contract::people::People;
 
 use super::models::Models;
-use super::registry::{AgentSpec, ModelUse, Registry};
+use super::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use super::step::{self, ModelStep};
 use super::worker::AgentWorker;
 use crate::capture::clock::Clock;
 use crate::capture::inbound::{ChannelIntake, Keeping};
 use crate::capture::wake::Wake;
-use crate::config::{FirstTool, Template};
+use crate::config::{Agent, Config, Environment, Template};
 use crate::delivery::rooms::{Posters, Room, Rooms};
 use crate::delivery::worker::DeliveryWorker;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
@@ -44,11 +44,9 @@ use vocative_core::ids::{AccountId, AgentName, OwnerId};
 use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative_core::manners::Manners;
-use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, content_count};
 use vocative_core::run::Finish;
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_core::search::SearchReach;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::tokens::PromptReport;
 use vocative_core::turn::TokenCount;
@@ -448,60 +446,31 @@ fn direct_message(chat: &str, text: &str, sent_at_ms: i64) -> InboundMessage {
 }
 
 fn spec(model: Arc<dyn Model>) -> AgentSpec {
-    AgentSpec {
-        name: AgentName::trusted("helper"),
-        display_name: "Helper".to_owned(),
-        instructions: Template::parse("Be brief.").unwrap(),
+    let text = "[agents.helper]\ninstructions = \"Be brief.\"\nrun_deadline_s = 60\nmax_attempts = 3\n\
+                answer_within_s = 3600\ncalls_per_run = 64\nmax_steps = 10\ntool_timeout_s = 5\n";
+    let file = Some((std::path::Path::new("helper.toml"), text));
+    let environment = Environment::from([("HOME", "/home/ada")]);
+    let (config, _) = Config::from_text(file, &environment).unwrap();
+    let agent = Agent {
         situation: Template::default(),
-        options: AssemblerOptions::default(),
-        chat_options: BTreeMap::new(),
-        chat_instructions: BTreeMap::new(),
-        examples: Vec::new(),
-        chat_tools: BTreeMap::new(),
-        model,
-        summary_model: None,
-        titles: false,
-        memory: Default::default(),
-        model_use: ModelUse {
-            name: "test".to_owned(),
-            max_parallel: 4,
-            prices: vocative_core::price::Prices::default(),
-            currency: "USD".to_owned(),
-            max_output_tokens: 1_000,
-        },
-        model_key: "test".to_owned(),
-        counter: &ClassEstimate,
-        context_limit: None,
-        answer_reserve: 100,
-        run_deadline_ms: 60_000,
-        max_attempts: 3,
-        answer_within_ms: 3_600_000,
+        ..config.agents[&AgentName::trusted("helper")].clone()
+    };
+    AgentSpec {
         tools: vec![ToolUse::built_in(BuiltIn::ConversationSearch)],
-        calls_per_run: 64,
-        budget: Default::default(),
-        fallbacks: Vec::new(),
-        choices: BTreeMap::new(),
-        approval: Default::default(),
-        search_reach: SearchReach::Parent,
-        max_steps: 10,
-        tool_timeout_ms: 5_000,
-        question_expires_ms: 86_400_000,
-        delegates: Vec::new(),
-        delegates_see_room: false,
-        experts: BTreeMap::new(),
-        first_tool: FirstTool::Free,
-        presence: Default::default(),
-        stop_after_tools: Vec::new(),
-        stop_after_failed_tools: Vec::new(),
-        answer_form: None,
-        hooks: Default::default(),
-        intent_models: Default::default(),
-        knowledge: BTreeMap::new(),
-        skills: Vec::new(),
-        files: Default::default(),
-        prefixed_channels: std::collections::BTreeSet::default(),
-        speaking_channels: std::collections::BTreeSet::default(),
-        icon: None,
-        network: None,
+        ..AgentSpec::new(
+            Arc::new(agent),
+            BackgroundModel {
+                model,
+                model_use: ModelUse {
+                    name: "test".to_owned(),
+                    max_parallel: 4,
+                    prices: vocative_core::price::Prices::default(),
+                    currency: "USD".to_owned(),
+                    max_output_tokens: 1_000,
+                },
+                context_limit: None,
+                answer_reserve: 100,
+            },
+        )
     }
 }

@@ -8,6 +8,7 @@ use crate::agent::models::ModelSlot;
 use crate::agent::prompting::InNetwork;
 use crate::agent::sharing::Delegating;
 use crate::agent::worker::AgentWorker;
+use crate::config::Seconds;
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
 use crate::llm::Answer;
@@ -89,7 +90,7 @@ pub(super) enum Work {
     /// It gave no answer.
     Failed(Failure),
     /// It took longer than it may.
-    TooLong { deadline_ms: u64 },
+    TooLong { longest: Seconds },
 }
 
 /// How a run's work ended, and what of it may still show up in the room.

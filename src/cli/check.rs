@@ -203,7 +203,7 @@ fn askings(config: &Config) -> BTreeMap<AgentName, Asking> {
             let worst = worst_cost(&it.network, &steps);
             worst.model_calls + u64::from(worst.routing_calls)
         }
-        None => agent.max_steps.into(),
+        None => agent.settings.max_steps.into(),
     };
     let asking = |agent: &Agent| Asking {
         model_calls: model_calls(agent),
@@ -217,7 +217,9 @@ fn askings(config: &Config) -> BTreeMap<AgentName, Asking> {
 /// Calls of a model for one run of each agent.
 fn steps(config: &Config) -> BTreeMap<AgentName, u32> {
     let agents = config.agents.values();
-    agents.map(|it| (it.name.clone(), it.max_steps)).collect()
+    agents
+        .map(|it| (it.name.clone(), it.settings.max_steps))
+        .collect()
 }
 
 /// What of a room reaches a model though it was not said to its agent.

@@ -72,7 +72,10 @@ async fn asked<T: DeserializeOwned>(
 
 /// What of the agents' skills will not be used, for `vocative check`.
 pub(super) async fn warnings(config: &Config, context: &Context) -> Vec<String> {
-    let named = config.agents.values().flat_map(|agent| &agent.skills);
+    let named = config
+        .agents
+        .values()
+        .flat_map(|agent| &agent.settings.skills);
     let names: BTreeSet<&String> = named.collect();
     if names.is_empty() {
         return Vec::new();

@@ -40,7 +40,7 @@ pub(super) fn told(config: &Config, channel: &Channel) -> Option<SpendingNote> {
             let model = config.model_of(agent);
             let budget = u64::try_from(agent.prompt.token_budget).unwrap_or(u64::MAX);
             let step = budget.saturating_add(u64::from(model.max_output_tokens));
-            step.saturating_mul(u64::from(agent.max_steps))
+            step.saturating_mul(u64::from(agent.settings.max_steps))
         })
         .max()?;
     let limits = &channel.limits;

@@ -8,13 +8,11 @@ use super::approvals::{Shapes, resolve_approval};
 use super::instructions::resolve_instructions;
 use super::platforms::PLATFORMS;
 use super::presence::resolve_presence;
-use super::resolve::{Review, micros};
+use super::resolve::Review;
 use super::settings::{
-    Agent, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
+    Agent, AgentSettings, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
 };
-use super::shape::{
-    AgentShape, DelegatesSeeShape, ExampleShape, MemoryShape, ProfileShape, PromptShape,
-};
+use super::shape::PromptShape;
 use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
@@ -23,9 +21,7 @@ use crate::tools::{
 };
 use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, HistoryShare, MemoryMode, Profile, RecallMode};
-use vocative_core::place::Scope;
 use vocative_core::prompting::{Example, TokenCounter as _, Utf16Div4};
-use vocative_core::running::budget::RunBudget;
 
 /// What agents may name.
 #[derive(Clone, Copy)]
@@ -42,7 +38,7 @@ pub(super) struct Names<'a> {
 
 /// Checks all agents. The result is to be used only if no problem was found.
 pub(super) fn resolve_agents(
-    shapes: BTreeMap<String, AgentShape>,
+    shapes: BTreeMap<String, AgentSettings>,
     models: &BTreeMap<String, Model>,
     names: Names<'_>,
     review: &mut Review<'_>,
@@ -71,7 +67,7 @@ pub(super) fn resolve_agents(
 }
 
 /// Who is like another agent is like one that there is, and that is like nobody.
-fn check_likenesses(shapes: &BTreeMap<String, AgentShape>, review: &mut Review<'_>) {
+fn check_likenesses(shapes: &BTreeMap<String, AgentSettings>, review: &mut Review<'_>) {
     for (name, shape) in shapes {
         let Some(like) = &shape.like else { continue };
         let key = format!("agents.{name}.like");
@@ -92,104 +88,74 @@ fn check_likenesses(shapes: &BTreeMap<String, AgentShape>, review: &mut Review<'
 
 fn resolve_agent(
     name: &str,
-    shape: AgentShape,
+    mut settings: AgentSettings,
     channels: &[&str],
     review: &mut Review<'_>,
 ) -> Agent {
-    let approval = approval(name, &shape, channels, review);
-    let answer_form = resolve_form(name, &shape, review);
-    let instructions = resolve_instructions(name, &shape, answer_form.as_ref(), review);
-    let situation = Template::parse(&shape.situation).unwrap_or_else(|what| {
+    for list in [
+        &mut settings.models,
+        &mut settings.tools,
+        &mut settings.stop_after_tools,
+        &mut settings.stop_after_failed_tools,
+        &mut settings.hooks,
+        &mut settings.knowledge,
+        &mut settings.skills,
+        &mut settings.delegates,
+    ] {
+        keep_each_once(list);
+    }
+    settings.purpose = settings.purpose.trim().to_owned();
+    check_examples(name, &settings.examples, review);
+    let answer_form = resolve_form(name, &settings, review);
+    let situation = Template::parse(&settings.situation).unwrap_or_else(|what| {
         review.problem(&format!("agents.{name}.situation"), what);
         Template::default()
     });
-    let recall = recall(&shape);
-    let memory = memory(&shape);
-    let history = history(name, &shape, review);
-    let presence = resolve_presence(name, shape.enabled, channels, review);
-    let examples = resolve_examples(name, shape.examples, review);
+    let memory = memory(&settings);
+    let delegates = settings.delegates.iter();
     Agent {
         // The schema check has let only valid names through.
         name: AgentName::trusted(name),
-        display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
-        icon: shape.icon,
-        aliases: shape.aliases,
-        instructions,
+        display_name: settings
+            .display_name
+            .clone()
+            .unwrap_or_else(|| spoken(name)),
+        instructions: resolve_instructions(name, &settings, answer_form.as_ref(), review),
         situation,
-        examples,
-        model: shape.model,
-        models: each_once(shape.models),
-        summary_model: shape.summary_model,
-        titles: shape.titles,
-        memory_model: shape.memory_model,
-        memory_after_quiet_ms: i64::from(shape.memory_after_quiet_s) * 1_000,
-        memory_tokens_per_day: shape.memory_tokens_per_day,
-        channels: if shape.channels.iter().any(|channel| channel == "*") {
-            ChannelChoice::All
-        } else {
-            ChannelChoice::Named(shape.channels)
+        channels: match settings.channels.iter().any(|channel| channel == "*") {
+            true => ChannelChoice::All,
+            false => ChannelChoice::Named(settings.channels.clone()),
         },
-        run_deadline_ms: shape.run_deadline_s * 1_000,
-        max_attempts: shape.max_attempts,
-        answer_within_ms: shape.answer_within_s * 1_000,
-        overlap: shape.overlap.into(),
-        tools: with_memory(
-            tools_of(
-                shape.tools,
-                &shape.knowledge,
-                &shape.skills,
-                &shape.delegates,
-            ),
-            memory,
-        ),
-        stop_after_tools: each_once(shape.stop_after_tools),
-        stop_after_failed_tools: each_once(shape.stop_after_failed_tools),
-        first_tool: first_tool(shape.tool_choice),
+        tools: tools_of(&settings, memory),
+        first_tool: first_tool(&settings.tool_choice),
         answer_form,
-        hooks: each_once(shape.hooks),
-        knowledge: each_once(shape.knowledge),
-        skills: each_once(shape.skills),
-        purpose: shape.purpose.trim().to_owned(),
-        delegates: each_once(shape.delegates)
-            .into_iter()
-            .map(AgentName::trusted)
-            .collect(),
-        delegates_see_room: matches!(shape.delegates_see, DelegatesSeeShape::Room),
-        calls_per_run: shape.calls_per_run,
-        presence,
-        budget: RunBudget {
-            tokens: shape.tokens_per_run,
-            cost_micros: micros(shape.cost_per_run),
-            worked_ms: shape.seconds_per_run * 1_000,
-        },
-        approval,
-        search_reach: shape.search_reach.into(),
-        max_steps: shape.max_steps,
-        tool_timeout_ms: shape.tool_timeout_s * 1_000,
-        experts: experts(name, &shape.experts, review),
-        question_expires_ms: i64::from(shape.question_expires_s) * 1_000,
+        presence: resolve_presence(name, &settings.enabled, channels, review),
+        experts: experts(name, &settings.experts, review),
+        delegates: delegates.map(|it| AgentName::trusted(it)).collect(),
+        approval: approval(name, &settings, channels, review),
         prompt: AssemblerOptions {
-            recall,
-            recall_max_tokens: shape.recall_max_tokens,
+            recall: recall(&settings),
+            recall_max_tokens: settings.recall_max_tokens,
             memory,
-            history,
-            ..prompt_options(name, &shape.prompt, review)
+            history: history(name, &settings, review),
+            ..prompt_options(name, &settings.prompt, review)
         },
         network: None,
+        settings,
     }
 }
 
 fn approval(
     name: &str,
-    shape: &AgentShape,
+    settings: &AgentSettings,
     channels: &[&str],
     review: &mut Review<'_>,
 ) -> ApprovalSettings {
     let shapes = Shapes {
-        approval: shape.approval.as_ref(),
-        approvers: shape.approvers.as_ref(),
-        expires_s: shape.approval_expires_s.as_ref(),
-        after_untrusted: shape.after_untrusted,
+        approval: settings.approval.as_ref(),
+        approvers: settings.approvers.as_ref(),
+        expires_s: settings.approval_expires_s.as_ref(),
+        after_untrusted: settings.after_untrusted,
     };
     resolve_approval(&format!("agents.{name}"), &shapes, channels, review)
 }
@@ -197,68 +163,52 @@ fn approval(
 /// The most examples of an agent.
 const EXAMPLES_MAX: usize = 8;
 
-fn resolve_examples(
-    name: &str,
-    shapes: Vec<ExampleShape>,
-    review: &mut Review<'_>,
-) -> Vec<Example> {
-    if shapes.len() > EXAMPLES_MAX {
-        let what = format!("has {} examples; {EXAMPLES_MAX} is the most", shapes.len());
-        review.problem(&format!("agents.{name}.examples"), what);
+fn check_examples(name: &str, examples: &[Example], review: &mut Review<'_>) {
+    let key = format!("agents.{name}.examples");
+    if examples.len() > EXAMPLES_MAX {
+        let what = format!(
+            "has {} examples; {EXAMPLES_MAX} is the most",
+            examples.len()
+        );
+        review.problem(&key, what);
     }
-    let lacks_some =
-        |it: &ExampleShape| it.question.trim().is_empty() || it.answer.trim().is_empty();
-    if let Some(n) = shapes.iter().position(lacks_some) {
+    let lacks_some = |it: &Example| it.question.trim().is_empty() || it.answer.trim().is_empty();
+    if let Some(n) = examples.iter().position(lacks_some) {
         let what = format!("has no question or no answer in its entry {}", n + 1);
-        review.problem(&format!("agents.{name}.examples"), what);
+        review.problem(&key, what);
     }
-    let example = |shape: ExampleShape| Example {
-        question: shape.question,
-        answer: shape.answer,
-    };
-    shapes.into_iter().map(example).collect()
 }
 
-fn first_tool(choice: String) -> FirstTool {
-    match choice.as_str() {
+fn first_tool(choice: &str) -> FirstTool {
+    match choice {
         "auto" => FirstTool::Free,
         "required" => FirstTool::Any,
         "none" => FirstTool::Never,
-        _ => FirstTool::Named(choice),
+        _ => FirstTool::Named(choice.to_owned()),
     }
 }
 
-fn history(name: &str, shape: &AgentShape, review: &mut Review<'_>) -> HistoryShare {
-    HistoryShare::parse(&shape.history).unwrap_or_else(|what| {
+fn history(name: &str, settings: &AgentSettings, review: &mut Review<'_>) -> HistoryShare {
+    HistoryShare::parse(&settings.history).unwrap_or_else(|what| {
         review.problem(&format!("agents.{name}.history"), what);
         HistoryShare::default()
     })
 }
 
 /// What the agent looks up. The other system's profile never recalls by itself.
-fn recall(shape: &AgentShape) -> RecallMode {
-    match (shape.recall.into(), shape.prompt.profile) {
-        (RecallMode::Auto, ProfileShape::Toolpack) => RecallMode::Tool,
+fn recall(settings: &AgentSettings) -> RecallMode {
+    match (settings.recall, settings.prompt.profile) {
+        (RecallMode::Auto, Profile::Toolpack) => RecallMode::Tool,
         (mode, _) => mode,
     }
 }
 
 /// What the agent remembers. The other system's profile has no place for it.
-fn memory(shape: &AgentShape) -> MemoryMode {
-    match (shape.memory, shape.prompt.profile) {
-        (_, ProfileShape::Toolpack) | (MemoryShape::Off, _) => MemoryMode::Off,
-        (MemoryShape::Tools, _) => MemoryMode::Tools,
-        (MemoryShape::Auto, _) => MemoryMode::Auto,
+fn memory(settings: &AgentSettings) -> MemoryMode {
+    match settings.prompt.profile {
+        Profile::Toolpack => MemoryMode::Off,
+        Profile::Vocative => settings.memory,
     }
-}
-
-/// The agent's tools with those of its memory.
-fn with_memory(mut tools: Vec<String>, memory: MemoryMode) -> Vec<String> {
-    if memory != MemoryMode::Off {
-        let of_memory = BuiltIn::OF_MEMORY.map(|tool| tool.name().to_owned());
-        tools.extend(of_memory);
-    }
-    each_once(tools)
 }
 
 /// The rooms of experts, by channel: one each.
@@ -349,7 +299,7 @@ fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
         FirstTool::Any if tools.is_empty() => {
             review.problem(&key, "asks for a tool, and the agent has none");
         }
-        FirstTool::Any | FirstTool::Named(_) if agent.max_steps == 1 => {
+        FirstTool::Any | FirstTool::Named(_) if agent.settings.max_steps == 1 => {
             review.problem(
                 &key,
                 "needs max_steps of 2 or more: the last step is for the answer",
@@ -363,8 +313,11 @@ fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
 fn check_stops(agent: &Agent, review: &mut Review<'_>) {
     let has = |stop: &str| agent.tools.iter().any(|tool| names(tool, stop));
     for (setting, stops) in [
-        ("stop_after_tools", &agent.stop_after_tools),
-        ("stop_after_failed_tools", &agent.stop_after_failed_tools),
+        ("stop_after_tools", &agent.settings.stop_after_tools),
+        (
+            "stop_after_failed_tools",
+            &agent.settings.stop_after_failed_tools,
+        ),
     ] {
         let key = format!("agents.{}.{setting}", agent.name);
         for stop in stops.iter().filter(|stop| !has(stop)) {
@@ -380,46 +333,41 @@ fn check_stops(agent: &Agent, review: &mut Review<'_>) {
 fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     let key = format!("agents.{}.knowledge", agent.name);
     for name in agent
+        .settings
         .knowledge
         .iter()
         .filter(|name| !known.contains(&name.as_str()))
     {
         review.dangling(&key, "knowledge", name, known);
     }
-    if agent.knowledge.is_empty() && agent.tools.iter().any(|tool| tool == KNOWLEDGE_SEARCH) {
+    if agent.settings.knowledge.is_empty()
+        && agent.tools.iter().any(|tool| tool == KNOWLEDGE_SEARCH)
+    {
         review.problem(&key, "is empty, and the tool knowledge_search searches it");
     }
 }
 
-/// An agent that may search documents has what searches them, one that has skills what reads them, and one that may ask
-/// others what asks them.
-fn tools_of(
-    tools: Vec<String>,
-    knowledge: &[String],
-    skills: &[String],
-    delegates: &[String],
-) -> Vec<String> {
-    let search = Some(KNOWLEDGE_SEARCH.to_owned()).filter(|_| !knowledge.is_empty());
-    let ask = Some(ASK_AGENT.to_owned()).filter(|_| !delegates.is_empty());
-    let read = Some(READ_SKILL.to_owned()).filter(|_| !skills.is_empty());
-    each_once(
-        tools
-            .into_iter()
-            .chain(search)
-            .chain(read)
-            .chain(ask)
-            .collect(),
-    )
+/// An agent that may search documents has what searches them, one that has skills what reads them, one that may ask
+/// others what asks them, and one that remembers the tools of its memory.
+fn tools_of(settings: &AgentSettings, memory: MemoryMode) -> Vec<String> {
+    let mut tools = settings.tools.clone();
+    for (uses, tool) in [
+        (!settings.knowledge.is_empty(), KNOWLEDGE_SEARCH),
+        (!settings.skills.is_empty(), READ_SKILL),
+        (!settings.delegates.is_empty(), ASK_AGENT),
+    ] {
+        tools.extend(uses.then(|| tool.to_owned()));
+    }
+    if memory != MemoryMode::Off {
+        tools.extend(BuiltIn::OF_MEMORY.map(|tool| tool.name().to_owned()));
+    }
+    keep_each_once(&mut tools);
+    tools
 }
 
-fn each_once(tools: Vec<String>) -> Vec<String> {
-    let mut each: Vec<String> = Vec::new();
-    for tool in tools {
-        if !each.contains(&tool) {
-            each.push(tool);
-        }
-    }
-    each
+fn keep_each_once(list: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    list.retain(|it| seen.insert(it.clone()));
 }
 
 /// A name as people say it: `support_bot` is "Support bot".
@@ -437,7 +385,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
         addressed_only: shape.addressed_only,
         max_turns_to_load: shape.max_turns_to_load,
         time_window_minutes: shape.time_window_minutes,
-        scope: shape.scope.map(Scope::from),
+        scope: shape.scope,
         rolling_summary_threshold: shape.rolling_summary_threshold,
         preserve_recent_turns: shape.preserve_recent_turns,
         token_budget: shape.token_budget,
@@ -448,7 +396,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
         ..AssemblerOptions::default()
     };
     match shape.profile {
-        ProfileShape::Vocative => {
+        Profile::Vocative => {
             if shape.trigger_max_tokens > shape.token_budget {
                 review.warn(
                     &key("trigger_max_tokens"),
@@ -460,7 +408,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
             }
             written
         }
-        ProfileShape::Toolpack => {
+        Profile::Toolpack => {
             // Of what the profile changes, only what somebody wrote overrules it.
             let profile = AssemblerOptions::toolpack();
             let is_written = |setting: &str| review.origins.of(&key(setting)).is_some();
@@ -487,15 +435,15 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
 }
 
 fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
-    let own = ("model", std::slice::from_ref(&agent.model));
-    for (setting, names) in [own, ("models", &agent.models)] {
+    let own = ("model", std::slice::from_ref(&agent.settings.model));
+    for (setting, names) in [own, ("models", &agent.settings.models)] {
         let key = format!("agents.{}.{setting}", agent.name);
         for name in names.iter().filter(|name| !models.contains_key(*name)) {
             let known: Vec<&str> = models.keys().map(String::as_str).collect();
             review.dangling(&key, "models", name, &known);
         }
     }
-    if let Some(name) = &agent.summary_model
+    if let Some(name) = &agent.settings.summary_model
         && name != OFFLINE_SUMMARIES
         && !models.contains_key(name)
     {
@@ -510,10 +458,10 @@ fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Rev
 /// What every prompt of the agent begins with leaves room for a question in the contexts of its models, as far as they are
 /// known. Tokens are estimated: a mistake of a few counts nowhere near the limit.
 fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
-    let examples = agent.examples.iter();
+    let examples = agent.settings.examples.iter();
     let examples: usize = examples.map(|it| it.tokens(&Utf16Div4)).sum();
     let needed = examples + Utf16Div4.count(&agent.instructions.source()) as usize;
-    for model in std::iter::once(&agent.model).chain(&agent.models) {
+    for model in std::iter::once(&agent.settings.model).chain(&agent.settings.models) {
         let limits = models
             .get(model)
             .and_then(|model| Some((model.context_limit?, model.max_output_tokens)));
@@ -538,14 +486,14 @@ fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Revi
 /// What reads conversations for memory exists and can read.
 fn check_memory_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     let key = format!("agents.{}.memory_model", agent.name);
-    let named = agent.memory_model.as_ref();
+    let named = agent.settings.memory_model.as_ref();
     if let Some(name) = named.filter(|name| !models.contains_key(*name)) {
         let known: Vec<&str> = models.keys().map(String::as_str).collect();
         return review.dangling(&key, "models", name, &known);
     }
-    let summaries = agent.summary_model.as_ref();
+    let summaries = agent.settings.summary_model.as_ref();
     let summaries = summaries.filter(|name| *name != OFFLINE_SUMMARIES);
-    let name = named.or(summaries).unwrap_or(&agent.model);
+    let name = named.or(summaries).unwrap_or(&agent.settings.model);
     let is_offline = |model: &Model| model.provider == Provider::Offline;
     if agent.prompt.memory == MemoryMode::Auto && models.get(name).is_some_and(is_offline) {
         let what =
@@ -578,7 +526,7 @@ pub(super) fn check_own_names(agent: &Agent, table: &str, review: &mut Review<'_
     }
     let key = format!("{table}.{}.aliases", agent.name);
     let mut seen = BTreeSet::new();
-    for alias in &agent.aliases {
+    for alias in &agent.settings.aliases {
         if alias.trim().is_empty() {
             review.problem(
                 &key,
@@ -615,7 +563,7 @@ pub(super) fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Re
 /// Reports it where it can be changed: an agent's own name can't clash by itself.
 fn report_clash(later: (&Agent, &str), earlier: (&Agent, &str), review: &mut Review<'_>) {
     let setting = |(agent, name): (&Agent, &str)| {
-        let is_alias = agent.aliases.iter().any(|alias| alias == name);
+        let is_alias = agent.settings.aliases.iter().any(|alias| alias == name);
         let is_display_name = agent.display_name == name;
         let setting = if is_alias { Some("aliases") } else { None };
         setting.or(is_display_name.then_some("display_name"))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::resolve::Review;
-use super::shape::AgentShape;
+use super::settings::AgentSettings;
 use crate::llm::read_arguments;
 use crate::tools::{unknown_keywords, wrong_with_answer};
 
@@ -96,7 +96,7 @@ fn without_fence(text: &str) -> &str {
 /// The form of an agent's answers, if any is set.
 pub(super) fn resolve_form(
     name: &str,
-    shape: &AgentShape,
+    shape: &AgentSettings,
     review: &mut Review<'_>,
 ) -> Option<AnswerForm> {
     let file_key = format!("agents.{name}.answer_schema_file");

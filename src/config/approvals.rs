@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::resolve::Review;
 use super::settings::{Agent, McpServer, Tool};
-use super::shape::AfterUntrustedShape;
 use crate::tools::{ApprovalExpiry, ApprovalSettings};
+use vocative_core::approving::AfterUntrusted;
 use vocative_core::approving::{ApprovalPolicy, Approver, ArgumentRule, ArgumentTest};
 use vocative_core::tool_call::CallRule;
 
@@ -22,7 +22,7 @@ pub(super) struct Shapes<'a> {
     pub(super) approval: Option<&'a Value>,
     pub(super) approvers: Option<&'a Value>,
     pub(super) expires_s: Option<&'a Value>,
-    pub(super) after_untrusted: Option<AfterUntrustedShape>,
+    pub(super) after_untrusted: Option<AfterUntrusted>,
 }
 
 /// Reads the settings of a table; what is wrong with them is a problem of it.
@@ -47,7 +47,7 @@ pub(super) fn resolve_approval(
         Ok(approvers) => settings.approvers = approvers,
         Err(what) => note("approvers", what),
     }
-    settings.after_untrusted = shapes.after_untrusted.map(Into::into);
+    settings.after_untrusted = shapes.after_untrusted;
     match shapes.expires_s.map(expiry).transpose() {
         Ok(expiry) => settings.expiry = expiry,
         Err(what) => note("approval_expires_s", what),

@@ -215,7 +215,7 @@ impl ChannelDraft {
             chat_overlaps: self
                 .chats
                 .iter()
-                .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?.into())))
+                .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?)))
                 .collect(),
             chat_instructions,
             chat_tools: self

@@ -28,7 +28,7 @@ pub(super) fn check_delegates(
         check_whom(agent, agents, written, review);
         check_asks(agent, review);
         check_is_served(agent, agents, written, review);
-        if agent.purpose.chars().count() > PURPOSE_MAX_CHARS {
+        if agent.settings.purpose.chars().count() > PURPOSE_MAX_CHARS {
             review.problem(
                 &key(agent, "purpose"),
                 format!("is longer than {PURPOSE_MAX_CHARS} characters"),
@@ -81,7 +81,7 @@ fn check_asks(agent: &Agent, review: &mut Review<'_>) {
     if agent.delegates.is_empty() && agent.tools.iter().any(|tool| tool == ASK_AGENT) {
         review.problem(&key, "is empty, and the tool ask_agent asks those");
     }
-    if !agent.delegates.is_empty() && agent.max_steps < 2 {
+    if !agent.delegates.is_empty() && agent.settings.max_steps < 2 {
         let what = "is set, and with max_steps = 1 the first step must be the answer";
         review.problem(&key, what);
     }

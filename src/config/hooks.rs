@@ -186,12 +186,17 @@ pub(super) fn check_hooks(
     let known: Vec<&str> = hooks.keys().map(String::as_str).collect();
     for agent in agents.values() {
         let key = format!("agents.{}.hooks", agent.name);
-        for name in agent.hooks.iter().filter(|name| !hooks.contains_key(*name)) {
+        for name in agent
+            .settings
+            .hooks
+            .iter()
+            .filter(|name| !hooks.contains_key(*name))
+        {
             review.dangling(&key, "hooks", name, &known);
         }
     }
     for name in known {
-        let is_used = |agent: &Agent| agent.hooks.iter().any(|hook| hook == name);
+        let is_used = |agent: &Agent| agent.settings.hooks.iter().any(|hook| hook == name);
         if !agents.values().any(is_used) {
             review.warn(
                 &format!("hooks.{name}.at"),

@@ -2,13 +2,13 @@
 
 use super::answer_form::AnswerForm;
 use super::resolve::Review;
-use super::shape::AgentShape;
+use super::settings::AgentSettings;
 use super::template::{Template, TemplateValue};
 
 /// What an agent's prompts begin with: what is written, and the form that its answers must have.
 pub(super) fn resolve_instructions(
     name: &str,
-    shape: &AgentShape,
+    shape: &AgentSettings,
     form: Option<&AnswerForm>,
     review: &mut Review<'_>,
 ) -> Template {

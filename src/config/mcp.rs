@@ -14,10 +14,11 @@ use super::programs::{ProgramShape, resolve_program};
 use super::resolve::Review;
 use super::secret::SecretRef;
 use super::settings::{McpServer, SecretVariable};
-use super::shape::{AfterUntrustedShape, forms};
+use super::shape::forms;
 use super::tools::people;
 use crate::tools::ToolLimits;
 use crate::tools::mcp::{McpPlace, McpSettings, PostFiles};
+use vocative_core::approving::AfterUntrusted;
 
 /// The longest name of a server: it stands before the names of its tools.
 const NAME_MAX_CHARS: usize = 32;
@@ -91,7 +92,7 @@ pub(super) struct McpShape {
     #[schemars(schema_with = "forms")]
     pub approval_expires_s: Option<Value>,
     /// What becomes of its calls once their run has read what its asker did not write; not set: as the agent has it.
-    pub after_untrusted: Option<AfterUntrustedShape>,
+    pub after_untrusted: Option<AfterUntrusted>,
     /// Calls of each of its tools in one run.
     #[schemars(range(min = 1, max = 1000))]
     pub calls_per_run: Option<u32>,

@@ -41,6 +41,7 @@ mod skills;
 mod suggest;
 mod template;
 mod tools;
+mod units;
 
 #[cfg(test)]
 mod tests;
@@ -73,14 +74,16 @@ pub use self::resolve::CONTROL_SOCKET_NAME;
 pub use self::schema::schema;
 pub use self::secret::{CREDENTIALS_FOLDER, SecretRef, Secrets};
 pub use self::settings::{
-    Access, Agent, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice, Config,
-    ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName, Files,
-    FirstTool, Hook, HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model, ModelApi,
-    Network, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix, RetentionDays,
-    SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
+    Access, Agent, AgentSettings, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice,
+    Config, ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName,
+    Files, FirstTool, Hook, HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model,
+    ModelApi, Network, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix,
+    RetentionDays, SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind,
+    Transcription, Webhooks,
 };
 pub use self::show::ShownSetting;
 pub use self::template::{Template, TemplateValue};
+pub use self::units::Seconds;
 
 /// Every setting with its default; `config/default.toml`.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");

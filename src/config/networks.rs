@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::agents::{check_own_names, spoken};
 use super::resolve::Review;
-use super::settings::{Agent, ChannelChoice, Model, Network};
+use super::settings::{Agent, AgentSettings, ChannelChoice, Model, Network};
 use super::suggest::nearest;
 use crate::tools::{SET_STATE, names};
 pub(super) use shape::NetworkShape;
@@ -173,15 +173,18 @@ impl Checking<'_, '_> {
         let face = Agent {
             name: network.name.clone(),
             display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
-            aliases: shape.aliases,
+            settings: AgentSettings {
+                aliases: shape.aliases,
+                purpose: shape.purpose.trim().to_owned(),
+                knowledge: Vec::new(),
+                skills: Vec::new(),
+                ..default.settings.clone()
+            },
             channels: channel_choice(shape.channels),
+            // Its agents use tools and ask others, it does not.
             tools: Vec::new(),
-            knowledge: Vec::new(),
-            skills: Vec::new(),
             experts: BTreeMap::new(),
-            // Its agents ask others, it does not.
             delegates: Vec::new(),
-            purpose: shape.purpose.trim().to_owned(),
             presence: Presence::default(),
             network: Some(Network {
                 network,
@@ -246,7 +249,7 @@ impl Checking<'_, '_> {
             &Around {
                 names,
                 has_tool: &|agent, tool| of(agent).is_some_and(|it| has_tool(it, network, tool)),
-                sets_values: &|agent| of(agent).is_some_and(|it| it.max_steps > 1),
+                sets_values: &|agent| of(agent).is_some_and(|it| it.settings.max_steps > 1),
                 is_always_there: &|agent| of(agent).is_some_and(|it| is_always_there(&it.presence)),
             },
         );
@@ -283,7 +286,11 @@ impl Checking<'_, '_> {
     /// Who may set values is called, and has a step for that.
     fn check_writers(&mut self, network: &routing::Network, reach: &Reach) {
         for (name, keys) in &network.writes {
-            let steps = self.known.agents.get(name).map_or(0, |it| it.max_steps);
+            let steps = self
+                .known
+                .agents
+                .get(name)
+                .map_or(0, |it| it.settings.max_steps);
             let what = match reach.called.contains(name) {
                 false => format!("nothing calls {name}"),
                 true if steps == 1 && !keys.is_empty() => {
@@ -341,7 +348,7 @@ fn has_tool(agent: &Agent, network: &routing::Network, tool: &str) -> bool {
             .is_some_and(|keys| !keys.is_empty())
     };
     let is_its_own = agent.tools.iter().any(|own| names(own, tool));
-    agent.max_steps > 1 && (is_its_own || (tool == SET_STATE && writes()))
+    agent.settings.max_steps > 1 && (is_its_own || (tool == SET_STATE && writes()))
 }
 
 /// Whether an agent works everywhere, for everybody and at any time.

@@ -9,7 +9,7 @@ use vocative_core::manners::{QuietHours, Zone};
 use vocative_core::presence::Presence;
 
 /// Where, for whom and when an agent works.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EnabledShape {
     /// Only in these chats, as `CHANNEL/CHAT`; empty = in all.
@@ -61,7 +61,7 @@ impl From<DayShape> for Weekday {
 /// Checks where, for whom and when an agent works. The result is to be used only if no problem was found.
 pub(super) fn resolve_presence(
     agent: &str,
-    shape: EnabledShape,
+    shape: &EnabledShape,
     channels: &[&str],
     review: &mut Review<'_>,
 ) -> Presence {
@@ -93,10 +93,10 @@ pub(super) fn resolve_presence(
         review.problem(&key("hours"), what);
     }
     Presence {
-        chats: shape.chats,
-        people: shape.people,
+        chats: shape.chats.clone(),
+        people: shape.people.clone(),
         hours,
-        days: shape.days.into_iter().map(Weekday::from).collect(),
+        days: shape.days.iter().copied().map(Weekday::from).collect(),
         zone: zone.unwrap_or_default(),
     }
 }

@@ -22,7 +22,7 @@ const DEFAULTS: [(&str, &str); 14] = [
     ("ApiShape", "/api"),
     ("ConsoleShape", "/console"),
     ("ModelShape", "/defaults/model"),
-    ("AgentShape", "/defaults/agent"),
+    ("AgentSettings", "/defaults/agent"),
     ("PromptShape", "/defaults/agent/prompt"),
 ];
 

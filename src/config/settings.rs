@@ -24,7 +24,7 @@ use super::secret::SecretRef;
 use crate::knowledge::CollectionSettings;
 use vocative_core::ids::AgentName;
 
-pub use self::agents::{Agent, ChannelChoice, FirstTool, Network};
+pub use self::agents::{Agent, AgentSettings, ChannelChoice, FirstTool, Network};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::hooks::{Hook, HookKind};
 pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
@@ -392,14 +392,15 @@ impl Config {
     #[must_use]
     pub fn model_of(&self, agent: &Agent) -> &Model {
         self.models
-            .get(&agent.model)
+            .get(&agent.settings.model)
             .expect("a checked agent's model is configured")
     }
 
     /// The model that makes an agent's summaries; `None` = the built-in summariser.
     #[must_use]
     pub fn summary_model_of(&self, agent: &Agent) -> Option<&Model> {
-        let name = agent.summary_model.as_ref().unwrap_or(&agent.model);
+        let name = agent.settings.summary_model.as_ref();
+        let name = name.unwrap_or(&agent.settings.model);
         let model = self.models.get(name);
         model.filter(|model| model.provider != Provider::Offline)
     }
@@ -408,8 +409,8 @@ impl Config {
     #[must_use]
     pub fn memory_model_of(&self, agent: &Agent) -> Option<&Model> {
         let summaries = || self.summary_model_of(agent);
-        let own = || self.models.get(&agent.model);
-        let named = agent.memory_model.as_ref();
+        let own = || self.models.get(&agent.settings.model);
+        let named = agent.settings.memory_model.as_ref();
         let model = match named {
             Some(name) => self.models.get(name),
             None => summaries().or_else(own),

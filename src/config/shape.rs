@@ -18,19 +18,18 @@ use super::knowledge::KnowledgeShape;
 use super::mcp::McpShape;
 use super::networks::NetworkShape;
 use super::platforms::{ChannelsShape, DefaultsShape};
-use super::presence::EnabledShape;
 use super::schedules::ScheduleShape;
 use super::schema::FORMS_FORMAT;
 use super::secret::SecretRef;
 use super::settings::{
-    Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider, ReasoningEffort, Store,
+    AgentSettings, Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider,
+    ReasoningEffort, Store,
 };
 use super::skills::SkillsShape;
 use vocative_core::addressing::Overlap;
 use vocative_core::approving::AfterUntrusted;
-use vocative_core::options::RecallMode;
+use vocative_core::options::Profile;
 use vocative_core::place::Scope;
-use vocative_core::search::SearchReach;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
 /// What a platform's id of a chat is made of; which of them a platform has is checked later.
@@ -74,7 +73,7 @@ pub(super) struct Shape {
     pub models: BTreeMap<String, ModelShape>,
     /// Agents by name.
     #[serde(default)]
-    pub agents: BTreeMap<String, AgentShape>,
+    pub agents: BTreeMap<String, AgentSettings>,
     /// Networks by name: several agents behind one name.
     #[serde(default)]
     pub networks: BTreeMap<String, NetworkShape>,
@@ -285,139 +284,6 @@ pub(super) struct ModelShape {
     pub images: bool,
 }
 
-/// An agent.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AgentShape {
-    /// Another agent, whose settings hold for what this one does not set.
-    pub like: Option<String>,
-    /// The name that people see.
-    pub display_name: Option<String>,
-    /// Its picture where posts stand under its name (`custom_names`): an emoji between colons, or an address.
-    #[schemars(regex(pattern = r"^(:[a-z0-9_+'-]{1,100}:|https://[^\s]{1,500})?$"))]
-    pub icon: String,
-    /// Further names by which people address it.
-    pub aliases: Vec<String>,
-    /// The system instructions, a template.
-    pub instructions: String,
-    /// A file with the system instructions.
-    pub instructions_file: Option<PathBuf>,
-    /// What stands behind the history of a prompt, a template.
-    pub situation: String,
-    /// Questions with the answers that it is to give, before what was said.
-    pub examples: Vec<ExampleShape>,
-    /// How much of what was said before its prompts show: full, none, or last N.
-    pub history: String,
-    /// A name from `[models]`.
-    pub model: String,
-    /// The model that makes its summaries: a name from `[models]`, or `offline`.
-    pub summary_model: Option<String>,
-    /// Whether that model titles its conversations that have no name.
-    pub titles: bool,
-    /// Names from `[channels]` that it serves, or `*`.
-    pub channels: Vec<String>,
-    /// Seconds that one run may take.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub run_deadline_s: u64,
-    /// Attempts of one run.
-    #[schemars(range(min = 1, max = 100))]
-    pub max_attempts: u32,
-    /// Seconds that a question is tried while the model can't answer.
-    #[schemars(range(min = 1, max = 604_800))]
-    pub answer_within_s: u64,
-    /// What becomes of a message to it while an earlier one still waits for its answer.
-    pub overlap: OverlapShape,
-    /// What its model may use while it works on an answer.
-    pub tools: Vec<String>,
-    /// What `conversation_search` searches.
-    pub search_reach: ReachShape,
-    /// What is looked up in the room for a question.
-    pub recall: RecallShape,
-    /// The most tokens of what is looked up without the model asking for it.
-    #[schemars(range(max = 100_000))]
-    pub recall_max_tokens: usize,
-    /// What it remembers of what people tell it.
-    pub memory: MemoryShape,
-    /// The model that reads settled conversations for `memory = "auto"`: a name from `[models]`.
-    pub memory_model: Option<String>,
-    /// Seconds without a word after which a conversation is read for memory.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub memory_after_quiet_s: u32,
-    /// Tokens that reading for memory may take of one channel in a UTC day; 0 = no limit.
-    pub memory_tokens_per_day: u64,
-    /// Model calls of one run.
-    #[schemars(range(min = 1, max = 100))]
-    pub max_steps: u32,
-    /// Seconds that one tool call may take.
-    #[schemars(range(min = 1, max = 3600))]
-    pub tool_timeout_s: u64,
-    /// Seconds that people have to answer a question of its model.
-    #[schemars(range(min = 1, max = 2_592_000))]
-    pub question_expires_s: u32,
-    /// The models that a question may ask for in place of its own.
-    pub models: Vec<String>,
-    /// Those of its tools whose text is the answer: once a call of one is done, the model is not asked again.
-    pub stop_after_tools: Vec<String>,
-    /// Those of which a failed call ends the run.
-    pub stop_after_failed_tools: Vec<String>,
-    /// What its model is to call first: auto, required, none, or a tool.
-    pub tool_choice: String,
-    /// A JSON schema that its answers must have, as text.
-    pub answer_schema: Option<String>,
-    /// A file with that schema.
-    pub answer_schema_file: Option<PathBuf>,
-    /// Its hooks, in the order in which they are asked.
-    pub hooks: Vec<String>,
-    /// The rooms where its tool `ask_human` asks, one of each channel.
-    pub experts: Vec<String>,
-    /// Names from `[knowledge]`: the collections that its tool `knowledge_search` searches.
-    pub knowledge: Vec<String>,
-    /// Names of skills that it may read with its tool `read_skill`, of those in `skills.folders`.
-    pub skills: Vec<String>,
-    /// What it is for, in words for agents that may ask it.
-    pub purpose: String,
-    /// Other agents, and networks, that its model may give tasks.
-    pub delegates: Vec<String>,
-    /// What those are shown besides their task.
-    pub delegates_see: DelegatesSeeShape,
-    /// Tool calls of one run.
-    #[schemars(range(min = 1, max = 1000))]
-    pub calls_per_run: u32,
-    /// Tokens of one run, prompts and answers of all its model calls; 0 = no limit.
-    pub tokens_per_run: u64,
-    /// What the model calls of one run may cost; 0 = no limit.
-    #[schemars(range(min = 0.0, max = 1_000_000.0))]
-    pub cost_per_run: f64,
-    /// Seconds for which one run may be worked on, all its attempts together; 0 = no limit.
-    #[schemars(range(max = 604_800))]
-    pub seconds_per_run: u64,
-    /// When calls of its tools that act wait for a person, besides what the tools say.
-    #[schemars(schema_with = "forms")]
-    pub approval: Option<Value>,
-    /// Who may decide about them, besides what the tools say.
-    #[schemars(schema_with = "forms")]
-    pub approvers: Option<Value>,
-    /// Seconds that they wait at most.
-    #[schemars(schema_with = "forms")]
-    pub approval_expires_s: Option<Value>,
-    /// What becomes of calls of its tools that act once their run has read what its asker did not write.
-    pub after_untrusted: Option<AfterUntrustedShape>,
-    /// Where, for whom and when it works.
-    pub enabled: EnabledShape,
-    /// How its prompts are assembled.
-    pub prompt: PromptShape,
-}
-
-/// What agents are shown that another one gives a task.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum DelegatesSeeShape {
-    /// The task alone.
-    Task,
-    /// The room too, as the agent would see it that was asked there.
-    Room,
-}
-
 /// A tool that agents may name in `tools`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -512,26 +378,7 @@ pub(super) struct ToolShape {
     #[schemars(schema_with = "forms")]
     pub approval_expires_s: Option<Value>,
     /// What becomes of its calls once their run has read what its asker did not write; not set: as the agent has it.
-    pub after_untrusted: Option<AfterUntrustedShape>,
-}
-
-/// What becomes of calls that act once their run has read a text of others.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum AfterUntrustedShape {
-    /// A person is asked about each.
-    Ask,
-    /// They are asked for as in any other run.
-    Allow,
-}
-
-impl From<AfterUntrustedShape> for AfterUntrusted {
-    fn from(shape: AfterUntrustedShape) -> Self {
-        match shape {
-            AfterUntrustedShape::Ask => Self::Ask,
-            AfterUntrustedShape::Allow => Self::Allow,
-        }
-    }
+    pub after_untrusted: Option<AfterUntrusted>,
 }
 
 /// A value of several forms.
@@ -574,92 +421,8 @@ pub(super) enum MethodShape {
     Delete,
 }
 
-/// What `conversation_search` searches; never another chat.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ReachShape {
-    /// The conversation where it is asked.
-    Conversation,
-    /// A thread's room, too.
-    Parent,
-    /// The room's other threads, too.
-    Threads,
-}
-
-impl From<ReachShape> for SearchReach {
-    fn from(shape: ReachShape) -> Self {
-        match shape {
-            ReachShape::Conversation => Self::Conversation,
-            ReachShape::Parent => Self::Parent,
-            ReachShape::Threads => Self::Threads,
-        }
-    }
-}
-
-/// What is looked up in the room for a question.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RecallShape {
-    /// What answers a person's question stands in the prompt; the model may also search.
-    Auto,
-    /// Only the model searches.
-    Tool,
-    /// Nothing is looked up, and there is no tool for it.
-    Off,
-}
-
-/// What an agent remembers of what people tell it.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum MemoryShape {
-    /// Nothing: what it noted before is kept, and not read.
-    Off,
-    /// What its model notes by its tools.
-    Tools,
-    /// That, and what is learnt from conversations once they have settled.
-    Auto,
-}
-
-impl From<RecallShape> for RecallMode {
-    fn from(shape: RecallShape) -> Self {
-        match shape {
-            RecallShape::Auto => Self::Auto,
-            RecallShape::Tool => Self::Tool,
-            RecallShape::Off => Self::Off,
-        }
-    }
-}
-
-/// What becomes of a message to an agent while an earlier one still waits for its answer.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum OverlapShape {
-    /// What one person asks meanwhile is answered together; other people's apart.
-    Auto,
-    /// Each is answered by itself, in order.
-    Queue,
-    /// All that wait are answered together, whoever asked.
-    Collect,
-    /// What is being answered is given up, and all is answered together.
-    Interrupt,
-    /// It is not answered.
-    Drop,
-}
-
-impl From<OverlapShape> for Overlap {
-    fn from(shape: OverlapShape) -> Self {
-        match shape {
-            OverlapShape::Auto => Self::Auto,
-            OverlapShape::Queue => Self::Queue,
-            OverlapShape::Collect => Self::Collect,
-            OverlapShape::Interrupt => Self::Interrupt,
-            OverlapShape::Drop => Self::Drop,
-        }
-    }
-}
-
 /// How prompts are assembled.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PromptShape {
     /// Keep only turns that concern the agent.
@@ -671,7 +434,7 @@ pub(super) struct PromptShape {
     #[schemars(range(min = 0.0))]
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
-    pub scope: Option<ScopeShape>,
+    pub scope: Option<Scope>,
     /// Kept turns in no summary from which on the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: usize,
@@ -688,53 +451,7 @@ pub(super) struct PromptShape {
     /// Turns before the trigger that don't concern the agent and that no summary reaches.
     pub ambient_turns: usize,
     /// Which set of rules.
-    pub profile: ProfileShape,
-}
-
-/// What kind of place a conversation is.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ScopeShape {
-    /// A group room or one of its topics.
-    Channel,
-    /// A Slack thread in a channel.
-    Thread,
-    /// A direct chat.
-    Dm,
-}
-
-impl From<ScopeShape> for Scope {
-    fn from(shape: ScopeShape) -> Self {
-        match shape {
-            ScopeShape::Channel => Self::Channel,
-            ScopeShape::Thread => Self::Thread,
-            ScopeShape::Dm => Self::Dm,
-        }
-    }
-}
-
-/// A set of assembler rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ProfileShape {
-    /// Ours.
-    Vocative,
-    /// Those of the recorded vectors.
-    Toolpack,
-}
-
-/// A question and the answer that an agent is to give.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExampleShape {
-    /// What somebody asks. Required.
-    #[serde(default)]
-    #[schemars(length(max = 4000))]
-    pub question: String,
-    /// What the agent says. Required.
-    #[serde(default)]
-    #[schemars(length(max = 4000))]
-    pub answer: String,
+    pub profile: Profile,
 }
 
 /// One chat of a channel.
@@ -743,7 +460,7 @@ pub(super) struct ExampleShape {
 pub(super) struct ChatShape {
     /// What becomes of a message while an earlier one still waits there, for every agent; not set: as
     /// the agent has it.
-    pub overlap: Option<OverlapShape>,
+    pub overlap: Option<Overlap>,
     /// Which of their tools agents may use there; not set: all of them.
     pub tools: Option<Vec<String>>,
     /// What stands there behind the instructions of every agent, a template.
@@ -769,7 +486,7 @@ pub(super) struct ChatPromptShape {
     #[schemars(range(min = 0.0))]
     pub time_window_minutes: Option<f64>,
     /// Only turns of this scope.
-    pub scope: Option<ScopeShape>,
+    pub scope: Option<Scope>,
     /// Kept turns in no summary from which on the older ones are folded into one.
     #[schemars(range(min = 1))]
     pub rolling_summary_threshold: Option<usize>,

@@ -41,19 +41,19 @@ pub(super) fn resolve_skills(shape: &SkillsShape, review: &mut Review<'_>) -> Ve
 /// The agent's skills can be skills, there is somewhere to read them, and what reads them has some.
 pub(super) fn check_skills(agent: &Agent, folders: &[PathBuf], review: &mut Review<'_>) {
     let key = format!("agents.{}.skills", agent.name);
-    for name in &agent.skills {
+    for name in &agent.settings.skills {
         if let Err(why) = check_name(name) {
             review.problem(&key, format!("\"{name}\" is no name of a skill: it {why}"));
         }
     }
-    if agent.skills.len() > SKILLS_MAX {
+    if agent.settings.skills.len() > SKILLS_MAX {
         review.problem(&key, format!("has more than {SKILLS_MAX} skills"));
     }
-    if !agent.skills.is_empty() && folders.is_empty() {
+    if !agent.settings.skills.is_empty() && folders.is_empty() {
         let what = "names skills, and there is no folder of skills: set skills.folders = [\"/srv/skills\"]";
         review.problem(&key, what);
     }
-    if agent.skills.is_empty() && agent.tools.iter().any(|tool| tool == READ_SKILL) {
+    if agent.settings.skills.is_empty() && agent.tools.iter().any(|tool| tool == READ_SKILL) {
         review.problem(
             &key,
             format!("is empty, and the tool {READ_SKILL} reads it"),

@@ -23,7 +23,7 @@ use vocative_contract::identity::{Identity, Platform};
 use self::chats::{chat_instructions, chat_options, chat_tools};
 use self::hooks::{hooks, hooks_of, intent_models};
 use crate::agent::attached::FilesInPrompts;
-use crate::agent::registry::{AgentSpec, BackgroundModel, MemorySettings, ModelUse, NetworkSpec};
+use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
 use crate::catchup::bounds::Bounds;
 use crate::config::{
@@ -227,59 +227,28 @@ pub fn agents(
         background_model(model, settings, config)
     };
     let with_model = |agent: &config::Agent, settings: &config::Model| AgentSpec {
-        fallbacks: Vec::new(),
-        choices: BTreeMap::new(),
-        name: agent.name.clone(),
-        display_name: agent.display_name.clone(),
-        instructions: agent.instructions.clone(),
         chat_instructions: chat_instructions(config, agent),
-        situation: agent.situation.clone(),
-        examples: agent.examples.clone(),
-        options: agent.prompt.clone(),
         chat_options: chat_options(config, agent),
         chat_tools: chat_tools(config),
-        model: Arc::clone(&models[settings.name.as_str()]),
-        model_use: model_use(settings, config),
         model_key: model_key(settings),
         counter: counter(settings.counter),
-        context_limit: settings.context_limit.map(|limit| limit as usize),
-        answer_reserve: settings.max_output_tokens as usize,
         summary_model: config.summary_model_of(agent).map(background),
-        titles: agent.titles,
-        memory: memory_settings(agent, config.memory_model_of(agent).map(background)),
-        run_deadline_ms: agent.run_deadline_ms,
-        max_attempts: agent.max_attempts,
-        answer_within_ms: i64::try_from(agent.answer_within_ms).unwrap_or(i64::MAX),
+        memory_model: config.memory_model_of(agent).map(background),
         files: files_in_prompts(&config.files, settings),
         prefixed_channels: prefixed.clone(),
         speaking_channels: speaking.clone(),
-        icon: Some(agent.icon.clone()).filter(|icon| !icon.is_empty()),
         tools: tools_of(agent, config, &tools, servers),
-        first_tool: agent.first_tool.clone(),
-        presence: agent.presence.clone(),
-        stop_after_tools: agent.stop_after_tools.clone(),
-        stop_after_failed_tools: agent.stop_after_failed_tools.clone(),
-        answer_form: agent.answer_form.clone(),
         hooks: hooks_of(agent, &hooks),
         intent_models: intent_models(config, agent)
             .map(|(name, settings)| (name.to_owned(), background(settings)))
             .collect(),
-        calls_per_run: agent.calls_per_run,
-        budget: agent.budget,
-        approval: agent.approval.clone(),
-        search_reach: agent.search_reach,
-        max_steps: agent.max_steps,
-        tool_timeout_ms: agent.tool_timeout_ms,
-        question_expires_ms: agent.question_expires_ms,
-        experts: agent.experts.clone(),
         delegates: delegates(config, agent),
-        delegates_see_room: agent.delegates_see_room,
         knowledge: knowledge_of(config, agent),
-        skills: agent.skills.clone(),
         network: agent
             .network
             .as_ref()
             .map(|of| network_spec(agent, of, background(router_model(config, of, settings)))),
+        ..AgentSpec::new(Arc::new(agent.clone()), background(settings))
     };
     let spec = |agent| with_choices(config, agent, &with_model);
     Ok(config.agents.values().map(spec).collect())
@@ -301,7 +270,7 @@ fn with_choices(
             ..with_model(agent, settings)
         }
     };
-    let choices = agent.models.iter();
+    let choices = agent.settings.models.iter();
     let choices = choices.filter_map(|name| config.models.get(name));
     AgentSpec {
         choices: choices
@@ -322,14 +291,6 @@ fn tools_of(
         tool.or_else(|| server_tools(config, servers, name))
     };
     agent.tools.iter().filter_map(tool).collect()
-}
-
-fn memory_settings(agent: &config::Agent, model: Option<BackgroundModel>) -> MemorySettings {
-    MemorySettings {
-        model,
-        quiet_ms: agent.memory_after_quiet_ms,
-        tokens_per_day: agent.memory_tokens_per_day,
-    }
 }
 
 fn background_model(
@@ -391,7 +352,7 @@ fn delegates(config: &Config, agent: &config::Agent) -> Vec<Delegate> {
     let known = named.filter_map(|name| config.agents.get(name));
     let delegate = |it: &config::Agent| Delegate {
         name: it.name.clone(),
-        purpose: it.purpose.clone(),
+        purpose: it.settings.purpose.clone(),
         members: it.callable().into_iter().cloned().collect(),
     };
     known.map(delegate).collect()
@@ -514,7 +475,7 @@ fn knowledge_of(
     config: &Config,
     agent: &config::Agent,
 ) -> BTreeMap<String, Option<BTreeSet<ChatName>>> {
-    let named = agent.knowledge.iter();
+    let named = agent.settings.knowledge.iter();
     let configured = named.filter_map(|name| config.knowledge.get(name));
     configured
         .map(|it| (it.name.clone(), it.chats.clone()))
@@ -776,9 +737,9 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         name: agent.name.clone(),
         display_name: agent.display_name.clone(),
         aliases,
-        overlap: agent.overlap,
+        overlap: agent.settings.overlap,
         presence: agent.presence.clone(),
-        models: agent.models.clone(),
+        models: agent.settings.models.clone(),
     }
 }
 

@@ -99,16 +99,21 @@ impl Learner {
     /// Storage refuses.
     pub async fn due(&self) -> Result<Vec<DueConversation>, StoreError> {
         let learning = self.learning();
-        let quiet_ms = learning.iter().map(|spec| spec.memory.quiet_ms).min();
+        let quiet_ms = learning
+            .iter()
+            .map(|spec| spec.settings().memory_after_quiet_s.ms())
+            .min();
         if !quiet_ms.is_some_and(|quiet_ms| self.is_time_to_look(quiet_ms)) {
             return Ok(Vec::new());
         }
         let mut due: Vec<DueConversation> = Vec::new();
         for spec in learning {
             let (agent, now_ms) = (spec.name.clone(), (self.clock)());
-            let found = self
-                .store
-                .conversations_to_read(agent, spec.memory.quiet_ms, now_ms);
+            let found = self.store.conversations_to_read(
+                agent,
+                spec.settings().memory_after_quiet_s.ms(),
+                now_ms,
+            );
             for found in found.await? {
                 if !due.contains(&found) {
                     due.push(found);
@@ -133,7 +138,7 @@ impl Learner {
     fn learning(&self) -> Vec<Arc<AgentSpec>> {
         let mut agents = self.registry.all();
         agents
-            .retain(|spec| spec.options.memory == MemoryMode::Auto && spec.memory.model.is_some());
+            .retain(|spec| spec.options.memory == MemoryMode::Auto && spec.memory_model.is_some());
         agents
     }
 
@@ -174,7 +179,7 @@ impl Learner {
         spec: &AgentSpec,
         outdated: &mut usize,
     ) -> Result<Part, StoreError> {
-        let Some(model) = &spec.memory.model else {
+        let Some(model) = &spec.memory_model else {
             return Ok(Part::Nothing);
         };
         let query = UnreadQuery {
@@ -256,7 +261,7 @@ impl Learner {
     ) -> Result<Option<Outcome>, StoreError> {
         let now_ms = (self.clock)();
         let spent = self.store.memory_tokens(unread.account, now_ms).await?;
-        let most = spec.memory.tokens_per_day;
+        let most = spec.settings().memory_tokens_per_day;
         let is_spent = most > 0 && spent >= most;
         let spent_up = self
             .rooms
@@ -309,11 +314,11 @@ impl Learner {
         let asking = BackgroundAsking {
             model,
             hooks: &spec.hooks,
-            deadline: Duration::from_millis(spec.run_deadline_ms),
+            deadline: spec.settings().run_deadline_s.duration(),
             place: Some(&place),
             meter: &meter,
         };
-        let mut messages = extraction_request(&spec.display_name, lines, known);
+        let mut messages = extraction_request(&spec.agent.display_name, lines, known);
         for attempt in 1..=2 {
             let answer = match asking.ask(&messages).await {
                 Ok(answer) => answer,

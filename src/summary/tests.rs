@@ -20,7 +20,7 @@ use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
-use crate::config::{FirstTool, Template};
+use crate::config::{Agent, Config, Environment, Seconds, Template};
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -30,7 +30,7 @@ use vocative_core::judging::testing::policy;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::price::Prices;
-use vocative_core::prompting::{ClassEstimate, OmissionReason, Prompt, RunView};
+use vocative_core::prompting::{OmissionReason, Prompt, RunView};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
 use vocative_core::search::SearchReach;
@@ -128,60 +128,24 @@ fn model_use(name: &str) -> ModelUse {
 
 /// An agent whose summaries that model makes.
 fn spec(asked: Option<Arc<dyn Model>>) -> AgentSpec {
-    AgentSpec {
-        name: AgentName::trusted("kael"),
-        display_name: "Kael".to_owned(),
+    let text = "[agents.kael]\nrun_deadline_s = 10\nmax_steps = 1\n";
+    let file = Some((std::path::Path::new("kael.toml"), text));
+    let environment = Environment::from([("HOME", "/home/ada")]);
+    let (config, _) = Config::from_text(file, &environment).unwrap();
+    let agent = Agent {
         instructions: Template::default(),
         situation: Template::default(),
-        options: AssemblerOptions::default(),
-        chat_options: BTreeMap::new(),
-        chat_instructions: BTreeMap::new(),
-        examples: Vec::new(),
-        chat_tools: BTreeMap::new(),
-        model: Arc::new(Offline),
-        model_use: model_use("test"),
-        model_key: "test".to_owned(),
-        counter: &ClassEstimate,
+        ..config.agents[&AgentName::trusted("kael")].clone()
+    };
+    let model = |model, name| BackgroundModel {
+        model,
+        model_use: model_use(name),
         context_limit: None,
         answer_reserve: 0,
-        memory: Default::default(),
-        titles: false,
-        summary_model: asked.map(|model| BackgroundModel {
-            model,
-            model_use: model_use("summaries"),
-            context_limit: None,
-            answer_reserve: 0,
-        }),
-        run_deadline_ms: 10_000,
-        max_attempts: 1,
-        answer_within_ms: 3_600_000,
-        files: Default::default(),
-        prefixed_channels: BTreeSet::new(),
-        speaking_channels: BTreeSet::new(),
-        icon: None,
-        network: None,
-        tools: Vec::new(),
-        search_reach: SearchReach::default(),
-        max_steps: 1,
-        calls_per_run: 64,
-        budget: Default::default(),
-        fallbacks: Vec::new(),
-        choices: BTreeMap::new(),
-        approval: Default::default(),
-        tool_timeout_ms: 1_000,
-        question_expires_ms: 86_400_000,
-        delegates: Vec::new(),
-        delegates_see_room: false,
-        experts: BTreeMap::new(),
-        first_tool: FirstTool::Free,
-        presence: Default::default(),
-        stop_after_tools: Vec::new(),
-        stop_after_failed_tools: Vec::new(),
-        answer_form: None,
-        hooks: Default::default(),
-        intent_models: Default::default(),
-        knowledge: BTreeMap::new(),
-        skills: Vec::new(),
+    };
+    AgentSpec {
+        summary_model: asked.map(|it| model(it, "summaries")),
+        ..AgentSpec::new(Arc::new(agent), model(Arc::new(Offline), "test"))
     }
 }
 
@@ -525,7 +489,7 @@ async fn a_model_that_hangs_is_left_alone_after_it_was_given_up() {
     .await;
     stage.say_all(1..=50).await;
     // Longer than the wait after a first failure.
-    stage.spec.run_deadline_ms = 60_000;
+    Arc::make_mut(&mut stage.spec.agent).settings.run_deadline_s = Seconds(60);
     stage.worker.registry.replace(vec![stage.spec.clone()]);
     let begun = tokio::time::Instant::now();
     stage.worker.clock =

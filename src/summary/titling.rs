@@ -89,7 +89,7 @@ impl Titler {
     /// The agents whose conversations are titled.
     fn titling(&self) -> Vec<Arc<AgentSpec>> {
         let mut agents = self.registry.all();
-        agents.retain(|spec| spec.titles && spec.summary_model.is_some());
+        agents.retain(|spec| spec.settings().titles && spec.summary_model.is_some());
         agents
     }
 
@@ -192,7 +192,7 @@ impl Titler {
         let asking = BackgroundAsking {
             model,
             hooks: &spec.hooks,
-            deadline: Duration::from_millis(spec.run_deadline_ms),
+            deadline: spec.settings().run_deadline_s.duration(),
             place: Some(&place),
             meter: &meter,
         };

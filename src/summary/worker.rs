@@ -400,7 +400,7 @@ impl SummaryWorker {
         let Some(asking) = asking else {
             return made(offline::summarise(previous, turns, &ClassEstimate), 1);
         };
-        let messages = request(&spec.display_name, previous, turns);
+        let messages = request(&spec.agent.display_name, previous, turns);
         let (answer, text) = match ask(&asking, &messages).await {
             Ok(answered) => answered,
             Err(attempt) => return Ok(Err(attempt)),
@@ -523,7 +523,7 @@ fn max_tokens(spec: &AgentSpec) -> usize {
     let (limit, reserve) = spec.summary_model.as_ref().map_or((None, 0), |summariser| {
         (summariser.context_limit, summariser.answer_reserve)
     });
-    input_max_tokens(limit, reserve, &spec.display_name, &ClassEstimate)
+    input_max_tokens(limit, reserve, &spec.agent.display_name, &ClassEstimate)
 }
 
 /// A summary that a step made.
@@ -542,7 +542,7 @@ fn asking_of<'a>(
     Some(BackgroundAsking {
         model: spec.summary_model.as_ref()?,
         hooks: &spec.hooks,
-        deadline: Duration::from_millis(spec.run_deadline_ms),
+        deadline: spec.settings().run_deadline_s.duration(),
         place,
         meter,
     })

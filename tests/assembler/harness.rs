@@ -1,6 +1,6 @@
 //! A room whose messages go the whole way: intake, store, runs, and the prompt a run is sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use vocative::capture::clock::Clock;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
-use vocative::config::Template;
+use vocative::config::{Agent, Config, Environment, Template};
 use vocative::delivery::rooms::Rooms;
 use vocative::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative::summary::worker::{SummaryCounters, SummaryWorker};
@@ -34,10 +34,9 @@ use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::Conversation;
-use vocative_core::prompting::{ClassEstimate, Prompt, RunView};
+use vocative_core::prompting::{Prompt, RunView};
 use vocative_core::run::Finish;
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_core::search::SearchReach;
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::{TokenCount, Turn, TurnKind};
 use vocative_store::NewId as _;
@@ -344,72 +343,31 @@ impl Room {
     }
 
     pub(crate) fn spec(&self, summary_model: Option<Arc<dyn Model>>) -> AgentSpec {
-        AgentSpec {
-            network: None,
-            name: AgentName::trusted("kael"),
-            display_name: "Kael".to_owned(),
+        let text = "[agents.kael]\nrun_deadline_s = 10\nmax_steps = 1\n";
+        let file = Some((std::path::Path::new("kael.toml"), text));
+        let environment = Environment::from_pairs([("HOME", "/home/ada")]);
+        let (config, _) = Config::from_text(file, &environment).unwrap();
+        let agent = Agent {
             instructions: Template::default(),
             situation: Template::default(),
-            options: self.options.clone(),
-            chat_options: BTreeMap::new(),
-            chat_instructions: BTreeMap::new(),
-            examples: Vec::new(),
-            chat_tools: BTreeMap::new(),
-            model: Arc::new(Offline),
+            ..config.agents[&AgentName::trusted("kael")].clone()
+        };
+        let model = |model, name: &str| BackgroundModel {
+            model,
             model_use: ModelUse {
-                name: "test".to_owned(),
+                name: name.to_owned(),
                 max_parallel: 4,
                 prices: vocative_core::price::Prices::default(),
                 currency: "USD".to_owned(),
                 max_output_tokens: 1_000,
             },
-            model_key: "test".to_owned(),
-            counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 0,
-            memory: Default::default(),
-            titles: false,
-            summary_model: summary_model.map(|model| BackgroundModel {
-                model,
-                model_use: ModelUse {
-                    name: "summaries".to_owned(),
-                    max_parallel: 4,
-                    prices: vocative_core::price::Prices::default(),
-                    currency: "USD".to_owned(),
-                    max_output_tokens: 1_000,
-                },
-                context_limit: None,
-                answer_reserve: 0,
-            }),
-            run_deadline_ms: 10_000,
-            max_attempts: 1,
-            answer_within_ms: 3_600_000,
-            files: Default::default(),
-            prefixed_channels: BTreeSet::new(),
-            speaking_channels: BTreeSet::new(),
-            icon: None,
-            tools: Vec::new(),
-            search_reach: SearchReach::default(),
-            max_steps: 1,
-            calls_per_run: 64,
-            budget: Default::default(),
-            fallbacks: Vec::new(),
-            choices: BTreeMap::new(),
-            first_tool: vocative::config::FirstTool::Free,
-            presence: Default::default(),
-            stop_after_tools: Vec::new(),
-            stop_after_failed_tools: Vec::new(),
-            answer_form: None,
-            hooks: Default::default(),
-            intent_models: Default::default(),
-            approval: Default::default(),
-            tool_timeout_ms: 1_000,
-            question_expires_ms: 86_400_000,
-            delegates: Vec::new(),
-            delegates_see_room: false,
-            experts: BTreeMap::new(),
-            knowledge: BTreeMap::new(),
-            skills: Vec::new(),
+        };
+        AgentSpec {
+            options: self.options.clone(),
+            summary_model: summary_model.map(|it| model(it, "summaries")),
+            ..AgentSpec::new(Arc::new(agent), model(Arc::new(Offline), "test"))
         }
     }
 

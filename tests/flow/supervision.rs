@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vocative::admin::health::Health;
 use vocative::agent::models::Models;
-use vocative::agent::registry::{AgentSpec, ModelUse, Registry};
+use vocative::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use vocative::agent::worker::AgentWorker;
 use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
-use vocative::config::{FirstTool, Template};
+use vocative::config::{Config, Environment};
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::rooms::{Posters, Room, Rooms};
@@ -37,9 +37,6 @@ use vocative_core::ids::{AccountId, AgentName, OwnerId};
 use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::judging::policy::{AgentPolicy, AllowList, ChannelPolicy, Limits};
 use vocative_core::manners::Manners;
-use vocative_core::options::AssemblerOptions;
-use vocative_core::prompting::ClassEstimate;
-use vocative_core::search::SearchReach;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::turn::TokenCount;
 use vocative_store::NewId as _;
@@ -363,17 +360,11 @@ impl Daemon {
 
     fn agents(&self, owner: OwnerId) -> AgentWorker {
         let registry = Registry::default();
-        registry.replace(vec![AgentSpec {
-            network: None,
-            name: agent(),
-            display_name: "Vocative".to_owned(),
-            instructions: Template::parse("Be brief.").unwrap(),
-            situation: Template::default(),
-            options: AssemblerOptions::default(),
-            chat_options: BTreeMap::new(),
-            chat_instructions: BTreeMap::new(),
-            examples: Vec::new(),
-            chat_tools: BTreeMap::new(),
+        let text = "[agents.vocative]\nrun_deadline_s = 60\nmax_attempts = 1\nmax_steps = 1\n";
+        let file = Some((std::path::Path::new("vocative.toml"), text));
+        let environment = Environment::from_pairs([("HOME", "/home/ada")]);
+        let (config, _) = Config::from_text(file, &environment).unwrap();
+        let offline = BackgroundModel {
             model: Arc::new(Offline),
             model_use: ModelUse {
                 name: "test".to_owned(),
@@ -382,43 +373,11 @@ impl Daemon {
                 currency: "USD".to_owned(),
                 max_output_tokens: 1_000,
             },
-            model_key: "test".to_owned(),
-            counter: &ClassEstimate,
             context_limit: None,
             answer_reserve: 100,
-            summary_model: None,
-            titles: false,
-            memory: Default::default(),
-            run_deadline_ms: 60_000,
-            max_attempts: 1,
-            answer_within_ms: 3_600_000,
-            tools: Vec::new(),
-            search_reach: SearchReach::default(),
-            max_steps: 1,
-            calls_per_run: 64,
-            budget: Default::default(),
-            fallbacks: Vec::new(),
-            choices: BTreeMap::new(),
-            approval: Default::default(),
-            tool_timeout_ms: 1_000,
-            question_expires_ms: 86_400_000,
-            delegates: Vec::new(),
-            delegates_see_room: false,
-            experts: BTreeMap::new(),
-            first_tool: FirstTool::Free,
-            presence: Default::default(),
-            stop_after_tools: Vec::new(),
-            stop_after_failed_tools: Vec::new(),
-            answer_form: None,
-            hooks: Default::default(),
-            intent_models: Default::default(),
-            knowledge: BTreeMap::new(),
-            skills: Vec::new(),
-            files: Default::default(),
-            prefixed_channels: [].into(),
-            speaking_channels: [].into(),
-            icon: None,
-        }]);
+        };
+        let configured = Arc::new(config.agents[&agent()].clone());
+        registry.replace(vec![AgentSpec::new(configured, offline)]);
         let (store, wake) = (self.store.clone(), self.wake.clone());
         let models = Models::new(store.only(), registry.clone(), wake, wall_clock());
         AgentWorker {

@@ -4,6 +4,9 @@
 //! shown to, calls that act are asked for, whatever the settings say of trusted runs; what the model asked for before
 //! it read the text could not come from it.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::approving::Asking;
 use crate::tool_call::CallRule;
 use crate::words::Language;
@@ -92,8 +95,9 @@ pub fn read_words(taints: &[Taint], language: Language) -> String {
     words.join(", ")
 }
 
-/// What becomes of calls that act once their run has read such a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What becomes of calls that act once their run has read a text that its asker did not write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum AfterUntrusted {
     /// A person is asked about each, unless a grant covers exactly its arguments.
     #[default]

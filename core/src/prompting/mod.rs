@@ -35,6 +35,9 @@ pub use query::{ContextTooSmall, RunView, fit_context, history_query};
 pub use record::record;
 pub use share::leave_share;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::history::{History, Role};
 use crate::ids::{AgentName, Seq, TurnId};
 use crate::options::{AssemblerOptions, Profile};
@@ -208,11 +211,16 @@ pub struct PromptMessage {
 }
 
 /// A question and the answer that an agent is to give.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Example {
-    /// What somebody asks.
+    /// What somebody asks. Required.
+    #[serde(default)]
+    #[schemars(length(max = 4000))]
     pub question: String,
-    /// What the agent says.
+    /// What the agent says. Required.
+    #[serde(default)]
+    #[schemars(length(max = 4000))]
     pub answer: String,
 }
 

@@ -20,8 +20,12 @@ pub mod spelling;
 pub mod stems;
 pub mod text;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 /// Which conversations are searched from one of them; never one of another chat.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum SearchReach {
     /// The conversation alone.
     Conversation,

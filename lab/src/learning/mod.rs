@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use vocative::agent::models::Models;
-use vocative::agent::registry::{BackgroundModel, MemorySettings, Registry};
+use vocative::agent::registry::{BackgroundModel, Registry};
 use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
@@ -330,18 +330,14 @@ async fn read_all(
 }
 
 fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<LearningCounters>), CliError> {
-    let mut agent = judged::agent("provider = \"offline\"\n", "")?;
+    let mut agent = judged::agent("provider = \"offline\"\n", "memory_tokens_per_day = 0\n")?;
     agent.options.memory = MemoryMode::Auto;
-    agent.memory = MemorySettings {
-        model: Some(BackgroundModel {
-            model: Arc::new(Believer),
-            model_use: agent.model_use.clone(),
-            context_limit: None,
-            answer_reserve: 0,
-        }),
-        quiet_ms: 600_000,
-        tokens_per_day: 0,
-    };
+    agent.memory_model = Some(BackgroundModel {
+        model: Arc::new(Believer),
+        model_use: agent.model_use.clone(),
+        context_limit: None,
+        answer_reserve: 0,
+    });
     let registry = Registry::default();
     registry.replace(vec![agent]);
     let last_ms = last_ms(lines);

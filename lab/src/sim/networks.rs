@@ -115,7 +115,9 @@ impl Team {
     /// The network among these agents.
     pub(super) fn among(agents: &[AgentSpec]) -> Option<Arc<Self>> {
         let network = agents.iter().find_map(|agent| agent.network.as_ref())?;
-        let steps = agents.iter().map(|it| (it.name.clone(), it.max_steps));
+        let steps = agents
+            .iter()
+            .map(|it| (it.name.clone(), it.settings().max_steps));
         let delegates = agents.iter().map(|agent| {
             let names = agent.delegates.iter().map(|it| it.name.clone());
             (agent.name.clone(), names.collect())

@@ -235,7 +235,7 @@ impl Operations {
             let Some(spec) = self.registry.get(&agent) else {
                 continue;
             };
-            for skill in &spec.skills {
+            for skill in &spec.settings().skills {
                 users
                     .entry(skill.clone())
                     .or_default()

@@ -16,7 +16,8 @@ use self::telegram::{TELEGRAM, TelegramShape};
 use super::channels::ChannelDraft;
 use super::resolve::Review;
 use super::secret::SecretRef;
-use super::shape::{AgentShape, ModelShape};
+use super::settings::AgentSettings;
+use super::shape::ModelShape;
 use vocative_core::ids::AgentName;
 use vocative_core::sending::policy::Live;
 
@@ -140,7 +141,7 @@ pub(in crate::config) struct DefaultsShape {
     #[schemars(with = "ModelShape")]
     pub model: serde_json::Map<String, serde_json::Value>,
     /// For every `[agents.NAME]`.
-    #[schemars(with = "AgentShape")]
+    #[schemars(with = "AgentSettings")]
     pub agent: serde_json::Map<String, serde_json::Value>,
     /// For every `[channels.slack.NAME]`.
     #[schemars(with = "SlackShape")]

@@ -12,8 +12,11 @@ fn an_agent_that_may_ask_others_has_what_asks_them() {
     let desk = &config.agents[&agent("vocative")];
     assert_eq!(desk.tools, ["conversation_search", ASK_AGENT]);
     assert_eq!(desk.delegates, [agent("look")]);
-    assert!(!desk.delegates_see_room);
-    assert_eq!(config.agents[&agent("look")].purpose, "finds things");
+    assert!(!desk.settings.delegates_see_room());
+    assert_eq!(
+        config.agents[&agent("look")].settings.purpose,
+        "finds things"
+    );
     let warnings = format!("{warnings:?}");
     assert!(!warnings.contains("serves no channel"), "{warnings}");
 }
@@ -59,7 +62,7 @@ fn a_network_may_be_asked_and_says_what_it_is_for() {
         [agent("support")]
     );
     let face = &config.agents[&agent("support")];
-    assert_eq!(face.purpose, "answers customers");
+    assert_eq!(face.settings.purpose, "answers customers");
     let called: Vec<_> = face.callable().into_iter().cloned().collect();
     assert_eq!(called, [agent("look"), agent("pen")]);
     let warnings = format!("{warnings:?}");

@@ -13,7 +13,7 @@ fn hooks_are_read_in_the_order_of_their_agent() {
                     content = true";
     let config = load(&with_hook(settings));
     let agent = config.agents.values().next().unwrap();
-    assert_eq!(agent.hooks, ["guard"]);
+    assert_eq!(agent.settings.hooks, ["guard"]);
     let guard = &config.hooks["guard"];
     let points = [HookPoint::BeforeTool, HookPoint::BeforePost];
     assert_eq!(guard.points, points);

@@ -12,7 +12,7 @@ fn an_agent_with_documents_has_what_searches_them() {
     let config = load(&handbook("[agents.vocative]\nknowledge = [\"handbook\"]"));
     let agent = &config.agents[&agent("vocative")];
     assert_eq!(agent.tools, ["conversation_search", KNOWLEDGE_SEARCH]);
-    assert_eq!(agent.knowledge, ["handbook"]);
+    assert_eq!(agent.settings.knowledge, ["handbook"]);
     let handbook = &config.knowledge["handbook"];
     assert_eq!(
         (handbook.files_max, handbook.file_bytes_max),

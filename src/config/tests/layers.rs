@@ -92,7 +92,10 @@ on_unknown = "hold"
         &config.agents[&agent("iris")],
         &config.agents[&agent("hermes")],
     );
-    assert_eq!((iris.max_attempts, hermes.max_attempts), (7, 1));
+    assert_eq!(
+        (iris.settings.max_attempts, hermes.settings.max_attempts),
+        (7, 1)
+    );
     assert_eq!(
         (iris.prompt.token_budget, iris.prompt.ambient_turns),
         (5_000, 4)
@@ -230,12 +233,12 @@ fn an_agent_like_another_one_has_its_settings_but_for_names() {
         &config.agents[&agent("desk")],
         &config.agents[&agent("deep")],
     );
-    assert_eq!(deep.model, "deep");
+    assert_eq!(deep.settings.model, "deep");
     assert_eq!(
-        (deep.display_name.as_str(), &deep.aliases[..]),
+        (deep.display_name.as_str(), &deep.settings.aliases[..]),
         ("Deep", &["think".to_owned()][..])
     );
-    assert_eq!((desk.max_steps, deep.max_steps), (4, 5));
+    assert_eq!((desk.settings.max_steps, deep.settings.max_steps), (4, 5));
     assert_eq!(deep.instructions, desk.instructions);
     assert_eq!((deep.tools.len(), deep.prompt.token_budget), (0, 900));
 }

@@ -14,7 +14,7 @@ fn an_agent_with_skills_has_what_reads_them() {
     ));
     let agent = &config.agents[&agent("vocative")];
     assert_eq!(agent.tools, ["conversation_search", READ_SKILL]);
-    assert_eq!(agent.skills, ["b-1", "a"]);
+    assert_eq!(agent.settings.skills, ["b-1", "a"]);
     assert_eq!(config.skill_folders.len(), 2);
     assert!(
         config

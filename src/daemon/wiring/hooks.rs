@@ -12,7 +12,7 @@ pub(super) fn intent_models<'a>(
     config: &'a Config,
     agent: &'a config::Agent,
 ) -> impl Iterator<Item = (&'a str, &'a config::Model)> {
-    agent.hooks.iter().filter_map(|name| {
+    agent.settings.hooks.iter().filter_map(|name| {
         let config::HookKind::Intent { model, .. } = &config.hooks.get(name)?.kind else {
             return None;
         };
@@ -52,7 +52,7 @@ pub(super) fn hooks<'a>(
 
 /// An agent's hooks, in the order in which they are asked.
 pub(super) fn hooks_of(agent: &config::Agent, hooks: &BTreeMap<&str, Arc<Hook>>) -> Hooks {
-    let named = agent.hooks.iter();
+    let named = agent.settings.hooks.iter();
     let named = named.filter_map(|name| hooks.get(name.as_str()).cloned());
     Hooks::new(named.collect())
 }
