@@ -54,6 +54,11 @@ pub enum Job {
         /// Which.
         conversation: ConversationId,
     },
+    /// Older turns of a conversation are folded into summaries.
+    SummarizeConversation {
+        /// Which.
+        conversation: ConversationId,
+    },
     /// A model is asked for the title of a conversation that has none.
     TitleConversation {
         /// Which.
@@ -89,6 +94,8 @@ pub enum JobKind {
     CleanPages,
     /// See [`Job::ExtractMemories`].
     ExtractMemories,
+    /// See [`Job::SummarizeConversation`].
+    SummarizeConversation,
     /// See [`Job::TitleConversation`].
     TitleConversation,
     /// See [`Job::TellHook`].
@@ -141,7 +148,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -152,6 +159,7 @@ impl JobKind {
         Self::IndexTurns,
         Self::CleanPages,
         Self::ExtractMemories,
+        Self::SummarizeConversation,
         Self::TitleConversation,
         Self::TellHook,
     ];
@@ -170,6 +178,7 @@ impl JobKind {
             Self::IndexTurns => "index-turns",
             Self::CleanPages => "clean-pages",
             Self::ExtractMemories => "extract-memories",
+            Self::SummarizeConversation => "summarize-conversation",
             Self::TitleConversation => "title-conversation",
             Self::TellHook => "tell-hook",
         }
@@ -245,6 +254,16 @@ impl JobKind {
                 needs_channel: true,
                 ..housekeeping
             },
+            // The summary before it stands until there is a newer one, so a provider that is down is waited for.
+            Self::SummarizeConversation => JobLimits {
+                wait_first_ms: 30 * SECOND_MS,
+                wait_max_ms: HOUR_MS,
+                // At the most until the next UTC day, when there are tokens again.
+                later_max_ms: DAY_MS,
+                work_max_ms: 3_600_000,
+                needs_channel: true,
+                ..housekeeping
+            },
             // A title is a nicety: it is given up soon, and costs nobody a place.
             Self::TitleConversation => JobLimits {
                 attempts_max: Some(TITLE_ATTEMPTS_MAX),
@@ -303,6 +322,7 @@ impl Job {
             Self::IndexTurns => JobKind::IndexTurns,
             Self::CleanPages => JobKind::CleanPages,
             Self::ExtractMemories { .. } => JobKind::ExtractMemories,
+            Self::SummarizeConversation { .. } => JobKind::SummarizeConversation,
             Self::TitleConversation { .. } => JobKind::TitleConversation,
             Self::TellHook { .. } => JobKind::TellHook,
         }
@@ -315,9 +335,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => inquiry.to_string(),
             Self::FetchFile { file } | Self::TranscribeFile { file } => file.to_string(),
             Self::Erase { order } => order.to_string(),
-            Self::ExtractMemories { conversation } | Self::TitleConversation { conversation } => {
-                conversation.0.simple().to_string()
-            }
+            Self::ExtractMemories { conversation }
+            | Self::SummarizeConversation { conversation }
+            | Self::TitleConversation { conversation } => conversation.0.simple().to_string(),
             Self::TellHook { telling } => telling.to_string(),
             Self::MergeChats
             | Self::RemoveContents
@@ -334,7 +354,9 @@ impl Job {
             Self::AnswerInquiry { inquiry } => json!({ "inquiry": inquiry.0 }),
             Self::FetchFile { file } | Self::TranscribeFile { file } => json!({ "file": file.0 }),
             Self::Erase { order } => json!({ "order": order.to_string() }),
-            Self::ExtractMemories { conversation } | Self::TitleConversation { conversation } => {
+            Self::ExtractMemories { conversation }
+            | Self::SummarizeConversation { conversation }
+            | Self::TitleConversation { conversation } => {
                 json!({ "conversation": conversation.to_string() })
             }
             Self::TellHook { telling } => json!({ "telling": telling.to_string() }),
@@ -378,6 +400,9 @@ impl Job {
             JobKind::IndexTurns => Self::IndexTurns,
             JobKind::CleanPages => Self::CleanPages,
             JobKind::ExtractMemories => Self::ExtractMemories {
+                conversation: uuid("conversation").map(ConversationId)?,
+            },
+            JobKind::SummarizeConversation => Self::SummarizeConversation {
                 conversation: uuid("conversation").map(ConversationId)?,
             },
             JobKind::TitleConversation => Self::TitleConversation {
@@ -470,7 +495,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 12] {
+    fn samples() -> [Job; 13] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -490,6 +515,9 @@ mod tests {
             Job::CleanPages,
             Job::ExtractMemories {
                 conversation: ConversationId(uuid::Uuid::from_u128(7)),
+            },
+            Job::SummarizeConversation {
+                conversation: ConversationId(uuid::Uuid::from_u128(10)),
             },
             Job::TitleConversation {
                 conversation: ConversationId(uuid::Uuid::from_u128(9)),

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::files::counters::FileCounters;
 use crate::hooks::HookCount;
 use crate::learning::LearningCounters;
-use crate::summary::worker::SummaryCounters;
+use crate::summary::summarizer::SummaryCounters;
 use vocative_core::counted::counted;
 use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
 

@@ -32,8 +32,8 @@ use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::knowledge::KnowledgeKeeper;
 use crate::learning::{Learner, LearningCounters};
+use crate::summary::summarizer::{Summarizer, SummaryCounters};
 use crate::summary::titling::Titler;
-use crate::summary::worker::{SummaryCounters, SummaryWorker};
 use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
 use vocative_store::NewId as _;
@@ -74,7 +74,6 @@ pub struct Core {
     channels: Vec<JoinHandle<()>>,
     agents: JoinHandle<()>,
     delivery: JoinHandle<()>,
-    summaries: JoinHandle<()>,
     jobs: JoinHandle<()>,
     schedules: JoinHandle<()>,
     knowledge: JoinHandle<()>,
@@ -112,17 +111,16 @@ impl Core {
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
         ));
         let summary_counters: Arc<SummaryCounters> = Arc::default();
-        let summaries = tokio::spawn(loops.clone().keep(
-            "summaries",
-            stop.clone(),
-            summary_worker(&shared, Arc::clone(&summary_counters)).run(stop.clone()),
-        ));
         let learning_counters: Arc<LearningCounters> = Arc::default();
         let jobs = job_worker(
             &shared,
             config,
             ground.transcriber,
-            (ground.embeddings, Arc::clone(&learning_counters)),
+            ground.embeddings,
+            (
+                Arc::clone(&summary_counters),
+                Arc::clone(&learning_counters),
+            ),
             (room, Arc::clone(&file_counters)),
             owner,
         );
@@ -144,7 +142,6 @@ impl Core {
             channels: Vec::new(),
             agents,
             delivery,
-            summaries,
             jobs,
             schedules,
             knowledge,
@@ -193,9 +190,6 @@ impl Core {
         self.stop_posts.cancel();
         if let Err(cause) = self.delivery.await {
             error!(error = %cause, "the delivery worker ended badly");
-        }
-        if let Err(cause) = self.summaries.await {
-            error!(error = %cause, "the summary worker ended badly");
         }
         if let Err(cause) = self.jobs.await {
             error!(error = %cause, "the job worker ended badly");
@@ -258,8 +252,8 @@ fn knowledge_keeper(shared: &Arc<Shared>, config: &Config) -> KnowledgeKeeper {
     }
 }
 
-fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> SummaryWorker {
-    SummaryWorker {
+fn summarizer(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summarizer {
+    Summarizer {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
@@ -267,6 +261,7 @@ fn summary_worker(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summa
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
         counters,
+        looked: Mutex::default(),
     }
 }
 
@@ -274,7 +269,8 @@ fn job_worker(
     shared: &Arc<Shared>,
     config: &Config,
     transcriber: Option<Transcriber>,
-    (embeddings, counters): (Option<Arc<Embeddings>>, Arc<LearningCounters>),
+    embeddings: Option<Arc<Embeddings>>,
+    (summaries, learning): (Arc<SummaryCounters>, Arc<LearningCounters>),
     room: (Arc<ContentRoom>, Arc<FileCounters>),
     owner: OwnerId,
 ) -> JobWorker<Handlers> {
@@ -288,7 +284,8 @@ fn job_worker(
             desk: desk(shared),
             files: fetcher(shared, config, transcriber, room),
             embeddings,
-            learner: learner(shared, counters),
+            learner: learner(shared, learning),
+            summarizer: summarizer(shared, summaries),
             titler: titler(shared),
             registry: shared.registry.clone(),
             clock: Arc::clone(&shared.clock),

@@ -14,6 +14,7 @@ use crate::files::fetching::Fetcher;
 use crate::hooks::{AboutApproval, AboutRun, Telling};
 use crate::jobs::worker::Work;
 use crate::learning::Learner;
+use crate::summary::summarizer::Summarizer;
 use crate::summary::titling::Titler;
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, ErasureId, TellingId};
@@ -38,6 +39,8 @@ pub struct Handlers {
     pub embeddings: Option<Arc<Embeddings>>,
     /// Reads conversations for memory.
     pub learner: Learner,
+    /// Makes summaries.
+    pub summarizer: Summarizer,
     /// Has conversations titled.
     pub titler: Titler,
     /// The agents, whose hooks are told.
@@ -78,6 +81,9 @@ impl Work for Handlers {
         if let Err(cause) = self.want_memories().await {
             warn!(error = %cause, "which conversations have settled could not be read");
         }
+        if let Err(cause) = self.want_summaries().await {
+            warn!(error = %cause, "which conversations are to be summarised could not be read");
+        }
         if let Err(cause) = self.want_titles().await {
             warn!(error = %cause, "which conversations want a title could not be read");
         }
@@ -104,6 +110,9 @@ impl Work for Handlers {
             Job::IndexTurns => self.index_turns().await,
             Job::CleanPages => self.clean_pages().await,
             Job::ExtractMemories { conversation } => self.learner.learn(conversation).await,
+            Job::SummarizeConversation { conversation } => {
+                self.summarizer.summarize(conversation).await
+            }
             Job::TitleConversation { conversation } => {
                 self.titler.title(conversation, claimed.attempts).await
             }
@@ -123,6 +132,7 @@ impl Work for Handlers {
             | Job::IndexTurns
             | Job::CleanPages
             | Job::ExtractMemories { .. }
+            | Job::SummarizeConversation { .. }
             | Job::TitleConversation { .. }
             | Job::TellHook { .. } => {}
         }
@@ -169,6 +179,17 @@ impl Handlers {
     async fn want_memories(&self) -> Result<(), StoreError> {
         for due in self.learner.due().await? {
             let job = Job::ExtractMemories {
+                conversation: due.conversation,
+            };
+            self.enqueue(job, due.account).await?;
+        }
+        Ok(())
+    }
+
+    /// A turn does not say that it is one too many: a read finds out.
+    async fn want_summaries(&self) -> Result<(), StoreError> {
+        for due in self.summarizer.due().await? {
+            let job = Job::SummarizeConversation {
                 conversation: due.conversation,
             };
             self.enqueue(job, due.account).await?;

@@ -3,9 +3,9 @@
 //!
 //! Knows no platform, and no run waits for it. Nothing here is truth: a summary that is late, refused
 //! or lost costs tokens or context, never a turn. What is folded, asked and accepted is decided in
-//! `vocative_core::folding`; `worker` has it done. `titling` has the same model title conversations.
+//! `vocative_core::folding`; `summarizer` has it done. `titling` has the same model title conversations.
 
+pub mod summarizer;
 #[cfg(test)]
 mod tests;
 pub mod titling;
-pub mod worker;

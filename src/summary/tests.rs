@@ -12,7 +12,7 @@ use vocative_contract::identity::Platform;
 
 mod a_deleted_message;
 
-use super::worker::{SummaryCounters, SummaryWorker};
+use super::summarizer::{Summarizer, SummaryCounters};
 use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::recall::RecallFrom;
@@ -20,17 +20,19 @@ use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
-use crate::config::{Agent, Config, Environment, Seconds, Template};
+use crate::config::{Agent, Config, Environment, Template};
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
 use vocative_core::given::Given;
 use vocative_core::ids::{AccountId, AgentName, ConversationId};
+use vocative_core::job::{Job, JobKind};
 use vocative_core::judging::testing::policy;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::place::ChatName;
 use vocative_core::price::Prices;
 use vocative_core::prompting::{OmissionReason, Prompt, RunView};
+use vocative_core::queueing::{Outcome, back_off_ms};
 use vocative_core::run::Finish;
 use vocative_core::run::Usage;
 use vocative_core::search::SearchReach;
@@ -38,7 +40,7 @@ use vocative_core::summary::{Summary, SummaryState};
 use vocative_core::tokens::TokenRatio;
 use vocative_core::turn::ParticipantKind;
 use vocative_store::contract::{AccountBinding, Captured, NewMessage};
-use vocative_store::{ExpiryBounds, Store, StoreOptions};
+use vocative_store::{ExpiryBounds, Store, StoreOptions, Working};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -109,7 +111,7 @@ struct Stage {
     conversation: Option<ConversationId>,
     model: Arc<Scripted>,
     spec: AgentSpec,
-    worker: SummaryWorker,
+    worker: Summarizer,
     counters: Arc<SummaryCounters>,
     /// Who speaks.
     sender: SenderKind,
@@ -178,7 +180,7 @@ impl Stage {
         let wake = Wake::default();
         let clock: Clock = Arc::new(|| NOW_MS);
         let models = Models::new(store.only(), registry.clone(), wake.clone(), clock);
-        let worker = SummaryWorker {
+        let worker = Summarizer {
             store: store.only(),
             rooms: Rooms::default(),
             registry,
@@ -189,6 +191,7 @@ impl Stage {
                 Arc::new(move || now_ms.load(Relaxed))
             },
             counters: Arc::clone(&counters),
+            looked: Mutex::default(),
         };
         Self {
             store,
@@ -292,9 +295,9 @@ impl Stage {
 
     /// Looks, as what was set aside is made again only after a quiet time; and again after that.
     async fn once_it_is_quiet(&self) -> usize {
-        assert_eq!(self.worker.once().await, 0);
+        assert_eq!(self.worker.once().await.unwrap(), 0);
         self.now_ms.fetch_add(600_000, Relaxed);
-        self.worker.once().await
+        self.worker.once().await.unwrap()
     }
 
     async fn delete(&self, id: &str) {
@@ -346,8 +349,8 @@ async fn over_five_folds_each_turn_is_read_in_full_once_and_the_first_fact_survi
     stage.say_all(1..=10).await;
     for fold in 0..5 {
         stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
-        assert_eq!(stage.worker.once().await, 1);
-        assert_eq!(stage.worker.once().await, 0);
+        assert_eq!(stage.worker.once().await.unwrap(), 1);
+        assert_eq!(stage.worker.once().await.unwrap(), 0);
     }
     let requests = stage.model.requests();
     assert_eq!(requests.len(), 5);
@@ -394,7 +397,7 @@ async fn with_numbers(exceptions: &[(usize, &'static str)]) -> (Stage, String) {
     for number in 3..=60 {
         stage.say(number, "nothing new").await;
     }
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let summary = stage.summaries().await.remove(0).text;
     (stage, summary)
 }
@@ -453,11 +456,11 @@ async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
         stage.say_all(1..=10).await;
         for fold in 0..2 {
             stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
-            assert_eq!(stage.worker.once().await, 1);
+            assert_eq!(stage.worker.once().await.unwrap(), 1);
         }
         let before = stage.summaries().await;
         stage.say_all(91..=130).await;
-        assert_eq!(stage.worker.once().await, 0, "{refusal}");
+        assert_eq!(stage.worker.once().await.unwrap(), 0, "{refusal}");
         assert_eq!(stage.summaries().await, before, "{refusal}");
         assert_eq!(stage.failed(), 1, "{refusal}");
         // The summary before it stands, and what it does not cover is left out by the budget only.
@@ -473,7 +476,7 @@ async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
         let prompt = stage.prompt().await;
         assert_eq!((prompt.omitted.len(), prompt.turns.len()), (0, 50));
         // The next try makes up for it, with everything since.
-        assert_eq!(stage.worker.once().await, 1, "{refusal}");
+        assert_eq!(stage.worker.once().await.unwrap(), 1, "{refusal}");
         assert_eq!(stage.summaries().await.len(), 3);
         let last = stage.model.requests().pop().unwrap();
         assert!(last.contains(&ends(81)) && last.contains(&ends(120)));
@@ -481,21 +484,56 @@ async fn an_answer_that_is_no_summary_changes_no_row_and_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_hangs_is_left_alone_after_it_was_given_up() {
+async fn a_model_that_hangs_is_given_up_and_asked_again_less_and_less_often() {
     let mut stage = Stage::with(Scripted {
         hangs: true,
         ..Scripted::default()
     })
     .await;
     stage.say_all(1..=50).await;
-    // Longer than the wait after a first failure.
-    Arc::make_mut(&mut stage.spec.agent).settings.run_deadline_s = Seconds(60);
-    stage.worker.registry.replace(vec![stage.spec.clone()]);
-    let begun = tokio::time::Instant::now();
-    stage.worker.clock =
-        Arc::new(move || NOW_MS + i64::try_from(begun.elapsed().as_millis()).unwrap());
-    stage.worker.twice().await;
+    let conversation = stage.conversation.unwrap();
+    let failed = stage.worker.summarize(conversation).await.unwrap();
+    assert!(matches!(failed, Outcome::Failed { .. }), "{failed:?}");
     assert_eq!(stage.model.requests().len(), 1);
+    assert_eq!(stage.summaries().await, []);
+    let waits_s = |attempts| back_off_ms(JobKind::SummarizeConversation, attempts) / 1_000;
+    assert_eq!([1, 2, 3, 20].map(waits_s), [30, 60, 120, 3_600]);
+}
+
+#[tokio::test]
+async fn what_can_be_folded_is_queued_once_and_folded_a_part_at_a_time() {
+    let mut stage = Stage::with(Scripted::default()).await;
+    stage.say_all(1..=50).await;
+    let conversation = stage.conversation.unwrap();
+    // Nothing is looked at before something was said, or a minute is over.
+    assert_eq!(stage.worker.due().await.unwrap(), []);
+    stage.worker.wake.summaries.notify_one();
+    let due = stage.worker.due().await.unwrap();
+    assert_eq!(due.len(), 1);
+    assert_eq!(
+        (due[0].conversation, due[0].account),
+        (conversation, stage.account)
+    );
+    let store: Store<Working> = stage.store.only();
+    let job = Job::SummarizeConversation { conversation };
+    let account = Some(stage.account);
+    store.enqueue_job(job, account, NOW_MS).await.unwrap();
+    stage.worker.wake.summaries.notify_one();
+    assert_eq!(stage.worker.due().await.unwrap(), []);
+    let made = stage.worker.summarize(conversation).await.unwrap();
+    assert!(
+        matches!(
+            made,
+            Outcome::Later {
+                not_before_ms: NOW_MS,
+                ..
+            }
+        ),
+        "{made:?}"
+    );
+    assert_eq!(stage.summaries().await.len(), 1);
+    let done = stage.worker.summarize(conversation).await.unwrap();
+    assert_eq!(done, Outcome::Done);
 }
 
 /// Promise 15: no prompt after the delete holds it, before anything is made again.
@@ -511,7 +549,7 @@ async fn a_deleted_turn_is_out_of_the_next_prompt_before_any_rebuild() {
         };
         stage.say(number, text).await;
     }
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     assert!(stage.shown().await.contains("pelican"));
     stage
         .store
@@ -546,7 +584,7 @@ async fn an_edit_or_a_late_turn_is_made_good_from_the_last_checkpoint_before_it(
         stage.say_all(1..=10).await;
         for fold in 0..3 {
             stage.say_all(fold * 40 + 11..=fold * 40 + 50).await;
-            stage.worker.once().await;
+            stage.worker.once().await.unwrap();
         }
         if change == "edit" {
             stage.capture(60, "the swan", 60_000, Some("9")).await;
@@ -635,7 +673,7 @@ async fn nothing_is_dropped_while_tokens_are_free_whatever_became_of_the_summary
         let (store, id) = lines(&stage);
         let mut unread = BTreeSet::new();
         if trouble != "never asked" {
-            stage.worker.once().await;
+            stage.worker.once().await.unwrap();
         }
         match trouble {
             "set aside" => {
@@ -682,7 +720,7 @@ async fn what_is_not_read_any_more_is_folded_before_the_threshold() {
     stage.spec.options.max_turns_to_load = 20;
     stage.worker.registry.replace(vec![stage.spec.clone()]);
     stage.say_all(1..=21).await;
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     assert!(stage.prompt().await.has_summary);
 }
 
@@ -700,7 +738,7 @@ async fn a_room_of_bots_is_folded_before_its_past_is_cut() {
                 SenderKind::Bot
             };
             stage.say(number, &format!("report {number}.")).await;
-            stage.worker.once().await;
+            stage.worker.once().await.unwrap();
             let prompt = stage.prompt().await;
             let without_summary = prompt.turns.len();
             assert!(
@@ -737,7 +775,7 @@ async fn what_summaries_cost_is_counted_and_they_end_with_the_tokens_of_the_day(
         spent.unwrap().by_account.tokens
     };
     // What is no summary costs as much as one.
-    stage.worker.once().await;
+    stage.worker.once().await.unwrap();
     assert_eq!(
         (stage.model.requests().len(), spent(&stage).await),
         (1, 100)
@@ -748,13 +786,13 @@ async fn what_summaries_cost_is_counted_and_they_end_with_the_tokens_of_the_day(
         Arc::new(Gate::new(policy))
     };
     stage.worker.rooms.set_gate(stage.account, capped(100));
-    assert_eq!(stage.worker.once().await, 0);
+    assert_eq!(stage.worker.once().await.unwrap(), 0);
     assert_eq!(
         (stage.model.requests().len(), spent(&stage).await),
         (1, 100)
     );
     stage.worker.rooms.set_gate(stage.account, capped(101));
-    stage.worker.once().await;
+    stage.worker.once().await.unwrap();
     assert_eq!(
         (stage.model.requests().len(), spent(&stage).await),
         (2, 200)
@@ -765,7 +803,7 @@ async fn what_summaries_cost_is_counted_and_they_end_with_the_tokens_of_the_day(
 async fn set_aside_summaries_are_made_again_from_the_first_turn() {
     let mut stage = Stage::with(Scripted::default()).await;
     stage.say_all(1..=50).await;
-    stage.worker.once().await;
+    stage.worker.once().await.unwrap();
     let id = stage.conversation.unwrap();
     stage
         .store
@@ -773,7 +811,7 @@ async fn set_aside_summaries_are_made_again_from_the_first_turn() {
         .await
         .unwrap();
     assert!(!stage.prompt().await.has_summary);
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let requests = stage.model.requests();
     assert_eq!(requests[0], requests[1]);
     assert_eq!(stage.summaries().await.len(), 1);
@@ -791,7 +829,7 @@ async fn a_small_context_folds_in_several_steps_and_cuts_no_turn() {
         .collect::<String>();
     stage.say(1, &long).await;
     stage.say_all(2..=50).await;
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let requests = stage.model.requests();
     assert!(requests.len() > 3, "{}", requests.len());
     let together = requests.join("\n");
@@ -837,14 +875,14 @@ async fn a_long_turn_is_stored_whole_or_not_at_all_and_folded_once() {
             model.exceptions = BTreeMap::from([(3, "{}")]);
         }
         let mut stage = stage_with_a_long_turn(model).await;
-        stage.worker.once().await;
+        stage.worker.once().await.unwrap();
         match change {
             "failure" => {
                 let stored = stage.summaries().await;
                 assert_eq!(stored.len(), 1, "{stored:?}");
                 assert_eq!(stored[0].turns, 4);
                 assert!(!stored[0].text.contains("pelican"), "{stored:?}");
-                stage.worker.once().await;
+                stage.worker.once().await.unwrap();
                 let again = &stage.model.requests()[3];
                 assert!(again.starts_with("Summary so far:\nsummary 1\n"), "{again}");
             }
@@ -889,7 +927,7 @@ async fn what_is_deleted_between_two_requests_is_in_no_later_one() {
     let summariser = spec.summary_model.as_mut().unwrap();
     (summariser.context_limit, summariser.model) = (Some(2_000), model.clone());
     stage.worker.registry.replace(vec![spec]);
-    stage.worker.once().await;
+    stage.worker.once().await.unwrap();
     let first = model.scripted.requests();
     assert_eq!(
         first
@@ -898,7 +936,7 @@ async fn what_is_deleted_between_two_requests_is_in_no_later_one() {
             .count(),
         1
     );
-    let quiet = stage.worker.once().await;
+    let quiet = stage.worker.once().await.unwrap();
     assert_eq!(quiet, 1, "nothing that was in use was set aside");
     let requests = model.scripted.requests();
     assert!(requests.len() > first.len());
@@ -945,7 +983,7 @@ impl Model for Interrupted {
 async fn somebody_who_edits_old_lines_all_day_costs_a_bounded_number_of_requests() {
     let mut stage = Stage::with(Scripted::default()).await;
     stage.say_all(1..=250).await;
-    while stage.worker.once().await > 0 {}
+    while stage.worker.once().await.unwrap() > 0 {}
     let folded = stage.model.requests().len();
     assert_eq!(folded, 5);
     // An edit of the first line each minute, for ten hours; the worker looks each time.
@@ -955,14 +993,14 @@ async fn somebody_who_edits_old_lines_all_day_costs_a_bounded_number_of_requests
             .capture(1, &format!("the {minute}th swan"), 1_000, Some(&marker))
             .await;
         stage.now_ms.fetch_add(60_000, Relaxed);
-        while stage.worker.once().await > 0 {}
+        while stage.worker.once().await.unwrap() > 0 {}
     }
     // Once an hour all five, and not six hundred times.
     let again = stage.model.requests().len() - folded;
     assert!((5..=60).contains(&again), "{again}");
     // When it is over all is summarised with the last wording.
     stage.now_ms.fetch_add(600_000, Relaxed);
-    while stage.worker.once().await > 0 {}
+    while stage.worker.once().await.unwrap() > 0 {}
     let requests = stage.model.requests();
     assert!(
         requests
@@ -981,15 +1019,15 @@ async fn a_days_budget_ends_remaking_and_the_next_day_goes_on() {
     for number in 1..=6_001 {
         stage.say(number, "x").await;
     }
-    while stage.worker.once().await > 0 {}
+    while stage.worker.once().await.unwrap() > 0 {}
     assert_eq!(stage.model.requests().len(), 120);
     stage.delete("1").await;
-    assert_eq!(stage.worker.once().await, 0);
+    assert_eq!(stage.worker.once().await.unwrap(), 0);
     stage.now_ms.fetch_add(600_000, Relaxed);
-    while stage.worker.once().await > 0 {}
+    while stage.worker.once().await.unwrap() > 0 {}
     assert_eq!(stage.model.requests().len(), 220);
     stage.now_ms.fetch_add(86_400_000, Relaxed);
-    while stage.worker.once().await > 0 {}
+    while stage.worker.once().await.unwrap() > 0 {}
     assert_eq!(stage.model.requests().len(), 240);
 }
 
@@ -1000,7 +1038,7 @@ async fn without_a_model_the_first_sentences_are_kept() {
         let text = format!("Fact {number} holds. And more of it.");
         stage.say(number, &text).await;
     }
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let made = stage.summaries().await.remove(0);
     assert_eq!(made.model, "offline");
     assert!(made.text.ends_with("Ada: Fact 40 holds."), "{}", made.text);
@@ -1137,14 +1175,14 @@ async fn a_chat_with_options_of_its_own_is_assembled_and_folded_by_them() {
     };
     stage.spec.chat_options = BTreeMap::from([(chat("C1"), own.clone())]);
     stage.worker.registry.replace(vec![stage.spec.clone()]);
-    assert_eq!(stage.worker.once().await, 0);
+    assert_eq!(stage.worker.once().await.unwrap(), 0);
     let prompt = stage.prompt().await;
     assert!(prompt.tokens <= 500 && !prompt.has_summary);
 
     // Another chat's are nothing to this one.
     stage.spec.chat_options = BTreeMap::from([(chat("C2"), own)]);
     stage.worker.registry.replace(vec![stage.spec.clone()]);
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let prompt = stage.prompt().await;
     assert!(prompt.tokens > 500 && prompt.has_summary);
 }

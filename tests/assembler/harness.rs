@@ -19,7 +19,7 @@ use vocative::capture::wake::Wake;
 use vocative::config::{Agent, Config, Environment, Template};
 use vocative::delivery::rooms::Rooms;
 use vocative::llm::{Answer, Model, ModelError, Offline, Request};
-use vocative::summary::worker::{SummaryCounters, SummaryWorker};
+use vocative::summary::summarizer::Summarizer;
 use vocative_contract::channel::Intake;
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, ReplyTo, Sender, SenderKind,
@@ -371,42 +371,29 @@ impl Room {
         }
     }
 
-    /// Lets the summary worker work until it has made a summary (true) or failed.
+    /// Lets summaries be made once; whether one was.
     pub(crate) async fn fold(&self, model: &Arc<Summariser>) -> bool {
         let registry = Registry::default();
         registry.replace(vec![self.spec(Some(model.clone()))]);
-        let counters: Arc<SummaryCounters> = Arc::default();
         let wake = Wake::default();
-        wake.summaries.notify_one();
-        let store = self.store.clone();
         let clock: Clock = Arc::new(|| START_MS);
-        let models = Models::new(store.only(), registry.clone(), wake.clone(), clock);
-        let worker = SummaryWorker {
+        let models = Models::new(
+            self.store.only(),
+            registry.clone(),
+            wake.clone(),
+            Arc::clone(&clock),
+        );
+        let summarizer = Summarizer {
             store: self.store.only(),
             rooms: Rooms::default(),
             registry,
             models,
             wake,
-            clock: Arc::new(|| START_MS),
-            counters: Arc::clone(&counters),
+            clock,
+            counters: Arc::default(),
+            looked: Mutex::default(),
         };
-        let stop = CancellationToken::new();
-        let working = tokio::spawn(worker.run(stop.clone()));
-        let ended = async {
-            loop {
-                if counters.made.load(Ordering::Relaxed) > 0 {
-                    return true;
-                }
-                if counters.failed.load(Ordering::Relaxed) > 0 {
-                    return false;
-                }
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
-        stop.cancel();
-        working.await.unwrap();
-        ended.unwrap()
+        summarizer.once().await.unwrap() > 0
     }
 }
 

@@ -1,8 +1,11 @@
 //! Conversations as operators see them, beside the daemon and without it.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use serde_json::{Value, json};
-use vocative_sandbox::model::ModelReply;
+use vocative_sandbox::model::{ModelReply, ModelServer};
 use vocative_sandbox::telegram::TelegramWorld;
+use vocative_sandbox::wire::WireLog;
 
 use crate::harness::{Flow, FlowBuilder};
 
@@ -248,6 +251,46 @@ async fn a_model_that_fails_at_a_title_holds_up_no_answer_and_a_persons_title_st
     assert_eq!(flow.model.requests().len(), 4);
     let id = flow.conversation_id(&PRIVATE.to_string(), None).await;
     assert_eq!(called(&flow, &id).await, "Animals");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_that_failed_waits_as_a_job_through_a_kill() {
+    let settings = "tools = []\nrecall = \"off\"\nsummary_model = \"folds\"\n[agents.vocative.prompt]\n\
+                    rolling_summary_threshold = 4\npreserve_recent_turns = 1";
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let folding = ModelServer::start(anywhere, WireLog::new()).await.unwrap();
+    let model = format!(
+        "[models.folds]\nprovider = \"openai\"\nmodel = \"loopback-folds\"\nbase_url = \"{}\"\n\
+         api_key = \"env:FLOW_MODEL_KEY\"\n",
+        folding.openai_url()
+    );
+    let mut flow = FlowBuilder::default()
+        .agent("vocative", settings)
+        .config(&model)
+        .start()
+        .await;
+    folding.enqueue(ModelReply::text("That is no summary."));
+    asked(&flow, &["zebras", "okapis", "gnus"], None).await;
+    let job = flow.wait_for_job("JSON").await;
+    assert_eq!(job["kind"], "summarize-conversation", "{job}");
+    assert_eq!(
+        (&job["state"], &job["attempts"]),
+        (&json!("pending"), &json!(1))
+    );
+    flow.kill().await;
+    flow.start().await;
+    assert_eq!(flow.wait_for_job("JSON").await, job);
+    assert_eq!(folding.requests().len(), 1);
+
+    let summary = json!({"summary": "Zebras were asked about.", "facts": []});
+    folding.enqueue(ModelReply::text(&summary.to_string()));
+    let told = flow.cli(&["jobs", "retry", &job["id"].to_string()]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+    flow.wait_until("the job is done", || {
+        flow.rows("SELECT count(*) FROM jobs WHERE kind = 'summarize-conversation'") == 0
+    })
+    .await;
+    assert_eq!(flow.status().await["summaries"]["current"], 1);
 }
 
 /// A private chat in which a tool was called and older turns were folded.

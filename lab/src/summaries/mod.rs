@@ -8,7 +8,7 @@ mod told;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use vocative::agent::models::Models;
 use vocative::agent::registry::{AgentSpec, BackgroundModel, Registry};
@@ -16,7 +16,7 @@ use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
 use vocative::delivery::rooms::Rooms;
-use vocative::summary::worker::{SummaryCounters, SummaryWorker};
+use vocative::summary::summarizer::{Summarizer, SummaryCounters};
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -157,7 +157,7 @@ async fn folded(
             conversation = Some(turn.conversation);
         }
         if number % LINES_BETWEEN == LINES_BETWEEN - 1 {
-            while worker.once().await > 0 {}
+            while worker.once().await.map_err(|it| refused(&it))? > 0 {}
         }
     }
     let Some(conversation) = conversation else {
@@ -192,7 +192,7 @@ fn agent(
     Ok(agent)
 }
 
-fn worker(store: &Store, agent: AgentSpec) -> SummaryWorker {
+fn worker(store: &Store, agent: AgentSpec) -> Summarizer {
     let registry = Registry::default();
     registry.replace(vec![agent]);
     let wake = Wake::default();
@@ -203,7 +203,7 @@ fn worker(store: &Store, agent: AgentSpec) -> SummaryWorker {
         wake.clone(),
         Arc::clone(&clock),
     );
-    SummaryWorker {
+    Summarizer {
         store: store.only(),
         rooms: Rooms::default(),
         registry,
@@ -211,6 +211,7 @@ fn worker(store: &Store, agent: AgentSpec) -> SummaryWorker {
         wake,
         clock,
         counters: Arc::<SummaryCounters>::default(),
+        looked: Mutex::default(),
     }
 }
 

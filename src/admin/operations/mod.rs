@@ -53,7 +53,7 @@ use crate::files::counters::FileCounters;
 use crate::files::held::VOICE_NOTES;
 use crate::learning::LearningCounters;
 use crate::skills::Shelf;
-use crate::summary::worker::SummaryCounters;
+use crate::summary::summarizer::SummaryCounters;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::{ConversationId, Seq};

@@ -53,7 +53,7 @@ async fn the_story_of_a_deleted_message() {
     // tells it; a second one is made on top of that, and tells it as well.
     for number in 13..=120 {
         stage.say(number, &format!("line {number}.")).await;
-        stage.worker.once().await;
+        stage.worker.once().await.unwrap();
     }
     let told = stage.summaries().await;
     assert!(told.len() >= 2 && told.iter().all(|summary| summary.text.contains("pelican")));
@@ -87,7 +87,7 @@ async fn the_story_of_a_deleted_message() {
     assert_eq!(stage.once_it_is_quiet().await, 1);
     for number in 121..=240 {
         stage.say(number, &format!("line {number}.")).await;
-        stage.worker.once().await;
+        stage.worker.once().await.unwrap();
     }
     assert_eq!(stage.mentions(), mentions);
     assert!(stage.summaries().await.len() >= 3);
@@ -111,7 +111,7 @@ async fn the_story_of_a_message_that_is_deleted_after_its_age() {
         };
         stage.say(number, &text).await;
     }
-    assert_eq!(stage.worker.once().await, 1);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
     let bounds = ExpiryBounds {
         text_before_ms: Some(20_000),
         ..ExpiryBounds::default()

@@ -11,8 +11,8 @@ use crate::contract::{JobClaim, JobRow, JobsDue};
 use crate::engine::sql::{Connection, params};
 use crate::rows::files::{give_file_up_txn, give_speech_up_txn, want_again_txn};
 use crate::rows::jobs::{
-    JobStanding, StoredJob, TAKE_OVER_SQL, accounts, enqueue_txn, head_of, heads, job_at, jobs_of,
-    lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
+    JobStanding, StoredJob, TAKE_OVER_SQL, accounts, enqueue_txn, head_of, heads, is_queued,
+    job_at, jobs_of, lease_txn, leased_job, next_due_ms, remove_txn, settle_txn,
 };
 use crate::rows::leases::spared_owner;
 use crate::rows::quarantine::{Queue, kept_or_set_aside_txn, set_aside_txn};
@@ -36,6 +36,15 @@ impl Reader {
     /// Storage refuses.
     pub async fn jobs_due(&self, claim: JobClaim) -> Result<JobsDue, StoreError> {
         self.read(move |connection| jobs_due(connection, &claim))
+            .await
+    }
+
+    /// Whether there is a job of that kind and key, however it stands.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn is_queued(&self, job: Job) -> Result<bool, StoreError> {
+        self.read(move |connection| is_queued(connection, &job))
             .await
     }
 
@@ -370,6 +379,7 @@ fn kill_txn(
         | Job::IndexTurns
         | Job::CleanPages
         | Job::ExtractMemories { .. }
+        | Job::SummarizeConversation { .. }
         | Job::TitleConversation { .. }
         // What it would have told stays, for who has it told again.
         | Job::TellHook { .. } => Ok(()),
@@ -401,6 +411,7 @@ pub(crate) fn take_away_txn(
         | Job::IndexTurns
         | Job::CleanPages
         | Job::ExtractMemories { .. }
+        | Job::SummarizeConversation { .. }
         | Job::TitleConversation { .. } => Ok(()),
     }
 }

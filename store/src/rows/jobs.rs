@@ -66,6 +66,15 @@ pub(crate) fn enqueue_txn(
     Ok(())
 }
 
+/// Whether there is a job of that kind and key.
+pub(crate) fn is_queued(connection: &Connection, job: &Job) -> Result<bool, StoreError> {
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT id FROM jobs WHERE kind = ?1 AND key = ?2")?
+        .query_row(params![job.kind().name(), job.key()], |row| row.get("id"))
+        .optional()?;
+    Ok(found.is_some())
+}
+
 /// Deletes the job of a kind and a key: what it is about is gone or done. A worker that holds its lease can write
 /// nothing any more.
 pub(crate) fn forget_job_txn(

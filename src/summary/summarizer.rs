@@ -1,15 +1,14 @@
-//! The background worker: looks for what can be folded, asks, stores.
+//! Summaries of older turns: the look-out for what can be folded, and the handler of the job.
 //!
-//! One summary at a time, after replies, and with nothing claimed: what it stores is compared with
-//! the turns at that moment, so being killed or overtaken costs a call and harms nothing. A failure
-//! leaves the summary before it in force; that agent or conversation is left alone for a while.
+//! What is stored is compared with the turns at that moment, so being killed or overtaken costs a call and harms
+//! nothing. A failure leaves the summary before it in force; the queue says when it is tried again.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
 use tracing::{info, warn};
 use vocative_contract::crash;
 
@@ -26,32 +25,36 @@ use vocative_core::folding::request::{again, input_max_tokens, request};
 use vocative_core::folding::{offline, plan};
 use vocative_core::history::HistoryTurn;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, SummaryId, TurnId};
+use vocative_core::job::Job;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
+use vocative_core::queueing::Outcome;
 use vocative_core::summary::{
     Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
     SummaryOutcome,
 };
+use vocative_store::contract::DueConversation;
 use vocative_store::spending::Purpose;
 use vocative_store::{Folding, Store, StoreError};
 
-/// How often work is looked for without a wake hint.
-const POLL: Duration = Duration::from_secs(60);
+/// How often everything is looked at; a wake hint has the newest looked at at once.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// How many conversations a wake hint looks at, by activity: the one just answered in is among them.
 const NEWEST_ON_WAKE: usize = 20;
-/// How many conversations a poll looks at, by activity; an older one waits for its next turn.
-const NEWEST_ON_POLL: usize = 1_000;
+/// How many conversations are looked at without one, by activity; an older one waits for its next turn.
+const NEWEST_WITHOUT: usize = 1_000;
 /// The most turns that are read for one summary; the rest is folded next.
 const FOLD_TURNS_MAX: usize = 200;
-/// After a failure it waits this long, then twice as long each time.
-const RETRY_FIRST_MS: i64 = 30_000;
-const RETRY_MAX_MS: i64 = 3_600_000;
+/// The wait for a model that rests or answers people, in milliseconds.
+const BUSY_WAIT_MS: i64 = 30_000;
+/// Milliseconds of a UTC day.
+const DAY_MS: i64 = 86_400_000;
 /// A turn of a person may hold back itself and three of agents, bots or the platform.
 const HELD_PER_PERSONS_TURN: usize = 4;
 /// The text that stands for turns without words.
 const NOTHING_SAID: &str = "(Nothing was said.)";
 
-/// What the worker did, for `status` and metrics.
+/// What was made, for `status` and metrics.
 #[derive(Debug, Default)]
 pub struct SummaryCounters {
     /// Summaries stored.
@@ -64,8 +67,8 @@ pub struct SummaryCounters {
     pub asked_again: AtomicU64,
 }
 
-/// The summary worker.
-pub struct SummaryWorker {
+/// Makes summaries.
+pub struct Summarizer {
     /// Where turns and summaries are.
     pub store: Store<Folding>,
     /// Who we are where.
@@ -80,12 +83,14 @@ pub struct SummaryWorker {
     pub clock: Clock,
     /// What it did.
     pub counters: Arc<SummaryCounters>,
+    /// When it looked last at everything.
+    pub looked: Mutex<Option<Instant>>,
 }
 
 /// How a model is asked for a summary.
 type Asking<'a> = BackgroundAsking<'a, Folding>;
 
-/// What became of one attempt.
+/// What became of one attempt for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Attempt {
     /// One or more summaries were stored.
@@ -96,131 +101,116 @@ enum Attempt {
     Outdated,
     /// The model rests, or answers people.
     ModelBusy,
-    /// The model can't be asked: leave its agent alone for a while.
-    ModelFailed(String),
-    /// Its answer is no summary: leave this conversation alone for a while.
-    Rejected(String),
+    /// The tokens of the day are used up.
+    SpentUp,
+    /// The model failed, or its answer is no summary.
+    Failed(String),
 }
 
-/// What of a source is folded at once.
-#[derive(Clone, Copy)]
-struct FoldPart<'a> {
-    source: &'a FoldSource,
+/// What of a conversation is folded at once for an agent.
+struct FoldPart {
+    source: FoldSource,
+    coverage: Coverage,
     /// How many of its oldest turns.
     count: usize,
     /// The number of requests after which no further step begins.
     requests_max: u32,
 }
 
-/// When something that failed is tried again.
-#[derive(Clone, Copy, Debug, Default)]
-struct Wait {
-    failures: u32,
-    until_ms: i64,
-}
-
-impl Wait {
-    fn after_failure(self, now_ms: i64) -> Self {
-        Self {
-            failures: self.failures + 1,
-            until_ms: now_ms + retry_wait_ms(self.failures),
-        }
-    }
-}
-
-fn retry_wait_ms(failures_before: u32) -> i64 {
-    (RETRY_FIRST_MS << failures_before.min(16)).min(RETRY_MAX_MS)
-}
-
-/// What is left alone for a while.
-#[derive(Debug, Default)]
-struct Waits {
-    agents: HashMap<AgentName, Wait>,
-    conversations: HashMap<(ConversationId, AgentName), Wait>,
-}
-
-impl Waits {
-    fn is_over(&self, place: &(ConversationId, AgentName), now_ms: i64) -> bool {
-        let agent = self.agents.get(&place.1);
-        let waits = agent.into_iter().chain(self.conversations.get(place));
-        waits.into_iter().all(|wait| wait.until_ms <= now_ms)
-    }
-
-    fn note(&mut self, place: (ConversationId, AgentName), attempt: &Attempt, now_ms: i64) {
-        match attempt {
-            Attempt::Made => {
-                self.agents.remove(&place.1);
-                self.conversations.remove(&place);
-            }
-            Attempt::Nothing | Attempt::ModelBusy => {}
-            Attempt::ModelFailed(_) => {
-                let wait = self.agents.entry(place.1).or_default();
-                *wait = wait.after_failure(now_ms);
-            }
-            Attempt::Rejected(_) | Attempt::Outdated => {
-                let wait = self.conversations.entry(place).or_default();
-                *wait = wait.after_failure(now_ms);
-            }
-        }
-        // What waited long ago is no longer a reason to wait longer.
-        self.conversations
-            .retain(|_, wait| wait.until_ms + RETRY_MAX_MS > now_ms);
-    }
-}
-
-impl SummaryWorker {
-    /// Works until `stop`. A request in flight is dropped then; nothing of it is stored.
+impl Summarizer {
+    /// The conversations in which something can be folded and no job does it yet. It looks at nothing unless a wake
+    /// hint came or the last look is long ago.
     ///
-    /// The first look is after the first reply or poll: until a channel is connected nobody knows
-    /// under which ids the agent is mentioned.
-    pub async fn run(self, stop: CancellationToken) {
-        let mut waits = Waits::default();
-        loop {
-            let mut newest = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                () = self.wake.summaries.notified() => NEWEST_ON_WAKE,
-                () = tokio::time::sleep(POLL) => NEWEST_ON_POLL,
-            };
-            // A long past is folded a part at a time, each conversation in its turn.
-            loop {
-                let made = tokio::select! {
-                    biased;
-                    () = stop.cancelled() => return,
-                    made = self.pass(newest, &mut waits) => made,
-                };
-                if made == 0 {
-                    break;
-                }
-                newest = NEWEST_ON_POLL;
-            }
+    /// # Errors
+    /// Storage refuses.
+    pub async fn due(&self) -> Result<Vec<DueConversation>, StoreError> {
+        match self.share_to_look_at() {
+            Some(newest) => self.due_among(newest).await,
+            None => Ok(Vec::new()),
         }
     }
 
-    /// Looks once at the newest conversations, at most `newest`. Returns in how many a summary was made.
-    async fn pass(&self, newest: usize, waits: &mut Waits) -> usize {
-        let due = match self.store.conversations_to_fold(self.rules(), newest).await {
-            Ok(due) => due,
-            Err(cause) => {
-                warn!(error = %cause, "summaries could not be looked for; trying again");
-                return 0;
-            }
-        };
-        let mut made = 0;
-        for place in due {
-            let Some(spec) = self.registry.get(&place.1) else {
+    /// How many of the newest conversations are looked at now.
+    fn share_to_look_at(&self) -> Option<usize> {
+        let mut looked = self.looked.lock().expect("no holder of this lock panics");
+        let is_time = looked.is_some_and(|at| at.elapsed() >= LOOK_EVERY);
+        if is_time || looked.is_none() {
+            *looked = Some(Instant::now());
+        }
+        let is_told = self.wake.summaries.notified().now_or_never().is_some();
+        match (is_time, is_told) {
+            (true, _) => Some(NEWEST_WITHOUT),
+            (false, true) => Some(NEWEST_ON_WAKE),
+            (false, false) => None,
+        }
+    }
+
+    async fn due_among(&self, newest: usize) -> Result<Vec<DueConversation>, StoreError> {
+        let places = self
+            .store
+            .conversations_to_fold(self.rules(), newest)
+            .await?;
+        let mut due: Vec<DueConversation> = Vec::new();
+        for (conversation, agent) in places {
+            let job = Job::SummarizeConversation { conversation };
+            let is_known = due.iter().any(|it| it.conversation == conversation);
+            let Some(spec) = self.registry.get(&agent) else {
                 continue;
             };
-            if !waits.is_over(&place, (self.clock)()) {
+            if is_known || self.store.is_queued(job).await? {
                 continue;
             }
-            let attempt = self.attempt(place.0, &spec).await;
-            self.report(&place, &attempt);
-            made += usize::from(attempt == Attempt::Made);
-            // A wait counts from the failure: a model that hangs would use it up before.
-            waits.note(place, &attempt, (self.clock)());
+            match self.foldable(conversation, &spec).await {
+                Ok(Some(part)) => due.push(DueConversation {
+                    conversation,
+                    account: part.source.history.conversation.account,
+                }),
+                // It became one with another one, or went.
+                Ok(None) | Err(StoreError::NotFound { .. }) => {}
+                Err(cause) => return Err(cause),
+            }
         }
-        made
+        Ok(due)
+    }
+
+    /// Folds a part of what can be folded in a conversation, for each agent: the job of the queue.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn summarize(&self, conversation: ConversationId) -> Result<Outcome, StoreError> {
+        let (mut has_made, mut later, mut failed) = (false, None, None);
+        for spec in self.registry.all() {
+            let attempt = match self.fold(conversation, &spec).await {
+                Err(StoreError::NotFound { .. }) => return Ok(Outcome::Done),
+                other => other?,
+            };
+            self.report(conversation, &spec.name, &attempt);
+            match attempt {
+                Attempt::Nothing => {}
+                Attempt::Made => has_made = true,
+                Attempt::Outdated => {
+                    failed = Some("turns changed while they were summarised".to_owned());
+                }
+                Attempt::Failed(why) => failed = Some(why),
+                Attempt::ModelBusy => {
+                    later = Some((BUSY_WAIT_MS, "the model rests, or answers people"));
+                }
+                Attempt::SpentUp => {
+                    let until_tomorrow_ms = DAY_MS - (self.clock)().rem_euclid(DAY_MS);
+                    later = Some((until_tomorrow_ms, "the tokens of the day are used up"));
+                }
+            }
+        }
+        // A long past is folded a part at a time, each conversation in its turn.
+        let later = later.or(has_made.then_some((0, "there may be more to fold")));
+        Ok(match (failed, later) {
+            (Some(why), _) => Outcome::failed(why),
+            (None, Some((wait_ms, why))) => Outcome::Later {
+                not_before_ms: (self.clock)().saturating_add(wait_ms),
+                why: why.to_owned(),
+            },
+            (None, None) => Outcome::Done,
+        })
     }
 
     fn rules(&self) -> Vec<FoldRule> {
@@ -239,40 +229,45 @@ impl SummaryWorker {
             .collect()
     }
 
-    fn report(&self, (conversation, agent): &(ConversationId, AgentName), attempt: &Attempt) {
+    fn report(&self, conversation: ConversationId, agent: &AgentName, attempt: &Attempt) {
         match attempt {
-            Attempt::Made | Attempt::Nothing | Attempt::ModelBusy => {}
+            Attempt::Made | Attempt::Nothing | Attempt::ModelBusy | Attempt::SpentUp => {}
             Attempt::Outdated => {
                 self.counters.outdated.fetch_add(1, Ordering::Relaxed);
                 info!(conversation.id = %conversation, %agent, "turns changed while they were summarised; trying again");
             }
-            Attempt::ModelFailed(reason) | Attempt::Rejected(reason) => {
+            Attempt::Failed(reason) => {
                 self.counters.failed.fetch_add(1, Ordering::Relaxed);
                 warn!(conversation.id = %conversation, %agent, reason, "no summary was made; the one before stands");
             }
         }
     }
 
-    /// Folds what can be folded in one conversation.
-    async fn attempt(&self, conversation: ConversationId, spec: &AgentSpec) -> Attempt {
-        match self.fold(conversation, spec).await {
-            Ok(attempt) => attempt,
-            Err(cause) => Attempt::Rejected(format!("the store failed: {cause}")),
-        }
-    }
-
+    /// Folds a part of what can be folded in one conversation for an agent.
     async fn fold(
         &self,
         conversation: ConversationId,
         spec: &AgentSpec,
     ) -> Result<Attempt, StoreError> {
+        match self.foldable(conversation, spec).await? {
+            Some(part) => self.fold_turns(part, spec).await,
+            None => Ok(Attempt::Nothing),
+        }
+    }
+
+    /// What can be folded in a conversation for an agent, if anything.
+    async fn foldable(
+        &self,
+        conversation: ConversationId,
+        spec: &AgentSpec,
+    ) -> Result<Option<FoldPart>, StoreError> {
         let options = options_in(&self.store, spec, conversation).await?;
         let Some(FoldOver {
             coverage,
             threshold,
         }) = FoldOver::of(&options)
         else {
-            return Ok(Attempt::Nothing);
+            return Ok(None);
         };
         let query = FoldQuery {
             conversation,
@@ -284,40 +279,40 @@ impl SummaryWorker {
             max_turns: FOLD_TURNS_MAX,
         };
         let Some(source) = self.store.fold_source(query).await? else {
-            return Ok(Attempt::Nothing);
+            return Ok(None);
         };
         let count = plan::foldable(&source.history.turns, source.fold_before);
         if count == 0 {
-            return Ok(Attempt::Nothing);
+            return Ok(None);
         }
-        let refold = source.refold.map(|refold| refold.step((self.clock)()));
-        let requests_max = match refold {
+        let refold = source.refold.as_ref();
+        let requests_max = match refold.map(|refold| refold.step((self.clock)())) {
             None => u32::MAX,
             Some(RefoldStep::Fold(requests_max)) => requests_max,
-            Some(RefoldStep::Wait) => return Ok(Attempt::Nothing),
+            Some(RefoldStep::Wait) => return Ok(None),
             Some(RefoldStep::Note) => {
                 self.store.note_refold(conversation, (self.clock)()).await?;
-                return Ok(Attempt::Nothing);
+                return Ok(None);
             }
         };
-        let part = FoldPart {
-            source: &source,
+        Ok(Some(FoldPart {
+            source,
+            coverage,
             count,
             requests_max,
-        };
-        self.fold_turns(part, spec, coverage).await
+        }))
     }
 
     /// Folds the oldest turns of a source, in as many steps as the model's context asks for. A step
     /// that ends at a whole turn is stored, so that the next start goes on from there. Before each
     /// request the store is asked whether all of it may still be sent.
-    async fn fold_turns(
-        &self,
-        part: FoldPart<'_>,
-        spec: &AgentSpec,
-        coverage: Coverage,
-    ) -> Result<Attempt, StoreError> {
-        let FoldPart { source, count, .. } = part;
+    async fn fold_turns(&self, part: FoldPart, spec: &AgentSpec) -> Result<Attempt, StoreError> {
+        let FoldPart {
+            source,
+            coverage,
+            count,
+            requests_max,
+        } = part;
         let place = match &spec.summary_model {
             Some(summariser) => match self.models.try_begin(&summariser.model_use) {
                 Some(place) => Some(place),
@@ -359,7 +354,7 @@ impl SummaryWorker {
                 continue;
             };
             let turns = &history.turns[done..completes];
-            let mut summary = self.summary(source, spec, coverage.clone(), previous, turns, made);
+            let mut summary = self.summary(&source, spec, coverage.clone(), previous, turns, made);
             summary.requests = std::mem::take(&mut requests);
             requests_used += summary.requests;
             crash::point("summary.before-commit");
@@ -374,7 +369,7 @@ impl SummaryWorker {
                 }
                 SummaryOutcome::Outdated => return Ok(Attempt::Outdated),
             }
-            if requests_used >= part.requests_max {
+            if requests_used >= requests_max {
                 break;
             }
         }
@@ -448,8 +443,7 @@ impl SummaryWorker {
             .rooms
             .spent_up(&self.store, account, None, now_ms)
             .await?;
-        let refused = || Attempt::Rejected("the tokens of the day are used up".to_owned());
-        Ok(spent_up.map(|_| refused()))
+        Ok(spent_up.map(|_| Attempt::SpentUp))
     }
 
     fn meter<'a>(
@@ -552,49 +546,25 @@ fn asking_of<'a>(
 async fn ask(asking: &Asking<'_>, messages: &[PromptMessage]) -> Result<(String, String), Attempt> {
     let answer = asking.ask(messages).await.map_err(|cause| match cause {
         NoAnswer::Busy => Attempt::ModelBusy,
-        NoAnswer::Failed(cause) => Attempt::ModelFailed(cause.to_string()),
+        NoAnswer::Failed(cause) => Attempt::Failed(cause.to_string()),
     })?;
     let text = accept(&answer.text, answer.finish, &ClassEstimate)
-        .map_err(|cause| Attempt::Rejected(cause.to_string()))?;
+        .map_err(|cause| Attempt::Failed(cause.to_string()))?;
     Ok((answer.text, text))
 }
 
-impl SummaryWorker {
-    /// One look at everything, without waits from before; in how many conversations a summary was made.
-    pub async fn once(&self) -> usize {
-        self.pass(NEWEST_ON_POLL, &mut Waits::default()).await
-    }
-}
-
-#[cfg(test)]
-impl SummaryWorker {
-    /// Two looks, one right after the other.
-    pub(super) async fn twice(&self) {
-        let mut waits = Waits::default();
-        for _ in 0..2 {
-            self.pass(NEWEST_ON_POLL, &mut waits).await;
+impl Summarizer {
+    /// Folds once wherever something can be folded; in how many conversations a summary was made.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn once(&self) -> Result<usize, StoreError> {
+        let mut made = 0;
+        for due in self.due_among(NEWEST_WITHOUT).await? {
+            let before = self.counters.made.load(Ordering::Relaxed);
+            self.summarize(due.conversation).await?;
+            made += usize::from(self.counters.made.load(Ordering::Relaxed) > before);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use vocative_store::NewId as _;
-
-    #[test]
-    fn a_dead_model_is_asked_less_and_less_often() {
-        let place = (ConversationId::generate(), AgentName::trusted("kael"));
-        let other = (ConversationId::generate(), AgentName::trusted("kael"));
-        let mut waits = Waits::default();
-        waits.note(place.clone(), &Attempt::ModelFailed(String::new()), 0);
-        // The same model serves the other conversation.
-        assert!(!waits.is_over(&other, 29_999) && waits.is_over(&other, 30_000));
-        waits.note(place.clone(), &Attempt::ModelFailed(String::new()), 30_000);
-        assert!(!waits.is_over(&place, 89_999) && waits.is_over(&place, 90_000));
-        waits.note(place.clone(), &Attempt::Made, 90_000);
-        waits.note(place.clone(), &Attempt::Rejected(String::new()), 90_000);
-        assert!(!waits.is_over(&place, 100_000) && waits.is_over(&other, 100_000));
-        assert_eq!(retry_wait_ms(60), RETRY_MAX_MS);
+        Ok(made)
     }
 }
