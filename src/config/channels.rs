@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::manners::MannersShape;
 use super::platforms::{ChannelsShape, PLATFORMS, PlatformDraft, with_streams};
 use super::resolve::micros;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
-use super::settings::{Access, Agent, AgentView, Channel, Limits, PlatformId, RetentionDays};
-use super::shape::{ChatPromptShape, ChatShape};
+use super::settings::{
+    Access, Agent, AgentView, Channel, Limits, PlatformId, ReplyPrefix, RetentionDays,
+};
+use super::shape::{CHAT_PATTERN, ChatPromptShape, ChatShape};
 use super::template::Template;
 use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
+use vocative_core::judging::policy::ThreadPolicy;
 use vocative_core::manners::QuietHours;
 use vocative_core::options::{OptionOverrides, Profile};
-use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 use vocative_core::words::Language;
 
@@ -51,7 +56,7 @@ pub(super) fn resolve_channels(
 
 /// The tools of single chats exist.
 fn check_chat_tools(table: &str, draft: &ChannelDraft, known: &[&str], review: &mut Review<'_>) {
-    for (chat, shape) in &draft.chats {
+    for (chat, shape) in &draft.shape.chats {
         for tool in shape.tools.iter().flatten() {
             if !is_known_tool(tool, known) {
                 review.dangling(&format!("{table}.chats.{chat}.tools"), "tools", tool, known);
@@ -92,34 +97,70 @@ fn check_names(shape: &ChannelsShape, review: &mut Review<'_>) {
     }
 }
 
-/// What all platforms' channels have in common, as written.
+/// What channels of every platform have, as it is written. A platform's shape has it beside its own settings.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct ChannelShape {
+    /// The agent that answers when no alias picks one.
+    pub default_agent: Option<String>,
+    /// Chats that are served, by id, or `*`.
+    pub allow_chats: Vec<PlatformId>,
+    /// People who are served, by id, or `*`.
+    pub allow_people: Vec<PlatformId>,
+    /// Whether whoever is not listed is told a code in a direct chat, with which an operator lets them in there.
+    pub pairing: bool,
+    /// People who may use admin commands, by id.
+    pub admins: Vec<PlatformId>,
+    /// Other bots that may address an agent, by id, or `*`.
+    pub allow_bots: Vec<PlatformId>,
+    /// What counts as a follow-up in a thread.
+    pub thread_policy: ThreadPolicy,
+    /// Whether an answer starts with its agent's name.
+    pub reply_prefix: ReplyPrefix,
+    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    pub mention_people: bool,
+    /// The language of notices, answers to commands and cards. Agents answer in the language that they are asked in.
+    pub language: Language,
+    /// As in `[capture]`, for this channel.
+    #[schemars(range(min = 1, max = 5_256_000))]
+    pub max_trigger_age_minutes: Option<u64>,
+    /// As in `[delivery]`, for this channel.
+    pub on_unknown: Option<OnUnknown>,
+    /// As in `[delivery]`, for this channel.
+    pub live: Option<Live>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_person: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub max_runs_per_hour_chat: Option<u32>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day: Option<u64>,
+    /// As in `[limits]`, for this channel.
+    pub tokens_per_day_person: Option<u64>,
+    /// As in `[limits]`, for this channel.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day: Option<f64>,
+    /// As in `[limits]`, for this channel.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_day_person: Option<f64>,
+    /// Settings of single chats, by the platform's id of the chat.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
+    pub chats: BTreeMap<String, ChatShape>,
+    /// Days for which its data is kept.
+    pub retention_days: RetentionDays,
+    /// How the bot behaves there.
+    pub manners: MannersShape,
+}
+
+/// A channel of any platform, as written.
 pub(super) struct ChannelDraft {
     pub name: String,
-    pub default_agent: Option<String>,
-    pub lists: [(&'static str, Vec<PlatformId>); 4],
-    pub has_pairing: bool,
+    pub shape: ChannelShape,
     pub serves_strangers: bool,
     pub serves_guests: bool,
-    pub thread_policy: vocative_core::judging::policy::ThreadPolicy,
-    pub reply_prefix: super::settings::ReplyPrefix,
     pub custom_names: bool,
-    pub mention_people: bool,
-    pub language: Language,
     pub answers_in_threads: bool,
     pub commands: Vec<String>,
-    pub max_trigger_age_minutes: Option<u64>,
-    pub on_unknown: Option<OnUnknown>,
     pub on_undecided: Option<OnUndecided>,
-    pub live: Option<Live>,
-    pub max_runs_per_hour_person: Option<u32>,
-    pub max_runs_per_hour_chat: Option<u32>,
-    pub tokens_per_day: Option<u64>,
-    pub tokens_per_day_person: Option<u64>,
-    pub cost_per_day: Option<f64>,
-    pub cost_per_day_person: Option<f64>,
-    pub chats: BTreeMap<String, ChatShape>,
-    pub retention_days: RetentionDays,
-    pub manners: MannersShape,
     pub agent_view: Option<AgentView>,
     pub platform: Box<dyn PlatformDraft>,
 }
@@ -127,13 +168,13 @@ pub(super) struct ChannelDraft {
 impl ChannelDraft {
     /// Whether neither a chat nor a person nor an admin is listed, and nobody is let in by a code.
     fn serves_nobody(&self) -> bool {
-        let lists_who = |name: &str| ["allow_chats", "allow_people", "admins"].contains(&name);
-        let mut lists = self.lists.iter();
-        !self.has_pairing && !lists.any(|(name, ids)| lists_who(name) && !ids.is_empty())
+        let shape = &self.shape;
+        let mut lists = [&shape.allow_chats, &shape.allow_people, &shape.admins].into_iter();
+        !shape.pairing && lists.all(Vec::is_empty)
     }
 
     fn check_live(&self, table: &str, inherited: Inherited, review: &mut Review<'_>) {
-        if self.live == Some(Live::Stream) && !self.platform.facts().has_streams {
+        if self.shape.live == Some(Live::Stream) && !self.platform.facts().has_streams {
             review.problem(
                 &format!("{table}.live"),
                 format!(
@@ -143,7 +184,7 @@ impl ChannelDraft {
                 ),
             );
         }
-        let live = self.live.unwrap_or(inherited.live);
+        let live = self.shape.live.unwrap_or(inherited.live);
         let set_ms = inherited.live_interval_ms;
         if let Some((what, least_ms)) = self.platform.live_pace(live)
             && (1..least_ms).contains(&set_ms)
@@ -169,66 +210,79 @@ impl ChannelDraft {
         let default_agent = self.default_agent(table, agents, review);
         let access = self.access(table, review);
         check_commands(table, &self.commands, review);
-        let mut manners = self.manners.resolve(table, self.language, review);
+        let mut manners = self
+            .shape
+            .manners
+            .resolve(table, self.shape.language, review);
         manners.quiet_in = self.quiet_in(table, review);
         let chat_instructions = self.chat_instructions(table, review);
         self.check_live(table, inherited, review);
         self.check_chats(table, agents, review);
         let platform = self.platform.resolve(table, review)?;
         let minutes = self
+            .shape
             .max_trigger_age_minutes
             .unwrap_or(inherited.max_trigger_age_minutes);
         Some(Channel {
             name: self.name,
             default_agent,
             access,
-            thread_policy: self.thread_policy,
-            reply_prefix: self.reply_prefix,
+            thread_policy: self.shape.thread_policy,
+            reply_prefix: self.shape.reply_prefix,
             custom_names: self.custom_names,
-            mention_people: self.mention_people,
+            mention_people: self.shape.mention_people,
             answers_in_threads: self.answers_in_threads,
             commands: self.commands,
             max_trigger_age_ms: minutes.saturating_mul(60_000),
-            on_unknown: self.on_unknown.unwrap_or(inherited.on_unknown),
+            on_unknown: self.shape.on_unknown.unwrap_or(inherited.on_unknown),
             on_undecided: self.on_undecided.unwrap_or(inherited.on_undecided),
-            live: self.live.unwrap_or(inherited.live),
+            live: self.shape.live.unwrap_or(inherited.live),
             limits: Limits {
                 max_runs_per_hour_person: self
+                    .shape
                     .max_runs_per_hour_person
                     .unwrap_or(inherited.limits.max_runs_per_hour_person),
                 max_runs_per_hour_chat: self
+                    .shape
                     .max_runs_per_hour_chat
                     .unwrap_or(inherited.limits.max_runs_per_hour_chat),
                 tokens_per_day: self
+                    .shape
                     .tokens_per_day
                     .unwrap_or(inherited.limits.tokens_per_day),
                 tokens_per_day_person: self
+                    .shape
                     .tokens_per_day_person
                     .unwrap_or(inherited.limits.tokens_per_day_person),
                 cost_micros_per_day: self
+                    .shape
                     .cost_per_day
                     .map_or(inherited.limits.cost_micros_per_day, micros),
                 cost_micros_per_day_person: self
+                    .shape
                     .cost_per_day_person
                     .map_or(inherited.limits.cost_micros_per_day_person, micros),
             },
             chat_overlaps: self
+                .shape
                 .chats
                 .iter()
                 .filter_map(|(chat, shape)| Some((chat.clone(), shape.overlap?)))
                 .collect(),
             chat_instructions,
             chat_tools: self
+                .shape
                 .chats
                 .iter()
                 .filter_map(|(chat, shape)| Some((chat.clone(), shape.tools.clone()?)))
                 .collect(),
             chats: self
+                .shape
                 .chats
                 .into_iter()
                 .map(|(chat, shape)| (chat, overrides(&shape.prompt)))
                 .collect(),
-            retention_days: self.retention_days,
+            retention_days: self.shape.retention_days,
             manners,
             agent_view: self.agent_view,
             platform,
@@ -242,11 +296,11 @@ impl ChannelDraft {
         review: &mut Review<'_>,
     ) -> BTreeMap<String, Option<QuietHours>> {
         let mut found = BTreeMap::new();
-        for (chat, shape) in &self.chats {
+        for (chat, shape) in &self.shape.chats {
             let Some(hours) = &shape.quiet_hours else {
                 continue;
             };
-            let quiet = QuietHours::read(hours, &self.manners.time_zone);
+            let quiet = QuietHours::read(hours, &self.shape.manners.time_zone);
             if quiet.is_none() && !hours.is_empty() {
                 review.advise(
                     &format!("{table}.chats.{chat}.quiet_hours"),
@@ -268,7 +322,7 @@ impl ChannelDraft {
         review: &mut Review<'_>,
     ) -> BTreeMap<String, Template> {
         let mut found = BTreeMap::new();
-        for (chat, shape) in &self.chats {
+        for (chat, shape) in &self.shape.chats {
             match shape.instructions.as_deref().map(Template::parse) {
                 None => {}
                 Some(Ok(template)) => {
@@ -290,7 +344,7 @@ impl ChannelDraft {
         agents: &BTreeMap<AgentName, Agent>,
         review: &mut Review<'_>,
     ) {
-        for (chat, shape) in &self.chats {
+        for (chat, shape) in &self.shape.chats {
             let key = format!("{table}.chats.{chat}");
             let hint = match chat.as_str() {
                 "*" => Some("what holds in all chats is set in [agents.NAME.prompt]"),
@@ -335,7 +389,7 @@ impl ChannelDraft {
             .values()
             .filter(|agent| agent.channels.has(&self.name))
             .collect();
-        let Some(named) = &self.default_agent else {
+        let Some(named) = &self.shape.default_agent else {
             return match serving.as_slice() {
                 [] => {
                     // One that was left out for a mistake of its own may serve it.
@@ -383,31 +437,37 @@ impl ChannelDraft {
     }
 
     fn access(&self, table: &str, review: &mut Review<'_>) -> Access {
-        let [allow_chats, allow_people, admins, allow_bots] =
-            self.lists.each_ref().map(|(setting, ids)| {
-                let key = format!("{table}.{setting}");
-                for (n, PlatformId(id)) in ids.iter().enumerate() {
-                    if id != "*"
-                        && let Some(hint) = self.platform.refuses_id(id)
-                    {
-                        review.advise(
-                            &format!("{key}[{n}]"),
-                            format!("\"{id}\" is no id"),
-                            Some(hint.to_owned()),
-                        );
-                    }
+        let shape = &self.shape;
+        let lists = [
+            ("allow_chats", &shape.allow_chats),
+            ("allow_people", &shape.allow_people),
+            ("admins", &shape.admins),
+            ("allow_bots", &shape.allow_bots),
+        ];
+        let [allow_chats, allow_people, admins, allow_bots] = lists.map(|(setting, ids)| {
+            let key = format!("{table}.{setting}");
+            for (n, PlatformId(id)) in ids.iter().enumerate() {
+                if id != "*"
+                    && let Some(hint) = self.platform.refuses_id(id)
+                {
+                    review.advise(
+                        &format!("{key}[{n}]"),
+                        format!("\"{id}\" is no id"),
+                        Some(hint.to_owned()),
+                    );
                 }
-                ids.iter()
-                    .map(|PlatformId(id)| id.clone())
-                    .collect::<Vec<String>>()
-            });
+            }
+            ids.iter()
+                .map(|PlatformId(id)| id.clone())
+                .collect::<Vec<String>>()
+        });
         if admins.iter().any(|id| id == "*") {
             review.problem(
                 &format!("{table}.admins"),
                 "can't be everybody; list their ids",
             );
         }
-        if self.has_pairing && allow_people.iter().any(|id| id == "*") {
+        if shape.pairing && allow_people.iter().any(|id| id == "*") {
             review.problem(
                 &format!("{table}.pairing"),
                 "lets nobody in who is not let in already: allow_people is \"*\"; list people, or nobody",
@@ -418,7 +478,7 @@ impl ChannelDraft {
             allow_people,
             admins,
             allow_bots,
-            has_pairing: self.has_pairing,
+            has_pairing: shape.pairing,
             serves_strangers: self.serves_strangers,
             serves_guests: self.serves_guests,
         }
@@ -430,7 +490,7 @@ fn overrides(shape: &ChatPromptShape) -> OptionOverrides {
         addressed_only: shape.addressed_only,
         max_turns_to_load: shape.max_turns_to_load,
         time_window_minutes: shape.time_window_minutes,
-        scope: shape.scope.map(Scope::from),
+        scope: shape.scope,
         rolling_summary_threshold: shape.rolling_summary_threshold,
         preserve_recent_turns: shape.preserve_recent_turns,
         token_budget: shape.token_budget,

@@ -1,20 +1,13 @@
 //! Telegram's settings: their shape, their checks, and what Telegram says of ids, tokens and webhooks.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{PlatformDraft, PlatformFacts, PlatformSettings, token};
-use crate::config::channels::ChannelDraft;
-use crate::config::manners::MannersShape;
+use crate::config::channels::{ChannelDraft, ChannelShape};
 use crate::config::resolve::Review;
 use crate::config::secret::SecretRef;
-use crate::config::settings::{PlatformId, ReplyPrefix, RetentionDays};
-use crate::config::shape::{CHAT_PATTERN, ChatShape};
-use vocative_core::judging::policy::ThreadPolicy;
-use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
-use vocative_core::words::Language;
+use vocative_core::sending::policy::{Live, OnUndecided};
 
 /// What the configuration needs to know of Telegram.
 pub(in crate::config) const TELEGRAM: PlatformFacts = PlatformFacts {
@@ -63,7 +56,7 @@ pub(in crate::config) enum TelegramTransportShape {
 
 /// A Telegram bot.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(extend("additionalProperties" = false))]
 pub(in crate::config) struct TelegramShape {
     /// Where the bot's token is. Required.
     pub token: Option<SecretRef>,
@@ -80,93 +73,25 @@ pub(in crate::config) struct TelegramShape {
     pub max_connections: u32,
     /// Commands that address the default agent, without the slash.
     pub commands: Vec<String>,
-    /// The agent that answers when no alias picks one.
-    pub default_agent: Option<String>,
-    /// Chats that are served, by id, or `*`.
-    pub allow_chats: Vec<PlatformId>,
-    /// People who are served in private chats and groups, by id, or `*`.
-    pub allow_people: Vec<PlatformId>,
-    /// Whether whoever is not listed is told a code in a direct chat, with which an operator lets them in there.
-    pub pairing: bool,
-    /// People who may use admin commands, by id.
-    pub admins: Vec<PlatformId>,
-    /// Other bots that may address an agent, by id, or `*`.
-    pub allow_bots: Vec<PlatformId>,
-    /// What counts as a follow-up in a thread.
-    pub thread_policy: ThreadPolicy,
-    /// Whether an answer starts with its agent's name.
-    pub reply_prefix: ReplyPrefix,
-    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
-    pub mention_people: bool,
-    /// The language of notices, answers to commands and cards. Agents answer in the language that they are asked in.
-    pub language: Language,
-    /// As in `[capture]`, for this channel.
-    #[schemars(range(min = 1, max = 5_256_000))]
-    pub max_trigger_age_minutes: Option<u64>,
-    /// As in `[delivery]`, for this channel.
-    pub on_unknown: Option<OnUnknown>,
     /// As in `[delivery]`, for this channel.
     pub on_undecided: Option<OnUndecided>,
-    /// As in `[delivery]`, for this channel.
-    pub live: Option<Live>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_person: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub max_runs_per_hour_chat: Option<u32>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day: Option<u64>,
-    /// As in `[limits]`, for this channel.
-    pub tokens_per_day_person: Option<u64>,
-    /// As in `[limits]`, for this channel.
-    #[schemars(range(min = 0.0))]
-    pub cost_per_day: Option<f64>,
-    /// As in `[limits]`, for this channel.
-    #[schemars(range(min = 0.0))]
-    pub cost_per_day_person: Option<f64>,
-    /// Settings of single chats, by the platform's id of the chat.
-    #[serde(default)]
-    #[schemars(extend("propertyNames" = { "pattern": CHAT_PATTERN }))]
-    pub chats: BTreeMap<String, ChatShape>,
-    /// Days for which its data is kept.
-    pub retention_days: RetentionDays,
-    /// How the bot behaves there.
-    pub manners: MannersShape,
+    /// What it has like channels of other platforms.
+    #[serde(flatten)]
+    pub common: ChannelShape,
 }
+
 impl TelegramShape {
     pub(super) fn draft(self, name: String) -> ChannelDraft {
         ChannelDraft {
             name,
-            default_agent: self.default_agent,
-            lists: [
-                ("allow_chats", self.allow_chats),
-                ("allow_people", self.allow_people),
-                ("admins", self.admins),
-                ("allow_bots", self.allow_bots),
-            ],
-            has_pairing: self.pairing,
+            shape: self.common,
             // Telegram has no organisations; whoever is listed is no stranger.
             serves_strangers: true,
             serves_guests: true,
-            thread_policy: self.thread_policy,
-            reply_prefix: self.reply_prefix,
             custom_names: false,
-            mention_people: self.mention_people,
-            language: self.language,
             answers_in_threads: false,
             commands: self.commands,
-            max_trigger_age_minutes: self.max_trigger_age_minutes,
-            on_unknown: self.on_unknown,
             on_undecided: self.on_undecided,
-            live: self.live,
-            max_runs_per_hour_person: self.max_runs_per_hour_person,
-            max_runs_per_hour_chat: self.max_runs_per_hour_chat,
-            tokens_per_day: self.tokens_per_day,
-            tokens_per_day_person: self.tokens_per_day_person,
-            cost_per_day: self.cost_per_day,
-            cost_per_day_person: self.cost_per_day_person,
-            chats: self.chats,
-            retention_days: self.retention_days,
-            manners: self.manners,
             agent_view: None,
             platform: Box::new(TelegramDraft {
                 token: self.token,
