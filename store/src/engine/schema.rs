@@ -22,164 +22,60 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
+/// The step of a file in `migrations/`. Its name is what follows the number.
+macro_rules! step {
+    ($file:literal) => {
+        Migration {
+            name: $file.split_at(NUMBER_LEN).1,
+            sql: include_str!(concat!("../migrations/", $file, ".sql")),
+        }
+    };
+}
+
+/// The characters of a file's number, with the underscore behind it.
+const NUMBER_LEN: usize = 5;
+
 /// All steps, in order; the number of a step is its place, from 1.
 pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration {
-        name: "initial",
-        sql: include_str!("../migrations/0001_initial.sql"),
-    },
-    Migration {
-        name: "turn_sources",
-        sql: include_str!("../migrations/0002_turn_sources.sql"),
-    },
-    Migration {
-        name: "imports",
-        sql: include_str!("../migrations/0003_imports.sql"),
-    },
-    Migration {
-        name: "history_gaps",
-        sql: include_str!("../migrations/0004_history_gaps.sql"),
-    },
-    Migration {
-        name: "conversations",
-        sql: include_str!("../migrations/0005_conversations.sql"),
-    },
-    Migration {
-        name: "token_ratios",
-        sql: include_str!("../migrations/0006_token_ratios.sql"),
-    },
-    Migration {
-        name: "erasure",
-        sql: include_str!("../migrations/0007_erasure.sql"),
-    },
-    Migration {
-        name: "follow_ups",
-        sql: include_str!("../migrations/0008_follow_ups.sql"),
-    },
-    Migration {
-        name: "run_events",
-        sql: include_str!("../migrations/0009_run_events.sql"),
-    },
-    Migration {
-        name: "placeholders",
-        sql: include_str!("../migrations/0010_placeholders.sql"),
-    },
-    Migration {
-        name: "commands",
-        sql: include_str!("../migrations/0011_commands.sql"),
-    },
-    Migration {
-        name: "files",
-        sql: include_str!("../migrations/0012_files.sql"),
-    },
-    Migration {
-        name: "sound",
-        sql: include_str!("../migrations/0013_sound.sql"),
-    },
-    Migration {
-        name: "house",
-        sql: include_str!("../migrations/0014_house.sql"),
-    },
-    Migration {
-        name: "search_and_costs",
-        sql: include_str!("../migrations/0015_search_and_costs.sql"),
-    },
-    Migration {
-        name: "recall_and_tools",
-        sql: include_str!("../migrations/0016_recall_and_tools.sql"),
-    },
-    Migration {
-        name: "approvals",
-        sql: include_str!("../migrations/0017_approvals.sql"),
-    },
-    Migration {
-        name: "waits_from",
-        sql: include_str!("../migrations/0018_waits_from.sql"),
-    },
-    Migration {
-        name: "taints",
-        sql: include_str!("../migrations/0019_taints.sql"),
-    },
-    Migration {
-        name: "questions",
-        sql: include_str!("../migrations/0020_questions.sql"),
-    },
-    Migration {
-        name: "schedules",
-        sql: include_str!("../migrations/0021_schedules.sql"),
-    },
-    Migration {
-        name: "planned_by_calls",
-        sql: include_str!("../migrations/0022_planned_by_calls.sql"),
-    },
-    Migration {
-        name: "hooks",
-        sql: include_str!("../migrations/0023_hooks.sql"),
-    },
-    Migration {
-        name: "memories",
-        sql: include_str!("../migrations/0024_memories.sql"),
-    },
-    Migration {
-        name: "knowledge",
-        sql: include_str!("../migrations/0025_knowledge.sql"),
-    },
-    Migration {
-        name: "learning",
-        sql: include_str!("../migrations/0026_learning.sql"),
-    },
-    Migration {
-        name: "audit",
-        sql: include_str!("../migrations/0027_audit.sql"),
-    },
-    Migration {
-        name: "run_requests",
-        sql: include_str!("../migrations/0028_run_requests.sql"),
-    },
-    Migration {
-        name: "networks",
-        sql: include_str!("../migrations/0029_networks.sql"),
-    },
-    Migration {
-        name: "delegations",
-        sql: include_str!("../migrations/0030_delegations.sql"),
-    },
-    Migration {
-        name: "tellings",
-        sql: include_str!("../migrations/0031_tellings.sql"),
-    },
-    Migration {
-        name: "feedback",
-        sql: include_str!("../migrations/0032_feedback.sql"),
-    },
-    Migration {
-        name: "changed_calls",
-        sql: include_str!("../migrations/0033_changed_calls.sql"),
-    },
-    Migration {
-        name: "intent",
-        sql: include_str!("../migrations/0034_intent.sql"),
-    },
-    Migration {
-        name: "skills",
-        sql: include_str!("../migrations/0035_skills.sql"),
-    },
-    Migration {
-        name: "asked_forms",
-        sql: include_str!("../migrations/0036_asked_forms.sql"),
-    },
-    Migration {
-        name: "asked_models",
-        sql: include_str!("../migrations/0037_asked_models.sql"),
-    },
-    Migration {
-        name: "codes",
-        sql: include_str!("../migrations/0038_codes.sql"),
-    },
-    Migration {
-        name: "interruptions",
-        sql: include_str!("../migrations/0039_interruptions.sql"),
-    },
+    step!("0001_initial"),
+    step!("0002_turn_sources"),
+    step!("0003_imports"),
+    step!("0004_history_gaps"),
+    step!("0005_conversations"),
+    step!("0006_token_ratios"),
+    step!("0007_erasure"),
+    step!("0008_follow_ups"),
+    step!("0009_run_events"),
+    step!("0010_placeholders"),
+    step!("0011_commands"),
+    step!("0012_files"),
+    step!("0013_sound"),
+    step!("0014_house"),
+    step!("0015_search_and_costs"),
+    step!("0016_recall_and_tools"),
+    step!("0017_approvals"),
+    step!("0018_waits_from"),
+    step!("0019_taints"),
+    step!("0020_questions"),
+    step!("0021_schedules"),
+    step!("0022_planned_by_calls"),
+    step!("0023_hooks"),
+    step!("0024_memories"),
+    step!("0025_knowledge"),
+    step!("0026_learning"),
+    step!("0027_audit"),
+    step!("0028_run_requests"),
+    step!("0029_networks"),
+    step!("0030_delegations"),
+    step!("0031_tellings"),
+    step!("0032_feedback"),
+    step!("0033_changed_calls"),
+    step!("0034_intent"),
+    step!("0035_skills"),
+    step!("0036_asked_forms"),
+    step!("0037_asked_models"),
+    step!("0038_codes"),
+    step!("0039_interruptions"),
 ];
 
 /// Compares what was applied with what this build knows; the number of applied migrations.
