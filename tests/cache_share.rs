@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use vocative::llm::{Caching, Model, ModelSettings, Provider, Request, ToolSpec, build};
-use vocative_core::history::{HistoryTurn, Role};
+use vocative_core::history::{HistoryTurn, Role, SummaryView};
 use vocative_core::ids::SummaryId;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::testing::{history, kael, said};
 use vocative_core::prompting::{ClassEstimate, Prompt, assemble};
-use vocative_core::summary::SummaryView;
 use vocative_sandbox::model::{ModelReply, ModelServer};
 use vocative_sandbox::wire::WireLog;
 

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::coverage::Coverage;
-pub use crate::coverage::Keep;
+use crate::coverage::{Coverage, Keep};
 use crate::ids::{AgentName, ConversationId, RunId, Seq, SummaryId, TurnId};
 use crate::place::{Conversation, Scope};
 use crate::turn::{Position, Turn};

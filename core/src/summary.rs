@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::coverage::Coverage;
+use crate::coverage::Coverage;
 use crate::history::History;
-pub use crate::history::SummaryView;
 use crate::ids::{AgentName, ConversationId, SummaryId, TurnId};
 use crate::options::AssemblerOptions;
 use crate::place::ChatName;

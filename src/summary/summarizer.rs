@@ -19,6 +19,7 @@ use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
+use vocative_core::coverage::Coverage;
 use vocative_core::folding::accept::accept;
 use vocative_core::folding::details::Loss;
 use vocative_core::folding::request::{again, input_max_tokens, request};
@@ -30,8 +31,7 @@ use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _, record};
 use vocative_core::queueing::Outcome;
 use vocative_core::summary::{
-    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep,
-    SummaryOutcome,
+    FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, RefoldStep, SummaryOutcome,
 };
 use vocative_store::contract::DueConversation;
 use vocative_store::spending::Purpose;

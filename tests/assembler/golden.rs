@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 use vocative::transcripts::transcript::run_transcript;
+use vocative_core::coverage::Coverage;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::{ClassEstimate, TokenCounter as _};
-use vocative_core::summary::{Coverage, FoldQuery};
+use vocative_core::summary::FoldQuery;
 
 use crate::harness::{Room, Summariser, asked, page, said};
 

@@ -509,10 +509,11 @@ mod tests {
 
     use super::*;
     use crate::approving::Expiry;
-    use crate::judging::policy::{AllowList, Spent};
+    use crate::judging::policy::AllowList;
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
     use crate::presence::Presence;
+    use crate::price::Spent;
     use crate::questioning::{QuestionState, ReplyFacts};
 
     const NOW_MS: i64 = 1_000_500;

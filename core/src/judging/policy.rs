@@ -12,8 +12,7 @@ use crate::addressing::Overlap;
 use crate::ids::{AccountId, AgentName};
 use crate::manners::Manners;
 use crate::presence::Presence;
-pub use crate::price::Spent;
-use crate::price::shown_amount;
+use crate::price::{Spent, shown_amount};
 use crate::words::Language;
 
 /// What counts as a follow-up in a thread.

@@ -1,9 +1,9 @@
 //! What to read for a prompt, and how much room there is for it.
 
-use crate::history::{HistoryQuery, Keep};
+use crate::coverage::{Coverage, Keep};
+use crate::history::HistoryQuery;
 use crate::ids::{AgentName, ConversationId, RunId, Seq, TurnId};
 use crate::options::{AssemblerOptions, Profile};
-use crate::summary::Coverage;
 
 /// The facts of the run a prompt is for; the default reads everything and answers the newest turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

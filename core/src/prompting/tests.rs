@@ -807,7 +807,7 @@ proptest! {
 
 fn summarised(text: &str, through: u32, turns: Vec<HistoryTurn>) -> History {
     let mut history = history(turns);
-    history.summary = Some(crate::summary::SummaryView {
+    history.summary = Some(crate::history::SummaryView {
         id: crate::ids::SummaryId(1),
         text: text.to_owned(),
         through: Position {

@@ -35,10 +35,9 @@ use super::{
     AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
     PromptRole, TokenCounter,
 };
-use crate::history::{History, Role};
+use crate::history::{History, Role, SummaryView};
 use crate::ids::TurnId;
 use crate::options::AssemblerOptions;
-use crate::summary::SummaryView;
 use crate::turn::{ParticipantKind, Position, Turn, Visibility};
 use recalled::{add_preface, take_recalled};
 

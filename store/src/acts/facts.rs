@@ -13,7 +13,7 @@ use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
 use crate::rows::questions::question_replied_to;
 use vocative_core::addressing::{MessageFacts, ThreadFacts};
 use vocative_core::ids::{AccountId, AgentName, ChatId};
-use vocative_core::judging::policy::Spent;
+use vocative_core::price::Spent;
 use vocative_core::turn::ParticipantKind;
 
 /// A run that was made more than this after the present, in milliseconds, was made under a wrong clock.

@@ -16,12 +16,12 @@ use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{SummaryBound, current_summary, keep_name};
 use crate::views::history::HistoryReading;
 use crate::{Reader, Store, StoreError};
-use vocative_core::history::{History, HistoryQuery, Keep, Role};
+use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
 use vocative_core::place::ChatName;
 use vocative_core::summary::{
-    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, Refold,
-    SummaryOutcome,
+    FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, Refold, SummaryOutcome,
 };
 use vocative_core::turn::Position;
 

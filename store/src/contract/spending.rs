@@ -1,7 +1,7 @@
 //! Tokens that were spent, and on what.
 
 use vocative_core::ids::{AccountId, AgentName, ConversationId, ParticipantId, RunId};
-use vocative_core::judging::policy::Spent;
+use vocative_core::price::Spent;
 use vocative_core::run::Usage;
 
 /// What tokens were spent on.

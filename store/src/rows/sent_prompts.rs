@@ -18,10 +18,9 @@ use crate::rows::columns::{conversation_row_id, position_at, select_turns, turn_
 use crate::rows::conversations::conversation;
 use crate::rows::summaries::THROUGH;
 use crate::{Reader, Store, StoreError};
-use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
+use vocative_core::history::{History, HistoryTurn, ReadCost, Role, SummaryView};
 use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};
 use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt, SentTurn};
-use vocative_core::summary::SummaryView;
 use vocative_core::turn::{Participant, Visibility};
 
 /// The roles by their stored number; one more goes behind the last.
@@ -441,7 +440,8 @@ mod tests {
     use crate::new_id::NewId as _;
     use crate::scene::{self, Room, Scene};
     use vocative_contract::envelope::{Sender, SenderKind};
-    use vocative_core::history::{HistoryQuery, Keep};
+    use vocative_core::coverage::Keep;
+    use vocative_core::history::HistoryQuery;
     use vocative_core::run::ClaimedRun;
 
     async fn history_of(scene: &Scene, run: &ClaimedRun, room: &Room) -> History {

@@ -11,7 +11,7 @@ use crate::rows::columns::{count_from, day_start_ms, stored_count};
 use crate::rows::costs::add_cost_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ParticipantId};
-use vocative_core::judging::policy::Spent;
+use vocative_core::price::Spent;
 use vocative_core::run::Usage;
 
 /// The days of which a person's tokens are kept.

@@ -11,9 +11,10 @@ use crate::rows::turn_rows::TurnRow;
 use crate::rows::columns::{conversation_row_id, count_from, position_at};
 use crate::rows::fresh_starts::floor;
 use crate::{Reader, Store, StoreError};
-use vocative_core::history::Keep;
+use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::history::SummaryView;
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId};
-use vocative_core::summary::{Coverage, SetAside, Summary, SummaryCounts, SummaryView};
+use vocative_core::summary::{SetAside, Summary, SummaryCounts};
 use vocative_core::turn::Position;
 
 /// What becomes of a summary.

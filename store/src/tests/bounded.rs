@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use crate::engine::sql::params;
 
 use crate::scene::{Room, Said, Scene, agent};
-use vocative_core::history::{History, HistoryQuery, Keep, ReadCost, Role};
+use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::history::{History, HistoryQuery, ReadCost, Role};
 use vocative_core::ids::Seq;
 use vocative_core::place::Scope;
-use vocative_core::summary::Coverage;
 
 const SIZES: [i64; 3] = [100, 10_000, 100_000];
 

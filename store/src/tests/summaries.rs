@@ -1,8 +1,9 @@
 use super::*;
-use vocative_core::history::{History, HistoryQuery, Keep};
+use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::history::{History, HistoryQuery};
 use vocative_core::ids::{ConversationId, SummaryId};
 use vocative_core::summary::{
-    Coverage, FoldBase, FoldQuery, FoldSource, NewSummary, SummaryOutcome, SummaryState,
+    FoldBase, FoldQuery, FoldSource, NewSummary, SummaryOutcome, SummaryState,
 };
 
 const IDS: [&str; 12] = [

@@ -3,7 +3,8 @@
 use vocative_contract::outbound::Delivered;
 
 use vocative_core::addressing::{MessageFacts, Verdict};
-use vocative_core::history::{History, HistoryQuery, Keep, Role};
+use vocative_core::coverage::Keep;
+use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_store::contract::{CommittedReply, Deleted, LeaseOutcome, RunLease};

@@ -1,6 +1,7 @@
 //! Conversations that go on from a turn of another one.
 
-use vocative_core::history::{FORKS_DEEP_MAX, HistoryQuery, Keep};
+use vocative_core::coverage::Keep;
+use vocative_core::history::{FORKS_DEEP_MAX, HistoryQuery};
 use vocative_core::ids::{ConversationId, Seq};
 use vocative_store::contract::{Forking, SearchMode, SearchQuery};
 

@@ -3,7 +3,8 @@
 
 use vocative_contract::envelope::SenderKind;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
-use vocative_core::history::{HistoryQuery, Keep, Role};
+use vocative_core::coverage::Keep;
+use vocative_core::history::{HistoryQuery, Role};
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::outbox::{ClaimedEntry, OutboxState, OutboxUpdate};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Usage};

@@ -2,7 +2,8 @@
 
 use vocative_contract::envelope::{Attachment, SenderKind};
 use vocative_contract::markup::mention_token;
-use vocative_core::history::{HistoryQuery, Keep};
+use vocative_core::coverage::Keep;
+use vocative_core::history::HistoryQuery;
 use vocative_core::ids::ConversationId;
 use vocative_core::search::SearchReach;
 use vocative_core::search::bar::{Candidate, cleared};

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use vocative_core::history::{History, HistoryQuery, Keep, Role};
+use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::ids::{ConversationId, RunId, SummaryId};
 use vocative_core::place::ChatName;
 use vocative_core::run::RunState;
 use vocative_core::summary::{
-    Coverage, FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts,
-    SummaryOutcome, SummaryState,
+    FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, SummaryCounts, SummaryOutcome,
+    SummaryState,
 };
 use vocative_core::turn::Turn;
 use vocative_store::ExpiryBounds;

@@ -31,12 +31,12 @@ use crate::rows::conversations::conversation;
 use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{SummaryBound, current_summary};
 use crate::{Reader, StoreError};
+use vocative_core::coverage::Keep;
 use vocative_core::history::{
-    FORKS_DEEP_MAX, History, HistoryQuery, HistoryTurn, Keep, ReadCost, Role,
+    FORKS_DEEP_MAX, History, HistoryQuery, HistoryTurn, ReadCost, Role, SummaryView,
 };
 use vocative_core::ids::{Seq, TurnId};
 use vocative_core::place::Conversation;
-use vocative_core::summary::SummaryView;
 use vocative_core::turn::{ParticipantKind, Position};
 
 impl Reader {

@@ -1,7 +1,7 @@
 //! What a history asks the database, statement by statement.
 
 use crate::rows::columns::{TURN_COLUMNS, is_person, select_turns, turn_columns};
-use vocative_core::history::Keep;
+use vocative_core::coverage::Keep;
 
 /// A run that asked people for consent, or a question, or asked another agent, and has no answer within the bound. A model that reads its question would
 /// answer it again, and ask for the same calls.
