@@ -80,7 +80,7 @@ fn leased_post(
                 run_row: row.get("run_id")?,
                 part_number: row.get("part")?,
                 sort_key: row.get("sort_key")?,
-                operation: operation_from_row(row, 8, 9)?,
+                operation: operation_from_row(row)?,
                 is_placeholder: row.get("is_placeholder")?,
                 is_look: row.get("is_look")?,
                 is_parked: row.get("is_parked")?,

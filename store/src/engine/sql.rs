@@ -314,6 +314,18 @@ impl Row<'_> {
     pub(crate) fn get_ref<I: rusqlite::RowIndex>(&self, column: I) -> Result<ValueRef<'_>> {
         self.0.get_ref(column)
     }
+
+    /// The error of a column whose text can't be decoded.
+    pub(crate) fn undecodable(
+        &self,
+        column: &str,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        match self.0.as_ref().column_index(column) {
+            Ok(index) => Error::FromSqlConversionFailure(index, Type::Text, cause.into()),
+            Err(error) => error,
+        }
+    }
 }
 
 /// Has the library name the column of a value that can't be read.

@@ -329,18 +329,8 @@ macro_rules! turn_columns {
 }
 pub(crate) use turn_columns;
 
-/// The number of columns that [`turn_columns`] names.
-pub(crate) const TURN_COLUMNS: usize = 24;
-
 /// A turn from a row of [`select_turns`].
 pub(crate) fn turn_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Turn> {
-    let json = |index: usize, error: serde_json::Error| {
-        crate::engine::sql::Error::FromSqlConversionFailure(
-            index,
-            crate::engine::sql::Type::Text,
-            Box::new(error),
-        )
-    };
     let attachments: Option<String> = row.get("attachments")?;
     let addressed: Option<String> = row.get("addressed")?;
     let tokens: Option<u32> = row.get("tokens")?;
@@ -364,7 +354,8 @@ pub(crate) fn turn_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Turn> {
             username: row.get("username")?,
         },
         content: row.get("content")?,
-        attachments: attachments_from(attachments.as_deref()).map_err(|e| json(13, e))?,
+        attachments: attachments_from(attachments.as_deref())
+            .map_err(|error| row.undecodable("attachments", error))?,
         addressed_to: agents_from(addressed.as_deref()),
         reply_to: row.get("reply_to")?,
         quote: row.get("quote")?,

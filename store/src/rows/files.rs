@@ -362,11 +362,10 @@ pub(crate) fn with_words(text: &str, words: &str) -> String {
 }
 
 /// What the attachments of a turn say of one file.
-fn facts_of(attachments: Option<&str>, platform_id: &str) -> crate::engine::sql::Result<FileFacts> {
-    let attachments = attachments_from(attachments).map_err(|error| {
-        let kind = crate::engine::sql::Type::Text;
-        crate::engine::sql::Error::FromSqlConversionFailure(7, kind, Box::new(error))
-    })?;
+fn facts_of(row: &Row<'_>, platform_id: &str) -> crate::engine::sql::Result<FileFacts> {
+    let attachments: Option<String> = row.get("attachments")?;
+    let attachments = attachments_from(attachments.as_deref())
+        .map_err(|error| row.undecodable("attachments", error))?;
     let mut attachments = attachments.into_iter();
     let found = attachments.find(|it| it.file_id.as_deref() == Some(platform_id));
     Ok(found.map_or_else(
@@ -387,11 +386,10 @@ fn facts_of(attachments: Option<&str>, platform_id: &str) -> crate::engine::sql:
 
 fn wanted_from_row(row: &Row<'_>) -> crate::engine::sql::Result<WantedFile> {
     let platform_id: String = row.get("platform_id")?;
-    let attachments: Option<String> = row.get("attachments")?;
     Ok(WantedFile {
         id: row.get("id")?,
         account: row.get("account_id")?,
-        facts: facts_of(attachments.as_deref(), &platform_id)?,
+        facts: facts_of(row, &platform_id)?,
         platform_id,
         sent_at_ms: row.get("sent_at_ms")?,
         captured_at_ms: row.get("captured_at_ms")?,
@@ -403,11 +401,10 @@ pub(crate) fn file_from_row(turn: TurnId, row: &Row<'_>) -> crate::engine::sql::
     let platform_id: String = row.get("platform_id")?;
     let content: Option<ContentId> = row.get("sha256")?;
     let size_bytes: Option<i64> = row.get("size_bytes")?;
-    let attachments: Option<String> = row.get("attachments")?;
     Ok(TurnFile {
         id: row.get("id")?,
         turn,
-        facts: facts_of(attachments.as_deref(), &platform_id)?,
+        facts: facts_of(row, &platform_id)?,
         platform_id,
         state: row.get("state")?,
         reason: row.get("reason")?,

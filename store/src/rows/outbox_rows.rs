@@ -237,7 +237,7 @@ pub(crate) fn posts_of_turn(
 }
 
 fn entry_from_row(row: &Row<'_>) -> crate::engine::sql::Result<OutboxEntry> {
-    let stored: StoredTarget = from_json(row, 5)?;
+    let stored: StoredTarget = from_json(row, "target")?;
     Ok(OutboxEntry {
         id: row.get("uuid")?,
         turn: row.get("turn")?,
@@ -245,7 +245,7 @@ fn entry_from_row(row: &Row<'_>) -> crate::engine::sql::Result<OutboxEntry> {
         chat: row.get("chat_id")?,
         part_number: row.get("part")?,
         target: stored.target,
-        operation: operation_from_row(row, 5, 19)?,
+        operation: operation_from_row(row)?,
         part: part_from_row(row)?,
         state: entry_state(row)?,
         attempts: row.get("attempts")?,
@@ -261,40 +261,26 @@ fn entry_from_row(row: &Row<'_>) -> crate::engine::sql::Result<OutboxEntry> {
 
 /// What is posted, with how far its upload is.
 fn part_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Part> {
-    let mut part: Part = from_json(row, 6)?;
+    let mut part: Part = from_json(row, "payload")?;
     if let Some(file) = &mut part.file {
         file.progress = row.get("progress")?;
     }
     Ok(part)
 }
 
-/// What an entry does, from the columns of its target and of its operation.
-pub(crate) fn operation_from_row(
-    row: &Row<'_>,
-    target: usize,
-    name: usize,
-) -> crate::engine::sql::Result<Operation> {
-    let stored: StoredTarget = from_json(row, target)?;
-    let text: String = row.get(name)?;
+/// What an entry does, from the columns `target` and `operation`.
+pub(crate) fn operation_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Operation> {
+    let stored: StoredTarget = from_json(row, "target")?;
+    let text: String = row.get("operation")?;
     stored.operation(&text).ok_or_else(|| {
         let unknown = format!("an operation that this version does not know: {text}");
-        crate::engine::sql::Error::FromSqlConversionFailure(
-            name,
-            crate::engine::sql::Type::Text,
-            unknown.into(),
-        )
+        row.undecodable("operation", unknown)
     })
 }
 
-fn from_json<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> crate::engine::sql::Result<T> {
-    let text: String = row.get(index)?;
-    serde_json::from_str(&text).map_err(|error| {
-        crate::engine::sql::Error::FromSqlConversionFailure(
-            index,
-            crate::engine::sql::Type::Text,
-            Box::new(error),
-        )
-    })
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> crate::engine::sql::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| row.undecodable(column, error))
 }
 
 fn entry_state(row: &Row<'_>) -> crate::engine::sql::Result<OutboxState> {

@@ -138,7 +138,7 @@ pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreErro
     let through = through_seq(connection)?;
     while let Some(row) = rows.next()? {
         let content = row
-            .get_ref(2)?
+            .get_ref("content")?
             .as_str()
             .map_err(crate::engine::sql::Error::from)?;
         let seq: i64 = row.get("seq")?;

@@ -91,12 +91,12 @@ fn last_asked_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
 fn read_rooms(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
     let counts = connection
         .prepare_cached(
-            "SELECT (SELECT coalesce(sum(turn_count), 0) FROM conversations),
-                    (SELECT count(*) FROM conversations),
-                    (SELECT count(*) FROM raw_envelopes WHERE reason IS NOT NULL),
-                    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)",
+            "SELECT (SELECT coalesce(sum(turn_count), 0) FROM conversations) AS turns,
+                    (SELECT count(*) FROM conversations) AS conversations,
+                    (SELECT count(*) FROM raw_envelopes WHERE reason IS NOT NULL) AS unread,
+                    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) AS bytes",
         )?
-        .query_row([], counts::<4>)?;
+        .query_row([], counts(["turns", "conversations", "unread", "bytes"]))?;
     [
         status.turns,
         status.conversations,
@@ -113,19 +113,31 @@ fn read_runs(
 ) -> Result<(), StoreError> {
     let counts = connection
         .prepare_cached(concat!(
-            "SELECT count(*) FILTER (WHERE state = 'queued'),
-                    count(*) FILTER (WHERE state = 'leased'),
-                    (SELECT count(*) FROM runs WHERE state = 'dead'),
+            "SELECT count(*) FILTER (WHERE state = 'queued') AS queued,
+                    count(*) FILTER (WHERE state = 'leased') AS leased,
+                    (SELECT count(*) FROM runs WHERE state = 'dead') AS dead,
                     (SELECT count(*) FILTER (WHERE state = 'dead') FROM runs
-                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1),
-                    (SELECT count(*) FROM runs WHERE state = 'held'),
-                    count(*) FILTER (WHERE state = 'waiting'),
-                    (SELECT count(*) FROM approvals INDEXED BY approvals_open WHERE state = 'open'),
-                    (SELECT count(*) FROM questions INDEXED BY questions_open WHERE state = 'open')
+                     WHERE finished_at_ms IS NOT NULL AND finished_at_ms > ?1) AS dead_today,
+                    (SELECT count(*) FROM runs WHERE state = 'held') AS held,
+                    count(*) FILTER (WHERE state = 'waiting') AS waiting,
+                    (SELECT count(*) FROM approvals INDEXED BY approvals_open WHERE state = 'open') AS approvals,
+                    (SELECT count(*) FROM questions INDEXED BY questions_open WHERE state = 'open') AS questions
              FROM runs WHERE ",
             open_run!()
         ))?
-        .query_row([now_ms - DAY_MS], counts::<8>)?;
+        .query_row(
+            [now_ms - DAY_MS],
+            counts([
+                "queued",
+                "leased",
+                "dead",
+                "dead_today",
+                "held",
+                "waiting",
+                "approvals",
+                "questions",
+            ]),
+        )?;
     [
         status.runs_queued,
         status.runs_leased,
@@ -155,21 +167,24 @@ fn read_posts(
 ) -> Result<(), StoreError> {
     let open = connection
         .prepare_cached(concat!(
-            "SELECT count(*) FILTER (WHERE state <> 'unknown'),
-                    count(*) FILTER (WHERE state = 'unknown')
+            "SELECT count(*) FILTER (WHERE state <> 'unknown') AS pending,
+                    count(*) FILTER (WHERE state = 'unknown') AS unknown
              FROM outbox WHERE ",
             open_post!()
         ))?
-        .query_row([], counts::<2>)?;
+        .query_row([], counts(["pending", "unknown"]))?;
     [status.posts_pending, status.posts_unknown] = open;
     let stuck = connection
         .prepare_cached(
-            "SELECT count(*) FILTER (WHERE state = 'held'), count(*) FILTER (WHERE state = 'dead'),
-                    count(*) FILTER (WHERE state = 'held' AND is_undecided = 1),
-                    (SELECT coalesce(sum(resent_undecided), 0) FROM accounts)
+            "SELECT count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'dead') AS dead,
+                    count(*) FILTER (WHERE state = 'held' AND is_undecided = 1) AS undecided,
+                    (SELECT coalesce(sum(resent_undecided), 0) FROM accounts) AS resent
              FROM outbox WHERE state IN ('held', 'dead') AND dead_cause IS NOT ?1",
         )?
-        .query_row([DeadCause::Dropped], counts::<4>)?;
+        .query_row(
+            [DeadCause::Dropped],
+            counts(["held", "dead", "undecided", "resent"]),
+        )?;
     [
         status.posts_held,
         status.posts_dead,
@@ -177,8 +192,8 @@ fn read_posts(
         status.posts_resent_undecided,
     ] = stuck;
     let quarantined = connection
-        .prepare_cached("SELECT count(*) FROM quarantine")?
-        .query_row([], counts::<1>)?;
+        .prepare_cached("SELECT count(*) AS rows FROM quarantine")?
+        .query_row([], counts(["rows"]))?;
     [status.quarantined] = quarantined;
     status.oldest_waiting_post_ms = connection
         .prepare_cached(concat!(
@@ -198,13 +213,13 @@ fn read_posts(
 fn read_retention(connection: &Connection, status: &mut StoreStatus) -> Result<(), StoreError> {
     let went = connection
         .prepare_cached(
-            "SELECT coalesce(sum(expired) FILTER (WHERE class = 'text'), 0),
-                    coalesce(sum(expired) FILTER (WHERE class = 'raw'), 0),
-                    coalesce(sum(expired) FILTER (WHERE class = 'runs'), 0),
-                    (SELECT count(*) FROM erasures WHERE finished_at_ms IS NULL)
+            "SELECT coalesce(sum(expired) FILTER (WHERE class = 'text'), 0) AS text,
+                    coalesce(sum(expired) FILTER (WHERE class = 'raw'), 0) AS raw,
+                    coalesce(sum(expired) FILTER (WHERE class = 'runs'), 0) AS runs,
+                    (SELECT count(*) FROM erasures WHERE finished_at_ms IS NULL) AS erasures_open
              FROM retention",
         )?
-        .query_row([], counts::<4>)?;
+        .query_row([], counts(["text", "raw", "runs", "erasures_open"]))?;
     [
         status.expired.text,
         status.expired.raw,
@@ -217,12 +232,17 @@ fn read_retention(connection: &Connection, status: &mut StoreStatus) -> Result<(
     Ok(())
 }
 
-fn counts<const N: usize>(row: &Row<'_>) -> crate::engine::sql::Result<[u64; N]> {
-    let mut counts = [0; N];
-    for (index, count) in counts.iter_mut().enumerate() {
-        *count = count_from(row.get(index)?);
+/// Reads the counts of these columns.
+fn counts<const N: usize>(
+    columns: [&'static str; N],
+) -> impl Fn(&Row<'_>) -> crate::engine::sql::Result<[u64; N]> {
+    move |row| {
+        let mut counts = [0; N];
+        for (count, column) in counts.iter_mut().zip(columns) {
+            *count = count_from(row.get(column)?);
+        }
+        Ok(counts)
     }
-    Ok(counts)
 }
 
 /// One entry per configured channel that was ever bound.

@@ -1,6 +1,6 @@
 //! What a history asks the database, statement by statement.
 
-use crate::rows::columns::{TURN_COLUMNS, is_person, select_turns, turn_columns};
+use crate::rows::columns::{is_person, select_turns, turn_columns};
 use vocative_core::coverage::Keep;
 
 /// A run that asked people for consent, or a question, or asked another agent, and has no answer within the bound. A model that reads its question would
@@ -50,14 +50,14 @@ macro_rules! walk {
             turn_columns!(),
             ", ",
             $position,
-            ".seq <= ?4,
+            ".seq <= ?4 AS is_within_bound,
              ",
             $position,
             ".seq <= ?4 AND t.visibility = 'room' AND t.run_id IS NOT ?6 AND (?5 IS NULL OR t.scope = ?5)
              AND NOT ",
             put_off!("?6", "?7", "?4"),
             $for_prompt,
-            " FROM ",
+            " AS is_for_prompt FROM ",
             $from,
             " CROSS JOIN conversations c ON c.id = t.conversation_id
              CROSS JOIN participants p ON p.id = t.participant_id WHERE ",
@@ -103,10 +103,6 @@ pub(super) const OVERHEARD_SQL: &str = walk!(
     "",
     " AND NOT EXISTS (SELECT 1 FROM involvements o WHERE o.seq = t.seq AND o.agent = ?2)"
 );
-
-pub(super) const SEQ_COLUMN: usize = 4;
-pub(super) const IS_WITHIN_BOUND_COLUMN: usize = TURN_COLUMNS;
-pub(super) const IS_FOR_PROMPT_COLUMN: usize = TURN_COLUMNS + 1;
 
 pub(super) const RUN_SQL: &str = "SELECT id, conversation_id, first_claimed_at_ms,
             coalesce(afresh_ms, first_claimed_at_ms) AS afresh_ms

@@ -3,7 +3,7 @@
 use crate::engine::sql::{OptionalExtension, Params, Row, Statement, StatementStatus};
 
 use super::HistoryReading;
-use super::statements::{BY_SEQ_SQL, IS_FOR_PROMPT_COLUMN, IS_WITHIN_BOUND_COLUMN, SEQ_COLUMN};
+use super::statements::BY_SEQ_SQL;
 use crate::StoreError;
 use crate::rows::columns::turn_from_row;
 use vocative_core::history::{HistoryTurn, Role};
@@ -37,9 +37,9 @@ impl HistoryReading<'_> {
         let (mut kept, mut passed_over, mut has_more) = (0, 0, false);
         while let Some(row) = rows.next()? {
             self.cost.rows += 1;
-            let is_known = self.has(row.get(SEQ_COLUMN)?);
-            if !row.get::<_, bool>(IS_FOR_PROMPT_COLUMN)? {
-                passed_over += usize::from(row.get::<_, bool>(IS_WITHIN_BOUND_COLUMN)?);
+            let is_known = self.has(row.get("seq")?);
+            if !row.get::<_, bool>("is_for_prompt")? {
+                passed_over += usize::from(row.get::<_, bool>("is_within_bound")?);
                 has_more = passed_over == PASSED_OVER_MAX;
             } else if !is_known || walk.role != Role::Ambient {
                 has_more = kept == walk.limit;

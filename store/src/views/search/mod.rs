@@ -203,9 +203,9 @@ fn newest(
 
 fn match_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Match> {
     Ok(Match {
-        seq: row.get(0)?,
-        sent_at_ms: row.get(1)?,
-        ordinal: row.get(2)?,
+        seq: row.get("seq")?,
+        sent_at_ms: row.get("sent_at_ms")?,
+        ordinal: row.get("ordinal")?,
     })
 }
 

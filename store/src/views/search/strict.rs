@@ -12,7 +12,7 @@ use crate::engine::sql::Connection;
 use crate::rows::columns::limit_of;
 use vocative_core::ids::Seq;
 
-const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.content, 1, ?3)
+const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.content, 1, ?3) AS text
      FROM (SELECT rowid AS seq FROM turn_text WHERE turn_text MATCH ?1
            ORDER BY rowid DESC LIMIT ?2) m
      CROSS JOIN turns t ON t.seq = m.seq
@@ -74,7 +74,7 @@ fn matching(
         }
         matches.push(found);
         if is_ranked {
-            let text = row.get_ref(3)?.as_str().unwrap_or_default();
+            let text = row.get_ref("text")?.as_str().unwrap_or_default();
             counts.push(terms.counts(text, &mut folded));
         }
     }
