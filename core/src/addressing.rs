@@ -141,6 +141,16 @@ pub struct Verdict {
     pub changes: Option<ChangedCall>,
 }
 
+impl Verdict {
+    /// What is told of the message itself, whether or not it addresses an agent. What answers a question of ours
+    /// is told nothing.
+    #[must_use]
+    pub fn notice_of_message(&self) -> Option<&Notice> {
+        let notice = self.notice.as_ref();
+        notice.filter(|notice| self.answers.is_none() && notice.kind.is_of_message())
+    }
+}
+
 /// Whether a message is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
@@ -296,6 +306,21 @@ pub enum NoticeKind {
     },
 }
 
+impl NoticeKind {
+    /// Whether it is told of the message itself. The others are told of what is not stored, or with the runs of
+    /// the agents that a message addresses.
+    fn is_of_message(self) -> bool {
+        match self {
+            Self::NotCounted | Self::NotAtWork => true,
+            Self::NotServed
+            | Self::Unpaired { .. }
+            | Self::LimitMet
+            | Self::Stopped
+            | Self::Quiet { .. } => false,
+        }
+    }
+}
+
 /// Decides for one message. Pure.
 pub type Judge = Box<dyn FnOnce(&MessageFacts) -> Verdict + Send>;
 
@@ -316,6 +341,33 @@ pub fn edited_at_ms(marker: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_that_answers_a_question_is_told_nothing_and_others_what_is_told_of_them() {
+        let table = [
+            (NoticeKind::NotCounted, true),
+            (NoticeKind::NotAtWork, true),
+            (NoticeKind::NotServed, false),
+            (NoticeKind::LimitMet, false),
+            (NoticeKind::Stopped, false),
+            (NoticeKind::Quiet { until_ms: 1 }, false),
+        ];
+        for (kind, expected) in table {
+            let notice = Notice {
+                kind,
+                text: "a line".to_owned(),
+                is_private: false,
+            };
+            let mut verdict = Verdict {
+                notice: Some(notice.clone()),
+                ..Verdict::default()
+            };
+            let told = verdict.notice_of_message();
+            assert_eq!(told, expected.then_some(&notice), "{kind:?}");
+            verdict.answers = Some(QuestionId(uuid::Uuid::nil()));
+            assert_eq!(verdict.notice_of_message(), None, "{kind:?}");
+        }
+    }
 
     #[test]
     fn an_edit_marker_is_a_time() {

@@ -43,7 +43,7 @@ use crate::rows::places::{
 use crate::rows::raw::keep_envelope_txn;
 use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Store, StoreError};
-use vocative_core::addressing::{MessageFacts, NoticeKind, Verdict};
+use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::command::CommandVerdict;
 use vocative_core::ids::Seq;
 use vocative_core::turn::{Position, TurnKind};
@@ -293,9 +293,8 @@ pub(crate) fn insert_txn(
     arrival.count_exchange_txn(connection)?;
     if let Some(question) = arrival.verdict.answers {
         answer_by_reply_txn(connection, question, &turn, arrival.person, now_ms)?;
-    } else if let Some(notice) = &arrival.verdict.notice
-        && matches!(notice.kind, NoticeKind::NotCounted | NoticeKind::NotAtWork)
-    {
+    }
+    if let Some(notice) = arrival.verdict.notice_of_message() {
         post_notice_turn_txn(connection, arrival, &turn, notice)?;
     }
     if let Some(change) = &arrival.verdict.changes {
