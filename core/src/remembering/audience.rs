@@ -1,5 +1,5 @@
-//! Where an entry may appear. The store asks the same in SQL (`store/src/rows/memories.rs`), and its tests hold both to
-//! each other; what SQL lets through is asked here once more.
+//! Where an entry may appear. The store reads the entries of a room, and of the others those that are [`ELSEWHERE`]'s
+//! (`store/src/rows/memories.rs`); what it read is asked here.
 
 use vocative_contract::envelope::ChatKind;
 
@@ -61,6 +61,21 @@ pub struct Asking {
     pub chat: ChatId,
 }
 
+/// What of an entry opens other rooms to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What was said of it.
+    pub share: Share,
+    /// The kind of its room, when it was learnt and since.
+    pub kind: ChatKind,
+}
+
+/// What an entry must be for other rooms of its account; besides, it must be somebody's own words.
+pub const ELSEWHERE: Elsewhere = Elsewhere {
+    share: Share::Team,
+    kind: ChatKind::Public,
+};
+
 /// Whether an entry may appear where an agent is asked.
 ///
 /// *Invariant:* what was learnt in a direct or private room, or in one whose kind is not known, appears in no other
@@ -73,9 +88,11 @@ pub fn may_appear(learnt: &LearntIn, asking: Asking) -> bool {
     if learnt.chat == asking.chat {
         return true;
     }
-    let was_public = learnt.kind_then == Some(ChatKind::Public);
-    let is_public = learnt.kind_now == Some(ChatKind::Public);
-    learnt.share == Share::Team && learnt.is_own_words && was_public && is_public
+    let is_open = |kind| kind == Some(ELSEWHERE.kind);
+    learnt.share == ELSEWHERE.share
+        && learnt.is_own_words
+        && is_open(learnt.kind_then)
+        && is_open(learnt.kind_now)
 }
 
 /// Why an entry can't be shared with other rooms; `None` = it can.
@@ -84,8 +101,8 @@ pub fn share_refusal(learnt: &LearntIn, language: Language) -> Option<String> {
     if !learnt.is_own_words {
         return Some(language.memory_not_own_words());
     }
-    let is_public = |kind| kind == Some(ChatKind::Public);
-    match is_public(learnt.kind_then) && is_public(learnt.kind_now) {
+    let is_open = |kind| kind == Some(ELSEWHERE.kind);
+    match is_open(learnt.kind_then) && is_open(learnt.kind_now) {
         true => None,
         false => Some(language.memory_not_public()),
     }

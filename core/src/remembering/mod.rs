@@ -16,7 +16,7 @@ mod sources;
 mod telling;
 mod writing;
 
-pub use audience::{Asking, LearntIn, Share, may_appear, share_refusal};
+pub use audience::{Asking, ELSEWHERE, Elsewhere, LearntIn, Share, may_appear, share_refusal};
 pub use choosing::{Chosen, choose, found, found_each};
 pub use entry::{MemoryId, MemoryKind, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory};
 pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen};

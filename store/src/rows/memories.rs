@@ -11,8 +11,8 @@ use crate::{Reader, Store, StoreError};
 use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
 use vocative_core::remembering::{
-    Asking, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin, MemoryPerson,
-    MemoryRef, Share, StoredMemory, may_appear,
+    Asking, ELSEWHERE, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin,
+    MemoryPerson, MemoryRef, Share, StoredMemory, may_appear,
 };
 
 /// The most entries that are read for a room: its own and shared ones.
@@ -36,14 +36,15 @@ macro_rules! select_memories {
     };
 }
 
-/// The entries of an agent that may appear in a room, as [`may_appear`] says, whose sources are all there.
+/// The entries of an agent that [`may_appear`] is asked of in a room, whose sources are all there. Rows that it would
+/// refuse are left out here as well, because they count for the limit.
 pub(crate) const IN_ROOM_SQL: &str = select_memories!(
     "WHERE m.id IN (
          SELECT r.id FROM memories r WHERE r.chat_id = ?1 AND r.agent = ?2 AND r.account_id = ?3
          UNION
          SELECT e.id FROM memories e JOIN chats l ON l.id = e.chat_id
-         WHERE e.account_id = ?3 AND e.agent = ?2 AND e.share = 'team' AND e.learnt_kind = 'public'
-           AND l.kind = 'public' AND (e.subject_id IS NULL OR e.subject_id = e.teller_id))
+         WHERE e.account_id = ?3 AND e.agent = ?2 AND e.share = ?7 AND e.learnt_kind = ?8
+           AND l.kind = ?8 AND (e.subject_id IS NULL OR e.subject_id = e.teller_id))
        AND (?4 OR m.until_ms IS NULL) AND (?5 IS NULL OR m.id IN (SELECT value FROM json_each(?5)))
        AND EXISTS (SELECT 1 FROM memory_sources x WHERE x.memory_id = m.id)
        AND NOT EXISTS (SELECT 1 FROM memory_sources x JOIN turns o ON o.seq = x.turn_seq
@@ -160,7 +161,9 @@ pub(crate) fn memories_in(
             room.account,
             with_replaced,
             ids,
-            limit_of(READ_MAX)
+            limit_of(READ_MAX),
+            ELSEWHERE.share,
+            chat_kind_name(ELSEWHERE.kind)
         ],
         |row| Ok(memory_row(row).ok()),
     )?;
