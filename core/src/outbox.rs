@@ -107,6 +107,40 @@ impl PostStage {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }
+
+    /// Where a post waits that nobody works on any more: what may have been sent is looked for first.
+    #[must_use]
+    pub fn given_back(is_send_started: bool) -> Self {
+        match is_send_started {
+            true => Self::Unknown,
+            false => Self::Pending,
+        }
+    }
+}
+
+/// What becomes of a post whose text is taken away, because what it says is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emptied {
+    /// It stays where it is: it is at its end, and so it is known where it went.
+    Over,
+    /// It stays where it is, and has no end yet: bytes of it are about to leave.
+    Leaving,
+    /// It is not sent.
+    Dropped,
+}
+
+/// What becomes of a post whose text is taken away.
+#[must_use]
+pub fn emptied(stage: PostStage, is_send_started: bool) -> Emptied {
+    match stage {
+        PostStage::Sent | PostStage::Dead | PostStage::Replaced => Emptied::Over,
+        PostStage::Leased if is_send_started => Emptied::Leaving,
+        PostStage::Leased
+        | PostStage::Pending
+        | PostStage::Unknown
+        | PostStage::Held
+        | PostStage::Quarantined => Emptied::Dropped,
+    }
 }
 
 /// Why a post is never sent.
@@ -274,4 +308,25 @@ pub enum OutboxUpdate {
         /// Why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_emptied_is_not_sent_unless_it_is_out_or_on_its_way() {
+        for stage in PostStage::ALL {
+            for is_send_started in [false, true] {
+                let expected = match stage {
+                    PostStage::Sent | PostStage::Dead | PostStage::Replaced => Emptied::Over,
+                    PostStage::Leased if is_send_started => Emptied::Leaving,
+                    _ => Emptied::Dropped,
+                };
+                assert_eq!(emptied(stage, is_send_started), expected, "{stage:?}");
+            }
+        }
+        assert_eq!(PostStage::given_back(true), PostStage::Unknown);
+        assert_eq!(PostStage::given_back(false), PostStage::Pending);
+    }
 }

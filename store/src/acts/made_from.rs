@@ -4,16 +4,19 @@
 //! Deletes, `forget` and erasures all ask here, so that a message is gone to the same extent whoever took
 //! it away, and also when an older copy of the database is brought up to date.
 
+use std::collections::BTreeSet;
+
 use crate::acts::forgetting::{blank_turn_txn, delete_steps_txn};
 use crate::engine::sql::{Connection, params};
-use crate::rows::open::{open_post, open_run};
+use crate::rows::open::open_post;
 use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::outbound::Part;
 
 use crate::StoreError;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn};
-use vocative_core::outbox::DeadCause;
+use vocative_core::outbox::{DeadCause, Emptied, PostStage, emptied};
+use vocative_core::running::made_from::{Made, ReadingTurn};
 
 /// What went with a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,17 +25,6 @@ pub(crate) struct Gone {
     pub(crate) answers: u64,
     /// Replies that quote it no longer.
     pub(crate) quotes: u64,
-}
-
-/// How much of what a run reads counts as what its answer was made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
-    /// A message goes: what answered it, and what was made from it for other questions, if that is in the room
-    /// already. An answer to somebody else's question that is still on its way is given: nothing is lost.
-    FromMessage,
-    /// All that somebody said goes: what was answered in threads that they opened, too. A thread whose first
-    /// message alone is deleted keeps its answers to others.
-    FromEverything,
 }
 
 /// Takes out what was made from a turn. Runs that are being worked on and read it are not answered from
@@ -55,23 +47,33 @@ pub(crate) fn forget_made_from_txn(
     Ok(gone)
 }
 
-/// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
-/// replies to it, their prompts held its files, their tools found it, or (of everything) it is the root of
-/// the thread they answered in. The answer that a run at work is to replace was made by an earlier run, from
-/// what was read before it: its tools' turns and the answer itself have kept that.
-fn made_from(connection: &Connection, turn: &TurnRow, made: Made) -> Result<Vec<i64>, StoreError> {
+/// Our turns that go, of the runs that read a turn for certain.
+fn made_from(
+    connection: &Connection,
+    turn: &TurnRow,
+    made: Made,
+) -> Result<BTreeSet<i64>, StoreError> {
     let mut statement = connection.prepare_cached(MADE_FROM_SQL)?;
-    let seqs = statement.query_map(
-        params![
-            turn.seq,
-            turn.conversation.chat,
-            made == Made::FromEverything
-        ],
-        |row| row.get("seq"),
-    )?;
-    Ok(seqs.collect::<crate::engine::sql::Result<_>>()?)
+    let opened = made == Made::FromEverything;
+    let turns = statement.query_map(params![turn.seq, turn.conversation.chat, opened], |row| {
+        Ok(ReadingTurn {
+            seq: row.get("seq")?,
+            kind: row.get("kind")?,
+            is_asked: row.get("is_asked")?,
+            read_at_seq: row.get("read_at_seq")?,
+            stage: row.get("state")?,
+            is_on_its_way: row.get("is_on_its_way")?,
+        })
+    })?;
+    let turns: Vec<ReadingTurn> = turns.collect::<crate::engine::sql::Result<_>>()?;
+    let gone = turns.into_iter().filter(|turn| turn.goes(made));
+    Ok(gone.map(|turn| turn.seq).collect())
 }
 
+/// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
+/// replies to it, their prompts held its files, their tools found it, or (parameter 3) it is the root of
+/// the thread they answered in. What an earlier run read before the answer that a run at work is to replace, that run's
+/// tools' turns and the answer itself have kept.
 pub(crate) const MADE_FROM_SQL: &str = concat!(
     "WITH read_by (run_id, is_asked, read_at_seq) AS (
          SELECT run_id, 1, 0 FROM run_triggers WHERE turn_seq = ?1
@@ -88,18 +90,12 @@ pub(crate) const MADE_FROM_SQL: &str = concat!(
          JOIN runs n ON n.conversation_id = c.id
          WHERE ?3 AND m.turn_seq = ?1 AND c.chat_id = ?2 AND c.root_turn_seq = ?1
      )
-     SELECT DISTINCT t.seq FROM read_by b CROSS JOIN turns t ON t.run_id = b.run_id
-     WHERE t.visibility <> 'hidden'
-       AND (t.kind <> 'message' OR b.read_at_seq <= t.seq
-            OR (SELECT NOT (",
-    open_run!(),
-    " OR state IN ('held', 'quarantined'))
-                FROM runs WHERE id = b.run_id))
-       AND (b.is_asked OR ?3 OR NOT EXISTS (
-                SELECT 1 FROM outbox o
-                WHERE o.turn_seq = t.seq AND (",
+     SELECT t.seq, t.kind, b.is_asked, b.read_at_seq, n.state,
+            EXISTS (SELECT 1 FROM outbox o WHERE o.turn_seq = t.seq AND (",
     open_post!("o"),
-    " OR o.state = 'held')))"
+    " OR o.state = 'held')) AS is_on_its_way
+     FROM read_by b CROSS JOIN runs n ON n.id = b.run_id CROSS JOIN turns t ON t.run_id = b.run_id
+     WHERE t.visibility <> 'hidden'"
 );
 
 /// Whether something that a run read for certain is gone: its answer would bring it back.
@@ -184,25 +180,44 @@ pub(crate) fn empty_posts_txn(
     value: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let emptied = serde_json::to_string(&Part::plain(""))?;
-    connection
+    let posts: Vec<(i64, PostStage, bool)> = connection
         .prepare_cached(&format!(
-            "UPDATE outbox SET payload = ?2, progress = NULL,
-                    reason = CASE WHEN state IN ('sent', 'dead', 'replaced')
-                                    OR (state = 'leased' AND send_started = 1)
-                             THEN reason ELSE ?3 END,
-                    dead_cause = CASE WHEN state IN ('sent', 'dead', 'replaced')
-                                        OR (state = 'leased' AND send_started = 1)
-                                 THEN dead_cause ELSE ?3 END,
-                    finished_at_ms = CASE WHEN state = 'leased' AND send_started = 1 THEN NULL
-                                     ELSE coalesce(finished_at_ms, ?4) END,
-                    token = CASE WHEN state = 'leased' AND send_started = 0 THEN NULL
-                            ELSE token END,
-                    state = CASE WHEN state IN ('sent', 'dead', 'replaced')
-                                   OR (state = 'leased' AND send_started = 1)
-                            THEN state ELSE 'dead' END
-             WHERE {which}"
+            "SELECT id, state, send_started FROM outbox WHERE {which}"
         ))?
-        .execute(params![value, emptied, DeadCause::Dropped, now_ms])?;
+        .query_map([value], |row| {
+            Ok((row.get("id")?, row.get("state")?, row.get("send_started")?))
+        })?
+        .collect::<crate::engine::sql::Result<_>>()?;
+    let nothing = serde_json::to_string(&Part::plain(""))?;
+    for (row, stage, is_send_started) in posts {
+        match emptied(stage, is_send_started) {
+            Emptied::Over => connection
+                .prepare_cached(
+                    "UPDATE outbox SET payload = ?2, progress = NULL,
+                            finished_at_ms = coalesce(finished_at_ms, ?3)
+                     WHERE id = ?1",
+                )?
+                .execute((row, &nothing, now_ms))?,
+            Emptied::Leaving => connection
+                .prepare_cached(
+                    "UPDATE outbox SET payload = ?2, progress = NULL, finished_at_ms = NULL
+                     WHERE id = ?1",
+                )?
+                .execute((row, &nothing))?,
+            Emptied::Dropped => connection
+                .prepare_cached(
+                    "UPDATE outbox SET payload = ?2, progress = NULL, state = ?4, reason = ?5,
+                            dead_cause = ?5, token = NULL, finished_at_ms = coalesce(finished_at_ms, ?3)
+                     WHERE id = ?1",
+                )?
+                .execute((
+                    row,
+                    &nothing,
+                    now_ms,
+                    PostStage::Dead,
+                    DeadCause::Dropped,
+                ))?,
+        };
+    }
     leave_quarantine_txn(connection)
 }

@@ -7,11 +7,12 @@ use super::ledger::Reach;
 use super::orders::{ErasureCounts, Order, Reached, Targets};
 use super::traces::note_traces_txn;
 use crate::StoreError;
-use crate::acts::made_from::{Made, blank_any_txn, forget_made_from_txn};
+use crate::acts::made_from::{blank_any_txn, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
 use crate::rows::memories::forget_memories_of_people_txn;
 use crate::rows::titles::forget_titles_of_people_txn;
+use vocative_core::running::made_from::Made;
 
 /// The most turns that are blanked in one transaction.
 const TURNS_MAX: i64 = 32;

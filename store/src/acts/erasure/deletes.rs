@@ -7,7 +7,7 @@ use crate::rows::turn_rows::{TurnRow, turn_at};
 use vocative_contract::outbound::Part;
 
 use crate::acts::erasure::note_deleted_txn;
-use crate::acts::made_from::{Made, forget_made_from_txn};
+use crate::acts::made_from::forget_made_from_txn;
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::questions::cancel_question_of_post_txn;
 use crate::acts::schedules::forget_schedules_of_message_txn;
@@ -22,6 +22,7 @@ use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::turns::{Replacement, revise_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::AccountId;
+use vocative_core::running::made_from::Made;
 
 impl<C: MayCapture> Store<C> {
     /// Blanks a deleted message; one that is not known is remembered, so that it can't come later.
