@@ -30,7 +30,7 @@ use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{ChatId, LeaseToken, OutboxId};
 use vocative_core::outbox::ClaimedEntry;
-use vocative_core::outbox::DeadCause;
+use vocative_core::outbox::{DeadCause, PostStage};
 
 /// The first entry of each line, as `heads (id)`: one probe of `outbox_open` per line. Entries behind
 /// a held part of their own turn are passed over.
@@ -190,20 +190,25 @@ impl<C: MayDeliver> Store<C> {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         self.write(move |connection| {
-            let row = connection
-                .prepare_cached("SELECT id FROM outbox WHERE uuid = ?1 AND token = ?2 AND state = 'leased'")?
-                .query_row((entry, token), |row| row.get("id"))
+            let leased: Option<(i64, bool)> = connection
+                .prepare_cached(
+                    "SELECT id, send_started FROM outbox WHERE uuid = ?1 AND token = ?2 AND state = ?3",
+                )?
+                .query_row((entry, token, PostStage::Leased), |row| {
+                    Ok((row.get("id")?, row.get("send_started")?))
+                })
                 .optional()?;
-            let Some(row) = row else { return Ok(()) };
+            let Some((row, is_send_started)) = leased else {
+                return Ok(());
+            };
             close_attempt_txn(connection, row, "abandoned", now_ms)?;
             connection
                 .prepare_cached(
-                    "UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
-                            not_before_ms = ?2, waits_from_ms = ?2,
+                    "UPDATE outbox SET state = ?3, not_before_ms = ?2, waits_from_ms = ?2,
                             owner = NULL, token = NULL, lease_until_ms = NULL
                      WHERE id = ?1",
                 )?
-                .execute((row, now_ms))?;
+                .execute((row, now_ms, PostStage::given_back(is_send_started)))?;
             Ok(())
         })
         .await
@@ -384,6 +389,7 @@ pub(crate) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Resul
         ),
         [now_ms],
     )?;
+    // All at once, as `PostStage::given_back` says of one: at a start there may be many.
     let taken = connection.execute(
         concat!("UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
                 not_before_ms = min(not_before_ms, ?1), owner = NULL, token = NULL, lease_until_ms = NULL

@@ -6,7 +6,8 @@ use crate::engine::sql::{Connection, params};
 use crate::rows::quarantine::{Queue, entries, leave_quarantine_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::JobId;
-use vocative_core::outbox::DeadCause;
+use vocative_core::job::JobState;
+use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::run::StopCause;
 
 /// What is told of a row that a person gave up.
@@ -74,14 +75,34 @@ fn release_txn(
             "SELECT EXISTS (SELECT 1 FROM quarantine WHERE queue = ?1 AND row_id = ?2) AS is_set_aside",
         )?
         .query_row((queue.name(), row), |row| row.get("is_set_aside"))?;
-    match queue.release_sql() {
-        Some(sql) => {
-            connection.prepare_cached(sql)?.execute((row, now_ms))?;
+    if !is_set_aside {
+        return Ok(());
+    }
+    match queue {
+        Queue::Questions => bring_back_txn(connection, row, Some(now_ms))?,
+        Queue::Posts => put_post_back_txn(connection, row, now_ms)?,
+        Queue::Jobs => {
+            connection
+                .prepare_cached(
+                    "UPDATE jobs SET state = ?3, not_before_ms = ?2, attempts = 0 WHERE id = ?1",
+                )?
+                .execute((row, now_ms, JobState::Pending))?;
         }
-        None if is_set_aside => bring_back_txn(connection, row, Some(now_ms))?,
-        None => {}
     }
     leave_quarantine_txn(connection)
+}
+
+/// Puts a post back to where it waits.
+fn put_post_back_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
+    let is_send_started = connection
+        .prepare_cached("SELECT send_started FROM outbox WHERE id = ?1")?
+        .query_row([row], |row| row.get("send_started"))?;
+    connection
+        .prepare_cached(
+            "UPDATE outbox SET state = ?3, not_before_ms = ?2, waits_from_ms = ?2 WHERE id = ?1",
+        )?
+        .execute((row, now_ms, PostStage::given_back(is_send_started)))?;
+    Ok(())
 }
 
 fn drop_txn(
@@ -100,9 +121,15 @@ fn drop_txn(
         }
         Queue::Posts => {
             connection.execute(
-                "UPDATE outbox SET state = 'dead', dead_cause = ?2, reason = ?3, finished_at_ms = ?4
+                "UPDATE outbox SET state = ?5, dead_cause = ?2, reason = ?3, finished_at_ms = ?4
                  WHERE id = ?1",
-                params![row, DeadCause::Dropped, BY_OPERATOR, now_ms],
+                params![
+                    row,
+                    DeadCause::Dropped,
+                    BY_OPERATOR,
+                    now_ms,
+                    PostStage::Dead
+                ],
             )?;
         }
         Queue::Jobs => cancel_txn(connection, JobId(row), now_ms)?,

@@ -10,6 +10,9 @@ use crate::engine::sql::{Connection, params};
 
 use crate::rows::run_events::forget_live_text_txn;
 use crate::{Reader, StoreError};
+use vocative_core::job::JobState;
+use vocative_core::outbox::PostStage;
+use vocative_core::run::RunStage;
 
 /// A queue whose rows can be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,15 @@ impl Queue {
         Self::ALL.into_iter().find(|queue| queue.name() == name)
     }
 
+    /// The state of a row of its that is set aside.
+    fn state_aside(self) -> &'static str {
+        match self {
+            Self::Questions => RunStage::Quarantined.name(),
+            Self::Posts => PostStage::Quarantined.name(),
+            Self::Jobs => JobState::Quarantined.name(),
+        }
+    }
+
     fn set_aside_sql(self) -> &'static str {
         match self {
             Self::Questions => {
@@ -57,23 +69,6 @@ impl Queue {
                         lease_until_ms = NULL WHERE id = ?1"
             }
         }
-    }
-
-    /// Puts a row back to where it waits; what may have been sent is looked for first. A run comes back as one
-    /// that was held does.
-    pub(crate) fn release_sql(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Questions => return None,
-            Self::Posts => {
-                "UPDATE outbox SET state = iif(send_started, 'unknown', 'pending'), not_before_ms = ?2,
-                        waits_from_ms = ?2
-                 WHERE id = ?1 AND state = 'quarantined'"
-            }
-            Self::Jobs => {
-                "UPDATE jobs SET state = 'pending', not_before_ms = ?2, attempts = 0
-                 WHERE id = ?1 AND state = 'quarantined'"
-            }
-        })
     }
 }
 
@@ -139,16 +134,19 @@ pub(crate) fn set_aside_txn(
 pub(crate) fn leave_quarantine_txn(connection: &Connection) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "DELETE FROM quarantine WHERE CASE queue
-                 WHEN 'question' THEN NOT EXISTS (SELECT 1 FROM runs
-                                                  WHERE id = row_id AND state = 'quarantined')
-                 WHEN 'post' THEN NOT EXISTS (SELECT 1 FROM outbox
-                                              WHERE id = row_id AND state = 'quarantined')
-                 WHEN 'job' THEN NOT EXISTS (SELECT 1 FROM jobs
-                                             WHERE id = row_id AND state = 'quarantined')
-                 ELSE 0 END",
+            "DELETE FROM quarantine
+             WHERE (queue = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE id = row_id AND state = ?2))
+                OR (queue = ?3 AND NOT EXISTS (SELECT 1 FROM outbox WHERE id = row_id AND state = ?4))
+                OR (queue = ?5 AND NOT EXISTS (SELECT 1 FROM jobs WHERE id = row_id AND state = ?6))",
         )?
-        .execute([])?;
+        .execute((
+            Queue::Questions.name(),
+            Queue::Questions.state_aside(),
+            Queue::Posts.name(),
+            Queue::Posts.state_aside(),
+            Queue::Jobs.name(),
+            Queue::Jobs.state_aside(),
+        ))?;
     Ok(())
 }
 
