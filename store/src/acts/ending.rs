@@ -23,8 +23,9 @@ use crate::rows::run_events::{
 };
 use crate::rows::run_requests::forget_given_txn;
 use vocative_core::ids::RunId;
-use vocative_core::run::{StopCause, Stopping};
+use vocative_core::run::{RunStage, StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
+use vocative_core::running::stopping::{Again, Stop, stop};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +38,6 @@ pub(crate) enum EndOfRun<'a> {
     Cancelled,
 }
 
-/// What became of a run that was told to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// Ended at once: no worker had it.
-    Ended,
-    /// Its worker ends it, or the next claim or start if that dies.
-    Asked,
-    /// It was at its end before.
-    Over,
-}
-
 /// Ends a run, with what shows of it in the room.
 pub(crate) fn end_run_txn(
     connection: &Connection,
@@ -55,10 +45,10 @@ pub(crate) fn end_run_txn(
     ending: EndOfRun<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let (state, reason, kind) = match ending {
-        EndOfRun::Done => ("done", None, EndingKind::Finished),
-        EndOfRun::Dead { reason } => ("dead", Some(reason), EndingKind::Failed),
-        EndOfRun::Cancelled => ("cancelled", None, EndingKind::Cancelled),
+    let (stage, reason, kind) = match ending {
+        EndOfRun::Done => (RunStage::Done, None, EndingKind::Finished),
+        EndOfRun::Dead { reason } => (RunStage::Dead, Some(reason), EndingKind::Failed),
+        EndOfRun::Cancelled => (RunStage::Cancelled, None, EndingKind::Cancelled),
     };
     cancel_approvals_txn(connection, row, now_ms)?;
     cancel_questions_txn(connection, row, now_ms)?;
@@ -67,14 +57,15 @@ pub(crate) fn end_run_txn(
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;
     forget_given_txn(connection, row)?;
+    // One statement for each answer: why a run was to stop stays its reason, and an earlier failure does not.
     connection
         .prepare_cached(
             "UPDATE runs SET state = ?2, reason = coalesce(?3, iif(stop_cause IS NULL, NULL, reason)),
                     owner = NULL, token = NULL, lease_until_ms = NULL, finished_at_ms = ?4
              WHERE id = ?1",
         )?
-        .execute(params![row, state, reason, now_ms])?;
-    tell_run_end_txn(connection, row, state, now_ms)?;
+        .execute(params![row, stage, reason, now_ms])?;
+    tell_run_end_txn(connection, row, stage, now_ms)?;
     end_task_txn(connection, row, now_ms)?;
     retract_txn(connection, row, now_ms)?;
     take_reactions_back_txn(connection, row, now_ms)
@@ -87,51 +78,63 @@ pub(crate) fn stop_run_txn(
     stopping: &Stopping,
     now_ms: i64,
 ) -> Result<Stop, StoreError> {
-    let state: String = connection
-        .prepare_cached("SELECT state FROM runs WHERE id = ?1")?
-        .query_row([row], |row| row.get("state"))?;
-    let stop = match state.as_str() {
-        "queued" | "waiting" | "held" | "quarantined" => Stop::Ended,
-        "leased" => Stop::Asked,
-        _ => return Ok(Stop::Over),
-    };
-    connection
-        .prepare_cached(
-            "UPDATE runs SET reason = iif(stop_cause IS NULL, ?3, reason),
-                             stop_cause = coalesce(stop_cause, ?2) WHERE id = ?1",
-        )?
-        .execute((row, stopping.cause, &stopping.detail))?;
+    let (stage, is_told): (RunStage, bool) = connection
+        .prepare_cached("SELECT state, stop_cause IS NOT NULL AS is_told FROM runs WHERE id = ?1")?
+        .query_row([row], |row| Ok((row.get("state")?, row.get("is_told")?)))?;
+    let stop = stop(stage);
+    if stop != Stop::Over && !is_told {
+        connection
+            .prepare_cached("UPDATE runs SET stop_cause = ?2, reason = ?3 WHERE id = ?1")?
+            .execute((row, stopping.cause, &stopping.detail))?;
+    }
     match stop {
         Stop::Ended => {
             end_run_txn(connection, row, EndOfRun::Cancelled, now_ms)?;
             leave_quarantine_txn(connection)?;
         }
-        Stop::Asked | Stop::Over => forget_live_text_txn(connection, row)?,
+        Stop::Asked => forget_live_text_txn(connection, row)?,
+        Stop::Over => {}
     }
     Ok(stop)
 }
 
-/// Queues a run again that is at its end, held or set aside: it has not waited yet, and begins again unless it
-/// was stopped before it began. It is due at once, or at `not_before_ms`.
+/// Queues a run again that is at its end, held or set aside: it has not waited yet. It is due at `not_before_ms`, or
+/// when it was before.
 pub(crate) fn bring_back_txn(
     connection: &Connection,
     row: i64,
     not_before_ms: Option<i64>,
 ) -> Result<(), StoreError> {
+    let again = connection
+        .prepare_cached("SELECT state, stop_cause, attempt, put_offs FROM runs WHERE id = ?1")?
+        .query_row([row], |row| {
+            Ok(Again {
+                stage: row.get("state")?,
+                stop_cause: row.get("stop_cause")?,
+                attempts: row.get("attempt")?,
+                put_offs: row.get("put_offs")?,
+            })
+        })?
+        .queued();
     connection
         .prepare_cached(
             "UPDATE runs
-             SET state = 'queued', reason = NULL, finished_at_ms = NULL,
+             SET state = ?3, reason = NULL, finished_at_ms = NULL,
                  not_before_ms = coalesce(?2, not_before_ms),
-                 stop_cause = iif(state IN ('held', 'quarantined'), stop_cause, NULL),
-                 attempt = iif(state = 'cancelled', attempt, 0),
-                 put_offs = iif(state = 'cancelled', min(put_offs, attempt), 0), put_off_at_ms = NULL,
+                 stop_cause = ?4, attempt = ?5, put_offs = ?6, put_off_at_ms = NULL,
                  asked_at_run_ms = (SELECT elapsed_ms FROM run_clock),
                  conversation_id = coalesce((SELECT target_id FROM conversation_merges
                                              WHERE source_id = runs.conversation_id), conversation_id)
              WHERE id = ?1",
         )?
-        .execute((row, not_before_ms))?;
+        .execute((
+            row,
+            not_before_ms,
+            again.stage,
+            again.stop_cause,
+            again.attempts,
+            again.put_offs,
+        ))?;
     untell_end_txn(connection, row)?;
     move_events_txn(connection, row)
 }

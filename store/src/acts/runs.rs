@@ -11,7 +11,7 @@ use crate::rows::leases::{leased_run, spared_owner};
 use crate::rows::open::{WAIT_MAX_MS, ahead_ms, later_run, open_run};
 use crate::rows::run_events::{forget_live_text_txn, forget_texts_txn};
 
-use crate::acts::ending::{EndOfRun, Stop, bring_back_txn, end_run_txn, stop_run_txn};
+use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn, stop_run_txn};
 use crate::contract::{ClaimRequest, LeaseOutcome, RunLease};
 use crate::new_id::NewId as _;
 use crate::rows::columns::{account_list, missing};
@@ -23,6 +23,7 @@ use crate::{Reader, Store, StoreError};
 use vocative_core::delegating::CHILDREN_AT_ONCE;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
+use vocative_core::running::stopping::Stop;
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
 
 /// Each agent's oldest unfinished run of each conversation that keeps its place there, as `heads (id)`: one probe of

@@ -8,19 +8,20 @@ use vocative_core::approving::ApprovalState;
 use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{AccountId, TellingId};
 use vocative_core::job::Job;
+use vocative_core::run::RunStage;
 
 /// A run has ended: its agent's hooks are to be told.
 pub(crate) fn tell_run_end_txn(
     connection: &Connection,
     run_row: i64,
-    state: &str,
+    stage: RunStage,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let of = Ended {
         point: HookPoint::RunEnded,
         run_row,
         approval_row: None,
-        outcome: state,
+        outcome: stage.name(),
     };
     tell_txn(connection, &of, now_ms)
 }
