@@ -108,6 +108,22 @@ pub enum EndingKind {
 }
 
 impl EndingKind {
+    const ALL: [Self; 4] = [
+        Self::Finished,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Interrupted,
+    ];
+
+    /// The way in which a run ended for which a later message was to take its place.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        match self {
+            Self::Cancelled => Self::Interrupted,
+            Self::Finished | Self::Failed | Self::Interrupted => self,
+        }
+    }
+
     /// The stored and shown name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -122,31 +138,94 @@ impl EndingKind {
     /// The way of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [
-            Self::Finished,
-            Self::Failed,
-            Self::Cancelled,
-            Self::Interrupted,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 impl Happening {
+    /// Which kind of event tells it.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        match self {
+            Self::Started => EventKind::Started,
+            Self::Text { .. } => EventKind::Text,
+            Self::Restarted => EventKind::Restarted,
+            Self::ToolCall { .. } => EventKind::ToolCall,
+            Self::ToolProgress { .. } => EventKind::ToolProgress,
+            Self::ToolResult { .. } => EventKind::ToolResult,
+            Self::Usage { .. } => EventKind::Usage,
+            Self::Ended(ending) => EventKind::Ended(ending.kind),
+        }
+    }
+
     /// The stored and shown name.
     #[must_use]
     pub fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+}
+
+/// The kind of an event: what happened, without what belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Somebody began to work on the run.
+    Started,
+    /// The model said something.
+    Text,
+    /// The text that was heard is void.
+    Restarted,
+    /// A tool is called.
+    ToolCall,
+    /// A tool says how far it is.
+    ToolProgress,
+    /// A tool's result was recorded.
+    ToolResult,
+    /// A step of the model was recorded.
+    Usage,
+    /// The run ended.
+    Ended(EndingKind),
+}
+
+impl EventKind {
+    /// What a claim of a run is told as.
+    #[must_use]
+    pub fn of_claim(is_first: bool) -> Self {
+        match is_first {
+            true => Self::Started,
+            false => Self::Restarted,
+        }
+    }
+
+    /// The stored and shown name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Started => "started",
-            Self::Text { .. } => "text",
+            Self::Text => "text",
             Self::Restarted => "restarted",
-            Self::ToolCall { .. } => "tool_call",
-            Self::ToolProgress { .. } => "tool_progress",
-            Self::ToolResult { .. } => "tool_result",
-            Self::Usage { .. } => "usage",
-            Self::Ended(ending) => ending.kind.name(),
+            Self::ToolCall => "tool_call",
+            Self::ToolProgress => "tool_progress",
+            Self::ToolResult => "tool_result",
+            Self::Usage => "usage",
+            Self::Ended(ending) => ending.name(),
         }
+    }
+
+    /// The kind of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let others = [
+            Self::Started,
+            Self::Text,
+            Self::Restarted,
+            Self::ToolCall,
+            Self::ToolProgress,
+            Self::ToolResult,
+            Self::Usage,
+        ];
+        let ends = EndingKind::ALL.map(Self::Ended);
+        let mut all = others.into_iter().chain(ends);
+        all.find(|kind| kind.name() == name)
     }
 }
 
@@ -169,4 +248,43 @@ pub struct RunSnapshot {
     pub text: String,
     /// How it ended, if it has.
     pub end: Option<RunEvent>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_its_name_and_a_claim_is_a_start_once() {
+        for name in [
+            "started",
+            "text",
+            "restarted",
+            "tool_call",
+            "tool_progress",
+            "tool_result",
+            "usage",
+            "finished",
+            "failed",
+            "cancelled",
+            "interrupted",
+        ] {
+            assert_eq!(EventKind::from_name(name).map(EventKind::name), Some(name));
+        }
+        assert_eq!(EventKind::from_name("else"), None);
+        assert_eq!(EventKind::of_claim(true), EventKind::Started);
+        assert_eq!(EventKind::of_claim(false), EventKind::Restarted);
+    }
+
+    #[test]
+    fn only_a_cancelled_run_is_told_as_interrupted() {
+        let table = [
+            (EndingKind::Finished, EndingKind::Finished),
+            (EndingKind::Failed, EndingKind::Failed),
+            (EndingKind::Cancelled, EndingKind::Interrupted),
+        ];
+        for (kind, expected) in table {
+            assert_eq!(kind.interrupted(), expected, "{kind:?}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ use vocative_core::place::Scope;
 use vocative_core::questioning::QuestionState;
 use vocative_core::remembering::{MemoryId, MemoryKind, MemoryOrigin, Share};
 use vocative_core::run::{RunStage, StopCause};
+use vocative_core::run_event::EventKind;
 use vocative_core::scheduling::{FiringOutcome, Missed, ScheduleState};
 use vocative_core::summary::SummaryState;
 use vocative_core::tool_call::{CallRule, CallState, Refusal};
@@ -130,6 +131,7 @@ name_column!(
     CallState,
     Refusal,
     DeadCause,
+    EventKind,
     FileState,
     JobState,
     MemoryKind,

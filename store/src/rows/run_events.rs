@@ -17,7 +17,7 @@ use crate::rows::columns::stored_count;
 use crate::{Store, StoreError};
 use vocative_core::ids::{EventId, LeaseToken, RunId, TurnId};
 use vocative_core::run::{StopCause, Usage};
-use vocative_core::run_event::EndingKind;
+use vocative_core::run_event::{EndingKind, EventKind};
 
 /// The next id, from the time in milliseconds: at least 1,024 for each, so that it is above all that
 /// were told before, also those that a power cut or an older copy took back. Until the year 2248 they
@@ -40,11 +40,13 @@ const INSERT_SQL: &str = concat!(
     next_id!("?13"),
     ")"
 );
+/// What a claim and an end are told as, core says for either case; a statement that also reads the case is one less for
+/// each answer.
 const CLAIM_SQL: &str = concat!(
     "INSERT INTO run_events (id, run_id, conversation_id, kind, at_ms)
      SELECT ",
     next_id!("?2"),
-    ", id, conversation_id, iif(first_claimed_at_ms IS NULL, 'started', 'restarted'), ?2
+    ", id, conversation_id, iif(first_claimed_at_ms IS NULL, ?3, ?4), ?2
      FROM runs WHERE id = ?1"
 );
 
@@ -53,7 +55,7 @@ const END_SQL: &str = concat!(
      SELECT ",
     next_id!("?2"),
     ", id, conversation_id,
-            iif(?3 = 'cancelled' AND stop_cause = ?4, 'interrupted', ?3),
+            iif(stop_cause = ?4, ?5, ?3),
             (SELECT uuid FROM turns WHERE run_id = ?1 AND kind IN ('message', 'notice')
              ORDER BY seq DESC LIMIT 1), ?2
      FROM runs
@@ -64,7 +66,7 @@ const END_SQL: &str = concat!(
 /// newest events of the run: a step's calls and results are never further apart.
 const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL AS has_turn FROM (
          SELECT id, kind, step, call_id, turn FROM run_events WHERE run_id = ?1 ORDER BY id DESC LIMIT 64)
-     WHERE kind = 'tool_result' AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
+     WHERE kind = ?4 AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
 
 /// Statements for each event, which read no other one.
 #[cfg(test)]
@@ -88,15 +90,30 @@ impl<C: MayReply> Store<C> {
 }
 
 /// An event to be inserted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Entry<'a> {
-    kind: &'static str,
+    kind: EventKind,
     step: Option<u32>,
     text: Option<&'a str>,
     call_id: Option<&'a str>,
     tool: Option<&'a str>,
     turn: Option<TurnId>,
     usage: Option<Usage>,
+}
+
+impl Entry<'_> {
+    /// An event of a kind that says nothing else.
+    fn of(kind: EventKind) -> Self {
+        Self {
+            kind,
+            step: None,
+            text: None,
+            call_id: None,
+            tool: None,
+            turn: None,
+            usage: None,
+        }
+    }
 }
 
 /// Where an event belongs.
@@ -136,17 +153,13 @@ fn record_one_txn(
 ) -> Result<(), StoreError> {
     let entry = match event {
         NewRunEvent::Text { step, text } => Entry {
-            kind: "text",
             step: Some(*step),
             text: Some(text),
-            ..Entry::default()
+            ..Entry::of(EventKind::Text)
         },
         NewRunEvent::Restarted => {
             void_text_txn(connection, owner.run_row)?;
-            Entry {
-                kind: "restarted",
-                ..Entry::default()
-            }
+            Entry::of(EventKind::Restarted)
         }
         NewRunEvent::ToolCall {
             step,
@@ -154,12 +167,11 @@ fn record_one_txn(
             tool,
             arguments,
         } => Entry {
-            kind: "tool_call",
             step: Some(*step),
             text: Some(arguments),
             call_id: Some(call_id),
             tool: Some(tool),
-            ..Entry::default()
+            ..Entry::of(EventKind::ToolCall)
         },
         NewRunEvent::ToolProgress {
             step,
@@ -169,16 +181,15 @@ fn record_one_txn(
         } => {
             connection
                 .prepare_cached(
-                    "DELETE FROM run_events WHERE run_id = ?1 AND kind = 'tool_progress' AND call_id = ?2",
+                    "DELETE FROM run_events WHERE run_id = ?1 AND kind = ?3 AND call_id = ?2",
                 )?
-                .execute(params![owner.run_row, call_id])?;
+                .execute((owner.run_row, call_id, EventKind::ToolProgress))?;
             Entry {
-                kind: "tool_progress",
                 step: Some(*step),
                 text: Some(text),
                 call_id: Some(call_id),
                 tool: Some(tool),
-                ..Entry::default()
+                ..Entry::of(EventKind::ToolProgress)
             }
         }
         NewRunEvent::ToolResult {
@@ -194,12 +205,11 @@ fn record_one_txn(
             }
             let is_whole = visible_sources(connection, sources)?.is_some();
             Entry {
-                kind: "tool_result",
                 step: Some(*step),
                 text: is_whole.then_some(text.as_str()),
                 call_id: Some(call_id),
                 tool: Some(tool),
-                ..Entry::default()
+                ..Entry::of(EventKind::ToolResult)
             }
         }
     };
@@ -214,16 +224,17 @@ fn told_result(
 ) -> Result<Option<(EventId, bool)>, StoreError> {
     Ok(connection
         .prepare_cached(TOLD_RESULT_SQL)?
-        .query_row(params![run_row, step, call_id], |row| {
-            Ok((row.get("id")?, row.get("has_turn")?))
-        })
+        .query_row(
+            params![run_row, step, call_id, EventKind::ToolResult],
+            |row| Ok((row.get("id")?, row.get("has_turn")?)),
+        )
         .optional()?)
 }
 
 fn void_text_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     connection
-        .prepare_cached("DELETE FROM run_events WHERE run_id = ?1 AND kind = 'text'")?
-        .execute([run_row])?;
+        .prepare_cached("DELETE FROM run_events WHERE run_id = ?1 AND kind = ?2")?
+        .execute((run_row, EventKind::Text))?;
     Ok(())
 }
 
@@ -258,9 +269,12 @@ pub(crate) fn tell_claim_txn(
     run_row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(CLAIM_SQL)?
-        .execute((run_row, now_ms))?;
+    connection.prepare_cached(CLAIM_SQL)?.execute((
+        run_row,
+        now_ms,
+        EventKind::of_claim(true),
+        EventKind::of_claim(false),
+    ))?;
     Ok(())
 }
 
@@ -277,10 +291,9 @@ pub(crate) fn tell_usage_txn(
         conversation_row,
     };
     let entry = Entry {
-        kind: "usage",
         step: Some(step),
         usage: Some(usage),
-        ..Entry::default()
+        ..Entry::of(EventKind::Usage)
     };
     insert_txn(connection, owner, entry, now_ms)
 }
@@ -312,12 +325,11 @@ pub(crate) fn tell_result_txn(
         conversation_row,
     };
     let entry = Entry {
-        kind: "tool_result",
         step: Some(result.step),
         call_id: Some(result.call_id),
         tool: Some(result.tool),
         turn: Some(result.turn),
-        ..Entry::default()
+        ..Entry::of(EventKind::ToolResult)
     };
     insert_txn(connection, owner, entry, now_ms)
 }
@@ -327,7 +339,7 @@ pub(crate) fn tell_result_txn(
 pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(concat!(
-            "UPDATE run_events SET text = NULL WHERE kind IN ('tool_result', 'tool_progress') AND text IS NOT NULL
+            "UPDATE run_events SET text = NULL WHERE kind IN (?2, ?3) AND text IS NOT NULL
                AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
                               WHERE ",
             open_run!(),
@@ -337,7 +349,7 @@ pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<()
                                      JOIN conversations c ON c.id = t.conversation_id
                                      JOIN chats h ON h.id = c.chat_id WHERE t.seq = ?1))"
         ))?
-        .execute([seq])?;
+        .execute((seq, EventKind::ToolResult, EventKind::ToolProgress))?;
     Ok(())
 }
 
@@ -347,10 +359,8 @@ pub(crate) fn forget_live_text_txn(
     run_row: i64,
 ) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
-            "DELETE FROM run_events WHERE run_id = ?1 AND kind IN ('text', 'tool_progress')",
-        )?
-        .execute([run_row])?;
+        .prepare_cached("DELETE FROM run_events WHERE run_id = ?1 AND kind IN (?2, ?3)")?
+        .execute((run_row, EventKind::Text, EventKind::ToolProgress))?;
     connection
         .prepare_cached("UPDATE run_events SET text = NULL WHERE run_id = ?1 AND text IS NOT NULL")?
         .execute([run_row])?;
@@ -367,14 +377,16 @@ pub(crate) fn tell_end_txn(
     connection.prepare_cached(END_SQL)?.execute((
         run_row,
         now_ms,
-        kind.name(),
+        EventKind::Ended(kind),
         StopCause::Interrupted,
+        EventKind::Ended(kind.interrupted()),
     ))?;
     Ok(())
 }
 
 /// Takes the end of a run back, which goes on.
 pub(crate) fn untell_end_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
+    // The kinds stand here as in the index of ends, which is found by them.
     connection
         .prepare_cached(
             "DELETE FROM run_events WHERE run_id = ?1
@@ -397,24 +409,23 @@ pub(crate) fn move_events_txn(connection: &Connection, run_row: i64) -> Result<(
 
 /// Takes away what is said in all runs that are worked on: the end of each tells the whole text.
 pub(crate) fn forget_texts_txn(connection: &Connection) -> Result<u64, StoreError> {
-    let mut forgotten = 0;
-    for sql in [
-        concat!(
-            "DELETE FROM run_events WHERE kind = 'text'
-           AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                          WHERE ",
+    let said = connection
+        .prepare_cached(concat!(
+            "DELETE FROM run_events WHERE kind = ?1
+               AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                              WHERE ",
             open_run!(),
             " AND state = 'leased')"
-        ),
-        concat!(
+        ))?
+        .execute([EventKind::Text])?;
+    let told = connection
+        .prepare_cached(concat!(
             "UPDATE run_events SET text = NULL WHERE text IS NOT NULL
-           AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
-                          WHERE ",
+               AND run_id IN (SELECT id FROM runs INDEXED BY runs_waiting
+                              WHERE ",
             open_run!(),
             " AND state = 'leased')"
-        ),
-    ] {
-        forgotten += connection.prepare_cached(sql)?.execute([])? as u64;
-    }
-    Ok(forgotten)
+        ))?
+        .execute([])?;
+    Ok((said + told) as u64)
 }

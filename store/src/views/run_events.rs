@@ -10,7 +10,7 @@ use crate::rows::run_rows::run_by_id;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, EventId, RunId};
 use vocative_core::run::{RunState, Usage};
-use vocative_core::run_event::{Ending, EndingKind, Happening, RunEvent, RunSnapshot};
+use vocative_core::run_event::{Ending, EndingKind, EventKind, Happening, RunEvent, RunSnapshot};
 
 /// The kind of a turn that is an answer. A run that did not finish has none: an answer that is its own is
 /// one that it was to replace.
@@ -246,9 +246,9 @@ fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEv
 fn said_so_far(connection: &Connection, run: RunId) -> Result<(u32, String), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT coalesce(e.step, 0) AS step, coalesce(e.text, '') AS text FROM run_events e
-         WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND e.kind = 'text' ORDER BY e.id",
+         WHERE e.run_id = (SELECT id FROM runs WHERE uuid = ?1) AND e.kind = ?2 ORDER BY e.id",
     )?;
-    let mut rows = statement.query([run])?;
+    let mut rows = statement.query((run, EventKind::Text))?;
     let mut said = (0, String::new());
     while let Some(row) = rows.next()? {
         let step: u32 = row.get("step")?;
@@ -263,6 +263,7 @@ fn said_so_far(connection: &Connection, run: RunId) -> Result<(u32, String), Sto
 
 fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
     let kind: String = row.get("kind")?;
+    let kind = EventKind::from_name(&kind).unwrap_or(EventKind::Ended(EndingKind::Failed));
     let step =
         || Ok::<_, crate::engine::sql::Error>(row.get::<_, Option<u32>>("step")?.unwrap_or(0));
     let word = |n| {
@@ -271,26 +272,26 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
     let tokens = |n| {
         Ok::<_, crate::engine::sql::Error>(count_from(row.get::<_, Option<i64>>(n)?.unwrap_or(0)))
     };
-    let what = match kind.as_str() {
-        "started" => Happening::Started,
-        "restarted" => Happening::Restarted,
-        "text" => Happening::Text {
+    let what = match kind {
+        EventKind::Started => Happening::Started,
+        EventKind::Restarted => Happening::Restarted,
+        EventKind::Text => Happening::Text {
             step: step()?,
             text: word("text")?,
         },
-        "tool_call" => Happening::ToolCall {
+        EventKind::ToolCall => Happening::ToolCall {
             step: step()?,
             call_id: word("call_id")?,
             tool: word("tool")?,
             arguments: row.get("text")?,
         },
-        "tool_progress" => Happening::ToolProgress {
+        EventKind::ToolProgress => Happening::ToolProgress {
             step: step()?,
             call_id: word("call_id")?,
             tool: word("tool")?,
             text: word("text")?,
         },
-        "tool_result" => Happening::ToolResult {
+        EventKind::ToolResult => Happening::ToolResult {
             step: step()?,
             call_id: word("call_id")?,
             tool: word("tool")?,
@@ -301,7 +302,7 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
                 None => word("text")?,
             },
         },
-        "usage" => Happening::Usage {
+        EventKind::Usage => Happening::Usage {
             step: step()?,
             usage: Usage {
                 prompt_tokens: tokens("prompt_tokens")?,
@@ -310,8 +311,7 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
                 completion_tokens: tokens("completion_tokens")?,
             },
         },
-        other => {
-            let kind = EndingKind::from_name(other).unwrap_or(EndingKind::Failed);
+        EventKind::Ended(kind) => {
             let of_turn = row.get::<_, Option<String>>("turn_kind")?;
             let is_its = kind == EndingKind::Finished || of_turn.as_deref() != Some(MESSAGE);
             Happening::Ended(Ending {
