@@ -234,9 +234,12 @@ pub(crate) fn claim_txn(
     claim: &JobClaim,
 ) -> Result<Vec<ClaimedJob>, StoreError> {
     let now_ms = claim.now_ms;
-    connection
-        .prepare_cached(TAKE_OVER_SQL)?
-        .execute(params![spared_owner(claim.owner), now_ms])?;
+    connection.prepare_cached(TAKE_OVER_SQL)?.execute(params![
+        spared_owner(claim.owner),
+        now_ms,
+        JobState::Pending,
+        JobState::Leased
+    ])?;
     let (mut shares, mut claimed, mut lapsed) = (claim.shares.clone(), Vec::new(), 0);
     for (kind, slots) in &claim.slots {
         let mut heads = match shares.free(*kind, *slots) {

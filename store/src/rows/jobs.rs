@@ -17,19 +17,19 @@ use vocative_core::queueing::Head;
 
 /// The first job of an account that is due.
 pub(crate) const FIRST_SQL: &str = "SELECT id, not_before_ms FROM jobs INDEXED BY jobs_by_state
-     WHERE state = 'pending' AND kind = ?1 AND account_id IS ?2 AND not_before_ms <= ?3
+     WHERE state = ?4 AND kind = ?1 AND account_id IS ?2 AND not_before_ms <= ?3
      ORDER BY not_before_ms, id LIMIT 1";
 /// The first job of an account that is due at a time behind another one.
 pub(crate) const BEHIND_SQL: &str = "SELECT id, not_before_ms FROM jobs INDEXED BY jobs_by_state
-     WHERE state = 'pending' AND kind = ?1 AND account_id IS ?2 AND not_before_ms > ?3
+     WHERE state = ?4 AND kind = ?1 AND account_id IS ?2 AND not_before_ms > ?3
      ORDER BY not_before_ms, id LIMIT 1";
 /// The account with pending jobs that comes after another one.
 pub(crate) const NEXT_ACCOUNT_SQL: &str = "SELECT account_id FROM jobs INDEXED BY jobs_by_state
-     WHERE state = 'pending' AND kind = ?1 AND account_id > ?2 ORDER BY account_id LIMIT 1";
+     WHERE state = ?3 AND kind = ?1 AND account_id > ?2 ORDER BY account_id LIMIT 1";
 /// Takes over leases of others that have ended.
 pub(crate) const TAKE_OVER_SQL: &str = "UPDATE jobs INDEXED BY jobs_by_state
-     SET state = 'pending', owner = NULL, token = NULL, lease_until_ms = NULL
-     WHERE state = 'leased' AND owner IS NOT ?1 AND lease_until_ms <= ?2";
+     SET state = ?3, owner = NULL, token = NULL, lease_until_ms = NULL
+     WHERE state = ?4 AND owner IS NOT ?1 AND lease_until_ms <= ?2";
 
 /// Puts a job into the queue, in the transaction that makes it necessary. One of the same kind and key that
 /// waits for its time stays as it is; one at work is done once more; one that is dead or waits begins anew.
@@ -40,6 +40,8 @@ pub(crate) fn enqueue_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let kind = job.kind();
+    // One statement, because it is a part of each message and each answer; so what becomes of the job that is there
+    // stands in it.
     connection
         .prepare_cached(
             "INSERT INTO jobs (kind, key, account_id, payload, version, not_before_ms, asked_at_ms, updated_at_ms)
@@ -47,12 +49,12 @@ pub(crate) fn enqueue_txn(
              ON CONFLICT (kind, key) DO UPDATE SET
                  asked_at_ms = excluded.asked_at_ms,
                  updated_at_ms = excluded.updated_at_ms,
-                 is_asked_again = (state = 'leased'),
-                 attempts = iif(state IN ('dead', 'waiting'), 0, attempts),
-                 not_before_ms = iif(state IN ('dead', 'waiting') OR updated_at_ms > excluded.updated_at_ms + ?7,
+                 is_asked_again = (state = ?8),
+                 attempts = iif(state IN (?9, ?10), 0, attempts),
+                 not_before_ms = iif(state IN (?9, ?10) OR updated_at_ms > excluded.updated_at_ms + ?7,
                                      excluded.not_before_ms, not_before_ms),
                  waits_for = NULL,
-                 state = iif(state IN ('dead', 'waiting'), 'pending', state)",
+                 state = iif(state IN (?9, ?10), ?11, state)",
         )?
         .execute(params![
             kind.name(),
@@ -61,7 +63,11 @@ pub(crate) fn enqueue_txn(
             job.payload(),
             kind.limits().version,
             now_ms,
-            AHEAD_MAX_MS
+            AHEAD_MAX_MS,
+            JobState::Leased,
+            JobState::Dead,
+            JobState::Waiting,
+            JobState::Pending
         ])?;
     Ok(())
 }
@@ -124,7 +130,9 @@ pub(crate) fn accounts(
     let mut last = AccountId(i64::MIN);
     let mut statement = connection.prepare_cached(NEXT_ACCOUNT_SQL)?;
     loop {
-        let next = statement.query_row((kind.name(), last), |row| row.get("account_id"));
+        let next = statement.query_row((kind.name(), last, JobState::Pending), |row| {
+            row.get("account_id")
+        });
         match next.optional()? {
             Some(next) => {
                 last = next;
@@ -147,13 +155,16 @@ pub(crate) fn head_of(
     for (sql, at_ms) in [(FIRST_SQL, now_ms), (BEHIND_SQL, farthest_ms)] {
         let found = connection
             .prepare_cached(sql)?
-            .query_row(params![kind.name(), account, at_ms], |row| {
-                Ok(Head {
-                    id: row.get("id")?,
-                    account,
-                    not_before_ms: row.get("not_before_ms")?,
-                })
-            })
+            .query_row(
+                params![kind.name(), account, at_ms, JobState::Pending],
+                |row| {
+                    Ok(Head {
+                        id: row.get("id")?,
+                        account,
+                        not_before_ms: row.get("not_before_ms")?,
+                    })
+                },
+            )
             .optional()?;
         if found.is_some() {
             return Ok(found);
@@ -171,9 +182,10 @@ pub(crate) fn next_due_ms(
 ) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(BEHIND_SQL)?
-        .query_row(params![kind.name(), account, now_ms], |row| {
-            row.get("not_before_ms")
-        })
+        .query_row(
+            params![kind.name(), account, now_ms, JobState::Pending],
+            |row| row.get("not_before_ms"),
+        )
         .optional()?)
 }
 
@@ -247,11 +259,11 @@ pub(crate) fn lease_txn(
     let token = LeaseToken::generate();
     connection
         .prepare_cached(
-            "UPDATE jobs SET state = 'leased', owner = ?2, token = ?3, lease_until_ms = ?4,
+            "UPDATE jobs SET state = ?6, owner = ?2, token = ?3, lease_until_ms = ?4,
                     attempts = attempts + 1, is_asked_again = 0, updated_at_ms = ?5
              WHERE id = ?1",
         )?
-        .execute(params![id, owner, token, until_ms, now_ms])?;
+        .execute((id, owner, token, until_ms, now_ms, JobState::Leased))?;
     Ok(token)
 }
 
@@ -300,9 +312,9 @@ pub(crate) fn remove_txn(connection: &Connection, id: JobId) -> Result<(), Store
 /// Deletes jobs that have been dead since before a time, and what they were to tell hooks.
 fn forget_dead_txn(connection: &Connection, before_ms: i64) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "DELETE FROM jobs WHERE state = 'dead' AND updated_at_ms < ?1 RETURNING kind, payload, version",
+        "DELETE FROM jobs WHERE state = ?2 AND updated_at_ms < ?1 RETURNING kind, payload, version",
     )?;
-    let dead = statement.query_map([before_ms], |row| {
+    let dead = statement.query_map((before_ms, JobState::Dead), |row| {
         Ok((row.get("kind")?, row.get("payload")?, row.get("version")?))
     })?;
     let dead: Vec<(String, String, u32)> = dead.collect::<crate::engine::sql::Result<_>>()?;
@@ -323,15 +335,19 @@ const AHEAD_MAX_MS: i64 = 60_000;
 pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     let taken_back = connection.execute(
         "UPDATE jobs INDEXED BY jobs_by_state
-         SET state = 'pending', not_before_ms = min(not_before_ms, ?1),
+         SET state = ?2, not_before_ms = min(not_before_ms, ?1),
              owner = NULL, token = NULL, lease_until_ms = NULL
-         WHERE state = 'leased'",
-        [now_ms],
+         WHERE state = ?3",
+        (now_ms, JobState::Pending, JobState::Leased),
     )?;
     connection.execute(
         "UPDATE jobs INDEXED BY jobs_by_state SET not_before_ms = ?1
-         WHERE state = 'pending' AND not_before_ms > ?1 AND updated_at_ms > ?2",
-        [now_ms, now_ms.saturating_add(AHEAD_MAX_MS)],
+         WHERE state = ?3 AND not_before_ms > ?1 AND updated_at_ms > ?2",
+        (
+            now_ms,
+            now_ms.saturating_add(AHEAD_MAX_MS),
+            JobState::Pending,
+        ),
     )?;
     forget_dead_txn(connection, now_ms.saturating_sub(DEAD_KEPT_MS))?;
     for state in [JobState::Pending, JobState::Waiting] {
