@@ -216,7 +216,7 @@ impl Journey<'_> {
         let now_ms = (working.worker.clock)();
         let store = &working.worker.store;
         let kept = store
-            .record_judged_step(claimed.run.id, claimed.token, recorded, now_ms)
+            .record_step(claimed.run.id, claimed.token, recorded, now_ms)
             .await?;
         Ok(match kept {
             LeaseOutcome::Written => RouterAsked::Said(step.answer),

@@ -261,7 +261,7 @@ impl DeliveryWorker {
         let start = || {
             let (sequence, now_ms) = (sequence.clone(), (self.clock)());
             self.store
-                .mark_numbered_send_started(entry.id, claimed.token, sequence, now_ms)
+                .mark_send_started(entry.id, claimed.token, sequence, now_ms)
         };
         let is_late = crash::is_sabotaged(Sabotage::CommitAfterSend);
         if !is_late && persist(entry.id, start).await == LeaseOutcome::Stale {

@@ -12,7 +12,7 @@ use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::tool_call::{CallRule, StoredCall};
 use vocative_store::NewId as _;
 use vocative_store::contract::{
-    Asked, ConsentSought, NewApproval, NewQuestion, NewToolCall, QuestionAsked,
+    Asked, ConsentSought, NewApproval, NewQuestion, NewToolCall, QuestionAsked, RecordedStep,
 };
 
 use super::{House, WAIT, client, key};
@@ -24,9 +24,17 @@ impl House {
     async fn called(&self, message: &str) -> (ClaimedRun, StoredCall) {
         let run = self.ask(message).await;
         let (id, token) = (run.run.id, run.token);
-        let step = self
-            .store
-            .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+        let step = self.store.record_step(
+            id,
+            token,
+            RecordedStep {
+                number: 1,
+                message: "asked".to_owned(),
+                usage: Usage::default(),
+                verdicts: Vec::new(),
+            },
+            140,
+        );
         step.await.unwrap();
         let call = NewToolCall {
             call_id: "call_1".to_owned(),

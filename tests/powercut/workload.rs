@@ -16,7 +16,7 @@ use vocative_core::run::Usage;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 use vocative_store::NewId as _;
 use vocative_store::contract::{
-    AccountBinding, Captured, ClaimRequest, NewMessage, ReplyCommit, RunEnding,
+    AccountBinding, Captured, ClaimRequest, NewMessage, RecordedStep, ReplyCommit, RunEnding,
 };
 use vocative_store::{Store, StoreOptions};
 
@@ -122,9 +122,12 @@ impl Daemon {
         let recorded = self.store.record_step(
             claimed.run.id,
             claimed.token,
-            0,
-            "{}".to_owned(),
-            usage(),
+            RecordedStep {
+                number: 0,
+                message: "{}".to_owned(),
+                usage: usage(),
+                verdicts: Vec::new(),
+            },
             now_ms,
         );
         recorded.await.unwrap();
@@ -161,7 +164,7 @@ impl Daemon {
         let claimed = self.store.claim_posts(request, 4).await.unwrap();
         let entry = claimed.first().expect("an answer was committed");
         let id = entry.entry.id;
-        let started = self.store.mark_send_started(id, entry.token, now_ms);
+        let started = self.store.mark_send_started(id, entry.token, None, now_ms);
         started.await.unwrap();
         acknowledged.note("started", id);
         let delivered = OutboxUpdate::Sent(Delivered {

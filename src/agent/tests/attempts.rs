@@ -1,6 +1,7 @@
 //! A run that fails, is tried again, and is answered once.
 
 use super::*;
+use vocative_store::contract::RecordedStep;
 
 #[tokio::test]
 async fn a_run_that_panics_is_tried_again_before_its_lease_ends() {
@@ -44,9 +45,17 @@ async fn a_recorded_step_is_replayed_and_the_model_not_asked_again() {
         ends_calls: false,
     });
     let usage = Usage::default();
-    let steps = stage
-        .store
-        .record_step(run, token, 1, recorded, usage, now_ms);
+    let steps = stage.store.record_step(
+        run,
+        token,
+        RecordedStep {
+            number: 1,
+            message: recorded,
+            usage,
+            verdicts: Vec::new(),
+        },
+        now_ms,
+    );
     steps.await.unwrap();
     let given = stage
         .store

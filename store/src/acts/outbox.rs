@@ -148,25 +148,12 @@ impl<C: MayDeliver> Store<C> {
             .await
     }
 
-    /// Bytes are about to leave: after this a crash leaves the outcome unknown.
+    /// Bytes are about to leave: after this a crash leaves the outcome unknown. `sequence`: where the platform numbers
+    /// the messages of the chat.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn mark_send_started(
-        &self,
-        entry: OutboxId,
-        token: LeaseToken,
-        now_ms: i64,
-    ) -> Result<LeaseOutcome, StoreError> {
-        self.mark_numbered_send_started(entry, token, None, now_ms)
-            .await
-    }
-
-    /// The same where the platform numbers the messages of the chat in that sequence.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn mark_numbered_send_started(
         &self,
         entry: OutboxId,
         token: LeaseToken,

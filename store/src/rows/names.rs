@@ -82,20 +82,6 @@ impl Reader {
 }
 
 impl<C: MayCapture> Store<C> {
-    /// Keeps who the bot is at an account, so that it is named also while no daemon runs.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn learn_bot(
-        &self,
-        account: AccountId,
-        identity: &Identity,
-    ) -> Result<(), StoreError> {
-        let identity = identity.clone();
-        self.write(move |connection| learn_bot_txn(connection, account, &identity))
-            .await
-    }
-
     /// Keeps names of people who were not heard, for their mentions: pairs of id and name.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use crate::rows::hook_verdicts::{forget_verdicts_txn, keep_verdicts_txn};
 use crate::rows::run_events::tell_usage_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, RunId};
-use vocative_core::run::Usage;
 
 impl Reader {
     /// What a run's model calls answered, oldest first.
@@ -23,35 +22,13 @@ impl Reader {
 }
 
 impl<C: MayReply> Store<C> {
-    /// Records a model call of a run: the provider's own message, opaque, and its usage. The same
-    /// number again replaces it. A power cut may undo it until the reply is committed; the model is
+    /// Records a model call of a run: the provider's own message, opaque, its usage, and what hooks said of it. The
+    /// same number again replaces it. A power cut may undo it until the reply is committed; the model is
     /// then asked again.
     ///
     /// # Errors
     /// Storage refuses.
     pub async fn record_step(
-        &self,
-        run: RunId,
-        token: LeaseToken,
-        number: u32,
-        message: String,
-        usage: Usage,
-        now_ms: i64,
-    ) -> Result<LeaseOutcome, StoreError> {
-        let step = RecordedStep {
-            number,
-            message,
-            usage,
-            verdicts: Vec::new(),
-        };
-        self.record_judged_step(run, token, step, now_ms).await
-    }
-
-    /// The same with what hooks said of it.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn record_judged_step(
         &self,
         run: RunId,
         token: LeaseToken,

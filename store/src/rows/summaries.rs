@@ -9,7 +9,6 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, ToSql, params};
 use crate::rows::turn_rows::TurnRow;
 
 use crate::rows::columns::{conversation_row_id, count_from, position_at};
-use crate::rows::fresh_starts::floor;
 use crate::{Reader, Store, StoreError};
 use vocative_core::coverage::{Coverage, Keep};
 use vocative_core::history::SummaryView;
@@ -65,28 +64,6 @@ macro_rules! select_summaries {
 }
 
 impl Reader {
-    /// The newest summary that may be used: never one with a change in what it stands for.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such conversation.
-    pub async fn current_summary(
-        &self,
-        conversation: ConversationId,
-        agent: AgentName,
-        coverage: Coverage,
-    ) -> Result<Option<SummaryView>, StoreError> {
-        self.read(move |connection| {
-            let row = conversation_row_id(connection, conversation)?;
-            let everything = SummaryBound {
-                as_of_seq: Seq(i64::MAX),
-                made_by_ms: i64::MAX,
-                floor: floor(connection, row, &agent, i64::MAX)?,
-            };
-            current_summary(connection, row, &agent, &coverage, everything)
-        })
-        .await
-    }
-
     /// All summaries of a conversation, by agent and then as the chain grew.
     ///
     /// # Errors

@@ -3,22 +3,12 @@
 use crate::contract::ToolCounts;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
+use crate::StoreError;
 use crate::rows::columns::{count_from, day_start_ms};
-use crate::{Reader, StoreError};
 use vocative_core::slots::Asker;
 use vocative_core::tool_call::CallState;
 
-impl Reader {
-    /// What came of the calls of each tool today (UTC), of all accounts and people together, by name.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn tool_counts(&self, now_ms: i64) -> Result<Vec<ToolCounts>, StoreError> {
-        self.read(move |connection| tool_counts(connection, now_ms))
-            .await
-    }
-}
-
+/// How often which tool was called today.
 pub(crate) fn tool_counts(
     connection: &Connection,
     now_ms: i64,

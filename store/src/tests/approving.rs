@@ -17,6 +17,7 @@ use crate::NewId as _;
 use crate::contract::{
     Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress, NewToolCall, NonMessage,
     OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed, PressedButton, PressedCard,
+    RecordedStep,
 };
 use crate::scene::{Room, Scene, UNLIMITED};
 
@@ -75,9 +76,17 @@ async fn own_run(scene: &Scene, run: RunId) {
 
 async fn called(scene: &Scene, run: &ClaimedRun, digest: [u8; 32]) -> StoredCall {
     let (id, token) = (run.run.id, run.token);
-    let step = scene
-        .store
-        .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = scene.store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     step.await.unwrap();
     let call = NewToolCall {
         call_id: "call_1".to_owned(),

@@ -9,7 +9,7 @@ use vocative_core::run::Usage;
 use vocative_core::tool_call::CallRule;
 
 use crate::NewId as _;
-use crate::contract::{NewQuestion, NewToolCall, QuestionAsked};
+use crate::contract::{NewQuestion, NewToolCall, QuestionAsked, RecordedStep};
 use crate::scene::{Scene, target};
 
 #[tokio::test]
@@ -19,7 +19,17 @@ async fn a_form_that_can_t_be_read_is_none() {
     scene.ask(&room, "paint it", 10).await;
     let run = scene.claim(100).await.unwrap();
     let (store, id, token) = (&scene.store, run.run.id, run.token);
-    let step = store.record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     step.await.unwrap();
     let call = NewToolCall {
         call_id: "call_1".to_owned(),

@@ -200,7 +200,7 @@ async fn what_was_open_in_a_backup_is_held_and_goes_on_when_a_person_says_so() {
     let claimed = claimed.unwrap().remove(0);
     let started = scene
         .store
-        .mark_send_started(claimed.entry.id, claimed.token, 301);
+        .mark_send_started(claimed.entry.id, claimed.token, None, 301);
     started.await.unwrap();
     // Somebody asks "context", and it is answered after the backup.
     let inquire = "INSERT INTO inquiries (kind, agent, conversation_id, target)

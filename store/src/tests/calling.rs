@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::contract::{ConsentSought, LeaseOutcome, NarrowedCall};
+use crate::contract::{ConsentSought, LeaseOutcome, NarrowedCall, RecordedStep};
 use crate::scene::{Room, Scene, UNLIMITED};
 use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
 use vocative_core::run::{ClaimedRun, Usage};
@@ -13,9 +13,12 @@ async fn begin(scene: &Scene, run: &ClaimedRun) {
     let recorded = scene.store.record_step(
         run.run.id,
         run.token,
-        1,
-        "asked".to_owned(),
-        Usage::default(),
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
         140,
     );
     assert_eq!(recorded.await.unwrap(), LeaseOutcome::Written);

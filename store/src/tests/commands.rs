@@ -53,7 +53,11 @@ async fn what_was_told_to_one_person_is_not_kept_once_it_was_told() {
         .unwrap()
         .remove(0);
     let (id, token) = (claimed.entry.id, claimed.token);
-    scene.store.mark_send_started(id, token, 200).await.unwrap();
+    scene
+        .store
+        .mark_send_started(id, token, None, 200)
+        .await
+        .unwrap();
     let delivered = vocative_contract::outbound::Delivered {
         chat: "C1".to_owned(),
         message_id: "1.2".to_owned(),

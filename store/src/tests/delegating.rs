@@ -10,17 +10,25 @@ use vocative_core::running::budget::RunBudget;
 use vocative_core::tool_call::{CallRule, CallState, StoredCall};
 
 use crate::contract::{
-    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, StepOutcome,
-    TaskGiven, ToolTurn,
+    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, RecordedStep,
+    StepOutcome, TaskGiven, ToolTurn,
 };
 use crate::scene::{Room, Scene};
 
 /// Records a step that asks for so many calls.
 async fn called(scene: &Scene, run: &ClaimedRun, calls: usize) -> Vec<StoredCall> {
     let (id, token) = (run.run.id, run.token);
-    let step = scene
-        .store
-        .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = scene.store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);
     let call = |n: usize| NewToolCall {
         call_id: format!("call_{n}"),

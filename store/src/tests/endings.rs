@@ -176,7 +176,7 @@ impl World {
         let (id, token) = (claim.entry.id, claim.token);
         let store = &self.fixture.store;
         store
-            .mark_send_started(id, token, self.now_ms)
+            .mark_send_started(id, token, None, self.now_ms)
             .await
             .unwrap();
     }

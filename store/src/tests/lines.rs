@@ -74,7 +74,7 @@ impl World {
     async fn update(&self, claim: &ClaimedEntry, update: OutboxUpdate) {
         let (id, token) = (claim.entry.id, claim.token);
         let store = &self.scene.store;
-        let started = store.mark_send_started(id, token, self.now_ms).await;
+        let started = store.mark_send_started(id, token, None, self.now_ms).await;
         assert_eq!(started.unwrap(), LeaseOutcome::Written);
         let updated = store.update_post(id, token, update, self.now_ms).await;
         assert_eq!(updated.unwrap(), LeaseOutcome::Written);

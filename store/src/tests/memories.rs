@@ -15,7 +15,7 @@ use vocative_core::tool_call::CallRule;
 use crate::acts::erasure::ErasureTarget;
 use crate::contract::{
     ClaimRequest, Extraction, MemoryAbout, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
-    NewToolCall, UnreadQuery, UnreadTurn,
+    NewToolCall, RecordedStep, UnreadQuery, UnreadTurn,
 };
 use crate::new_id::NewId as _;
 use crate::tests::{Fixture, NOW_MS, Said, agent, said};
@@ -53,9 +53,17 @@ impl Fixture {
         let run = run.unwrap().unwrap();
         let (id, token) = (run.run.id, run.token);
         let step = "asked".to_owned();
-        let recorded = self
-            .store
-            .record_step(id, token, 1, step, Usage::default(), NOW_MS);
+        let recorded = self.store.record_step(
+            id,
+            token,
+            RecordedStep {
+                number: 1,
+                message: step,
+                usage: Usage::default(),
+                verdicts: Vec::new(),
+            },
+            NOW_MS,
+        );
         recorded.await.unwrap();
         let call = NewToolCall {
             call_id: "call_1".to_owned(),

@@ -51,7 +51,7 @@ async fn no_row_keeps_what_a_placeholder_said_or_is_one_any_longer() {
             store.commit_placeholder(placeholder).await.unwrap();
             let claim = store.claim_posts(scene.request(101), 1).await.unwrap();
             let (id, token) = (claim[0].entry.id, claim[0].token);
-            store.mark_send_started(id, token, 101).await.unwrap();
+            store.mark_send_started(id, token, None, 101).await.unwrap();
             let update = store.update_post(id, token, outcome, 101);
             update.await.unwrap();
             if parts.is_none() {

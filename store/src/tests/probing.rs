@@ -42,7 +42,7 @@ async fn sending(scene: &Scene, room: &Room, text: &str, now_ms: i64) -> Claimed
     let (id, token) = (claimed.entry.id, claimed.token);
     let started = scene
         .store
-        .mark_numbered_send_started(id, token, Some(sequence()), now_ms);
+        .mark_send_started(id, token, Some(sequence()), now_ms);
     assert_eq!(started.await.unwrap(), LeaseOutcome::Written);
     claimed
 }

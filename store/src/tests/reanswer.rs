@@ -63,7 +63,10 @@ async fn post(fixture: &Fixture) {
     let store = &fixture.store;
     let claims = store.claim_posts(request(fixture), 1).await.unwrap();
     let (id, token) = (claims[0].entry.id, claims[0].token);
-    store.mark_send_started(id, token, LATER_MS).await.unwrap();
+    store
+        .mark_send_started(id, token, None, LATER_MS)
+        .await
+        .unwrap();
     let sent = OutboxUpdate::Sent(Delivered {
         chat: "C1".to_owned(),
         message_id: "p0".to_owned(),

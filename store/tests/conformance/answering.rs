@@ -7,7 +7,7 @@ use vocative_core::coverage::Keep;
 use vocative_core::history::{History, HistoryQuery, Role};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_store::contract::{CommittedReply, Deleted, LeaseOutcome, RunLease};
+use vocative_store::contract::{CommittedReply, Deleted, LeaseOutcome, RecordedStep, RunLease};
 
 use crate::said::{NOW_MS, Said, admitted, agent, said};
 use crate::scene::Scene;
@@ -64,7 +64,7 @@ async fn answer(scene: &Scene, run: &ClaimedRun, text: &str, message_id: &str) {
         sent_at_ms: now_ms,
         shown: None,
     };
-    let started = scene.store.mark_send_started(entry.id, token, now_ms);
+    let started = scene.store.mark_send_started(entry.id, token, None, now_ms);
     assert_eq!(started.await.unwrap(), LeaseOutcome::Written);
     let sent = OutboxUpdate::Sent(delivered);
     let sent = scene.store.update_post(entry.id, token, sent, now_ms);
@@ -82,9 +82,12 @@ async fn an_answer_waits_for_the_disk_only_for_what_a_restart_could_not_make_goo
     let step = scene.store.record_step(
         run.run.id,
         run.token,
-        1,
-        "{}".to_owned(),
-        Usage::default(),
+        RecordedStep {
+            number: 1,
+            message: "{}".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
         LATER_MS,
     );
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);

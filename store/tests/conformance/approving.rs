@@ -16,7 +16,7 @@ use vocative_store::NewId as _;
 use vocative_store::contract::{
     ApprovalFilter, Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress,
     NewToolCall, NonMessage, OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed,
-    PressedButton, PressedCard, SentForm,
+    PressedButton, PressedCard, RecordedStep, SentForm,
 };
 
 use crate::scene::{LEASE_MS, Scene, target};
@@ -49,9 +49,17 @@ async fn waiting(scene: &Scene, expires_at_ms: Option<i64>) -> Waiting {
 
 async fn called(scene: &Scene, run: &ClaimedRun, digest: [u8; 32]) -> StoredCall {
     let (id, token) = (run.run.id, run.token);
-    let step = scene
-        .store
-        .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = scene.store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     step.await.unwrap();
     let call = NewToolCall {
         call_id: "call_1".to_owned(),
@@ -724,10 +732,17 @@ async fn a_run_does_not_wait_for_others_while_a_changed_call_is_still_to_be_aske
         digest: [6; 32],
         rule: CallRule::Once,
     };
-    let record =
-        scene
-            .store
-            .record_step(id, run.token, 2, "asked".to_owned(), Usage::default(), 142);
+    let record = scene.store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 2,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        142,
+    );
     record.await.unwrap();
     let calls = scene
         .store

@@ -11,7 +11,7 @@ use vocative_core::run::{ClaimedRun, RunState, Usage};
 use vocative_core::tool_call::{CallRule, StoredCall};
 use vocative_store::contract::{
     GoneOn, NewPress, NewQuestion, NewToolCall, NonMessage, OperatorAnswer, OptionAnswer,
-    OptionFacts, Parked, PressedButton, PressedOption, QuestionAsked,
+    OptionFacts, Parked, PressedButton, PressedOption, QuestionAsked, RecordedStep,
 };
 use vocative_store::{ExpiryBounds, NewId as _};
 
@@ -32,9 +32,17 @@ async fn called(rule: CallRule, calls: usize) -> (Scene, ClaimedRun, Vec<StoredC
     scene.ask("C1", "paint it", 10).await;
     let run = scene.claim(100).await.unwrap();
     let (id, token) = (run.run.id, run.token);
-    let step = scene
-        .store
-        .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = scene.store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     step.await.unwrap();
     let call = |n: usize| NewToolCall {
         call_id: format!("call_{n}"),

@@ -8,8 +8,8 @@ use vocative_core::tool_call::{CallLimits, CallRule, CallState, Refusal, StoredC
 use vocative_core::turn::{TokenCount, Turn, TurnKind, Visibility};
 use vocative_store::ExpiryBounds;
 use vocative_store::contract::{
-    CallBegun, CallFile, CallToBegin, ConsentSought, Deleted, LeaseOutcome, NewToolCall, RunEnding,
-    StepOutcome, ToolTurn, TurnFilter,
+    CallBegun, CallFile, CallToBegin, ConsentSought, Deleted, LeaseOutcome, NewToolCall,
+    RecordedStep, RunEnding, StepOutcome, ToolTurn, TurnFilter,
 };
 
 use crate::scene::{LEASE_MS, Scene, by_hand};
@@ -39,9 +39,12 @@ async fn begin(scene: &Scene, run: &ClaimedRun) {
     let recorded = scene.store.record_step(
         run.run.id,
         run.token,
-        1,
-        "asked".to_owned(),
-        Usage::default(),
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
         140,
     );
     assert_eq!(recorded.await.unwrap(), LeaseOutcome::Written);
@@ -118,7 +121,7 @@ async fn a_call_that_acts_is_begun_once() {
     let stored = scene.store.tool_calls(run.run.id).await.unwrap();
     assert_eq!(stored, again);
     assert_eq!(stored[0].arguments, "{\"amount\":7}");
-    let begun = scene.store.tool_counts(200).await.unwrap();
+    let begun = scene.store.status(200).await.unwrap().tools;
     assert_eq!((begun[0].tool.as_str(), begun[0].begun), ("refund", 1));
 }
 

@@ -3,7 +3,9 @@
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::feedback::{Thumb, ThumbChange};
 use vocative_core::run::{ClaimedRun, Usage};
-use vocative_store::contract::{AnswerTimes, ConversationStats, LeaseOutcome, ThumbCounts};
+use vocative_store::contract::{
+    AnswerTimes, ConversationStats, LeaseOutcome, RecordedStep, ThumbCounts,
+};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 
 use crate::said::agent;
@@ -17,7 +19,17 @@ async fn work(scene: &Scene, run: &ClaimedRun) {
         ..Usage::default()
     };
     let (store, id) = (&scene.store, run.run.id);
-    let step = store.record_step(id, run.token, 1, "{}".to_owned(), usage, 1_000);
+    let step = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: "{}".to_owned(),
+            usage,
+            verdicts: Vec::new(),
+        },
+        1_000,
+    );
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);
     let spending = Spending {
         account: scene.account,

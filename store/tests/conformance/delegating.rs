@@ -7,8 +7,8 @@ use vocative_core::running::budget::RunBudget;
 use vocative_core::tool_call::{CallRule, CallState, StoredCall};
 use vocative_core::turn::TurnKind;
 use vocative_store::contract::{
-    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, RunEnding,
-    StepOutcome, TaskGiven, ToolTurn, WaitingFor,
+    CallToFinish, CommittedReply, LeaseOutcome, NewTask, NewToolCall, Parked, RecordedStep,
+    RunEnding, StepOutcome, TaskGiven, ToolTurn, WaitingFor,
 };
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 
@@ -18,9 +18,17 @@ use crate::scene::{Scene, by_hand};
 /// Records a step that asks for so many calls.
 async fn called(scene: &Scene, run: &ClaimedRun, calls: usize) -> Vec<StoredCall> {
     let (id, token) = (run.run.id, run.token);
-    let step = scene
-        .store
-        .record_step(id, token, 1, "asked".to_owned(), Usage::default(), 140);
+    let step = scene.store.record_step(
+        id,
+        token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        140,
+    );
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);
     let call = |n: usize| NewToolCall {
         call_id: format!("call_{n}"),
@@ -443,9 +451,12 @@ async fn a_deleted_question_takes_along_who_was_asked_for_it() {
         let step = scene.store.record_step(
             child.run.id,
             child.token,
-            1,
-            "the zebra is in the zoo".to_owned(),
-            Usage::default(),
+            RecordedStep {
+                number: 1,
+                message: "the zebra is in the zoo".to_owned(),
+                usage: Usage::default(),
+                verdicts: Vec::new(),
+            },
             210,
         );
         step.await.unwrap();

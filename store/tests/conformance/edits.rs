@@ -2,7 +2,7 @@
 
 use vocative_core::addressing::{Overlap, Verdict};
 use vocative_core::run::{RunState, Usage};
-use vocative_store::contract::{Captured, Deleted, LeaseOutcome};
+use vocative_store::contract::{Captured, Deleted, LeaseOutcome, RecordedStep};
 
 use crate::said::{NOW_MS, Said, admitted, agent, said, turn_of};
 use crate::scene::Scene;
@@ -128,7 +128,17 @@ async fn an_answer_to_what_was_said_before_an_edit_is_not_replayed() {
     let run = scene.claim(now_ms).await.unwrap();
     let (store, id) = (&scene.store, run.run.id);
     let step = "to one".to_owned();
-    let recorded = store.record_step(id, run.token, 1, step, Usage::default(), now_ms);
+    let recorded = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: step,
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        now_ms,
+    );
     assert_eq!(recorded.await.unwrap(), LeaseOutcome::Written);
     let returned = store.requeue_run(id, run.token, 0, "busy", now_ms).await;
     assert_eq!(returned.unwrap(), LeaseOutcome::Written);

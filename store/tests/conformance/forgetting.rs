@@ -147,8 +147,7 @@ async fn a_command_and_our_names_stay_in_what_others_say() {
         warnings: Vec::new(),
         organisation: None,
     };
-    let learnt = scene.store.learn_bot(scene.account, &identity);
-    learnt.await.unwrap();
+    scene.learn_bot(&identity).await;
     let texts = [
         "/forget@kael_the_bot",
         "ask kael_the_bot or @somebody_else1",

@@ -338,8 +338,7 @@ async fn the_account_of_a_channel_is_known_with_its_own_ids() {
             warnings: Vec::new(),
             organisation: None,
         };
-        let learnt = scene.store.learn_bot(scene.account, &bot);
-        learnt.await.unwrap();
+        scene.learn_bot(&bot).await;
     }
     let account = scene.store.import_account("acme").await.unwrap().unwrap();
     assert_eq!(account.account, scene.account);

@@ -10,7 +10,7 @@ use vocative_core::tool_call::CallRule;
 use vocative_store::NewId as _;
 use vocative_store::contract::{
     MemoryAbout, MemoryDone, MemoryFilter, MemoryQuery, MemoryWrite, MemoryWritten, NewMemory,
-    NewToolCall,
+    NewToolCall, RecordedStep,
 };
 
 use crate::said::{NOW_MS, Said, admitted, agent, said};
@@ -69,7 +69,17 @@ impl Scene {
         let (id, token) = (run.run.id, run.token);
         let step = "asked".to_owned();
         let usage = Usage::default();
-        let recorded = self.store.record_step(id, token, 1, step, usage, NOW_MS);
+        let recorded = self.store.record_step(
+            id,
+            token,
+            RecordedStep {
+                number: 1,
+                message: step,
+                usage,
+                verdicts: Vec::new(),
+            },
+            NOW_MS,
+        );
         recorded.await.unwrap();
         let call = NewToolCall {
             call_id: "call_1".to_owned(),

@@ -88,7 +88,7 @@ async fn a_lease_that_ends_after_bytes_left_is_of_unknown_outcome() {
     assert!(!started[0].is_unknown);
     let stale = scene
         .store
-        .mark_send_started(unstarted[0].entry.id, unstarted[0].token, 2_000)
+        .mark_send_started(unstarted[0].entry.id, unstarted[0].token, None, 2_000)
         .await;
     assert_eq!(stale.unwrap(), LeaseOutcome::Stale);
 
@@ -367,7 +367,10 @@ async fn what_waits_by_a_clock_that_was_ahead_is_due_once_the_clock_is_right() {
     // Attempted ahead.
     let claimed = scene.claim_posts(2_000).await;
     let (id, token) = (claimed[0].entry.id, claimed[0].token);
-    let started = scene.store.mark_send_started(id, token, AHEAD_MS).await;
+    let started = scene
+        .store
+        .mark_send_started(id, token, None, AHEAD_MS)
+        .await;
     assert_eq!(started.unwrap(), LeaseOutcome::Written);
     scene
         .update(&claimed[0], retry(AHEAD_MS + 30_000), AHEAD_MS)

@@ -34,7 +34,7 @@ async fn title(scene: &Scene, room: &str) -> String {
 #[tokio::test]
 async fn a_room_has_its_chats_title_and_a_thread_its_roots_first_words() {
     let scene = Scene::open().await;
-    scene.store.learn_bot(scene.account, &bot()).await.unwrap();
+    scene.learn_bot(&bot()).await;
     let room = "C1";
     let asked = format!(
         "{} when is the **deploy** of the new release?",
@@ -151,7 +151,7 @@ async fn the_bot_is_named_as_last_learnt_and_people_as_they_were_heard() {
         named.unwrap().concat()
     };
     assert_eq!(named().await, "@U0BOT @B0BOT @vocative_bot @Ada @Ada @U404");
-    scene.store.learn_bot(scene.account, &bot()).await.unwrap();
+    scene.learn_bot(&bot()).await;
     let found = scene.store.identity(scene.account).await.unwrap();
     assert_eq!(found, Some(bot()));
     let all = "@Vocative @Vocative @Vocative @Ada @Ada @U404";

@@ -47,7 +47,7 @@ async fn start(scene: &Scene, now_ms: i64) -> ClaimedEntry {
     let (id, token) = (claimed.entry.id, claimed.token);
     let started = scene
         .store
-        .mark_numbered_send_started(id, token, Some(sequence()), now_ms);
+        .mark_send_started(id, token, Some(sequence()), now_ms);
     assert_eq!(started.await.unwrap(), LeaseOutcome::Written);
     claimed
 }
@@ -164,7 +164,7 @@ async fn what_was_learnt_outlives_a_restart_and_not_a_new_send() {
     let (id, token) = (claims[0].entry.id, claims[0].token);
     let started = scene
         .store
-        .mark_numbered_send_started(id, token, Some(sequence()), 40);
+        .mark_send_started(id, token, Some(sequence()), 40);
     started.await.unwrap();
     let found = scene.store.probing(id).await.unwrap();
     assert_eq!(found.map(|(probing, _)| probing), Some(Probing::default()));
@@ -207,7 +207,7 @@ async fn an_undecided_post_is_counted_apart_and_a_rival_until_something_much_new
         let (id, token) = (again[0].entry.id, again[0].token);
         let started = scene
             .store
-            .mark_numbered_send_started(id, token, Some(sequence()), at_ms);
+            .mark_send_started(id, token, Some(sequence()), at_ms);
         started.await.unwrap();
         let found = facts(&scene, &again[0]).await.unwrap();
         assert_eq!((found.has_rival, found.above), (has_rival, number));

@@ -11,7 +11,8 @@ use vocative_core::run::{ClaimedRun, RunState, StopCause, Usage};
 use vocative_core::sent::SentPrompt;
 use vocative_core::turn::{Turn, TurnKind};
 use vocative_store::contract::{
-    CapturedTurn, CommittedReply, NewMessage, ReplyCommit, RunEnding, ToolTurn, TurnFilter,
+    CapturedTurn, CommittedReply, NewMessage, RecordedStep, ReplyCommit, RunEnding, ToolTurn,
+    TurnFilter,
 };
 
 use crate::said::{NOW_MS, Said, admitted, agent, said, turn_of};
@@ -499,7 +500,17 @@ async fn a_deleted_question_is_not_answered_again_and_a_notice_leaves_the_answer
 async fn find(world: &World, run: &ClaimedRun, found: TurnId) {
     let (id, store) = (run.run.id, &world.scene.store);
     let usage = Usage::default();
-    let step = store.record_step(id, run.token, 1, "asked".to_owned(), usage, world.now_ms);
+    let step = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage,
+            verdicts: Vec::new(),
+        },
+        world.now_ms,
+    );
     step.await.unwrap();
     let call = ToolTurn {
         call_id: "call_1".to_owned(),

@@ -4,7 +4,8 @@ use vocative_core::ids::{EventId, RunId, TurnId};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Stopping, Usage};
 use vocative_core::run_event::{EndingKind, Happening, RunEvent};
 use vocative_store::contract::{
-    CommittedReply, Deleted, EventScope, LeaseOutcome, NewRunEvent, RunEnding, ToolTurn,
+    CommittedReply, Deleted, EventScope, LeaseOutcome, NewRunEvent, RecordedStep, RunEnding,
+    ToolTurn,
 };
 use vocative_store::erasure::ErasureTarget;
 use vocative_store::{ExpiryBounds, Store};
@@ -99,7 +100,17 @@ async fn a_run_tells_its_course_in_order_and_at_its_end_the_turn_has_the_text() 
         completion_tokens: 2,
         ..Usage::default()
     };
-    let step = store.record_step(id, run.token, 1, "{}".to_owned(), usage, 130);
+    let step = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: "{}".to_owned(),
+            usage,
+            verdicts: Vec::new(),
+        },
+        130,
+    );
     assert_eq!(step.await.unwrap(), LeaseOutcome::Written);
     let expected = ["started", "text", "text", "tool_call", "usage"];
     assert_eq!(names(store, id).await, expected);
@@ -292,7 +303,17 @@ async fn what_a_tool_found_is_told_from_its_turn_and_goes_with_what_it_was_made_
     let (id, store) = (run.run.id, &scene.store);
     let found = scene.say("C1", "zebraword", 5).await;
     let usage = Usage::default();
-    let step = store.record_step(id, run.token, 1, "asked".to_owned(), usage, 130);
+    let step = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage,
+            verdicts: Vec::new(),
+        },
+        130,
+    );
     step.await.unwrap();
     let turn = ToolTurn {
         call_id: "call_1".to_owned(),
@@ -347,7 +368,17 @@ async fn a_result_is_told_when_it_comes_and_once() {
     let scene = Scene::open().await;
     let run = speaking(&scene).await;
     let (id, store) = (run.run.id, &scene.store);
-    let step = store.record_step(id, run.token, 1, "asked".to_owned(), Usage::default(), 130);
+    let step = store.record_step(
+        id,
+        run.token,
+        RecordedStep {
+            number: 1,
+            message: "asked".to_owned(),
+            usage: Usage::default(),
+            verdicts: Vec::new(),
+        },
+        130,
+    );
     step.await.unwrap();
     tell(store, &run, vec![result("it is there", vec![])]).await;
     let told = ("it is there".to_owned(), false);

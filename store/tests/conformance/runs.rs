@@ -1,7 +1,7 @@
 //! Which run is claimed, in which order, and what a lease is worth.
 
 use vocative_store::NewId as _;
-use vocative_store::contract::{ClaimRequest, LeaseOutcome, RunLease, WaitingFor};
+use vocative_store::contract::{ClaimRequest, LeaseOutcome, RecordedStep, RunLease, WaitingFor};
 
 use crate::scene::{LEASE_MS, Scene, by_hand};
 use vocative_core::ids::OwnerId;
@@ -131,7 +131,17 @@ async fn an_expired_lease_is_claimed_again_and_its_token_writes_nothing() {
         .await
         .unwrap();
     let step = store
-        .record_step(run, token, 0, "{}".to_owned(), Usage::default(), 2_000)
+        .record_step(
+            run,
+            token,
+            RecordedStep {
+                number: 0,
+                message: "{}".to_owned(),
+                usage: Usage::default(),
+                verdicts: Vec::new(),
+            },
+            2_000,
+        )
         .await
         .unwrap();
     assert_eq!((requeued, step), (LeaseOutcome::Stale, LeaseOutcome::Stale));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use vocative_contract::envelope::{Place, Sender, SenderKind};
+use vocative_contract::identity::Identity;
 use vocative_contract::markup::mention_token;
 use vocative_contract::outbound::{Delivered, Part, Target};
 use vocative_core::addressing::{MessageFacts, RunVerdict, Verdict};
@@ -58,6 +59,14 @@ impl Scene {
             account,
             said: AtomicU32::new(0),
         }
+    }
+
+    /// Learns who the bot is, as a start of its channel does.
+    pub(crate) async fn learn_bot(&self, identity: &Identity) {
+        let bound = self
+            .store
+            .bind_bot(binding("acme"), identity, Vec::new(), 0);
+        assert_eq!(bound.await.unwrap().0, self.account);
     }
 
     /// Captures a message that everybody may send and that addresses nobody.
@@ -360,7 +369,7 @@ impl Scene {
     /// The bytes of a post are on their way.
     pub(crate) async fn start(&self, claim: &ClaimedEntry, now_ms: i64) {
         let (id, token) = (claim.entry.id, claim.token);
-        let outcome = self.store.mark_send_started(id, token, now_ms).await;
+        let outcome = self.store.mark_send_started(id, token, None, now_ms).await;
         assert_eq!(outcome.unwrap(), LeaseOutcome::Written);
     }
 

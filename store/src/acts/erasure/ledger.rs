@@ -13,8 +13,8 @@ use crate::engine::sql::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::orders::add_order_txn;
+use crate::StoreError;
 use crate::new_id::NewId as _;
-use crate::{Reader, StoreError};
 use vocative_core::counted::counted;
 use vocative_core::ids::{AccountId, ErasureId};
 
@@ -150,16 +150,6 @@ impl LedgerLine {
             chat: self.chat,
             erased_at_ms: self.erased_at_ms,
         })
-    }
-}
-
-impl Reader {
-    /// The whole ledger, to be carried over into a copy of another time.
-    ///
-    /// # Errors
-    /// Storage refuses.
-    pub async fn ledger(&self) -> Result<Vec<LedgerEntry>, StoreError> {
-        self.read(rows).await
     }
 }
 
