@@ -24,6 +24,7 @@ mod extraction;
 pub(crate) mod facts;
 pub(crate) mod feedback;
 pub(crate) mod files;
+mod firing;
 pub(crate) mod fold;
 pub(crate) mod forgetting;
 pub(crate) mod forking;
