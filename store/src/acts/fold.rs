@@ -1,4 +1,4 @@
-//! Folding turns into a summary: what can be folded, and storing what came of it.
+//! Folding turns into a summary: what can be folded (`views/foldable`), and storing what came of it.
 //!
 //! Nothing is claimed. A summary is made from a snapshot, and stored only if the turns it was made
 //! from, and the summary before them, are still what they were; so two that make the same one, or a
@@ -6,211 +6,23 @@
 
 use crate::capability::MayFold;
 use crate::engine::sql::{Connection, OptionalExtension, params};
-use crate::rows::open::open_run;
 use sha2::{Digest as _, Sha256};
 
 use crate::acts::cleaning::want_clean_pages_txn;
-use crate::rows::columns::{AT, limit_of, position_at};
-use crate::rows::columns::{LAST, conversation_row_id};
+use crate::rows::columns::{LAST, conversation_row_id, limit_of};
 use crate::rows::fresh_starts::floor;
 use crate::rows::summaries::{SummaryBound, current_summary, keep_name};
+use crate::views::foldable::{FoldableTurns, KeptTurn};
 use crate::views::history::HistoryReading;
 use crate::{Reader, Store, StoreError};
-use vocative_core::coverage::{Coverage, Keep};
+use vocative_core::coverage::Coverage;
 use vocative_core::history::{History, HistoryQuery, Role};
-use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId, TurnId};
+use vocative_core::ids::{AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::place::ChatName;
 use vocative_core::summary::{
     FoldBase, FoldOver, FoldQuery, FoldRule, FoldSource, NewSummary, Refold, SummaryOutcome,
 };
 use vocative_core::turn::Position;
-
-/// Kept turns after one position and up to another, by position.
-macro_rules! covered {
-    ($select:literal, $from:literal, $position:literal, $tail:literal) => {
-        concat!(
-            "SELECT ",
-            $select,
-            " FROM ",
-            $from,
-            " AND (",
-            $position,
-            ".sent_at_ms, ",
-            $position,
-            ".ordinal, ",
-            $position,
-            ".seq) > (?3, ?4, ?5) AND (",
-            $position,
-            ".sent_at_ms, ",
-            $position,
-            ".ordinal, ",
-            $position,
-            ".seq) <= (?6, ?7, ?8)
-             AND t.visibility = 'room' AND (?9 IS NULL OR t.scope = ?9) ",
-            $tail
-        )
-    };
-}
-
-const INVOLVED_SQL: &str = covered!(
-    "t.seq, t.uuid, t.revision",
-    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
-    "i",
-    "ORDER BY i.sent_at_ms, i.ordinal, i.seq LIMIT ?10"
-);
-const ALL_SQL: &str = covered!(
-    "t.seq, t.uuid, t.revision",
-    "turns t WHERE t.conversation_id = ?1",
-    "t",
-    "ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT ?10"
-);
-const INVOLVED_PEOPLE_SQL: &str = covered!(
-    "t.sent_at_ms, t.ordinal, t.seq",
-    "involvements i CROSS JOIN turns t ON t.seq = i.seq CROSS JOIN participants p
-     ON p.id = t.participant_id AND p.kind = 'user' WHERE i.conversation_id = ?1 AND i.agent = ?2",
-    "i",
-    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
-);
-const INVOLVED_NEWEST_SQL: &str = covered!(
-    "t.sent_at_ms, t.ordinal, t.seq",
-    "involvements i CROSS JOIN turns t ON t.seq = i.seq WHERE i.conversation_id = ?1 AND i.agent = ?2",
-    "i",
-    "ORDER BY i.sent_at_ms DESC, i.ordinal DESC, i.seq DESC LIMIT 1 OFFSET ?10"
-);
-const ALL_NEWEST_SQL: &str = covered!(
-    "t.sent_at_ms, t.ordinal, t.seq",
-    "turns t WHERE t.conversation_id = ?1",
-    "t",
-    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
-);
-const ALL_PEOPLE_SQL: &str = covered!(
-    "t.sent_at_ms, t.ordinal, t.seq",
-    "turns t CROSS JOIN participants p ON p.id = t.participant_id AND p.kind = 'user'
-     WHERE t.conversation_id = ?1",
-    "t",
-    "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
-);
-/// A handful: one run of a conversation works, few wait.
-const WAITING_SQL: &str = concat!(
-    "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
-     CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
-     WHERE x.conversation_id = ?1 AND ",
-    open_run!("x"),
-    "
-     ORDER BY t.sent_at_ms, t.ordinal, t.seq LIMIT 1"
-);
-
-/// Kept turns of an agent in a conversation.
-struct FoldableTurns<'a> {
-    connection: &'a Connection<'a>,
-    conversation_row: i64,
-    agent: &'a AgentName,
-    coverage: &'a Coverage,
-}
-
-/// A kept turn, as far as a summary's sources need it.
-struct KeptTurn {
-    seq: Seq,
-    source: (TurnId, u32),
-}
-
-impl FoldableTurns<'_> {
-    /// The oldest after a position, up to and with another.
-    fn between(
-        &self,
-        after: Position,
-        through: Position,
-        limit: usize,
-    ) -> Result<Vec<KeptTurn>, StoreError> {
-        let sql = match self.coverage.keep {
-            Keep::Involved => INVOLVED_SQL,
-            Keep::All => ALL_SQL,
-        };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(
-            params![
-                self.conversation_row,
-                self.agent,
-                after.sent_at_ms,
-                after.ordinal,
-                after.seq,
-                through.sent_at_ms,
-                through.ordinal,
-                through.seq,
-                self.coverage.scope,
-                limit_of(limit)
-            ],
-            |row| {
-                Ok(KeptTurn {
-                    seq: row.get("seq")?,
-                    source: (row.get("uuid")?, row.get("revision")?),
-                })
-            },
-        )?;
-        Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
-    }
-
-    /// From where on turns stay as they are; `None` if all of them do.
-    fn preserved_from(
-        &self,
-        after: Position,
-        query: &FoldQuery,
-    ) -> Result<Option<Position>, StoreError> {
-        let (of_people, of_all) = match self.coverage.keep {
-            Keep::Involved => (INVOLVED_PEOPLE_SQL, INVOLVED_NEWEST_SQL),
-            Keep::All => (ALL_PEOPLE_SQL, ALL_NEWEST_SQL),
-        };
-        if query.preserve_recent == 0 {
-            return Ok(Some(LAST));
-        }
-        let people = self.newest(of_people, after, query.preserve_recent)?;
-        let held = self.newest(of_all, after, query.hold_turns)?;
-        match (people, held) {
-            (_, None) => Ok(people),
-            (Some(people), Some(held)) if people >= held => Ok(Some(people)),
-            (_, Some(_)) => self.newest(of_all, after, query.hold_turns.div_ceil(2)),
-        }
-    }
-
-    /// The position at which the newest turns of that number begin; `None` while there are fewer.
-    fn newest(
-        &self,
-        sql: &str,
-        after: Position,
-        count: usize,
-    ) -> Result<Option<Position>, StoreError> {
-        let found = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row(
-                params![
-                    self.conversation_row,
-                    self.agent,
-                    after.sent_at_ms,
-                    after.ordinal,
-                    after.seq,
-                    LAST.sent_at_ms,
-                    LAST.ordinal,
-                    LAST.seq,
-                    self.coverage.scope,
-                    limit_of(count.saturating_sub(1))
-                ],
-                |row| position_at(row, AT),
-            )
-            .optional()?;
-        Ok(found)
-    }
-
-    /// The oldest turn that still waits for its answer.
-    fn oldest_waiting(&self) -> Result<Position, StoreError> {
-        let found = self
-            .connection
-            .prepare_cached(WAITING_SQL)?
-            .query_row([self.conversation_row], |row| position_at(row, AT))
-            .optional()?;
-        Ok(found.unwrap_or(LAST))
-    }
-}
 
 impl Reader {
     /// Reads what can be folded into the next summary; `None` if nothing has to be.
@@ -598,36 +410,4 @@ fn source_hash(sources: &[(TurnId, u32)]) -> Vec<u8> {
         hash.update(revision.to_be_bytes());
     }
     hash.finalize().to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rows::summaries::{CURRENT_SQL, FOLDED_SQL};
-    use crate::scene::Scene;
-
-    #[tokio::test]
-    async fn every_read_goes_through_an_index_in_its_order() {
-        let scene = Scene::open().await;
-        let in_order = [
-            (INVOLVED_SQL, "SEARCH i USING PRIMARY KEY"),
-            (ALL_SQL, "turns_by_position"),
-            (INVOLVED_PEOPLE_SQL, "SEARCH i USING PRIMARY KEY"),
-            (ALL_PEOPLE_SQL, "turns_by_position"),
-            (INVOLVED_NEWEST_SQL, "SEARCH i USING PRIMARY KEY"),
-            (ALL_NEWEST_SQL, "turns_by_position"),
-            (CURRENT_SQL, "summaries_current"),
-            (FOLDED_SQL, "summaries_current"),
-        ];
-        for (sql, index) in in_order {
-            let plan = scene.plan(sql).await;
-            assert!(plan.iter().any(|step| step.contains(index)), "{plan:#?}");
-            for step in &plan {
-                assert!(!step.contains("SCAN"), "{plan:#?}");
-                assert!(!step.contains("TEMP B-TREE"), "{plan:#?}");
-            }
-        }
-        let plan = scene.plan(WAITING_SQL).await;
-        assert!(plan[0].contains("runs_open"), "{plan:#?}");
-    }
 }

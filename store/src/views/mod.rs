@@ -3,6 +3,7 @@
 pub(crate) mod capacity;
 pub(crate) mod conversation_stats;
 pub(crate) mod export;
+pub(crate) mod foldable;
 pub(crate) mod history;
 pub(crate) mod knowledge;
 pub(crate) mod mentionable;
