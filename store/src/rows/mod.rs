@@ -45,6 +45,7 @@ pub(crate) mod run_taints;
 pub(crate) mod schedules;
 pub(crate) mod search_text;
 pub(crate) mod sent_prompts;
+pub(crate) mod sent_turns;
 pub(crate) mod skills;
 pub mod spending;
 pub(crate) mod stem_index;

@@ -12,32 +12,18 @@ use crate::rows::leases::leased_run;
 use crate::rows::names::mentioned;
 use crate::rows::turn_sources::note_run_sources_txn;
 use sha2::{Digest as _, Sha256};
-use uuid::Uuid;
 
 use crate::rows::columns::{conversation_row_id, position_at, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
+use crate::rows::sent_turns::{
+    packed_answers, packed_turns, recalled_turns, unpacked_answers, unpacked_turns,
+};
 use crate::rows::summaries::THROUGH;
 use crate::{Reader, Store, StoreError};
 use vocative_core::history::{History, HistoryTurn, ReadCost, Role, SummaryView};
 use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};
-use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt, SentTurn};
+use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt};
 use vocative_core::turn::{Participant, Visibility};
-
-/// The roles by their stored number; one more goes behind the last.
-const ROLES: [Role; 8] = [
-    Role::Kept,
-    Role::RepliedTo,
-    Role::Root,
-    Role::Parent,
-    Role::Ambient,
-    Role::Trigger,
-    Role::ThreadAnswer,
-    Role::Recalled,
-];
-/// A turn's id, the number of its role, its revision.
-const TURN_BYTES: usize = 16 + 1 + 4;
-/// A question's id and its answer's; zeros for none.
-const ANSWER_BYTES: usize = 16 + 16;
 
 const RECORD_SQL: &str =
     "SELECT s.id, c.uuid AS conversation, r.agent, s.recipe, i.text AS instructions, t.text AS tools, s.summary_id, s.turns,
@@ -202,66 +188,10 @@ fn recorded(row: &Row<'_>, run: RunId) -> crate::engine::sql::Result<RecordedPro
             instructions: row.get("instructions")?,
             tools: row.get("tools")?,
             summary: row.get("summary_id")?,
-            turns: turns
-                .chunks_exact(TURN_BYTES)
-                .filter_map(unpacked_turn)
-                .collect(),
-            thread_answers: answers
-                .chunks_exact(ANSWER_BYTES)
-                .filter_map(unpacked_answer)
-                .collect(),
+            turns: unpacked_turns(&turns).collect(),
+            thread_answers: unpacked_answers(&answers).collect(),
         },
     })
-}
-
-fn packed_turns(turns: &[SentTurn]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(turns.len() * TURN_BYTES);
-    for sent in turns {
-        let role = ROLES.iter().position(|role| *role == sent.role);
-        let role = role.and_then(|role| u8::try_from(role).ok());
-        packed.extend(sent.turn.0.as_bytes());
-        packed.push(role.expect("every role has a number"));
-        packed.extend(sent.revision.to_be_bytes());
-    }
-    packed
-}
-
-/// The turns of a record.
-pub(crate) fn recorded_turns(packed: &[u8]) -> Vec<TurnId> {
-    let turns = packed.chunks_exact(TURN_BYTES).filter_map(unpacked_turn);
-    turns.map(|sent| sent.turn).collect()
-}
-
-/// Those of a record that were found without being asked for, in its order.
-fn recalled_turns(packed: &[u8]) -> Vec<TurnId> {
-    let turns = packed.chunks_exact(TURN_BYTES).filter_map(unpacked_turn);
-    let recalled = turns.filter(|sent| sent.role == Role::Recalled);
-    recalled.map(|sent| sent.turn).collect()
-}
-
-fn unpacked_turn(packed: &[u8]) -> Option<SentTurn> {
-    let (id, rest) = packed.split_at_checked(16)?;
-    let (role, revision) = rest.split_first()?;
-    Some(SentTurn {
-        turn: TurnId(Uuid::from_slice(id).ok()?),
-        role: *ROLES.get(usize::from(*role))?,
-        revision: u32::from_be_bytes(revision.try_into().ok()?),
-    })
-}
-
-fn packed_answers(answers: &[(TurnId, Option<TurnId>)]) -> Vec<u8> {
-    let of = |(question, answer): &(TurnId, Option<TurnId>)| {
-        let answer = answer.map_or(Uuid::nil(), |answer| answer.0);
-        [question.0.into_bytes(), answer.into_bytes()].concat()
-    };
-    answers.iter().flat_map(of).collect()
-}
-
-fn unpacked_answer(packed: &[u8]) -> Option<(TurnId, Option<TurnId>)> {
-    let (question, answer) = packed.split_at_checked(16)?;
-    let answer = Uuid::from_slice(answer).ok()?;
-    let question = TurnId(Uuid::from_slice(question).ok()?);
-    Some((question, (!answer.is_nil()).then_some(TurnId(answer))))
 }
 
 fn sent_history(
@@ -443,6 +373,7 @@ mod tests {
     use vocative_core::coverage::Keep;
     use vocative_core::history::HistoryQuery;
     use vocative_core::run::ClaimedRun;
+    use vocative_core::sent::SentTurn;
 
     async fn history_of(scene: &Scene, run: &ClaimedRun, room: &Room) -> History {
         let query = HistoryQuery {
@@ -617,24 +548,5 @@ mod tests {
             .await;
         assert_eq!(scene.value::<i64>(former).await, 0);
         assert_eq!(recorded(&scene, &run).await, None);
-    }
-
-    #[test]
-    fn roles_keep_their_numbers() {
-        let turns: Vec<SentTurn> = ROLES
-            .into_iter()
-            .map(|role| SentTurn {
-                turn: TurnId::generate(),
-                role,
-                revision: 7,
-            })
-            .collect();
-        let packed = packed_turns(&turns);
-        assert_eq!(packed.len(), turns.len() * TURN_BYTES);
-        let again: Vec<_> = packed
-            .chunks(TURN_BYTES)
-            .filter_map(unpacked_turn)
-            .collect();
-        assert_eq!(again, turns);
     }
 }

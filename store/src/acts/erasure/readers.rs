@@ -7,7 +7,7 @@ use crate::rows::run_events::forget_live_text_txn;
 
 use super::orders::{Order, targets};
 use crate::StoreError;
-use crate::rows::sent_prompts::recorded_turns;
+use crate::rows::sent_turns::recorded_turns;
 use vocative_core::ids::TurnId;
 use vocative_core::run::StopCause;
 
