@@ -448,6 +448,72 @@ fn the_sandbox_shares_no_code_with_the_adapters() {
     }
 }
 
+// Words.
+
+/// Where types are declared.
+const DECLARE: [&str; 9] = [
+    "benches", "channels", "clients", "console", "core", "lab", "sandbox", "src", "store",
+];
+
+/// The type that a line declares. A `type` that is indented belongs to a trait, or to an implementation of one.
+fn declared(line: &str) -> Option<&str> {
+    let is_indented = line.starts_with(' ');
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub(") {
+        Some(rest) => rest.split_once(") ")?.1,
+        None => line.strip_prefix("pub ").unwrap_or(line),
+    };
+    let (keyword, rest) = line.split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "union"].contains(&keyword)
+        || (keyword == "type" && !is_indented);
+    let name = rest
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()?;
+    (is_type && name.starts_with(|letter: char| letter.is_ascii_uppercase())).then_some(name)
+}
+
+/// The names that the glossary lets several types have, each with a reason.
+fn shared_names(glossary: &str) -> BTreeSet<&str> {
+    let (_, section) = glossary
+        .split_once("\n## Words with several types\n")
+        .unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+/// A reader who knows a word knows its type, whatever the file.
+#[test]
+fn a_word_has_one_type() {
+    let glossary = fs::read_to_string(root().join("docs/GLOSSARY.md")).unwrap();
+    let shared = shared_names(&glossary);
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, code) in DECLARE.into_iter().flat_map(sources) {
+        for name in code.lines().filter_map(declared) {
+            places
+                .entry(name.to_owned())
+                .or_default()
+                .push(file.clone());
+        }
+    }
+    assert!(places.len() > 1_500, "{} types", places.len());
+    places.retain(|_, files| files.len() > 1);
+    let several: BTreeSet<&str> = places.keys().map(String::as_str).collect();
+    let stale: Vec<&&str> = shared.difference(&several).collect();
+    assert!(
+        stale.is_empty(),
+        "one type each, so not for docs/GLOSSARY.md: {stale:?}"
+    );
+    places.retain(|name, _| !shared.contains(name.as_str()));
+    assert!(
+        places.is_empty(),
+        "say in the name what it is (docs/GLOSSARY.md, \"Words with several types\"): {places:#?}"
+    );
+}
+
 // Circles of files.
 
 /// Rooms whose files use each other in one direction only. Elsewhere the files of one noun may form a circle.

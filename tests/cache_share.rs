@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use vocative::llm::{Caching, Model, ModelSettings, Provider, Request, ToolSpec, build};
-use vocative_core::history::{HistoryTurn, Role, SummaryView};
+use vocative_core::history::{HistoryRole, HistoryTurn, SummaryView};
 use vocative_core::ids::SummaryId;
 use vocative_core::options::AssemblerOptions;
 use vocative_core::prompting::testing::{history, kael, said};
@@ -62,14 +62,14 @@ impl Kind {
                 let asker = self.askers[(n / 2) as usize % self.askers.len()];
                 said(
                     n,
-                    Role::Kept,
+                    HistoryRole::Kept,
                     asker,
                     &words(n, self.words.0 + n as usize % 9),
                 )
             }
             _ => said(
                 n,
-                Role::Kept,
+                HistoryRole::Kept,
                 "kael",
                 &words(n, self.words.1 + n as usize % 13),
             ),
@@ -89,7 +89,7 @@ fn prompt(turns: &[HistoryTurn], at: usize, options: &AssemblerOptions, is_old: 
         }
     });
     let mut read = turns[folded..=at].to_vec();
-    read.last_mut().unwrap().role = Role::Trigger;
+    read.last_mut().unwrap().role = HistoryRole::Trigger;
     let asker = read
         .last()
         .unwrap()

@@ -133,7 +133,7 @@ impl Room {
         match self.platform {
             Platform::Slack => {
                 let payload = json!({"type": "event_callback", "event": event}).to_string();
-                let delivery = slack::Delivery {
+                let delivery = slack::SlackDelivery {
                     channel: "golden",
                     kind: "events_api",
                     envelope_id: "e1",

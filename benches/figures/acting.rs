@@ -13,7 +13,7 @@ use vocative_sandbox::telegram::TelegramPost;
 use vocative_sandbox::wire::{WireKind, WirePeer};
 
 use crate::Fail;
-use crate::stage::{self, Daemon, Stage, Wire, telegram_person};
+use crate::stage::{self, BenchDaemon, BenchStage, WireRecords, telegram_person};
 use crate::stats::{Sample, ms};
 
 /// Measured calls of each kind of tool.
@@ -37,7 +37,7 @@ const PARAMETERS: &str =
 
 /// The time between a model's call and the request with its result, for each kind of tool.
 pub(crate) async fn measure_tools() -> Result<(), Fail> {
-    let stage = Stage::build_streaming(4 * (CALLS + 1), "live = \"off\"").await?;
+    let stage = BenchStage::build_streaming(4 * (CALLS + 1), "live = \"off\"").await?;
     let mut people = 0..;
     let shop = OrderServer::start(([127, 0, 0, 1], 0).into()).await?;
     let world = server(&stage)?;
@@ -82,7 +82,7 @@ pub(crate) async fn measure_tools() -> Result<(), Fail> {
 /// Memory and the time to the next question's claim beside calls that wait, and the time from presses to their cards'
 /// outcomes.
 pub(crate) async fn measure_approvals() -> Result<(), Fail> {
-    let stage = Stage::build_streaming(WAITING + 2 * BESIDE, "live = \"off\"").await?;
+    let stage = BenchStage::build_streaming(WAITING + 2 * BESIDE, "live = \"off\"").await?;
     let shop = OrderServer::start(([127, 0, 0, 1], 0).into()).await?;
     let world = server(&stage)?;
     let asks = "approvers = \"requester\"\napproval_expires_s = \"never\"";
@@ -129,7 +129,7 @@ pub(crate) async fn measure_approvals() -> Result<(), Fail> {
 
 /// How late schedules fire, and what a minute without anything costs, with and without them.
 pub(crate) async fn measure_schedules() -> Result<(), Fail> {
-    let stage = Stage::build_streaming(1, "live = \"off\"").await?;
+    let stage = BenchStage::build_streaming(1, "live = \"off\"").await?;
     let daemon = stage.spawn_connected().await?;
     stage.model().enqueue(ModelReply::text("Hello."));
     let mut wire = stage.wire();
@@ -163,7 +163,7 @@ pub(crate) async fn measure_schedules() -> Result<(), Fail> {
 }
 
 /// The world of a server of tools, in a folder that the server may read.
-fn server(stage: &Stage) -> Result<PathBuf, Fail> {
+fn server(stage: &BenchStage) -> Result<PathBuf, Fail> {
     let folder = stage.folder().join("server");
     std::fs::create_dir(&folder)?;
     let world = folder.join("world.json");
@@ -186,7 +186,12 @@ fn tool_tables(shop: std::net::SocketAddr, world: &std::path::Path, approval: &s
 }
 
 /// Asks something that makes the model call a tool; how long the daemon took between its two requests.
-async fn call(stage: &Stage, chat: i64, tool: &str, arguments: &Value) -> Result<Duration, Fail> {
+async fn call(
+    stage: &BenchStage,
+    chat: i64,
+    tool: &str,
+    arguments: &Value,
+) -> Result<Duration, Fail> {
     let model = stage.model();
     model.enqueue(ModelReply::tool_call("call_1", tool, arguments.clone()));
     model.enqueue(ModelReply::text("Done."));
@@ -200,7 +205,7 @@ async fn call(stage: &Stage, chat: i64, tool: &str, arguments: &Value) -> Result
 }
 
 /// Waits for the model's next request or answer.
-async fn asked(wire: &mut Wire, kind: WireKind) -> Result<Instant, Fail> {
+async fn asked(wire: &mut WireRecords, kind: WireKind) -> Result<Instant, Fail> {
     let until = Instant::now() + WATCHED;
     loop {
         let (record, at) = stage::next(wire).await?;
@@ -214,7 +219,11 @@ async fn asked(wire: &mut Wire, kind: WireKind) -> Result<Instant, Fail> {
 }
 
 /// Resident memory, in KiB, and how long questions of other people take to the model.
-async fn beside(stage: &Stage, daemon: &Daemon, first: usize) -> Result<(u64, Sample), Fail> {
+async fn beside(
+    stage: &BenchStage,
+    daemon: &BenchDaemon,
+    first: usize,
+) -> Result<(u64, Sample), Fail> {
     let mut claims = Sample::default();
     for chat in (first..first + BESIDE).map(telegram_person) {
         stage.model().enqueue(ModelReply::text("Yes."));
@@ -232,7 +241,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-async fn card(stage: &Stage, chat: i64) -> Result<TelegramPost, Fail> {
+async fn card(stage: &BenchStage, chat: i64) -> Result<TelegramPost, Fail> {
     let is_card = |post: &TelegramPost| post.by_bot && post.keyboard.is_some();
     let found = stage
         .telegram
@@ -241,7 +250,7 @@ async fn card(stage: &Stage, chat: i64) -> Result<TelegramPost, Fail> {
 }
 
 /// Allows the call that waits in a chat; how long its card took to say so.
-async fn press(stage: &Stage, chat: i64) -> Result<Duration, Fail> {
+async fn press(stage: &BenchStage, chat: i64) -> Result<Duration, Fail> {
     let card = card(stage, chat).await?;
     let keyboard = card.keyboard.unwrap_or_default();
     let buttons = keyboard["inline_keyboard"].as_array().into_iter().flatten();
@@ -265,7 +274,7 @@ async fn press(stage: &Stage, chat: i64) -> Result<Duration, Fail> {
     }
 }
 
-async fn idle_minute(daemon: &Daemon) -> Result<Duration, Fail> {
+async fn idle_minute(daemon: &BenchDaemon) -> Result<Duration, Fail> {
     let before = daemon.cpu()?;
     tokio::time::sleep(WATCHED).await;
     Ok(daemon.cpu()? - before)

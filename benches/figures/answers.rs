@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use vocative_sandbox::wire::WirePeer;
 
 use crate::Fail;
-use crate::disk::Disk;
-use crate::stage::{self, Stage, Wire};
+use crate::disk::AppendedFile;
+use crate::stage::{self, BenchStage, WireRecords};
 use crate::stats::{Sample, ms};
 
 /// Chats that questions are asked in, where nothing else is said.
@@ -25,7 +25,7 @@ const TELEGRAM_PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) async fn measure(rounds: usize, chats: usize) -> Result<(), Fail> {
     for round in 0..rounds {
-        let stage = Stage::build(chats, 0).await?;
+        let stage = BenchStage::build(chats, 0).await?;
         let daemon = stage.spawn_connected().await?;
         for peer in [WirePeer::Slack, WirePeer::Telegram] {
             let (answers, disk) = ask_everybody(&stage, peer, chats).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn measure(rounds: usize, chats: usize) -> Result<(), Fail> {
 }
 
 async fn ask_everybody(
-    stage: &Stage,
+    stage: &BenchStage,
     peer: WirePeer,
     chats: usize,
 ) -> Result<(Sample, Sample), Fail> {
@@ -46,7 +46,7 @@ async fn ask_everybody(
         WirePeer::Slack => SLACK_PAUSE,
         _ => TELEGRAM_PAUSE,
     };
-    let mut disk = Disk::at(stage.folder())?;
+    let mut disk = AppendedFile::at(stage.folder())?;
     let mut wire = stage.wire();
     for question in 0..=QUESTIONS {
         for person in 0..chats {
@@ -63,8 +63,8 @@ async fn ask_everybody(
 }
 
 async fn ask(
-    stage: &Stage,
-    wire: &mut Wire,
+    stage: &BenchStage,
+    wire: &mut WireRecords,
     peer: WirePeer,
     person: usize,
     question: usize,

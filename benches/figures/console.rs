@@ -11,7 +11,7 @@ use serde_json::Value;
 use vocative_sandbox::wire::WirePeer;
 
 use crate::Fail;
-use crate::stage::{self, Stage};
+use crate::stage::{self, BenchStage};
 use crate::stats::{Sample, ms};
 
 const TURNS: i64 = 1_000_000;
@@ -33,7 +33,7 @@ const PAGES: [&str; 8] = [
 pub(crate) async fn measure() -> Result<(), Fail> {
     // It fails only if another part of the process has chosen a provider, which then serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let stage = Stage::build(1, 1).await?;
+    let stage = BenchStage::build(1, 1).await?;
     let mut wire = stage.wire();
     let daemon = stage.spawn_connected().await?;
     let (chat, person) = (stage::slack_direct(0), stage::slack_person(0));
@@ -84,7 +84,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 }
 
 /// Repeats the newest turn until there are a million, a second apart.
-fn fill(stage: &Stage) -> Result<(), Fail> {
+fn fill(stage: &BenchStage) -> Result<(), Fail> {
     let connection = Connection::open(stage.folder().join("data/vocative.db"))?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info('turns')")?;
@@ -103,7 +103,7 @@ fn fill(stage: &Stage) -> Result<(), Fail> {
 }
 
 /// A session of the viewer, by a link of the command line.
-async fn came_in(stage: &Stage, client: &Client, address: SocketAddr) -> Result<String, Fail> {
+async fn came_in(stage: &BenchStage, client: &Client, address: SocketAddr) -> Result<String, Fail> {
     let mut command = stage.command(&["console", "link", "--as", "vera", "--format", "json"]);
     let told = command.stdout(Stdio::piped()).output().await?;
     let told: Value = serde_json::from_slice(&told.stdout)?;

@@ -10,9 +10,9 @@ use crate::Fail;
 const BLOCK: [u8; 4_096] = [7; 4_096];
 
 /// A file that is appended to.
-pub(crate) struct Disk(File);
+pub(crate) struct AppendedFile(File);
 
-impl Disk {
+impl AppendedFile {
     pub(crate) fn at(folder: &Path) -> Result<Self, Fail> {
         Ok(Self(File::create(folder.join("disk-probe"))?))
     }

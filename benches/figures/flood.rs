@@ -10,7 +10,7 @@ use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
 
 use crate::Fail;
-use crate::stage::{self, Daemon, Stage, Wire};
+use crate::stage::{self, BenchDaemon, BenchStage, WireRecords};
 use crate::stats::{Sample, ms};
 
 const ROOMS: usize = 20;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What goes on, as those who feed, watch and listen see it.
 #[derive(Default)]
-struct Scene {
+struct FloodScene {
     /// When each question was said, by the id of its message.
     asked: RefCell<HashMap<String, Instant>>,
     waits: RefCell<Sample>,
@@ -34,7 +34,7 @@ struct Scene {
 
 /// What the daemon held, in KiB.
 #[derive(Clone, Copy, Default)]
-struct Memory {
+struct DaemonMemory {
     before: u64,
     /// When a tenth of the flood was said.
     warm: u64,
@@ -51,14 +51,14 @@ pub(crate) async fn measure(messages: usize) -> Result<(), Fail> {
 }
 
 async fn flood(peer: WirePeer, messages: usize) -> Result<(), Fail> {
-    let stage = Stage::build(0, ROOMS).await?;
+    let stage = BenchStage::build(0, ROOMS).await?;
     // Nothing is sent twice while the flood waits for its turn.
     stage.slack.faults().set_retry_plan(RetryPlan {
         after_ms: vec![600_000],
         ..RetryPlan::default()
     });
     let daemon = stage.spawn_connected().await?;
-    let (scene, wire) = (Scene::default(), stage.wire());
+    let (scene, wire) = (FloodScene::default(), stage.wire());
     let (took, memory, answered) = tokio::join!(
         feed(&stage, peer, messages, &scene),
         watch(&daemon, &scene),
@@ -93,10 +93,10 @@ async fn flood(peer: WirePeer, messages: usize) -> Result<(), Fail> {
 
 /// Says everything and waits until it is acknowledged.
 async fn feed(
-    stage: &Stage,
+    stage: &BenchStage,
     peer: WirePeer,
     messages: usize,
-    scene: &Scene,
+    scene: &FloodScene,
 ) -> Result<Duration, Fail> {
     let started = Instant::now();
     for n in 0..messages {
@@ -116,14 +116,14 @@ async fn feed(
     Ok(started.elapsed())
 }
 
-fn waiting(stage: &Stage, peer: WirePeer) -> usize {
+fn waiting(stage: &BenchStage, peer: WirePeer) -> usize {
     match peer {
         WirePeer::Slack => stage.slack.unacked(),
         _ => stage.telegram.pending_updates(),
     }
 }
 
-fn say(stage: &Stage, peer: WirePeer, n: usize, scene: &Scene) {
+fn say(stage: &BenchStage, peer: WirePeer, n: usize, scene: &FloodScene) {
     let asks = n % ASKS_EVERY == ASKS_EVERY / 2;
     // Questions take turns in the rooms, so that none meets its room's own pace.
     let room = if asks { n / ASKS_EVERY } else { n } % ROOMS;
@@ -146,11 +146,11 @@ fn say(stage: &Stage, peer: WirePeer, n: usize, scene: &Scene) {
     }
 }
 
-async fn watch(daemon: &Daemon, scene: &Scene) -> Result<Memory, Fail> {
+async fn watch(daemon: &BenchDaemon, scene: &FloodScene) -> Result<DaemonMemory, Fail> {
     let before = daemon.status("VmRSS")?;
-    let mut memory = Memory {
+    let mut memory = DaemonMemory {
         before,
-        ..Memory::default()
+        ..DaemonMemory::default()
     };
     loop {
         let now = daemon.status("VmRSS")?;
@@ -167,7 +167,12 @@ async fn watch(daemon: &Daemon, scene: &Scene) -> Result<Memory, Fail> {
 }
 
 /// Listens until every question is answered.
-async fn listen(mut wire: Wire, peer: WirePeer, count: usize, scene: &Scene) -> Result<(), Fail> {
+async fn listen(
+    mut wire: WireRecords,
+    peer: WirePeer,
+    count: usize,
+    scene: &FloodScene,
+) -> Result<(), Fail> {
     let mut answered = 0;
     while answered < count {
         let (record, at) = stage::next(&mut wire).await?;

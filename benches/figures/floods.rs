@@ -6,7 +6,7 @@ use vocative_sandbox::slack::RetryPlan;
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::Fail;
-use crate::stage::{self, Stage};
+use crate::stage::{self, BenchStage};
 
 const MESSAGES: usize = 20_000;
 const ROOMS: usize = 20;
@@ -26,7 +26,7 @@ pub(crate) async fn measure(rounds: usize) -> Result<(), Fail> {
 
 /// From the first event to the last acknowledgement.
 async fn flood_slack() -> Result<(Duration, Duration), Fail> {
-    let stage = Stage::build(0, ROOMS).await?;
+    let stage = BenchStage::build(0, ROOMS).await?;
     // Nothing is sent twice while the flood waits for its turn.
     stage.slack.faults().set_retry_plan(RetryPlan {
         after_ms: vec![600_000],
@@ -56,7 +56,7 @@ async fn flood_slack() -> Result<(Duration, Duration), Fail> {
 
 /// All of it waits when the daemon starts: from its first poll to the poll that confirms the last.
 async fn flood_telegram() -> Result<(Duration, Duration), Fail> {
-    let stage = Stage::build(0, ROOMS).await?;
+    let stage = BenchStage::build(0, ROOMS).await?;
     for n in 0..MESSAGES {
         let room = stage::telegram_room(n % ROOMS);
         stage.telegram.say(room, TelegramWorld::ANN, &text(n));

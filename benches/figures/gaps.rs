@@ -7,7 +7,7 @@ use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
 
 use crate::Fail;
-use crate::stage::{self, Stage, Wire};
+use crate::stage::{self, BenchStage, WireRecords};
 use crate::stats::Sample;
 
 const ROUNDS: usize = 20;
@@ -18,7 +18,7 @@ const TALK: Duration = Duration::from_millis(20);
 pub(crate) async fn measure() -> Result<(), Fail> {
     for peer in [WirePeer::Slack, WirePeer::Telegram] {
         let (mut silences, mut resumed) = (Sample::default(), Sample::default());
-        let stage = Stage::build(0, ROOMS).await?;
+        let stage = BenchStage::build(0, ROOMS).await?;
         // What a kill left unacknowledged is soon out of the way of the next round.
         stage.slack.faults().set_retry_plan(RetryPlan {
             after_ms: vec![500; 1_000],
@@ -43,7 +43,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 }
 
 /// From the kill, while people talk, to the first event that the next process acknowledges.
-async fn silence(stage: &Stage, peer: WirePeer) -> Result<Duration, Fail> {
+async fn silence(stage: &BenchStage, peer: WirePeer) -> Result<Duration, Fail> {
     let daemon = stage.spawn_connected().await?;
     let mut wire = stage.wire();
     talk_until(stage, peer, &mut wire).await?;
@@ -57,7 +57,11 @@ async fn silence(stage: &Stage, peer: WirePeer) -> Result<Duration, Fail> {
 }
 
 /// People talk until something is acknowledged; when that was.
-async fn talk_until(stage: &Stage, peer: WirePeer, wire: &mut Wire) -> Result<Instant, Fail> {
+async fn talk_until(
+    stage: &BenchStage,
+    peer: WirePeer,
+    wire: &mut WireRecords,
+) -> Result<Instant, Fail> {
     let mut ticks = tokio::time::interval(TALK);
     loop {
         tokio::select! {
@@ -73,7 +77,11 @@ async fn talk_until(stage: &Stage, peer: WirePeer, wire: &mut Wire) -> Result<In
 }
 
 /// From the start of the next process to the answer; `None` if it came before the kill.
-async fn resume(stage: &Stage, peer: WirePeer, round: usize) -> Result<Option<Duration>, Fail> {
+async fn resume(
+    stage: &BenchStage,
+    peer: WirePeer,
+    round: usize,
+) -> Result<Option<Duration>, Fail> {
     let room = round % ROOMS;
     let daemon = stage.spawn_connected().await?;
     while stage.slack.unacked() > 0 || stage.telegram.pending_updates() > 0 {
@@ -106,7 +114,7 @@ async fn resume(stage: &Stage, peer: WirePeer, round: usize) -> Result<Option<Du
     Ok(Some(answered - started))
 }
 
-fn say(stage: &Stage, peer: WirePeer, room: usize, text: &str) {
+fn say(stage: &BenchStage, peer: WirePeer, room: usize, text: &str) {
     match peer {
         WirePeer::Slack => {
             stage.slack.say(&stage::slack_room(room), "U0ANN", text);
@@ -118,7 +126,7 @@ fn say(stage: &Stage, peer: WirePeer, room: usize, text: &str) {
     }
 }
 
-fn answers(stage: &Stage, peer: WirePeer, room: usize) -> usize {
+fn answers(stage: &BenchStage, peer: WirePeer, room: usize) -> usize {
     match peer {
         WirePeer::Slack => {
             let posts = stage.slack.posts(&stage::slack_room(room));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::Fail;
-use crate::stage::{Stage, telegram_room};
+use crate::stage::{BenchStage, telegram_room};
 
 const MESSAGES: u64 = 1_000_000;
 /// How many people take turns.
@@ -17,7 +17,7 @@ const WORDS: [&str; 12] = [
 ];
 
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let stage = Stage::build(0, 1).await?;
+    let stage = BenchStage::build(0, 1).await?;
     // It learns whose account it is.
     stage.spawn_connected().await?.stop().await?;
     let path = stage.folder().join("result.json");

@@ -10,7 +10,7 @@ use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
 
 use crate::Fail;
-use crate::stage::{self, Stage, Wire};
+use crate::stage::{self, BenchStage, WireRecords};
 use crate::stats::{Sample, ms};
 
 /// Chats that are asked in turn, so that no pace of one chat waits.
@@ -24,7 +24,7 @@ const EVENTS_TO_WORDS: u32 = 2;
 const WORD_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let at_once = Stage::build_streaming(CHATS, "live_delay_ms = 0").await?;
+    let at_once = BenchStage::build_streaming(CHATS, "live_delay_ms = 0").await?;
     let daemon = at_once.spawn_connected().await?;
     for peer in [WirePeer::Slack, WirePeer::Telegram] {
         let mut first = Sample::default();
@@ -49,8 +49,8 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 
 /// From the model's first words to the request that shows them.
 async fn first_words(
-    stage: &Stage,
-    wire: &mut Wire,
+    stage: &BenchStage,
+    wire: &mut WireRecords,
     peer: WirePeer,
     person: usize,
 ) -> Result<Duration, Fail> {
@@ -65,7 +65,7 @@ async fn first_words(
 }
 
 /// Waits until the answer is there whole.
-async fn settled(wire: &mut Wire, peer: WirePeer) -> Result<(), Fail> {
+async fn settled(wire: &mut WireRecords, peer: WirePeer) -> Result<(), Fail> {
     let last = match peer {
         WirePeer::Slack => "chat.update",
         _ => "sendMessage",
@@ -79,7 +79,7 @@ async fn settled(wire: &mut Wire, peer: WirePeer) -> Result<(), Fail> {
 
 /// What an answer of this number of words costs at the paces that are set by default.
 async fn shown(words: usize) -> Result<(), Fail> {
-    let stage = Stage::build_streaming(2, "").await?;
+    let stage = BenchStage::build_streaming(2, "").await?;
     let daemon = stage.spawn_connected().await?;
     for peer in [WirePeer::Slack, WirePeer::Telegram] {
         let answer = "word ".repeat(words);
@@ -116,7 +116,7 @@ fn shown_by(peer: WirePeer) -> &'static str {
     }
 }
 
-fn ask(stage: &Stage, peer: WirePeer, person: usize) {
+fn ask(stage: &BenchStage, peer: WirePeer, person: usize) {
     if peer == WirePeer::Slack {
         let (chat, user) = (stage::slack_direct(person), stage::slack_person(person));
         stage.slack.say(&chat, &user, "is it up?");
@@ -127,7 +127,10 @@ fn ask(stage: &Stage, peer: WirePeer, person: usize) {
 }
 
 /// Waits for a request; when it came in.
-async fn until(wire: &mut Wire, is_it: impl Fn(&WireRecord) -> bool) -> Result<Instant, Fail> {
+async fn until(
+    wire: &mut WireRecords,
+    is_it: impl Fn(&WireRecord) -> bool,
+) -> Result<Instant, Fail> {
     loop {
         let (record, at) = stage::next(wire).await?;
         if record.kind == WireKind::Request && is_it(&record) {

@@ -10,14 +10,15 @@ use vocative_core::ids::AgentName;
 use vocative_core::place::Scope;
 use vocative_core::routing::state::{StateSchema, StateValues};
 use vocative_core::routing::{
-    self, Action, AnswerFrom, Facts, LastCall, Network, Rule, Term, TextTest, When, decide,
+    self, AnswerFrom, Facts, LastCall, Network, RoutingRule, RuleAction, RuleTerm, TextTest, When,
+    decide,
 };
 use vocative_sandbox::model::{ModelReply, ModelServer};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WireLog, WirePeer};
 
 use crate::Fail;
-use crate::stage::{self, Stage, Wire, telegram_person, telegram_room};
+use crate::stage::{self, BenchStage, WireRecords, telegram_person, telegram_room};
 use crate::stats::{Sample, ms};
 
 /// Turns that stand in the room before the question.
@@ -63,18 +64,21 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 fn decisions() -> Result<(), Fail> {
     let name = AgentName::trusted;
     let pattern = || TextTest::pattern("(?i)\\b(refund|invoice)s? of \\w+ marks\\b");
-    let never = |_: usize| -> Result<Rule, Fail> {
+    let never = |_: usize| -> Result<RoutingRule, Fail> {
         let said = TextTest {
             matches: Some(pattern()?),
             ..TextTest::default()
         };
-        Ok(Rule {
+        Ok(RoutingRule {
             when: When {
-                terms: vec![Term::LastAgent(vec![name("look")]), Term::LastText(said)],
+                terms: vec![
+                    RuleTerm::LastAgent(vec![name("look")]),
+                    RuleTerm::LastText(said),
+                ],
                 not: Vec::new(),
             },
             set: Vec::new(),
-            action: Action::Call(vec![name("look")]),
+            action: RuleAction::Call(vec![name("look")]),
             at_most: 1,
         })
     };
@@ -195,7 +199,7 @@ impl Gaps {
 
 /// The time between an answer of a model and the next request, behind this number of turns of history.
 async fn between_calls(turns: usize, what: &str, rule: &str) -> Result<(), Fail> {
-    let stage = Stage::build_scripted(1, 1, "live = \"off\"").await?;
+    let stage = BenchStage::build_scripted(1, 1, "live = \"off\"").await?;
     stage.answer_by(&network(rule))?;
     let daemon = stage.spawn_connected().await?;
     let room = telegram_room(0);
@@ -252,7 +256,7 @@ async fn between_calls(turns: usize, what: &str, rule: &str) -> Result<(), Fail>
 }
 
 /// What the agents say, each something else, and the routing agent in between.
-fn script(stage: &Stage, is_routed: bool) {
+fn script(stage: &BenchStage, is_routed: bool) {
     let model = stage.model();
     for call in 0..CALLS {
         if is_routed {
@@ -264,7 +268,11 @@ fn script(stage: &Stage, is_routed: bool) {
 }
 
 /// Collects the times from each answer of a model to the next request until the bot posts into the room.
-async fn gaps_until_post(wire: &mut Wire, room: i64, gaps: &mut Gaps) -> Result<Instant, Fail> {
+async fn gaps_until_post(
+    wire: &mut WireRecords,
+    room: i64,
+    gaps: &mut Gaps,
+) -> Result<Instant, Fail> {
     let mut answered: Option<Instant> = None;
     let mut answers = 0;
     loop {
@@ -314,7 +322,7 @@ fn commits(log: &Path) -> (u64, u64) {
 
 /// Memory with [`AT_ONCE`] networks in the middle of their work.
 async fn at_once() -> Result<(), Fail> {
-    let stage = Stage::build_scripted(AT_ONCE, 0, "live = \"off\"").await?;
+    let stage = BenchStage::build_scripted(AT_ONCE, 0, "live = \"off\"").await?;
     stage.answer_by(&network(&format!("call = {:?}\n", ["look"; CALLS])))?;
     stage.work_side_by_side(AT_ONCE)?;
     let daemon = stage.spawn_connected().await?;
@@ -344,7 +352,7 @@ async fn at_once() -> Result<(), Fail> {
     daemon.stop().await
 }
 
-async fn asked(stage: &Stage, times: usize) -> Result<(), Fail> {
+async fn asked(stage: &BenchStage, times: usize) -> Result<(), Fail> {
     match stage.model().wait_for_requests(times, PATIENCE).await {
         true => Ok(()),
         false => Err(format!("the model was not asked {times} times in time").into()),
@@ -370,7 +378,7 @@ async fn delegated() -> Result<(), Fail> {
 }
 
 async fn wall_time(children: usize) -> Result<Duration, Fail> {
-    let stage = Stage::build_scripted(1, 0, "live = \"off\"").await?;
+    let stage = BenchStage::build_scripted(1, 0, "live = \"off\"").await?;
     let [top, middle, bottom] = LEVELS;
     // The server of a model calls tools by one word, so who asks further has a server of its own.
     let between = ModelServer::start(([127, 0, 0, 1], 0).into(), WireLog::new()).await?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use vocative_sandbox::wire::WirePeer;
 
 use crate::Fail;
-use crate::stage::{self, Daemon, Stage};
+use crate::stage::{self, BenchDaemon, BenchStage};
 
 /// Measured of each kind, on each platform.
 const TIMES: usize = 50;
@@ -27,7 +27,7 @@ const COUNTERS: [&str; 6] = ["statements", "rows", "commits", "syncs", "reads", 
 type Work = [f64; COUNTERS.len() + 2];
 
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let stage = Stage::build(TIMES, 1).await?;
+    let stage = BenchStage::build(TIMES, 1).await?;
     let daemon = stage.spawn_connected().await?;
     for peer in [WirePeer::Slack, WirePeer::Telegram] {
         say(&stage, peer, "the first line").await?;
@@ -64,7 +64,11 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 }
 
 /// What was done between two looks that are so far apart.
-async fn per_second(stage: &Stage, daemon: &Daemon, apart: Duration) -> Result<Work, Fail> {
+async fn per_second(
+    stage: &BenchStage,
+    daemon: &BenchDaemon,
+    apart: Duration,
+) -> Result<Work, Fail> {
     let before = work(stage, daemon).await?;
     tokio::time::sleep(apart).await;
     let after = work(stage, daemon).await?;
@@ -72,7 +76,7 @@ async fn per_second(stage: &Stage, daemon: &Daemon, apart: Duration) -> Result<W
 }
 
 /// Says a line in a room, to nobody, and waits until it is captured.
-async fn say(stage: &Stage, peer: WirePeer, text: &str) -> Result<(), Fail> {
+async fn say(stage: &BenchStage, peer: WirePeer, text: &str) -> Result<(), Fail> {
     let before = stage.people_turns()?;
     match peer {
         WirePeer::Slack => drop(stage.slack.say(&stage::slack_room(0), "U0ANN", text)),
@@ -93,7 +97,7 @@ async fn say(stage: &Stage, peer: WirePeer, text: &str) -> Result<(), Fail> {
 }
 
 /// Asks in a direct chat, and waits for the answer.
-async fn ask(stage: &Stage, peer: WirePeer, person: usize) -> Result<(), Fail> {
+async fn ask(stage: &BenchStage, peer: WirePeer, person: usize) -> Result<(), Fail> {
     let mut wire = stage.wire();
     let chat = match peer {
         WirePeer::Slack => {
@@ -114,7 +118,7 @@ async fn ask(stage: &Stage, peer: WirePeer, person: usize) -> Result<(), Fail> {
     Ok(())
 }
 
-async fn work(stage: &Stage, daemon: &Daemon) -> Result<Work, Fail> {
+async fn work(stage: &BenchStage, daemon: &BenchDaemon) -> Result<Work, Fail> {
     let told = stage.command(&["status", "--format", "json"]);
     let told = { told }
         .stdout(std::process::Stdio::piped())

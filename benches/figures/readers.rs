@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 use crate::Fail;
-use crate::stage::{self, Stage};
+use crate::stage::{self, BenchStage};
 use crate::stats::{Sample, ms};
 
 const READERS: usize = 1_000;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let stage = Stage::build(1, 0).await?;
+    let stage = BenchStage::build(1, 0).await?;
     stage.configure("[api]\nenabled = true\n")?;
     let daemon = stage.spawn_connected().await?;
     let socket = stage.folder().join("run/vocative-api.sock");
@@ -73,7 +73,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
     daemon.stop().await
 }
 
-fn ask(stage: &Stage, question: usize) {
+fn ask(stage: &BenchStage, question: usize) {
     let (chat, person) = (stage::slack_direct(0), stage::slack_person(0));
     let text = format!("question {question}: is it up?");
     stage.slack.say(&chat, &person, &text);

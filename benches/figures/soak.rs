@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
 
 use crate::Fail;
-use crate::stage::{self, Daemon, Stage};
+use crate::stage::{self, BenchDaemon, BenchStage};
 
 const ROOMS: usize = 10;
 const TICK: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ struct Look {
 
 /// What was done to it.
 #[derive(Default)]
-struct Done {
+struct SoakDone {
     said: u64,
     asked: u64,
     edits: u64,
@@ -44,9 +44,9 @@ struct Done {
 }
 
 pub(crate) async fn measure(minutes: u64) -> Result<(), Fail> {
-    let stage = Stage::build(0, ROOMS).await?;
+    let stage = BenchStage::build(0, ROOMS).await?;
     let daemon = stage.spawn_connected().await?;
-    let (started, mut done) = (Instant::now(), Done::default());
+    let (started, mut done) = (Instant::now(), SoakDone::default());
     let mut looks = Vec::new();
     let mut ticks = tokio::time::interval(TICK);
     for tick in 0..minutes * MINUTE {
@@ -63,9 +63,9 @@ pub(crate) async fn measure(minutes: u64) -> Result<(), Fail> {
     daemon.stop().await
 }
 
-impl Done {
+impl SoakDone {
     /// Ten messages a second on each platform; a question every five seconds, an edit every ten.
-    fn talk(&mut self, stage: &Stage, tick: u64) {
+    fn talk(&mut self, stage: &BenchStage, tick: u64) {
         let room = usize::try_from(tick).unwrap_or(0) % ROOMS;
         let (slack_room, telegram_room) = (stage::slack_room(room), stage::telegram_room(room));
         let asks = tick % (5 * SECOND) == 27;
@@ -108,7 +108,7 @@ impl Done {
 
     /// Every minute and a bit Slack refreshes the socket; every third time it breaks instead. In between
     /// both platforms refuse, fail and answer late.
-    fn disturb(&mut self, stage: &Stage, tick: u64) {
+    fn disturb(&mut self, stage: &BenchStage, tick: u64) {
         let (slack, telegram) = (stage.slack.faults(), stage.telegram.faults());
         let round = tick / (70 * SECOND);
         match tick % (70 * SECOND) {
@@ -129,22 +129,22 @@ impl Done {
                 stage.slack.disconnect("warning");
                 self.refreshes += 1;
             }
-            200 => slack.next("chat.postMessage", Fault::RateLimited(2)),
+            200 => slack.next("chat.postMessage", CallFault::RateLimited(2)),
             250 => telegram.next(
                 "sendMessage",
                 TelegramFault::RateLimited { retry_after_s: 2 },
             ),
-            300 => slack.next("chat.postMessage", Fault::StatusAfterApply(500)),
+            300 => slack.next("chat.postMessage", CallFault::StatusAfterApply(500)),
             350 => telegram.next("getUpdates", TelegramFault::Gateway { code: 502 }),
             400 => telegram.next("getUpdates", TelegramFault::IgnoreOffset),
-            450 => slack.next("chat.postMessage", Fault::Latency(500)),
+            450 => slack.next("chat.postMessage", CallFault::Latency(500)),
             _ => return,
         }
         self.refusals += u64::from((200..500).contains(&(tick % (70 * SECOND))));
     }
 }
 
-fn look(stage: &Stage, daemon: &Daemon, started: Instant) -> Result<Look, Fail> {
+fn look(stage: &BenchStage, daemon: &BenchDaemon, started: Instant) -> Result<Look, Fail> {
     let data = stage.folder().join("data");
     let bytes = ["vocative.db", "vocative.db-wal"]
         .into_iter()
@@ -160,7 +160,7 @@ fn look(stage: &Stage, daemon: &Daemon, started: Instant) -> Result<Look, Fail> 
 }
 
 /// Waits until all is heard and answered; how many answers there are.
-async fn settle(stage: &Stage, done: &Done) -> Result<u64, Fail> {
+async fn settle(stage: &BenchStage, done: &SoakDone) -> Result<u64, Fail> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let rooms = 0..ROOMS;
@@ -183,9 +183,9 @@ async fn settle(stage: &Stage, done: &Done) -> Result<u64, Fail> {
 }
 
 fn print(
-    stage: &Stage,
+    stage: &BenchStage,
     minutes: u64,
-    done: &Done,
+    done: &SoakDone,
     answered: u64,
     looks: &[Look],
 ) -> Result<(), Fail> {

@@ -10,9 +10,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use vocative_sandbox::model::ModelServer;
-use vocative_sandbox::slack::{ChannelKind, SlackChannel, SlackServer, SlackUser, SlackWorld};
+use vocative_sandbox::slack::{ChannelKind, SlackConversation, SlackServer, SlackUser, SlackWorld};
 use vocative_sandbox::telegram::{
-    BotStatus, ChatKind, TelegramChat, TelegramServer, TelegramUser, TelegramWorld,
+    BotStatus, TelegramChat, TelegramChatKind, TelegramServer, TelegramUser, TelegramWorld,
 };
 use vocative_sandbox::wire::{WireKind, WireLog, WirePeer, WireRecord};
 
@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const FIRST_PERSON: i64 = 70_000;
 
 /// What happened on the wire, as it happens.
-pub(crate) type Wire = Receiver<WireRecord>;
+pub(crate) type WireRecords = Receiver<WireRecord>;
 
 /// The loopback platforms, with people and rooms, and a folder for the daemon.
-pub(crate) struct Stage {
+pub(crate) struct BenchStage {
     pub(crate) slack: SlackServer,
     pub(crate) telegram: TelegramServer,
     model: ModelServer,
@@ -41,7 +41,7 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
+impl BenchStage {
     /// `people` each have a direct chat on both platforms; `rooms` are channels and groups with Ann.
     pub(crate) async fn build(people: usize, rooms: usize) -> Result<Self, Fail> {
         let wire = WireLog::new();
@@ -205,15 +205,15 @@ allow_people = ["*"]
     }
 
     /// Starts `vocative run`; does not wait for anything.
-    pub(crate) fn spawn(&self) -> Result<Daemon, Fail> {
+    pub(crate) fn spawn(&self) -> Result<BenchDaemon, Fail> {
         let child = self.command(&["run"]).spawn()?;
-        Ok(Daemon { child })
+        Ok(BenchDaemon { child })
     }
 
     /// Starts `vocative` with these arguments.
-    pub(crate) fn spawn_command(&self, args: &[&str]) -> Result<Daemon, Fail> {
+    pub(crate) fn spawn_command(&self, args: &[&str]) -> Result<BenchDaemon, Fail> {
         let child = self.command(args).spawn()?;
-        Ok(Daemon { child })
+        Ok(BenchDaemon { child })
     }
 
     /// `vocative` with these arguments, to be started.
@@ -236,7 +236,7 @@ allow_people = ["*"]
     }
 
     /// Starts it and waits until it hears both platforms.
-    pub(crate) async fn spawn_connected(&self) -> Result<Daemon, Fail> {
+    pub(crate) async fn spawn_connected(&self) -> Result<BenchDaemon, Fail> {
         let mut wire = self.wire();
         let daemon = self.spawn()?;
         connected(&mut wire, Instant::now()).await?;
@@ -244,14 +244,14 @@ allow_people = ["*"]
     }
 
     /// What happens on the wire from now on.
-    pub(crate) fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> WireRecords {
         self.wire.subscribe()
     }
 }
 
 /// Waits for the first poll and the first hello; how long after `since` each came.
 pub(crate) async fn connected(
-    wire: &mut Wire,
+    wire: &mut WireRecords,
     since: Instant,
 ) -> Result<(Duration, Duration), Fail> {
     let (mut poll, mut hello) = (None, None);
@@ -270,7 +270,11 @@ pub(crate) async fn connected(
 }
 
 /// Waits until the bot posts into a chat; when its request came in.
-pub(crate) async fn posted(wire: &mut Wire, peer: WirePeer, chat: &str) -> Result<Instant, Fail> {
+pub(crate) async fn posted(
+    wire: &mut WireRecords,
+    peer: WirePeer,
+    chat: &str,
+) -> Result<Instant, Fail> {
     let (method, key) = match peer {
         WirePeer::Slack => ("chat.postMessage", "channel"),
         _ => ("sendMessage", "chat_id"),
@@ -285,7 +289,7 @@ pub(crate) async fn posted(wire: &mut Wire, peer: WirePeer, chat: &str) -> Resul
 }
 
 /// Waits for a poll's request.
-pub(crate) async fn polled(wire: &mut Wire) -> Result<Instant, Fail> {
+pub(crate) async fn polled(wire: &mut WireRecords) -> Result<Instant, Fail> {
     loop {
         let (record, at) = next(wire).await?;
         if is(&record, WirePeer::Telegram, WireKind::Request, "getUpdates") {
@@ -299,7 +303,7 @@ fn is(record: &WireRecord, peer: WirePeer, kind: WireKind, name: &str) -> bool {
 }
 
 /// Waits for the next thing that happens on the wire.
-pub(crate) async fn next(wire: &mut Wire) -> Result<(WireRecord, Instant), Fail> {
+pub(crate) async fn next(wire: &mut WireRecords) -> Result<(WireRecord, Instant), Fail> {
     let received = tokio::time::timeout(PATIENCE, wire.recv()).await;
     match received {
         Ok(Ok(record)) => Ok((record, Instant::now())),
@@ -310,11 +314,11 @@ pub(crate) async fn next(wire: &mut Wire) -> Result<(WireRecord, Instant), Fail>
 }
 
 /// A running `vocative`.
-pub(crate) struct Daemon {
+pub(crate) struct BenchDaemon {
     child: Child,
 }
 
-impl Daemon {
+impl BenchDaemon {
     fn proc_path(&self, name: &str) -> Result<PathBuf, Fail> {
         let id = self.child.id().ok_or("the daemon has ended")?;
         Ok(PathBuf::from(format!("/proc/{id}/{name}")))
@@ -450,16 +454,19 @@ fn slack_world(people: usize, rooms: usize) -> SlackWorld {
             deleted: false,
         });
         let kind = ChannelKind::Im { user: user.clone() };
-        world
-            .channels
-            .push(SlackChannel::new(&slack_direct(person), "", kind, &[&user]));
+        world.channels.push(SlackConversation::new(
+            &slack_direct(person),
+            "",
+            kind,
+            &[&user],
+        ));
     }
     for room in 0..rooms {
         let (id, name) = (slack_room(room), format!("room{room}"));
         let kind = ChannelKind::Public;
         world
             .channels
-            .push(SlackChannel::new(&id, &name, kind, &["U0ANN"]));
+            .push(SlackConversation::new(&id, &name, kind, &["U0ANN"]));
     }
     world
 }
@@ -486,13 +493,16 @@ fn telegram_world(people: usize, rooms: usize) -> TelegramWorld {
         });
         world
             .chats
-            .push(chat(id, ChatKind::Private, String::new(), id));
+            .push(chat(id, TelegramChatKind::Private, String::new(), id));
     }
     for room in 0..rooms {
         let (id, title) = (telegram_room(room), format!("Room {room}"));
-        world
-            .chats
-            .push(chat(id, ChatKind::Supergroup, title, TelegramWorld::ANN));
+        world.chats.push(chat(
+            id,
+            TelegramChatKind::Supergroup,
+            title,
+            TelegramWorld::ANN,
+        ));
     }
     world
 }

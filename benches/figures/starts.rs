@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crate::Fail;
-use crate::stage::{Stage, connected};
+use crate::stage::{BenchStage, connected};
 use crate::stats::Sample;
 
 const STARTS: usize = 20;
 const IDLE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let stage = Stage::build(0, 0).await?;
+    let stage = BenchStage::build(0, 0).await?;
     for is_first in [true, false] {
         let (mut polls, mut hellos) = (Sample::default(), Sample::default());
         for n in 0..STARTS {
@@ -37,7 +37,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 
 pub(crate) async fn measure_memory(rounds: usize) -> Result<(), Fail> {
     for round in 0..rounds {
-        let stage = Stage::build(0, 0).await?;
+        let stage = BenchStage::build(0, 0).await?;
         let daemon = stage.spawn_connected().await?;
         tokio::time::sleep(IDLE).await;
         let mib = |field: &str| -> Result<f64, Fail> { Ok(daemon.status(field)? as f64 / 1_024.0) };

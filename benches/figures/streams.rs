@@ -10,7 +10,7 @@ use vocative_sandbox::model::{ModelReply, ModelServer};
 use vocative_sandbox::wire::{WireLog, WirePeer};
 
 use crate::Fail;
-use crate::stage::{self, Stage};
+use crate::stage::{self, BenchStage};
 use crate::stats::ms;
 
 const TEXT_BYTES: usize = 1 << 20;
@@ -41,7 +41,7 @@ pub(crate) async fn measure(rounds: usize) -> Result<(), Fail> {
     Ok(())
 }
 
-struct Cost {
+struct StreamsCost {
     before_kib: u64,
     peak_kib: u64,
     after_kib: u64,
@@ -49,8 +49,8 @@ struct Cost {
 }
 
 /// One answer of a megabyte, to a daemon that has answered before.
-async fn stream(pieces: usize) -> Result<Cost, Fail> {
-    let stage = Stage::build(2, 0).await?;
+async fn stream(pieces: usize) -> Result<StreamsCost, Fail> {
+    let stage = BenchStage::build(2, 0).await?;
     let model = ModelServer::start(([127, 0, 0, 1], 0).into(), WireLog::new()).await?;
     stage.ask_model_at(&model.openai_url())?;
     let daemon = stage.spawn_connected().await?;
@@ -67,7 +67,7 @@ async fn stream(pieces: usize) -> Result<Cost, Fail> {
     let after_kib = daemon.status("VmRSS")?;
     daemon.kill().await?;
     model.stop().await;
-    Ok(Cost {
+    Ok(StreamsCost {
         before_kib,
         peak_kib,
         after_kib,
@@ -76,7 +76,7 @@ async fn stream(pieces: usize) -> Result<Cost, Fail> {
 }
 
 /// Asks in a person's direct chat, and waits for the first post of the answer.
-async fn ask(stage: &Stage, person: usize) -> Result<(), Fail> {
+async fn ask(stage: &BenchStage, person: usize) -> Result<(), Fail> {
     let mut wire = stage.wire();
     let chat = stage::slack_direct(person);
     stage

@@ -18,7 +18,7 @@ const TIMES: usize = 1_000;
 const AGENTS: [&str; 3] = ["steady", "rare", "new"];
 
 pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
-    let folder = place::Place::make("assemble")?;
+    let folder = place::BenchFolder::make("assemble")?;
     let path = folder.path("rooms.db");
     let (store, account) = open(&path).await?;
     store.close().await?;

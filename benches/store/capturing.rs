@@ -38,7 +38,7 @@ const STEPS: i64 = 10;
 
 /// The ratios at 1, 32 and 512 pending, in turns with the plain loop.
 pub(crate) async fn measure() -> Result<(), Fail> {
-    let folder = place::Place::make("capture")?;
+    let folder = place::BenchFolder::make("capture")?;
     for (pending, count) in PENDING {
         let ours = folder.path(&format!("ours-{pending}.db"));
         let (store, account) = open(&ours).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn measure() -> Result<(), Fail> {
 
 /// From an empty store to `turns`: rate, bytes and memory on the way.
 pub(crate) async fn measure_growth(turns: i64) -> Result<(), Fail> {
-    let folder = place::Place::make("growth")?;
+    let folder = place::BenchFolder::make("growth")?;
     let path = folder.path("grown.db");
     let (store, account) = open(&path).await?;
     let intake = intake(store.only(), account);

@@ -13,9 +13,9 @@ use crate::Fail;
 pub(crate) const PAGE_CACHE_KIB: u32 = 8_192;
 
 /// A folder for databases, on the disk of the build; gone at the end.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct BenchFolder(PathBuf);
 
-impl Place {
+impl BenchFolder {
     pub(crate) fn make(name: &str) -> Result<Self, Fail> {
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

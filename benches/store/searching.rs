@@ -23,7 +23,7 @@ const QUERIES: [&str; 6] = [
 ];
 
 pub(crate) async fn measure(turns: i64) -> Result<(), Fail> {
-    let folder = place::Place::make("search")?;
+    let folder = place::BenchFolder::make("search")?;
     for size in [10_000, 100_000, turns] {
         let path = folder.path(&format!("{size}.db"));
         let (store, account) = open(&path).await?;

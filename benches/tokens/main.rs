@@ -18,11 +18,11 @@ const TIMED: Duration = Duration::from_millis(200);
 
 #[derive(serde::Deserialize)]
 struct Corpus {
-    text: Vec<Text>,
+    text: Vec<SampleText>,
 }
 
 #[derive(serde::Deserialize)]
-struct Text {
+struct SampleText {
     script: String,
     o200k: u32,
     text: String,
@@ -78,7 +78,7 @@ fn run() -> Result<(), Fail> {
         "  bias   p95     µs/KiB  ".repeat(counters.len())
     );
     for script in scripts(&corpus.text) {
-        let texts: Vec<&Text> = corpus.text.iter().filter(|t| t.script == script).collect();
+        let texts: Vec<&SampleText> = corpus.text.iter().filter(|t| t.script == script).collect();
         let tokens: u32 = texts.iter().map(|text| text.o200k).sum();
         print!("{script:12}{tokens:>8}");
         for counter in &counters {
@@ -96,7 +96,7 @@ fn run() -> Result<(), Fail> {
 }
 
 /// In the order of the corpus, each once.
-fn scripts(texts: &[Text]) -> Vec<&str> {
+fn scripts(texts: &[SampleText]) -> Vec<&str> {
     let mut scripts: Vec<&str> = Vec::new();
     for text in texts {
         if !scripts.contains(&text.script.as_str()) {
@@ -115,7 +115,7 @@ struct Figure {
 }
 
 impl Figure {
-    fn of(counter: &dyn TokenCounter, texts: &[&Text]) -> Self {
+    fn of(counter: &dyn TokenCounter, texts: &[&SampleText]) -> Self {
         let (mut counted, mut real, mut errors) = (0, 0, Vec::new());
         for text in texts {
             let tokens = counter.count(&text.text);
@@ -136,7 +136,7 @@ impl Figure {
     }
 }
 
-fn micros_per_kib(counter: &dyn TokenCounter, texts: &[&Text]) -> f64 {
+fn micros_per_kib(counter: &dyn TokenCounter, texts: &[&SampleText]) -> f64 {
     let bytes: usize = texts.iter().map(|text| text.text.len()).sum();
     let (mut rounds, started) = (0_u32, Instant::now());
     while started.elapsed() < TIMED {

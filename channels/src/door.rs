@@ -41,14 +41,14 @@ struct OpenDoor {
 
 /// What became of a request's envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum EnvelopeTaken {
     /// It is on disk.
     Committed(Accepted),
     /// It is not, or not yet: the platform is to send it again.
     NotNow,
 }
 
-impl Taken {
+impl EnvelopeTaken {
     /// What is wrong with a form that was sent.
     #[cfg(feature = "slack")]
     pub(crate) fn form_problem(&self) -> Option<&str> {
@@ -105,7 +105,11 @@ impl Door {
     }
 
     /// Lets requests in until the answer is closed or dropped.
-    pub(crate) fn open(&self, intake: Arc<dyn Intake>, reporter: Arc<dyn Reporter>) -> Opened<'_> {
+    pub(crate) fn open(
+        &self,
+        intake: Arc<dyn Intake>,
+        reporter: Arc<dyn Reporter>,
+    ) -> DoorGuard<'_> {
         let commits = TaskTracker::new();
         let open = OpenDoor {
             intake,
@@ -113,7 +117,7 @@ impl Door {
             commits: commits.clone(),
         };
         self.set(Some(open));
-        Opened {
+        DoorGuard {
             door: self,
             commits,
         }
@@ -146,7 +150,12 @@ impl Door {
     }
 
     /// Has an envelope of the platform committed, and waits so long for that.
-    pub(crate) async fn commit(&self, envelope: Envelope, bytes: usize, within: Duration) -> Taken {
+    pub(crate) async fn commit(
+        &self,
+        envelope: Envelope,
+        bytes: usize,
+        within: Duration,
+    ) -> EnvelopeTaken {
         // The next request shows that the answer to an earlier one has left.
         if self.has_answered.swap(false, Ordering::Relaxed) {
             crash::point("ack.after");
@@ -158,12 +167,12 @@ impl Door {
                     "a webhook request came before the channel hears or after it stopped; it comes again"
                 );
             }
-            return Taken::NotNow;
+            return EnvelopeTaken::NotNow;
         };
         open.reporter.heard();
         let Some(place) = self.in_flight.enter(bytes) else {
             self.late(&open, "too many requests are being stored");
-            return Taken::NotNow;
+            return EnvelopeTaken::NotNow;
         };
         let received = Instant::now();
         let intake = Arc::clone(&open.intake);
@@ -181,19 +190,19 @@ impl Door {
                 let lag_ms = u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX);
                 open.reporter.acknowledged(lag_ms);
                 self.has_answered.store(true, Ordering::Relaxed);
-                Taken::Committed(accepted)
+                EnvelopeTaken::Committed(accepted)
             }
             Ok(Ok(Err(error))) => {
                 self.not_stored(&error);
-                Taken::NotNow
+                EnvelopeTaken::NotNow
             }
             Ok(Err(_)) => {
                 tracing::error!(channel.id = %self.channel, "storing an event panicked, which is a bug");
-                Taken::NotNow
+                EnvelopeTaken::NotNow
             }
             Err(_) => {
                 self.late(&open, "it takes too long to store");
-                Taken::NotNow
+                EnvelopeTaken::NotNow
             }
         }
     }
@@ -220,12 +229,12 @@ impl Door {
 }
 
 /// An open door; dropped, it is closed, whatever happened.
-pub(crate) struct Opened<'a> {
+pub(crate) struct DoorGuard<'a> {
     door: &'a Door,
     commits: TaskTracker,
 }
 
-impl Opened<'_> {
+impl DoorGuard<'_> {
     /// Says that the channel hears, waits to be cancelled, and closes.
     #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) async fn until(self, cancel: CancellationToken) {
@@ -245,7 +254,7 @@ impl Opened<'_> {
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for DoorGuard<'_> {
     fn drop(&mut self) {
         self.door.set(None);
     }

@@ -148,7 +148,7 @@ impl<R: Read> JsonStream<R> {
         if matches!(first, b',' | b':' | b']' | b'}') {
             return Err(ScanError::NotJson("a value"));
         }
-        let mut shape = Shape::default();
+        let mut shape = JsonShape::default();
         let mut is_whole = true;
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -201,7 +201,7 @@ fn lifted(is_whole: bool) -> Lifted {
 
 /// Where in a value the scanner is.
 #[derive(Default)]
-struct Shape {
+struct JsonShape {
     depth: u64,
     is_string: bool,
     is_escaped: bool,
@@ -209,7 +209,7 @@ struct Shape {
     is_bare: bool,
 }
 
-impl Shape {
+impl JsonShape {
     /// How many bytes belong to the value, and whether it is over after them.
     fn take(&mut self, buffer: &[u8]) -> (usize, bool) {
         for (at, byte) in buffer.iter().enumerate() {

@@ -12,7 +12,7 @@ use vocative_channels::slack::{SlackChannel, SlackSettings};
 use vocative_channels::telegram::{TelegramChannel, TelegramSettings};
 use vocative_contract::channel::Channel;
 use vocative_contract::file::{FileError, FileSource};
-use vocative_sandbox::slack::{Fault, SlackFile, SlackServer, SlackWorld};
+use vocative_sandbox::slack::{CallFault, SlackFile, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -95,11 +95,11 @@ async fn a_slack_file_comes_with_the_token_and_every_refusal_is_understood() {
         Err("too large Some(1001)".to_owned())
     );
     let table = [
-        (Fault::RateLimited(7), "wait 7000"),
-        (Fault::Status(503), "failed: HTTP 503"),
-        (Fault::Status(404), "gone"),
-        (Fault::Status(403), "refused: HTTP 403"),
-        (Fault::ResetBefore, "failed: the connection broke"),
+        (CallFault::RateLimited(7), "wait 7000"),
+        (CallFault::Status(503), "failed: HTTP 503"),
+        (CallFault::Status(404), "gone"),
+        (CallFault::Status(403), "refused: HTTP 403"),
+        (CallFault::ResetBefore, "failed: the connection broke"),
     ];
     for (fault, expected) in table {
         server.faults().next("files-pri", fault.clone());
@@ -109,7 +109,9 @@ async fn a_slack_file_comes_with_the_token_and_every_refusal_is_understood() {
             "{fault:?}"
         );
     }
-    server.faults().next("files.info", Fault::RateLimited(9));
+    server
+        .faults()
+        .next("files.info", CallFault::RateLimited(9));
     assert_eq!(fetched(&*files, &id).await, Err("wait 9000".to_owned()));
 }
 
@@ -117,7 +119,7 @@ async fn a_slack_file_comes_with_the_token_and_every_refusal_is_understood() {
 async fn a_sign_in_page_is_a_refusal_and_never_a_file() {
     let (server, files) = slack().await;
     let id = slack_file(&server, notes());
-    server.faults().next("files-pri", Fault::Html);
+    server.faults().next("files-pri", CallFault::Html);
     let refused = fetched(&*files, &id).await.unwrap_err();
     assert!(refused.contains("files:read"), "{refused}");
     // With a page meant, the size tells.
@@ -128,7 +130,7 @@ async fn a_sign_in_page_is_a_refusal_and_never_a_file() {
     };
     let page = slack_file(&server, page);
     assert_eq!(fetched(&*files, &page).await, Ok(b"<p>".to_vec()));
-    server.faults().next("files-pri", Fault::Html);
+    server.faults().next("files-pri", CallFault::Html);
     let failed = fetched(&*files, &page).await.unwrap_err();
     assert!(
         failed.starts_with("failed: ") && failed.ends_with(" of 3"),
@@ -137,7 +139,7 @@ async fn a_sign_in_page_is_a_refusal_and_never_a_file() {
     // The page may be a redirect away.
     server
         .faults()
-        .next("files-pri", Fault::Redirect("/signin".to_owned()));
+        .next("files-pri", CallFault::Redirect("/signin".to_owned()));
     let refused = fetched(&*files, &id).await.unwrap_err();
     assert!(refused.contains("files:read"), "{refused}");
     // Without the scope, files.info says so already.
@@ -196,7 +198,7 @@ async fn a_redirect_to_another_host_is_followed_without_the_token() {
     });
     server
         .faults()
-        .next("files-pri", Fault::Redirect(elsewhere));
+        .next("files-pri", CallFault::Redirect(elsewhere));
     assert_eq!(fetched(&*files, &id).await, Ok(b"# Notes".to_vec()));
     let request = heard.await.unwrap();
     assert!(
@@ -268,7 +270,7 @@ async fn a_stub_is_asked_about_and_a_refused_account_is_no_refused_file() {
     for reason in ["token_revoked", "account_inactive", "invalid_auth"] {
         server
             .faults()
-            .next("files.info", Fault::Error(reason.to_owned()));
+            .next("files.info", CallFault::Error(reason.to_owned()));
         let failed = fetched(&*files, &id).await.unwrap_err();
         assert!(failed.starts_with("failed: "), "{failed}");
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use vocative_channels::slack::{Delivery, translate};
+use vocative_channels::slack::{SlackDelivery, translate};
 use vocative_contract::envelope::{Envelope, Event, InboundMessage, Place, Sender};
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::interaction::PressedMessage;
@@ -24,7 +24,7 @@ fn identity(account: &str, user_id: &str, bot_id: &str) -> Identity {
 }
 
 fn translated(kind: &str, payload: &str, identity: &Identity) -> Envelope {
-    let delivery = Delivery {
+    let delivery = SlackDelivery {
         channel: "slack_acme",
         kind,
         envelope_id: "e-1",

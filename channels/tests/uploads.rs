@@ -11,7 +11,7 @@ use vocative_contract::channel::Channel;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, ReadBack, Target};
-use vocative_sandbox::slack::{Fault, SlackServer, SlackWorld};
+use vocative_sandbox::slack::{CallFault, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -112,7 +112,7 @@ async fn a_file_is_shared_once_in_its_thread_and_its_message_is_known() {
 async fn an_address_that_is_not_taken_any_more_is_asked_for_again() {
     let (server, outbound) = slack().await;
     let mut post = upload("C0GENERAL", None);
-    server.faults().next("upload", Fault::Status(400));
+    server.faults().next("upload", CallFault::Status(400));
     assert_eq!(prepare(&outbound, &mut post).await, 4);
     outbound.poster.deliver(&post).await.unwrap();
     assert_eq!(shared(&server).len(), 1);
@@ -120,11 +120,15 @@ async fn an_address_that_is_not_taken_any_more_is_asked_for_again() {
     let mut post = upload("C0GENERAL", None);
     server
         .faults()
-        .next("files.getUploadURLExternal", Fault::ResetBefore);
+        .next("files.getUploadURLExternal", CallFault::ResetBefore);
     assert!(outbound.poster.prepare(&post).await.is_err());
     let progress = outbound.poster.prepare(&post).await.unwrap().unwrap();
     note(&mut post, progress);
-    for fault in [Fault::Status(503), Fault::ResetAfter, Fault::RateLimited(3)] {
+    for fault in [
+        CallFault::Status(503),
+        CallFault::ResetAfter,
+        CallFault::RateLimited(3),
+    ] {
         server.faults().next("upload", fault);
         assert!(outbound.poster.prepare(&post).await.is_err());
     }
@@ -138,7 +142,7 @@ async fn a_share_of_unknown_outcome_is_found_by_its_file() {
     prepare(&outbound, &mut post).await;
     server
         .faults()
-        .next("files.completeUploadExternal", Fault::ResetAfter);
+        .next("files.completeUploadExternal", CallFault::ResetAfter);
     let error = outbound.poster.deliver(&post).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::OutcomeUnknown { .. }),
@@ -151,7 +155,7 @@ async fn a_share_of_unknown_outcome_is_found_by_its_file() {
     );
     server
         .faults()
-        .next("files.completeUploadExternal", Fault::ResetBefore);
+        .next("files.completeUploadExternal", CallFault::ResetBefore);
     let mut post = upload("C0GENERAL", None);
     prepare(&outbound, &mut post).await;
     outbound.poster.deliver(&post).await.unwrap_err();

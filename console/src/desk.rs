@@ -6,21 +6,22 @@ use std::pin::Pin;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::person::Person;
+use crate::person::ConsoleUser;
 
 /// What comes back: a view as JSON, in the names of the admin socket.
-pub type Answer<'a, T = Value> = Pin<Box<dyn Future<Output = Result<T, DeskError>> + Send + 'a>>;
+pub type DeskAnswer<'a, T = Value> =
+    Pin<Box<dyn Future<Output = Result<T, DeskError>> + Send + 'a>>;
 
 /// A daemon, as the console sees it.
 pub trait Desk: Send + Sync + 'static {
     /// Reads something.
-    fn ask(&self, ask: Ask) -> Answer<'_>;
+    fn ask(&self, ask: Ask) -> DeskAnswer<'_>;
 
     /// Does something, after a row of the audit says who does it. The row says at the end what became of it.
-    fn act<'a>(&'a self, by: &'a Person, deed: Deed) -> Answer<'a, Done>;
+    fn act<'a>(&'a self, by: &'a ConsoleUser, deed: Deed) -> DeskAnswer<'a, Done>;
 
     /// Writes a row of the audit for what changes nothing. Where it fails, nothing may be shown.
-    fn note<'a>(&'a self, by: &'a Person, trace: Trace) -> Answer<'a, ()>;
+    fn note<'a>(&'a self, by: &'a ConsoleUser, trace: Trace) -> DeskAnswer<'a, ()>;
 
     /// Changes with every commit; `None` where nothing commits.
     fn commits(&self) -> Option<watch::Receiver<()>>;
@@ -169,7 +170,7 @@ pub enum Ask {
     /// The settings in force with where each comes from.
     Settings,
     /// What an erasure would take away.
-    ErasePlan(EraseTarget),
+    ErasePlan(EraseChoice),
     /// Erasures that the console began since the daemon started, newest first.
     Erasures,
     /// Rows of the audit, newest first.
@@ -181,7 +182,7 @@ pub enum Ask {
 
 /// What is to be erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EraseTarget {
+pub enum EraseChoice {
     /// Everything of a person: id, `@username` or name, with `CHANNEL/` before it where needed.
     Person(String),
     /// A room with its threads.
@@ -273,7 +274,7 @@ pub enum Deed {
     /// Reads the configuration again.
     Reload,
     /// Begins to erase, with a search of the files at the end.
-    Erase(EraseTarget),
+    Erase(EraseChoice),
 }
 
 /// What became of a deed.

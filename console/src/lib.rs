@@ -21,7 +21,7 @@ mod state;
 mod views;
 mod walls;
 
-pub use desk::{Answer, Ask, Deed, Desk, DeskError, Done, EraseTarget, Trace};
-pub use person::{Person, Role, Via};
-pub use sessions::{Doors, LINK_LIVES};
-pub use state::{Peer, Settings, router};
+pub use desk::{Ask, Deed, Desk, DeskAnswer, DeskError, Done, EraseChoice, Trace};
+pub use person::{ConsoleUser, EntryVia, UserRole};
+pub use sessions::{ConsoleDoors, LINK_LIVES};
+pub use state::{PeerAddress, Settings, router};

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::state::Console;
+use crate::state::ConsoleState;
 
 /// The most pages that are told at once; further ones show what they were loaded with.
 pub(crate) const STREAMS_MAX: usize = 64;
@@ -24,7 +24,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const HINT: &[u8] = b"event: changed\ndata:\n\n";
 const ALIVE: &[u8] = b": alive\n\n";
 
-struct Told {
+struct ChangeStream {
     commits: watch::Receiver<()>,
     cancel: CancellationToken,
     is_first: bool,
@@ -32,12 +32,12 @@ struct Told {
 }
 
 /// Tells of changes for as long as somebody reads.
-pub(crate) async fn live(State(console): State<Console>) -> Response {
+pub(crate) async fn live(State(console): State<ConsoleState>) -> Response {
     let seat = Arc::clone(&console.streams).try_acquire_owned();
     let (Ok(seat), Some(commits)) = (seat, console.desk.commits()) else {
         return StatusCode::NO_CONTENT.into_response();
     };
-    let told = Told {
+    let told = ChangeStream {
         commits,
         cancel: console.cancel.clone(),
         is_first: true,
@@ -59,7 +59,7 @@ pub(crate) async fn live(State(console): State<Console>) -> Response {
     (headers, Body::from_stream(frames)).into_response()
 }
 
-impl Told {
+impl ChangeStream {
     async fn next(&mut self) -> Option<&'static [u8]> {
         if self.is_first {
             // The browser then knows that the stream is open.

@@ -8,8 +8,8 @@ use maud::html;
 use serde::Deserialize;
 
 use crate::desk::Trace;
-use crate::page::{Refusal, bare};
-use crate::state::{Console, Peer, Who};
+use crate::page::{PageRefusal, bare};
+use crate::state::{ConsoleState, PeerAddress, Who};
 use crate::walls;
 
 /// The page for who is not in.
@@ -44,13 +44,13 @@ pub(crate) struct CodeForm {
 
 /// Lets somebody in.
 pub(crate) async fn come_in(
-    State(console): State<Console>,
-    peer: Option<Extension<Peer>>,
+    State(console): State<ConsoleState>,
+    peer: Option<Extension<PeerAddress>>,
     headers: HeaderMap,
     Form(form): Form<CodeForm>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageRefusal> {
     if !console.doors.may_try(peer.and_then(|peer| peer.0.0)) {
-        return Err(Refusal::too_often());
+        return Err(PageRefusal::too_often());
     }
     // Who pastes may paste the whole link.
     let code = form.code.rsplit('#').next().unwrap_or_default();
@@ -68,10 +68,10 @@ pub(crate) async fn come_in(
 
 /// Ends a session.
 pub(crate) async fn leave(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, PageRefusal> {
     console.doors.leave(&who.key);
     console.desk.note(&who.person, Trace::Went).await?;
     Ok(go(&headers, "", "/login"))

@@ -6,22 +6,22 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH, digest};
 use crate::desk::DeskError;
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::Console;
+use crate::state::ConsoleState;
 use crate::views::Status;
 
 /// An entry of the navigation: path, words, who sees it, and how many wait there.
-struct Entry {
+struct NavigationEntry {
     path: &'static str,
     words: &'static str,
-    role: Role,
+    role: UserRole,
     count: fn(&Status) -> u64,
 }
 
-const fn entry(path: &'static str, words: &'static str, role: Role) -> Entry {
-    Entry {
+const fn entry(path: &'static str, words: &'static str, role: UserRole) -> NavigationEntry {
+    NavigationEntry {
         path,
         words,
         role,
@@ -29,20 +29,24 @@ const fn entry(path: &'static str, words: &'static str, role: Role) -> Entry {
     }
 }
 
-const fn counted(path: &'static str, words: &'static str, count: fn(&Status) -> u64) -> Entry {
-    Entry {
+const fn counted(
+    path: &'static str,
+    words: &'static str,
+    count: fn(&Status) -> u64,
+) -> NavigationEntry {
+    NavigationEntry {
         path,
         words,
-        role: Role::Viewer,
+        role: UserRole::Viewer,
         count,
     }
 }
 
-const NAVIGATION: &[(&str, &[Entry])] = &[
+const NAVIGATION: &[(&str, &[NavigationEntry])] = &[
     (
         "Now",
         &[
-            entry("/", "Overview", Role::Viewer),
+            entry("/", "Overview", UserRole::Viewer),
             counted("/approvals", "Approvals", |status| {
                 status.runs.approvals_open
             }),
@@ -63,22 +67,22 @@ const NAVIGATION: &[(&str, &[Entry])] = &[
     (
         "Rooms",
         &[
-            entry("/rooms", "Rooms", Role::Viewer),
-            entry("/runs", "Runs", Role::Viewer),
-            entry("/search", "Search", Role::Viewer),
-            entry("/memory", "Memory", Role::Operator),
+            entry("/rooms", "Rooms", UserRole::Viewer),
+            entry("/runs", "Runs", UserRole::Viewer),
+            entry("/search", "Search", UserRole::Viewer),
+            entry("/memory", "Memory", UserRole::Operator),
         ],
     ),
     (
         "House",
         &[
-            entry("/schedules", "Schedules", Role::Viewer),
-            entry("/costs", "Costs", Role::Viewer),
-            entry("/mcp", "Servers of tools", Role::Viewer),
+            entry("/schedules", "Schedules", UserRole::Viewer),
+            entry("/costs", "Costs", UserRole::Viewer),
+            entry("/mcp", "Servers of tools", UserRole::Viewer),
             counted("/skills", "Skills", |status| status.skills.len() as u64),
-            entry("/settings", "Settings", Role::Operator),
-            entry("/erase", "Erasure", Role::Admin),
-            entry("/audit", "Audit", Role::Operator),
+            entry("/settings", "Settings", UserRole::Operator),
+            entry("/erase", "Erasure", UserRole::Admin),
+            entry("/audit", "Audit", UserRole::Operator),
         ],
     ),
 ];
@@ -95,7 +99,11 @@ pub(crate) struct Page<'a> {
 
 impl Page<'_> {
     /// The page, with the counts of the moment.
-    pub(crate) async fn shown(self, console: &Console, who: &Visitor) -> Result<Response, Refusal> {
+    pub(crate) async fn shown(
+        self,
+        console: &ConsoleState,
+        who: &Visitor,
+    ) -> Result<Response, PageRefusal> {
         let status = console.status().await?;
         let told = console.doors.take_told(&who.key);
         let now_ms = console.desk.now_ms();
@@ -125,10 +133,10 @@ impl Page<'_> {
     }
 }
 
-fn navigation(at: &str, role: Role, status: &Status) -> Markup {
+fn navigation(at: &str, role: UserRole, status: &Status) -> Markup {
     let sections = html! {
         @for (section, entries) in NAVIGATION {
-            @let seen: Vec<&Entry> = entries.iter().filter(|entry| entry.role <= role).collect();
+            @let seen: Vec<&NavigationEntry> = entries.iter().filter(|entry| entry.role <= role).collect();
             section {
                 h2 { (section) }
                 ul {
@@ -199,13 +207,13 @@ fn document(title: &str, body: &Markup, is_live: bool) -> Html<String> {
 
 /// Why something is not shown or done, as a page.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct PageRefusal {
     status: StatusCode,
     what: String,
     advice: &'static str,
 }
 
-impl Refusal {
+impl PageRefusal {
     pub(crate) fn new(status: StatusCode, what: impl Into<String>, advice: &'static str) -> Self {
         Self {
             status,
@@ -262,7 +270,7 @@ impl Refusal {
         )
     }
 
-    pub(crate) fn role(role: Role, needed: Role) -> Self {
+    pub(crate) fn role(role: UserRole, needed: UserRole) -> Self {
         let what = format!(
             "{} may not do this: it needs {}",
             role.name(),
@@ -304,7 +312,7 @@ impl Refusal {
     }
 }
 
-impl From<DeskError> for Refusal {
+impl From<DeskError> for PageRefusal {
     fn from(cause: DeskError) -> Self {
         match cause {
             DeskError::Missing(what) => Self::new(
@@ -330,7 +338,7 @@ impl From<DeskError> for Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for PageRefusal {
     fn into_response(self) -> Response {
         let body = html! {
             h1 { (self.status.as_u16()) " " (self.status.canonical_reason().unwrap_or_default()) }

@@ -2,7 +2,7 @@
 
 /// What somebody may do in the console. Each role may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum UserRole {
     /// Sees everything but the texts of direct chats, settings and the audit.
     Viewer,
     /// Looks into direct chats, with a row in the audit for each look, and decides about what waits.
@@ -11,7 +11,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
+impl UserRole {
     /// As settings say it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -25,14 +25,14 @@ impl Role {
 
 /// How somebody came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Via {
+pub enum EntryVia {
     /// By a link from the command line.
     Link,
     /// By the header of a proxy.
     Proxy,
 }
 
-impl Via {
+impl EntryVia {
     /// As the audit says it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -45,11 +45,11 @@ impl Via {
 
 /// Somebody who uses the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
+pub struct ConsoleUser {
     /// Their name in the configuration; what they do is recorded under it.
     pub name: String,
     /// What they may do.
-    pub role: Role,
+    pub role: UserRole,
     /// How they came in.
-    pub via: Via,
+    pub via: EntryVia,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use crate::person::Person;
+use crate::person::ConsoleUser;
 use crate::rates::Rate;
 
 /// How long a link lets somebody in.
@@ -55,11 +55,11 @@ pub(crate) enum SessionKey {
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) key: SessionKey,
-    pub(crate) person: Person,
+    pub(crate) person: ConsoleUser,
 }
 
 struct Session {
-    person: Person,
+    person: ConsoleUser,
     began: Instant,
     used: Instant,
     looks: HashMap<String, Instant>,
@@ -69,8 +69,8 @@ struct Session {
 }
 
 #[derive(Default)]
-struct State {
-    links: Vec<(Digest, Person, Instant)>,
+struct SessionsState {
+    links: Vec<(Digest, ConsoleUser, Instant)>,
     sessions: HashMap<SessionKey, Session>,
     logins: Option<Rate>,
     logins_of: HashMap<IpAddr, Rate>,
@@ -78,20 +78,20 @@ struct State {
 
 /// Everybody who is in or may come in.
 #[derive(Default)]
-pub struct Doors {
-    state: Mutex<State>,
+pub struct ConsoleDoors {
+    state: Mutex<SessionsState>,
 }
 
-impl std::fmt::Debug for Doors {
+impl std::fmt::Debug for ConsoleDoors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doors").finish_non_exhaustive()
+        f.debug_struct("ConsoleDoors").finish_non_exhaustive()
     }
 }
 
-impl Doors {
+impl ConsoleDoors {
     /// A code that lets this person in once, within [`LINK_LIVES`].
     #[must_use]
-    pub fn link(&self, person: Person) -> String {
+    pub fn link(&self, person: ConsoleUser) -> String {
         let (code, now) = (secret(), Instant::now());
         let mut state = self.state();
         state
@@ -141,7 +141,7 @@ impl Doors {
     }
 
     /// Somebody whom a proxy names, and whether they came in with this request.
-    pub(crate) fn of_proxy(&self, person: &Person) -> (Visitor, bool) {
+    pub(crate) fn of_proxy(&self, person: &ConsoleUser) -> (Visitor, bool) {
         let (key, now) = (SessionKey::Proxied(person.name.clone()), Instant::now());
         let mut state = self.state();
         let is_new = state.used(&key, now).is_none();
@@ -211,13 +211,13 @@ impl Doors {
         self.state().sessions.get_mut(key).map(what)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn open(&mut self, key: SessionKey, person: Person, now: Instant) {
+impl SessionsState {
+    fn open(&mut self, key: SessionKey, person: ConsoleUser, now: Instant) {
         self.sessions.retain(|_, session| session.is_open(now));
         if self.sessions.len() >= SESSIONS_MAX {
             let idle = self.sessions.iter().min_by_key(|(_, session)| session.used);
@@ -270,19 +270,19 @@ fn digest(text: &str) -> Digest {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::person::{Role, Via};
+    use crate::person::{EntryVia, UserRole};
 
-    fn ann() -> Person {
-        Person {
+    fn ann() -> ConsoleUser {
+        ConsoleUser {
             name: "ann".to_owned(),
-            role: Role::Operator,
-            via: Via::Link,
+            role: UserRole::Operator,
+            via: EntryVia::Link,
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_link_lets_one_in_once_and_not_for_long() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let code = doors.link(ann());
         assert!(doors.come_in(&code[1..]).is_none());
         let (cookie, visitor) = doors.come_in(&code).unwrap();
@@ -298,7 +298,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_ends_when_nobody_uses_it_and_after_a_week() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let come_in = || doors.come_in(&doors.link(ann())).unwrap().0;
         let idle = come_in();
         tokio::time::advance(IDLE_MAX).await;
@@ -318,7 +318,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_look_ends_by_itself_and_is_of_one_session() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let (_, one) = doors.come_in(&doors.link(ann())).unwrap();
         let (_, other) = doors.come_in(&doors.link(ann())).unwrap();
         doors.open_look(&one.key, "room");
@@ -331,7 +331,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn codes_can_be_tried_a_few_times_only() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let tries = |of: [u8; 4]| {
             let tries = (0..20).filter(|_| doors.may_try(Some(IpAddr::from(of))));
             tries.count()
@@ -345,7 +345,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cookie_is_never_the_session_of_a_proxy() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let (visitor, is_new) = doors.of_proxy(&ann());
         assert!(is_new);
         assert!(!doors.of_proxy(&ann()).1);
@@ -359,7 +359,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_sessions_is_bounded() {
-        let doors = Doors::default();
+        let doors = ConsoleDoors::default();
         let (first, _) = doors.come_in(&doors.link(ann())).unwrap();
         for _ in 0..SESSIONS_MAX {
             tokio::time::advance(SECOND).await;

@@ -52,29 +52,29 @@ fn marked(text: &str) -> Markup {
     html! {
         @for piece in pieces(text) {
             @match piece {
-                Piece::Plain(text) => (text),
-                Piece::Odd(c) => span.odd title="a character that can't be seen" { (format!("U+{:04X}", u32::from(c))) },
+                ShownPiece::Plain(text) => (text),
+                ShownPiece::Odd(c) => span.odd title="a character that can't be seen" { (format!("U+{:04X}", u32::from(c))) },
             }
         }
     }
 }
 
-enum Piece<'a> {
+enum ShownPiece<'a> {
     Plain(&'a str),
     Odd(char),
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<ShownPiece<'_>> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some((at, odd)) = rest.char_indices().find(|(_, c)| is_odd(*c)) {
         if at > 0 {
-            pieces.push(Piece::Plain(&rest[..at]));
+            pieces.push(ShownPiece::Plain(&rest[..at]));
         }
-        pieces.push(Piece::Odd(odd));
+        pieces.push(ShownPiece::Odd(odd));
         rest = &rest[at + odd.len_utf8()..];
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Plain(rest));
+        pieces.push(ShownPiece::Plain(rest));
     }
     pieces
 }

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::desk::{Ask, Deed, Desk, Trace};
-use crate::page::Refusal;
-use crate::person::{Person, Role, Via};
-use crate::sessions::{Doors, Visitor};
+use crate::page::PageRefusal;
+use crate::person::{ConsoleUser, EntryVia, UserRole};
+use crate::sessions::{ConsoleDoors, Visitor};
 use crate::views::{Room, Status};
 use crate::{assets, live, login, pages, walls};
 
@@ -40,35 +40,35 @@ pub struct Settings {
     /// The header in which they say it.
     pub user_header: String,
     /// Everybody who may come in, with what a proxy calls them.
-    pub people: Vec<(Person, Option<String>)>,
+    pub people: Vec<(ConsoleUser, Option<String>)>,
 }
 
 /// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer(pub Option<IpAddr>);
+pub struct PeerAddress(pub Option<IpAddr>);
 
 /// A look at the daemon, and when it was.
-type Counted = (Instant, Arc<Status>);
+type CountedStatus = (Instant, Arc<Status>);
 
 /// What every request needs.
 #[derive(Clone)]
-pub(crate) struct Console {
+pub(crate) struct ConsoleState {
     pub(crate) desk: Arc<dyn Desk>,
-    pub(crate) doors: Arc<Doors>,
+    pub(crate) doors: Arc<ConsoleDoors>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) cancel: CancellationToken,
-    counted: Arc<Mutex<Option<Counted>>>,
+    counted: Arc<Mutex<Option<CountedStatus>>>,
 }
 
-/// All pages. Each request carries the [`Peer`] it came from as an extension; streams end when cancelled.
+/// All pages. Each request carries the [`PeerAddress`] it came from as an extension; streams end when cancelled.
 pub fn router(
     desk: Arc<dyn Desk>,
-    doors: Arc<Doors>,
+    doors: Arc<ConsoleDoors>,
     settings: Settings,
     cancel: CancellationToken,
 ) -> Router {
-    let console = Console {
+    let console = ConsoleState {
         desk,
         doors,
         settings: Arc::new(settings),
@@ -76,12 +76,12 @@ pub fn router(
         cancel,
         counted: Arc::default(),
     };
-    let guarded = |role: Role, paths: Router<Console>| {
+    let guarded = |role: UserRole, paths: Router<ConsoleState>| {
         paths.route_layer(from_fn(move |request, next| need(role, request, next)))
     };
-    let inside = guarded(Role::Viewer, pages::of_viewers())
-        .merge(guarded(Role::Operator, pages::of_operators()))
-        .merge(guarded(Role::Admin, pages::of_admins()))
+    let inside = guarded(UserRole::Viewer, pages::of_viewers())
+        .merge(guarded(UserRole::Operator, pages::of_operators()))
+        .merge(guarded(UserRole::Admin, pages::of_admins()))
         .route("/live", get(live::live))
         .route("/logout", post(login::leave))
         .route_layer(from_fn_with_state(console.clone(), come_in));
@@ -89,23 +89,23 @@ pub fn router(
         .route("/login", get(login::form).post(login::come_in))
         .route("/assets/{name}", get(assets::asset))
         .merge(inside)
-        .fallback(|| async { Refusal::no_page() })
+        .fallback(|| async { PageRefusal::no_page() })
         .layer(DefaultBodyLimit::max(FORM_MAX_BYTES))
         .layer(from_fn_with_state(console.clone(), pass))
         .with_state(console)
 }
 
 /// The first two walls, and the headers of the third.
-async fn pass(State(console): State<Console>, request: Request, next: Next) -> Response {
+async fn pass(State(console): State<ConsoleState>, request: Request, next: Next) -> Response {
     let (method, headers) = (request.method(), request.headers());
     let mut answer = if !walls::is_known_host(headers, &console.settings.hosts) {
-        Refusal::foreign_host().into_response()
+        PageRefusal::foreign_host().into_response()
     } else if !walls::is_own(method, headers) {
-        Refusal::foreign_page().into_response()
+        PageRefusal::foreign_page().into_response()
     } else {
         match timeout(WORK, next.run(request)).await {
             Ok(answer) => answer,
-            Err(_) => Refusal::too_slow().into_response(),
+            Err(_) => PageRefusal::too_slow().into_response(),
         }
     };
     walls::put_on(answer.headers_mut());
@@ -113,42 +113,49 @@ async fn pass(State(console): State<Console>, request: Request, next: Next) -> R
 }
 
 /// Finds out whose request it is, and lets nobody else further.
-async fn come_in(State(console): State<Console>, mut request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<Peer>().and_then(|peer| peer.0);
+async fn come_in(
+    State(console): State<ConsoleState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request
+        .extensions()
+        .get::<PeerAddress>()
+        .and_then(|peer| peer.0);
     let visitor = match console.visitor(peer, request.headers()).await {
         Ok(Some(visitor)) => visitor,
         Ok(None) if *request.method() == Method::GET && request.uri().path() != "/live" => {
             return Redirect::to("/login").into_response();
         }
-        Ok(None) => return Refusal::not_in().into_response(),
+        Ok(None) => return PageRefusal::not_in().into_response(),
         Err(refusal) => return refusal.into_response(),
     };
     if !console.doors.may_ask(&visitor.key) {
-        return Refusal::too_often().into_response();
+        return PageRefusal::too_often().into_response();
     }
     request.extensions_mut().insert(visitor);
     next.run(request).await
 }
 
 /// Lets those further whose role is enough.
-async fn need(role: Role, request: Request, next: Next) -> Response {
+async fn need(role: UserRole, request: Request, next: Next) -> Response {
     match request.extensions().get::<Visitor>() {
         Some(visitor) if visitor.person.role >= role => next.run(request).await,
-        Some(visitor) => Refusal::role(visitor.person.role, role).into_response(),
-        None => Refusal::not_in().into_response(),
+        Some(visitor) => PageRefusal::role(visitor.person.role, role).into_response(),
+        None => PageRefusal::not_in().into_response(),
     }
 }
 
 /// The visitor of a handler.
 pub(crate) type Who = Extension<Visitor>;
 
-impl Console {
+impl ConsoleState {
     /// Whose request it is. What a proxy says counts only where the settings name the proxy.
     async fn visitor(
         &self,
         peer: Option<IpAddr>,
         headers: &HeaderMap,
-    ) -> Result<Option<Visitor>, Refusal> {
+    ) -> Result<Option<Visitor>, PageRefusal> {
         let header = self.settings.user_header.as_str();
         let mut said = headers.get_all(header).iter();
         let is_trusted = peer.is_some_and(|peer| {
@@ -157,13 +164,15 @@ impl Console {
         });
         match (said.next(), said.next()) {
             (None, _) => {}
-            (Some(_), Some(_)) => return Err(Refusal::proxy("the header is there twice")),
+            (Some(_), Some(_)) => return Err(PageRefusal::proxy("the header is there twice")),
             // Somebody else who says who they are.
             (Some(_), None) if !is_trusted => {
                 warn!(
                     "a request to the console bore the header of a proxy, and came from an address that is none"
                 );
-                return Err(Refusal::proxy("this address is no proxy of the settings"));
+                return Err(PageRefusal::proxy(
+                    "this address is no proxy of the settings",
+                ));
             }
             (Some(login), None) => {
                 let login = login.to_str().unwrap_or_default();
@@ -174,14 +183,14 @@ impl Console {
         Ok(cookie.and_then(|cookie| self.doors.of_cookie(cookie)))
     }
 
-    async fn proxied(&self, login: &str) -> Result<Visitor, Refusal> {
+    async fn proxied(&self, login: &str) -> Result<Visitor, PageRefusal> {
         let people = &self.settings.people;
         let found = people
             .iter()
             .find(|(_, known)| known.as_deref() == Some(login));
-        let (person, _) = found.ok_or_else(Refusal::unknown_login)?;
-        let person = Person {
-            via: Via::Proxy,
+        let (person, _) = found.ok_or_else(PageRefusal::unknown_login)?;
+        let person = ConsoleUser {
+            via: EntryVia::Proxy,
             ..person.clone()
         };
         let (visitor, is_new) = self.doors.of_proxy(&person);
@@ -193,11 +202,11 @@ impl Console {
     }
 
     /// Asks the desk.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, Refusal> {
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, PageRefusal> {
         let answer = self.desk.ask(ask).await?;
         serde_json::from_value(answer).map_err(|cause| {
             warn!(error = %cause, "a view has another form than the console knows");
-            Refusal::strange()
+            PageRefusal::strange()
         })
     }
 
@@ -207,7 +216,7 @@ impl Console {
         who: &Visitor,
         deed: Deed,
         back: &str,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<Response, PageRefusal> {
         let done = self.desk.act(&who.person, deed).await?;
         self.doors.tell(&who.key, done.told);
         Ok((StatusCode::SEE_OTHER, [(header::LOCATION, back)]).into_response())
@@ -216,11 +225,11 @@ impl Console {
     /// Whether somebody is shown the texts of a room.
     pub(crate) fn shows(&self, who: &Visitor, room: &Room) -> bool {
         !room.is_direct
-            || (who.person.role >= Role::Operator && self.doors.is_looking(&who.key, &room.id))
+            || (who.person.role >= UserRole::Operator && self.doors.is_looking(&who.key, &room.id))
     }
 
     /// The daemon at a glance, at most [`COUNTS_LIVE`] old.
-    pub(crate) async fn status(&self) -> Result<Arc<Status>, Refusal> {
+    pub(crate) async fn status(&self) -> Result<Arc<Status>, PageRefusal> {
         let known = self.counted();
         if let Some((at, status)) = known
             && at.elapsed() < COUNTS_LIVE
@@ -233,7 +242,7 @@ impl Console {
         Ok(status)
     }
 
-    fn counted(&self) -> Option<Counted> {
+    fn counted(&self) -> Option<CountedStatus> {
         self.counted
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -73,7 +73,7 @@ impl History {
     /// The turns of a fork's history that were said before it left its conversation.
     pub fn before_fork(&self) -> impl Iterator<Item = TurnId> {
         let turns = self.turns.iter().filter(|_| self.conversation.is_fork);
-        let turns = turns.filter(|it| matches!(it.role, Role::Root | Role::Parent));
+        let turns = turns.filter(|it| matches!(it.role, HistoryRole::Root | HistoryRole::Parent));
         turns.map(|it| it.turn.id)
     }
 }
@@ -104,7 +104,7 @@ pub struct ReadCost {
 
 /// Why a turn was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum HistoryRole {
     /// A kept turn of the conversation.
     Kept,
     /// What a kept turn replies to.
@@ -129,7 +129,7 @@ pub struct HistoryTurn {
     /// The turn.
     pub turn: Turn,
     /// Why.
-    pub role: Role,
+    pub role: HistoryRole,
 }
 
 #[cfg(test)]
@@ -139,7 +139,12 @@ mod tests {
 
     #[test]
     fn what_stands_before_a_fork_is_known_of_forks_alone() {
-        let roles = [Role::Parent, Role::Root, Role::Kept, Role::Trigger];
+        let roles = [
+            HistoryRole::Parent,
+            HistoryRole::Root,
+            HistoryRole::Kept,
+            HistoryRole::Trigger,
+        ];
         let turns = (1..)
             .zip(roles)
             .map(|(number, role)| said(number, role, "ann", "hi"));

@@ -139,15 +139,15 @@ pub struct Head {
     pub not_before_ms: i64,
 }
 
-type Share = (JobKind, Option<AccountId>);
+type ShareKey = (JobKind, Option<AccountId>);
 
 /// Who has how many slots, and whose turn it is. An account with ten thousand jobs delays another's one by a
 /// turn.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    at_work: HashMap<Share, usize>,
+    at_work: HashMap<ShareKey, usize>,
     /// When each was served last, by a counter.
-    served: HashMap<Share, u64>,
+    served: HashMap<ShareKey, u64>,
     turn: u64,
 }
 

@@ -1,6 +1,6 @@
 //! What it takes to make the prompt of a run again: ids, revisions and settings; never what was said.
 
-use crate::history::{History, Role};
+use crate::history::{History, HistoryRole};
 use crate::ids::{AgentName, ConversationId, RunId, Seq, SummaryId, TurnId};
 
 /// A turn that was read for a prompt.
@@ -9,7 +9,7 @@ pub struct SentTurn {
     /// Which.
     pub turn: TurnId,
     /// Why it was read.
-    pub role: Role,
+    pub role: HistoryRole,
     /// Its revision then.
     pub revision: u32,
 }

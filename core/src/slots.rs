@@ -25,16 +25,16 @@ pub struct Slots {
     /// The models, by their configured names, that a question may ask for in place of its agent's own: the same of each,
     /// and nothing where it is asked now.
     pub choices: BTreeMap<(AgentName, String), Option<i64>>,
-    shares: Arc<Shares>,
+    shares: Arc<ClaimShares>,
 }
 
 /// What accounts and people have of the slots.
 #[derive(Clone, Debug, Default)]
-struct Shares {
+struct ClaimShares {
     /// Claims so far.
     claims: u64,
-    accounts: HashMap<AccountId, Share>,
-    people: HashMap<Asker, Share>,
+    accounts: HashMap<AccountId, ClaimShare>,
+    people: HashMap<Asker, ClaimShare>,
 }
 
 /// Who asks: a person of an account. Runs without a person share one place.
@@ -48,14 +48,14 @@ pub struct Asker {
 
 /// What one has. Less at work comes first, then who was served longest ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Share {
+struct ClaimShare {
     at_work: usize,
     last_claim: u64,
 }
 
 /// An agent's oldest unfinished run of a conversation, as far as a claim looks at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingRun {
     /// Its row, opaque: the order of runs.
     pub row: i64,
     /// Its conversation, opaque.
@@ -79,15 +79,15 @@ pub struct Waiting {
 }
 
 /// The place of a run among those that may start; the least goes first.
-type Rank = (bool, Share, Share, i64, i64);
+type Rank = (bool, ClaimShare, ClaimShare, i64, i64);
 
 impl Slots {
     /// Which run starts next: of those of a conversation, which come one after the other, the oldest that
     /// may. A run whose model is not asked now, or that waits for another attempt, lets those of
     /// other agents pass; any other wait keeps the conversation's order. Runs that are due later than
     /// [`PLACE_KEPT_MS_MAX`] are not among them.
-    pub fn next(&self, waiting: impl IntoIterator<Item = Waiting>) -> Option<Waiting> {
-        let mut best: Option<(Rank, Waiting)> = None;
+    pub fn next(&self, waiting: impl IntoIterator<Item = WaitingRun>) -> Option<WaitingRun> {
+        let mut best: Option<(Rank, WaitingRun)> = None;
         let mut settled = None;
         for run in waiting {
             if settled == Some(run.conversation) {
@@ -135,7 +135,7 @@ impl Slots {
     }
 
     /// How long it may wait whose model is not asked now.
-    fn closed_ms(&self, run: &Waiting) -> Option<i64> {
+    fn closed_ms(&self, run: &WaitingRun) -> Option<i64> {
         let choice = run.asked_model.as_ref().and_then(|model| {
             let choice = (run.agent.clone(), model.clone());
             self.choices.get(&choice)
@@ -147,12 +147,12 @@ impl Slots {
     }
 
     /// Whether its model may be asked, or its time to be answered is over.
-    fn is_open_to(&self, run: &Waiting) -> bool {
+    fn is_open_to(&self, run: &WaitingRun) -> bool {
         let within_ms = self.closed_ms(run);
         within_ms.is_none_or(|within_ms| self.run_clock_ms - run.asked_at_run_ms >= within_ms)
     }
 
-    fn rank(&self, run: &Waiting) -> Rank {
+    fn rank(&self, run: &WaitingRun) -> Rank {
         let account = self.shares.accounts.get(&run.asker.account);
         let person = self.shares.people.get(&run.asker);
         (
@@ -165,7 +165,7 @@ impl Slots {
     }
 }
 
-fn forget_oldest<K: Copy + Eq + std::hash::Hash>(shares: &mut HashMap<K, Share>) {
+fn forget_oldest<K: Copy + Eq + std::hash::Hash>(shares: &mut HashMap<K, ClaimShare>) {
     if shares.len() <= SHARES_MAX {
         return;
     }
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    fn run(row: i64, conversation: i64, agent: &str, asker: Asker) -> Waiting {
-        Waiting {
+    fn run(row: i64, conversation: i64, agent: &str, asker: Asker) -> WaitingRun {
+        WaitingRun {
             row,
             conversation,
             agent: AgentName::trusted(agent),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// The rows in the order in which one slot after the other serves them.
-    fn served(slots: &mut Slots, mut waiting: Vec<Waiting>, at_once: usize) -> Vec<i64> {
+    fn served(slots: &mut Slots, mut waiting: Vec<WaitingRun>, at_once: usize) -> Vec<i64> {
         let (mut order, mut at_work) = (Vec::new(), Vec::new());
         while let Some(next) = slots.next(waiting.clone()) {
             if at_work.len() == at_once {
@@ -222,7 +222,7 @@ mod tests {
     fn one_persons_fifty_threads_starve_no_other_person_and_no_other_account() {
         let (ann, bob, zoe) = (asker(1, 1), asker(1, 2), asker(2, 3));
         for at_once in [1, 2, 8] {
-            let mut waiting: Vec<Waiting> =
+            let mut waiting: Vec<WaitingRun> =
                 (1..=50).map(|row| run(row, row, "kael", ann)).collect();
             waiting.push(run(51, 51, "kael", bob));
             waiting.extend([run(52, 52, "kael", zoe), run(53, 53, "kael", zoe)]);
@@ -251,7 +251,7 @@ mod tests {
             closed: [(AgentName::trusted("kael"), 1_000)].into(),
             ..Slots::default()
         };
-        let next = |slots: &Slots, waiting: Vec<Waiting>| slots.next(waiting).map(|run| run.row);
+        let next = |slots: &Slots, waiting: Vec<WaitingRun>| slots.next(waiting).map(|run| run.row);
         let both = || vec![run(1, 1, "kael", ann), run(2, 1, "iris", ann)];
         assert_eq!(next(&slots(999), both()), Some(2));
         assert_eq!(next(&slots(1_000), both()), Some(1));
@@ -269,7 +269,7 @@ mod tests {
                 ..Slots::default()
             };
             let asked_model = Some(model.to_owned());
-            let run = Waiting {
+            let run = WaitingRun {
                 asked_model,
                 ..run(1, 1, "kael", ann)
             };
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn only_a_wait_for_a_model_lets_others_of_its_conversation_pass() {
         let ann = asker(1, 1);
-        let not_due = |is_put_off| Waiting {
+        let not_due = |is_put_off| WaitingRun {
             is_due: false,
             is_put_off,
             ..run(1, 1, "kael", ann)
@@ -305,7 +305,7 @@ mod tests {
             closed: [(AgentName::trusted("kael"), 1_000)].into(),
             ..Slots::default()
         };
-        let stopped = Waiting {
+        let stopped = WaitingRun {
             is_cancelled: true,
             ..run(9, 9, "kael", ann)
         };

@@ -14,5 +14,5 @@ fn main() -> std::io::Result<()> {
     };
     let man = Path::new(&folder).join("man");
     std::fs::create_dir_all(&man)?;
-    clap_mangen::generate_to(args::Cli::command().disable_help_subcommand(true), man)
+    clap_mangen::generate_to(args::LabCli::command().disable_help_subcommand(true), man)
 }

@@ -5,15 +5,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Kills the daemon again and again, or simulates it, and counts what is lost or doubled.
 #[derive(Debug, Parser)]
 #[command(name = "vocative-lab", version)]
-pub(crate) struct Cli {
+pub(crate) struct LabCli {
     /// What to do.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: LabCommand,
 }
 
 /// What `vocative-lab` can do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum LabCommand {
     /// Kill the daemon at every point of a message's way, and under load, and count what is lost or
     /// doubled
     ///

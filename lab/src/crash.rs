@@ -10,7 +10,7 @@ use vocative_contract::crash::{self, Sabotage};
 use vocative::cli::{CliError, Exit};
 
 use crate::args::CrashArgs;
-use crate::piece::{Piece, pieces};
+use crate::piece::{RowPiece, pieces};
 use crate::tally::{Tally, report};
 use crate::{plan, play, print, sabotage_of};
 
@@ -71,27 +71,27 @@ async fn crash(args: &CrashArgs) -> Result<ExitCode, CliError> {
 /// Plays all pieces, many side by side: most of the time of a piece is waiting. The longest begin first, so
 /// that the short ones fill what is left at the end; what is given is in the order of the table.
 async fn play_all(
-    pieces: &[Piece],
+    pieces: &[RowPiece],
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
-) -> Result<Vec<(Piece, Tally)>, CliError> {
-    let mut order: Vec<&Piece> = pieces.iter().collect();
+) -> Result<Vec<(RowPiece, Tally)>, CliError> {
+    let mut order: Vec<&RowPiece> = pieces.iter().collect();
     order.sort_by_key(|piece| Reverse(piece.row.kills));
     let next = AtomicUsize::new(0);
     let lanes = (0..LANES).map(|_| play_pieces(&order, &next, args, sabotage));
     let lanes = try_join_all(lanes).await?;
-    let mut played: Vec<(Piece, Tally)> = lanes.into_iter().flatten().collect();
+    let mut played: Vec<(RowPiece, Tally)> = lanes.into_iter().flatten().collect();
     played.sort_unstable_by_key(|(piece, _)| (piece.place, piece.number));
     Ok(played)
 }
 
 /// Plays the next piece that nobody plays yet, until there is none.
 async fn play_pieces(
-    order: &[&Piece],
+    order: &[&RowPiece],
     next: &AtomicUsize,
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
-) -> Result<Vec<(Piece, Tally)>, CliError> {
+) -> Result<Vec<(RowPiece, Tally)>, CliError> {
     let mut played = Vec::new();
     while let Some(piece) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
         let tally = play::piece(piece, args, sabotage).await?;

@@ -5,9 +5,9 @@ pub(crate) const WORLD: &str = "";
 
 /// Numbers that follow from a seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct SeededDice(u64);
 
-impl Dice {
+impl SeededDice {
     #[cfg(test)]
     pub(crate) fn new(seed: u64) -> Self {
         Self::of(seed, WORLD)
@@ -60,11 +60,15 @@ mod tests {
 
     #[test]
     fn each_concern_has_dice_of_its_own_and_the_world_those_of_the_seed() {
-        let drawn = |mut dice: Dice| [dice.below(u64::MAX), dice.below(u64::MAX)];
-        let (world, clock) = (Dice::of(7, WORLD), Dice::of(7, "clock"));
-        assert_eq!(drawn(world), drawn(Dice(7)));
-        assert_eq!(drawn(clock.clone()), drawn(Dice::of(7, "clock")));
-        for other in [Dice(7), Dice::of(7, "clocks"), Dice::of(8, "clock")] {
+        let drawn = |mut dice: SeededDice| [dice.below(u64::MAX), dice.below(u64::MAX)];
+        let (world, clock) = (SeededDice::of(7, WORLD), SeededDice::of(7, "clock"));
+        assert_eq!(drawn(world), drawn(SeededDice(7)));
+        assert_eq!(drawn(clock.clone()), drawn(SeededDice::of(7, "clock")));
+        for other in [
+            SeededDice(7),
+            SeededDice::of(7, "clocks"),
+            SeededDice::of(8, "clock"),
+        ] {
             assert_ne!(drawn(clock.clone()), drawn(other));
         }
     }

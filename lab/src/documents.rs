@@ -15,7 +15,7 @@ use vocative_store::contract::KnowledgeQuery;
 use vocative_store::{Store, StoreError, StoreOptions};
 
 use crate::args::DocumentsArgs;
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 use crate::print;
 
 /// What a document was written at: 2026-01-05, 08:00 UTC. Long ago for its files, so that their stamps count.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DocumentsArgs) -> Result<ExitCode, CliError> {
 async fn measured(args: &DocumentsArgs) -> Result<String, CliError> {
     let home = tempfile::tempdir()?;
     let folder = home.path().join("documents");
-    let mut dice = Dice::of(args.seed, "documents");
+    let mut dice = SeededDice::of(args.seed, "documents");
     let mut bytes = 0;
     for number in 0..args.documents {
         bytes += write(&folder, number, &document(number, args.sections, &mut dice))?;
@@ -138,7 +138,7 @@ async fn timed(keeper: &KnowledgeKeeper) -> Result<Duration, CliError> {
     Ok(started.elapsed())
 }
 
-async fn search(store: &Store, dice: &mut Dice) -> Result<Duration, CliError> {
+async fn search(store: &Store, dice: &mut SeededDice) -> Result<Duration, CliError> {
     let words: Vec<String> = (0..3).map(|_| word(dice)).collect();
     let query = KnowledgeQuery {
         collections: vec!["drawn".to_owned()],
@@ -167,7 +167,7 @@ fn write(folder: &Path, number: u32, text: &str) -> Result<u64, CliError> {
     Ok(text.len() as u64)
 }
 
-fn document(number: u32, sections: u32, dice: &mut Dice) -> String {
+fn document(number: u32, sections: u32, dice: &mut SeededDice) -> String {
     let mut text = format!("# Document {number}\n\n");
     for _ in 0..sections {
         let _ = writeln!(text, "## {} {}\n", word(dice), word(dice));
@@ -181,7 +181,7 @@ fn document(number: u32, sections: u32, dice: &mut Dice) -> String {
 }
 
 /// A word, some far more often than others.
-fn word(dice: &mut Dice) -> String {
+fn word(dice: &mut SeededDice) -> String {
     const SYLLABLES: [&str; 20] = [
         "ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "wu",
         "xa", "ye", "zi", "cho", "sha",

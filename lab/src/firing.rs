@@ -4,12 +4,12 @@
 use vocative_sandbox::telegram::TelegramWorld;
 
 use super::memory::{SLACK_ROOM, ask, listening, note_kill};
-use super::plan::{Mode, Row};
+use super::plan::{Mode, PlanRow};
 use super::play::settle;
 use super::process::{LOOK, Process, WAIT};
-use super::scene::{Due, Place, Question, Scene};
-use super::stage::Stage;
-use super::tally::{End, Tally};
+use super::scene::{AnswerPlace, AnswersDue, AskedScene, SceneQuestion};
+use super::stage::LabStage;
+use super::tally::{ProcessEnd, Tally};
 use tokio::time::Instant;
 use vocative::admin::operations::{AddedSchedule, AdminOperation, ChangedSchedule};
 use vocative::admin::view::ScheduleView;
@@ -24,12 +24,12 @@ const PLANNED: [(&str, Option<&str>); 2] =
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
 pub(super) async fn firing(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally::default();
-    let mut scene = Scene::default();
+    let mut scene = AskedScene::default();
     let mut process = listening(stage, None).await?;
     ask(stage, &mut scene, "q00000-before");
     settle(stage, &mut process, |_| {}).await?;
@@ -48,12 +48,12 @@ pub(super) async fn firing(
         // The first one's firing may end the daemon before it hears of the second.
         let is_told = process.ask::<ScheduleView>(&run).await.is_some();
         begun.extend(is_told.then_some(id));
-        scene.questions.push(Question {
+        scene.questions.push(SceneQuestion {
             words: vec![schedule.task.clone()],
             place: place(stage),
             due: match is_told {
-                true => Due::Once,
-                false => Due::AtMostOnce,
+                true => AnswersDue::Once,
+                false => AnswersDue::AtMostOnce,
             },
         });
     }
@@ -61,7 +61,7 @@ pub(super) async fn firing(
     note_kill(&mut tally, process.was_killed());
     // The first one's post may be on its way when the second one's firing ends the daemon.
     let at_ms = process.kill(stage).await?;
-    let end = End {
+    let end = ProcessEnd {
         at_ms,
         next_ms: chrono::Utc::now().timestamp_millis(),
     };
@@ -80,7 +80,7 @@ pub(super) async fn firing(
 
 /// Plans something for later.
 async fn plan(
-    stage: &Stage,
+    stage: &LabStage,
     process: &Process,
     word: &str,
     agent: Option<&str>,
@@ -102,13 +102,13 @@ async fn plan(
 }
 
 /// Where it is said.
-fn place(stage: &Stage) -> Place {
+fn place(stage: &LabStage) -> AnswerPlace {
     match stage.mode {
-        Mode::Slack => Place::Slack {
+        Mode::Slack => AnswerPlace::Slack {
             chat: SLACK_ROOM.to_owned(),
             thread: None,
         },
-        _ => Place::Telegram(TelegramWorld::SUPERGROUP),
+        _ => AnswerPlace::Telegram(TelegramWorld::SUPERGROUP),
     }
 }
 

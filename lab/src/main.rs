@@ -39,7 +39,7 @@ use clap::Parser as _;
 use vocative::cli::CliError;
 use vocative_contract::crash::Sabotage;
 
-use self::args::{Cli, Command};
+use self::args::{LabCli, LabCommand};
 
 /// The first argument of this program when it is the daemon.
 const AS_DAEMON: &str = "vocative";
@@ -49,17 +49,17 @@ fn main() -> ExitCode {
     if arguments.peek().is_some_and(|first| first == AS_DAEMON) {
         return vocative::cli::main_of(arguments);
     }
-    let cli = Cli::parse();
+    let cli = LabCli::parse();
     // It fails only if another part of the process has chosen a provider, which then serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let done = match &cli.command {
-        Command::Crash(args) => crash::run(args),
-        Command::Sim(args) => sim::run(args),
-        Command::Recall(args) => recall::run(args),
-        Command::Documents(args) => documents::run(args),
-        Command::Memory(args) => learning::run(args),
-        Command::Summaries(args) => summaries::run(args),
-        Command::Cells(args) => cells::run(args),
+        LabCommand::Crash(args) => crash::run(args),
+        LabCommand::Sim(args) => sim::run(args),
+        LabCommand::Recall(args) => recall::run(args),
+        LabCommand::Documents(args) => documents::run(args),
+        LabCommand::Memory(args) => learning::run(args),
+        LabCommand::Summaries(args) => summaries::run(args),
+        LabCommand::Cells(args) => cells::run(args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error.report());

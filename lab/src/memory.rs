@@ -9,11 +9,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use vocative_sandbox::telegram::TelegramWorld;
 
-use super::plan::{Mode, Row, Way};
+use super::plan::{DeathWay, Mode, PlanRow};
 use super::play::{settle, wait_until};
 use super::process::{Process, WAIT};
-use super::scene::{Due, Place, Question, Scene};
-use super::stage::{SLACK_PERSON, Stage};
+use super::scene::{AnswerPlace, AnswersDue, AskedScene, SceneQuestion};
+use super::stage::{LabStage, SLACK_PERSON};
 use super::tally::Tally;
 use vocative::admin::operations::AdminOperation;
 use vocative::admin::view::{ConversationView, ExportPageView};
@@ -39,8 +39,8 @@ const SLACK_ERASED: &str = "U0BOB";
 /// An import is killed and begun again; nothing of the export is missing or there twice, and what it
 /// has of the live room is not doubled either, whichever came first.
 pub(super) async fn import(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally::default();
@@ -88,12 +88,12 @@ pub(super) async fn import(
 /// An erasure is killed and ordered again; of the person nothing is left in any file, of the others
 /// everything is there, and they are answered.
 pub(super) async fn erasure(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally::default();
-    let mut scene = Scene::default();
+    let mut scene = AskedScene::default();
     let mut process = listening(stage, None).await?;
     let kept: Vec<String> = (0..ERASED).map(|n| format!("k{n:05}-kept")).collect();
     let erased: Vec<String> = (0..ERASED).map(|n| format!("e{n:05}-erased")).collect();
@@ -110,7 +110,7 @@ pub(super) async fn erasure(
 
     let person = format!("{}/{}", stage.channel(), erased_person(stage));
     let args = ["erase", "--person", &person, "--yes", "--verify"];
-    let is_killed = if row.way == Way::Point("erase.open-batch") {
+    let is_killed = if row.way == DeathWay::Point("erase.open-batch") {
         let mut erasing = Process::start_command(stage, &args, Some(("erase.begun", 1)))?;
         erasing.code().await;
         let mut opening =
@@ -147,14 +147,17 @@ pub(super) async fn erasure(
     Ok(tally)
 }
 
-pub(super) async fn listening(stage: &Stage, at: Option<(&str, u64)>) -> Result<Process, CliError> {
+pub(super) async fn listening(
+    stage: &LabStage,
+    at: Option<(&str, u64)>,
+) -> Result<Process, CliError> {
     let mut process = Process::start_command(stage, &["run"], at)?;
     process.listens(stage).await?;
     Ok(process)
 }
 
 /// Waits for a daemon's end and until its platform has noticed; whether it was killed.
-pub(super) async fn end_of(mut process: Process, stage: &Stage) -> Result<bool, CliError> {
+pub(super) async fn end_of(mut process: Process, stage: &LabStage) -> Result<bool, CliError> {
     process.ended_within(WAIT).await;
     let is_killed = process.was_killed();
     process.kill(stage).await?;
@@ -174,7 +177,7 @@ pub(super) fn expect_success(tally: &mut Tally, what: &str, code: Option<i32>) {
 }
 
 /// What people say while the daemon listens: ids by which the platform knows it, and the words.
-fn say_live(stage: &Stage) -> Vec<(String, String)> {
+fn say_live(stage: &LabStage) -> Vec<(String, String)> {
     let said = (0..HEARD).map(|n| {
         let word = format!("l{n:05}-live");
         let id = match stage.mode {
@@ -190,7 +193,7 @@ fn say_live(stage: &Stage) -> Vec<(String, String)> {
 }
 
 /// One person says a word, another one the other; when, in seconds since the Unix epoch.
-fn say_both(stage: &Stage, kept: &str, erased: &str) -> i64 {
+fn say_both(stage: &LabStage, kept: &str, erased: &str) -> i64 {
     match stage.mode {
         Mode::Slack => {
             stage.slack.say(SLACK_ROOM, SLACK_PERSON, kept);
@@ -206,7 +209,7 @@ fn say_both(stage: &Stage, kept: &str, erased: &str) -> i64 {
 }
 
 /// The platform delivers an old message of the person once more, with another delivery id.
-fn say_again(stage: &Stage, text: &str, at_s: i64) {
+fn say_again(stage: &LabStage, text: &str, at_s: i64) {
     match stage.mode {
         Mode::Slack => stage.slack.raw_event(json!({
             "type": "message", "channel": SLACK_ROOM, "channel_type": "channel", "team": "T0ACME",
@@ -223,12 +226,12 @@ fn say_again(stage: &Stage, text: &str, at_s: i64) {
 }
 
 /// A question that must be answered once.
-pub(super) fn ask(stage: &Stage, scene: &mut Scene, word: &str) {
+pub(super) fn ask(stage: &LabStage, scene: &mut AskedScene, word: &str) {
     let place = match stage.mode {
         Mode::Slack => {
             let text = format!("@vocative {word} when is it?");
             let thread = Some(stage.slack.say(SLACK_ROOM, SLACK_PERSON, &text));
-            Place::Slack {
+            AnswerPlace::Slack {
                 chat: SLACK_ROOM.to_owned(),
                 thread,
             }
@@ -237,17 +240,17 @@ pub(super) fn ask(stage: &Stage, scene: &mut Scene, word: &str) {
             let (chat, person) = (TelegramWorld::SUPERGROUP, TelegramWorld::ANN);
             let text = format!("@vocative_bot {word} when is it?");
             stage.telegram.say(chat, person, &text);
-            Place::Telegram(chat)
+            AnswerPlace::Telegram(chat)
         }
     };
-    scene.questions.push(Question {
+    scene.questions.push(SceneQuestion {
         words: vec![word.to_owned()],
         place,
-        due: Due::Once,
+        due: AnswersDue::Once,
     });
 }
 
-pub(super) fn erased_person(stage: &Stage) -> String {
+pub(super) fn erased_person(stage: &LabStage) -> String {
     match stage.mode {
         Mode::Slack => SLACK_ERASED.to_owned(),
         _ => TelegramWorld::BOB.to_string(),
@@ -265,7 +268,7 @@ fn telegram_id(n: usize) -> i64 {
 
 /// An export of the room with these words, one a second, and with what was heard.
 fn write_export(
-    stage: &Stage,
+    stage: &LabStage,
     words: &[String],
     heard: &[(String, String)],
 ) -> Result<String, CliError> {

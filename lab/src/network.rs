@@ -5,10 +5,10 @@ use serde_json::json;
 use vocative_sandbox::model::ModelReply;
 
 use super::memory::{ask, end_of, listening, note_kill};
-use super::plan::Row;
+use super::plan::PlanRow;
 use super::play::settle;
-use super::scene::Scene;
-use super::stage::Stage;
+use super::scene::AskedScene;
+use super::stage::LabStage;
 use super::tally::Tally;
 use vocative::cli::CliError;
 
@@ -39,12 +39,12 @@ pub(super) fn agents(model: &str) -> String {
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
 pub(super) async fn network(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally::default();
-    let mut scene = Scene::default();
+    let mut scene = AskedScene::default();
     let mut process = listening(stage, None).await?;
     // Its agents repeat what they are asked.
     ask(stage, &mut scene, "q00000-before");
@@ -80,7 +80,7 @@ pub(super) async fn network(
 }
 
 /// Which pass of the point ends it: there are three decisions, two agent calls and one task.
-fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
+fn passes(row: &PlanRow, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let most = match row.name().split_once('.') {
         Some(("decision", _)) => 3,
         Some(("member", _)) => 2,

@@ -6,9 +6,9 @@ use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::telegram::TelegramWorld;
 
 use super::memory::{SLACK_ROOM, erased_person, expect_success, listening, note_kill};
-use super::plan::{Mode, Row};
+use super::plan::{Mode, PlanRow};
 use super::process::{LOOK, Process, WAIT};
-use super::stage::Stage;
+use super::stage::LabStage;
 use super::tally::Tally;
 use tokio::time::Instant;
 use vocative::admin::operations::{AdminOperation, MemoriesAsked};
@@ -25,8 +25,8 @@ const ANSWERS: usize = 8;
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
 pub(super) async fn learning(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally::default();
@@ -84,7 +84,7 @@ fn answer() -> String {
     .to_string()
 }
 
-fn say(stage: &Stage, word: &str) {
+fn say(stage: &LabStage, word: &str) {
     let text = format!("the code of the locker is {word}");
     match stage.mode {
         Mode::Slack => {

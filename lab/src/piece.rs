@@ -4,7 +4,7 @@
 //! A piece has a name and chance of its own, both from its row and its number: what a piece plays does
 //! not depend on what else is played, and it can be played again alone.
 
-use super::plan::Row;
+use super::plan::PlanRow;
 use crate::args::{CrashArgs, CrashPlatform, CrashTransport};
 
 /// Kills of a piece at most: one scene of random kills, two of the others.
@@ -12,16 +12,16 @@ const KILLS_OF_PIECE_MAX: usize = 8;
 
 /// Some of a row's kills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct RowPiece {
     /// Of which row: its place in the table.
     pub(super) place: usize,
     /// That row, with this piece's kills.
-    pub(super) row: Row,
+    pub(super) row: PlanRow,
     /// Which of its pieces, from 1 on.
     pub(super) number: usize,
 }
 
-impl Piece {
+impl RowPiece {
     /// Its name on the command line.
     pub(super) fn name(&self) -> String {
         format!(
@@ -76,11 +76,11 @@ fn hashed(hash: u64, byte: u8) -> u64 {
 }
 
 /// All pieces of these rows, or the one of that name.
-pub(super) fn pieces(rows: &[Row], only: Option<&str>) -> Vec<Piece> {
+pub(super) fn pieces(rows: &[PlanRow], only: Option<&str>) -> Vec<RowPiece> {
     let cut = rows.iter().enumerate().flat_map(|(place, row)| {
-        (0..row.kills.div_ceil(KILLS_OF_PIECE_MAX)).map(move |n| Piece {
+        (0..row.kills.div_ceil(KILLS_OF_PIECE_MAX)).map(move |n| RowPiece {
             place,
-            row: Row {
+            row: PlanRow {
                 kills: (row.kills - n * KILLS_OF_PIECE_MAX).min(KILLS_OF_PIECE_MAX),
                 ..*row
             },
@@ -101,7 +101,7 @@ mod tests {
 
     use super::super::plan::rows;
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{LabCli, LabCommand};
 
     fn args(line: &str) -> CrashArgs {
         let words = line.split('\'').enumerate().flat_map(|(n, part)| {
@@ -111,7 +111,7 @@ mod tests {
             let words: Vec<&str> = part.split(is_blank).filter(|it| !it.is_empty()).collect();
             words
         });
-        let Command::Crash(args) = Cli::try_parse_from(words).unwrap().command else {
+        let LabCommand::Crash(args) = LabCli::try_parse_from(words).unwrap().command else {
             panic!("{line} is no crash matrix");
         };
         args

@@ -100,7 +100,7 @@ impl Mode {
 
 /// How the daemon is made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum DeathWay {
     /// It kills itself at this point.
     Point(&'static str),
     /// It is killed once a post is in its room whose request is never answered.
@@ -130,7 +130,7 @@ pub(super) enum Play {
 
 /// How a daemon and its platform come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum PlatformLink {
     /// The daemon connects.
     Connects,
     /// The platform calls it.
@@ -141,44 +141,44 @@ pub(super) enum Link {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct PlanRow {
     pub(super) mode: Mode,
-    pub(super) link: Link,
-    pub(super) way: Way,
+    pub(super) link: PlatformLink,
+    pub(super) way: DeathWay,
     /// How often.
     pub(super) kills: usize,
 }
 
-impl Row {
+impl PlanRow {
     /// Its platform in the table.
     pub(super) fn platform(&self) -> &'static str {
         match self.link {
-            Link::Connects => self.mode.name(),
-            Link::Called => self.mode.called_name(),
-            Link::Streams => "slack, streams",
+            PlatformLink::Connects => self.mode.name(),
+            PlatformLink::Called => self.mode.called_name(),
+            PlatformLink::Streams => "slack, streams",
         }
     }
 
     /// Whether Telegram's server lags behind its rooms: of what the bot posted it hears with the next thing
     /// that somebody says, and until then it knows no such message.
     pub(super) fn lags(&self) -> bool {
-        self.mode == Mode::TelegramLook && self.way == Way::Point("send.response-read")
+        self.mode == Mode::TelegramLook && self.way == DeathWay::Point("send.response-read")
     }
 
     /// Its name in the table.
     pub(super) fn name(&self) -> &'static str {
         match self.way {
-            Way::Point(point) => point,
-            Way::Unanswered => "send.unanswered",
-            Way::Random => "random",
-            Way::LeaseEnds => "lease ends",
+            DeathWay::Point(point) => point,
+            DeathWay::Unanswered => "send.unanswered",
+            DeathWay::Random => "random",
+            DeathWay::LeaseEnds => "lease ends",
         }
     }
 
     /// How many kills a scene of it has.
     pub(super) fn kills_of_scene_max(&self) -> usize {
         match self.way {
-            Way::Random => RANDOM_KILLS_OF_SCENE_MAX,
+            DeathWay::Random => RANDOM_KILLS_OF_SCENE_MAX,
             _ if self.play() != Play::Rooms => 1,
             // What is said before the next kill tells the server of the posts before it.
             _ if self.lags() => 1,
@@ -202,15 +202,15 @@ impl Row {
     /// Whether the kill may come when bytes have left and what became of them is not on disk.
     pub(super) fn is_in_window(&self) -> bool {
         match self.way {
-            Way::Point(point) => matches!(
+            DeathWay::Point(point) => matches!(
                 point,
                 "send.started"
                     | "send.bytes-sent"
                     | "send.response-read"
                     | "delivery.before-commit"
             ),
-            Way::Unanswered | Way::Random => true,
-            Way::LeaseEnds => false,
+            DeathWay::Unanswered | DeathWay::Random => true,
+            DeathWay::LeaseEnds => false,
         }
     }
 
@@ -220,8 +220,8 @@ impl Row {
         let is_point = ["placeholder.", "live.", "final."]
             .iter()
             .any(|group| name.starts_with(group));
-        let is_any = matches!(self.way, Way::Unanswered | Way::Random);
-        is_point || is_any || self.link == Link::Streams
+        let is_any = matches!(self.way, DeathWay::Unanswered | DeathWay::Random);
+        is_point || is_any || self.link == PlatformLink::Streams
     }
 
     /// Whether Slack tells of the bot's own posts: where that is the point, only a look can tell.
@@ -231,7 +231,7 @@ impl Row {
 }
 
 /// The rows of a run: every point once or more, then random kills with what is left of the rounds.
-pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
+pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<PlanRow> {
     let modes: Vec<Mode> = Mode::ALL
         .into_iter()
         .filter(|mode| mode.is_of(args.platform))
@@ -243,7 +243,7 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         // A broken promise shows over one of the transports as well as over both.
         None => sabotage.is_none(),
     };
-    let is_wanted = |row: &Row| {
+    let is_wanted = |row: &PlanRow| {
         args.point.as_deref().is_none_or(|it| row.name() == it)
             && sabotage.is_none_or(|promise| shows(promise, row.mode, row.way))
     };
@@ -260,11 +260,11 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
         rows.extend(streamed_rows(rounds_each).into_iter().filter(is_wanted));
     }
     for mode in modes {
-        let ways: Vec<Way> = ways(mode)
+        let ways: Vec<DeathWay> = ways(mode)
             .into_iter()
             .filter(|way| sabotage.is_none_or(|promise| shows(promise, mode, *way)))
             .collect();
-        let is_wanted = |row: &Row| {
+        let is_wanted = |row: &PlanRow| {
             args.point
                 .as_deref()
                 .is_none_or(|point| row.name() == point)
@@ -276,22 +276,22 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<Row> {
             rounds_each / 2
         };
         let kills = (at_points / ways.len().max(1)).max(1);
-        let at_points = ways.into_iter().map(|way| Row {
+        let at_points = ways.into_iter().map(|way| PlanRow {
             mode,
-            link: Link::Connects,
+            link: PlatformLink::Connects,
             way,
             kills,
         });
         rows.extend(at_points.filter(is_wanted));
         let so_far: usize = rows
             .iter()
-            .filter(|row| row.mode == mode && row.link == Link::Connects)
+            .filter(|row| row.mode == mode && row.link == PlatformLink::Connects)
             .map(|row| row.kills)
             .sum();
-        let random = Row {
+        let random = PlanRow {
             mode,
-            link: Link::Connects,
-            way: Way::Random,
+            link: PlatformLink::Connects,
+            way: DeathWay::Random,
             kills: rounds_each
                 .saturating_sub(so_far)
                 .max(rounds_each / RANDOM_SHARE_MIN),
@@ -321,15 +321,15 @@ const INBOUND: [&str; 8] = [
 
 /// The rows of a platform that calls: the points of inbound messages, then kills at any time. A broken
 /// promise shows at its points, and not at every kill: it has all of the rounds.
-fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Vec<Row> {
+fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Vec<PlanRow> {
     let is_inbound = |name: &str| INBOUND.iter().any(|group| name.starts_with(group));
-    let inbound = |way: &Way| matches!(way, Way::Point(point) if is_inbound(point));
-    let is_shown = |way: &Way| sabotage.is_none_or(|promise| shows(promise, mode, *way));
+    let inbound = |way: &DeathWay| matches!(way, DeathWay::Point(point) if is_inbound(point));
+    let is_shown = |way: &DeathWay| sabotage.is_none_or(|promise| shows(promise, mode, *way));
     let ways = ways(mode).into_iter().filter(inbound).filter(is_shown);
-    let ways: Vec<Way> = ways.collect();
-    let row = |way, kills| Row {
+    let ways: Vec<DeathWay> = ways.collect();
+    let row = |way, kills| PlanRow {
         mode,
-        link: Link::Called,
+        link: PlatformLink::Called,
         way,
         kills,
     };
@@ -339,7 +339,7 @@ fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Ve
         rounds_each / 4
     };
     let kills = (at_points / ways.len().max(1)).max(1);
-    let random = row(Way::Random, (rounds_each / RANDOM_SHARE_MIN).max(1));
+    let random = row(DeathWay::Random, (rounds_each / RANDOM_SHARE_MIN).max(1));
     let at_points = ways.into_iter().map(|way| row(way, kills));
     at_points.chain([random]).collect()
 }
@@ -355,58 +355,58 @@ const GROWING: [&str; 6] = [
 ];
 
 /// The rows of Slack's own streaming.
-fn streamed_rows(rounds_each: usize) -> Vec<Row> {
+fn streamed_rows(rounds_each: usize) -> Vec<PlanRow> {
     let is_growing = |name: &str| GROWING.iter().any(|group| name.starts_with(group));
-    let of_streams = |way: &Way| match way {
-        Way::Point(point) => is_growing(point),
-        Way::Unanswered | Way::Random => true,
-        Way::LeaseEnds => false,
+    let of_streams = |way: &DeathWay| match way {
+        DeathWay::Point(point) => is_growing(point),
+        DeathWay::Unanswered | DeathWay::Random => true,
+        DeathWay::LeaseEnds => false,
     };
-    let row = |way, kills| Row {
+    let row = |way, kills| PlanRow {
         mode: Mode::Slack,
-        link: Link::Streams,
+        link: PlatformLink::Streams,
         way,
         kills,
     };
-    let random = row(Way::Random, (rounds_each / 8).max(1));
+    let random = row(DeathWay::Random, (rounds_each / 8).max(1));
     let at_points = ways(Mode::Slack).into_iter().filter(of_streams);
     let at_points = at_points.map(|way| row(way, (rounds_each / 100).max(1)));
     at_points.chain([random]).collect()
 }
 
-fn ways(mode: Mode) -> Vec<Way> {
+fn ways(mode: Mode) -> Vec<DeathWay> {
     if !crash::is_built_in() {
-        return vec![Way::Unanswered];
+        return vec![DeathWay::Unanswered];
     }
     let points = POINTS.into_iter().filter(|point| mode.has(point));
-    let mut ways: Vec<Way> = points.map(Way::Point).collect();
-    ways.extend([Way::Unanswered, Way::LeaseEnds]);
+    let mut ways: Vec<DeathWay> = points.map(DeathWay::Point).collect();
+    ways.extend([DeathWay::Unanswered, DeathWay::LeaseEnds]);
     ways
 }
 
 /// The rows in which a broken promise shows.
-fn shows(promise: Sabotage, mode: Mode, way: Way) -> bool {
+fn shows(promise: Sabotage, mode: Mode, way: DeathWay) -> bool {
     match promise {
         Sabotage::AckBeforeCommit => {
             let is_one = matches!(mode, Mode::Slack | Mode::TelegramResend);
-            way == Way::Point("ack.after") && is_one
+            way == DeathWay::Point("ack.after") && is_one
         }
-        Sabotage::NoDedupe => way == Way::Point("capture.after-commit"),
-        Sabotage::NoReadback => mode == Mode::Slack && way == Way::Point("send.response-read"),
-        Sabotage::NoLeaseToken => way == Way::LeaseEnds,
+        Sabotage::NoDedupe => way == DeathWay::Point("capture.after-commit"),
+        Sabotage::NoReadback => mode == Mode::Slack && way == DeathWay::Point("send.response-read"),
+        Sabotage::NoLeaseToken => way == DeathWay::LeaseEnds,
         Sabotage::ResendAlways => {
-            mode != Mode::TelegramResend && way == Way::Point("send.response-read")
+            mode != Mode::TelegramResend && way == DeathWay::Point("send.response-read")
         }
         Sabotage::CommitAfterSend => {
-            mode != Mode::TelegramResend && way == Way::Point("send.bytes-sent")
+            mode != Mode::TelegramResend && way == DeathWay::Point("send.bytes-sent")
         }
         Sabotage::LeavePlaceholder => {
-            mode == Mode::Slack && way == Way::Point("placeholder.after-commit")
+            mode == Mode::Slack && way == DeathWay::Point("placeholder.after-commit")
         }
         Sabotage::EmptyIsProof => {
-            mode == Mode::TelegramLook && way == Way::Point("send.response-read")
+            mode == Mode::TelegramLook && way == DeathWay::Point("send.response-read")
         }
-        Sabotage::RepeatCalls => way == Way::Point("tool.answered"),
+        Sabotage::RepeatCalls => way == DeathWay::Point("tool.answered"),
         Sabotage::ReclaimOwn => false,
         // The loopback platform makes every edit at once, a question that is edited there may have no
         // answer yet, what a prompt reads shows in no room, and its clock is the daemon's.
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn platforms_that_call_have_rows_of_their_own_for_what_comes_in() {
         let called = rows(&args(Some(CrashTransport::Http)), None);
-        let is_called = |row: &Row| row.link == Link::Called;
+        let is_called = |row: &PlanRow| row.link == PlatformLink::Called;
         assert!(called.iter().all(|row| is_called(row) && row.kills > 0));
         let of = |platform: &str| {
             called
@@ -473,8 +473,8 @@ mod tests {
     #[test]
     fn answers_that_grow_by_slacks_streaming_have_rows_of_their_own() {
         let all = rows(&args(None), None);
-        let streams = all.iter().filter(|row| row.link == Link::Streams);
-        let streams: Vec<&Row> = streams.collect();
+        let streams = all.iter().filter(|row| row.link == PlatformLink::Streams);
+        let streams: Vec<&PlanRow> = streams.collect();
         let ways: Vec<&str> = streams.iter().map(|row| row.name()).collect();
         assert!(
             ways.contains(&"random") && ways.contains(&"send.unanswered"),
@@ -487,6 +487,6 @@ mod tests {
         );
         assert_eq!(crash::is_built_in(), ways.contains(&"live.after"));
         let broken = rows(&args(None), Some(Sabotage::NoReadback));
-        assert!(broken.iter().all(|row| row.link == Link::Connects));
+        assert!(broken.iter().all(|row| row.link == PlatformLink::Connects));
     }
 }

@@ -10,12 +10,12 @@ use super::firing;
 use super::memory;
 use super::network;
 use super::noting;
-use super::piece::Piece;
-use super::plan::{Mode, Play, Row, Way};
+use super::piece::RowPiece;
+use super::plan::{DeathWay, Mode, PlanRow, Play};
 use super::process::{LOOK, Process, WAIT, late};
-use super::scene::Scene;
-use super::stage::Stage;
-use super::tally::{End, Tally};
+use super::scene::AskedScene;
+use super::stage::LabStage;
+use super::tally::{ProcessEnd, Tally};
 use crate::args::CrashArgs;
 use vocative::admin::operations::AdminOperation;
 use vocative::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
@@ -41,7 +41,7 @@ const PASSES: u64 = 3;
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
 pub(super) async fn piece(
-    piece: &Piece,
+    piece: &RowPiece,
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
 ) -> Result<Tally, CliError> {
@@ -53,7 +53,7 @@ pub(super) async fn piece(
         let kills = left.min(row.kills_of_scene_max());
         let is_first = piece.number == 1 && left == row.kills;
         let delay_ms = visibility_delay_ms(row, args.faults, is_first, &mut random);
-        let stage = Stage::build(row, args.faults, delay_ms, sabotage).await?;
+        let stage = LabStage::build(row, args.faults, delay_ms, sabotage).await?;
         let played = match row.play() {
             Play::Rooms => scene(row, &stage, kills, args.faults, &mut random).await?,
             Play::Import => memory::import(row, &stage, &mut random).await?,
@@ -71,7 +71,7 @@ pub(super) async fn piece(
 
 /// How long Slack takes to show a post. With faults once as long as it ever does, where that counts.
 fn visibility_delay_ms(
-    row: &Row,
+    row: &PlanRow,
     has_faults: bool,
     is_first: bool,
     random: &mut impl FnMut(u64) -> u64,
@@ -84,15 +84,15 @@ fn visibility_delay_ms(
 }
 
 async fn scene(
-    row: &Row,
-    stage: &Stage,
+    row: &PlanRow,
+    stage: &LabStage,
     kills: usize,
     has_faults: bool,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<Tally, CliError> {
-    let mut scene = Scene::default();
+    let mut scene = AskedScene::default();
     let mut tally = Tally::default();
-    let mut ends: Vec<End> = Vec::new();
+    let mut ends: Vec<ProcessEnd> = Vec::new();
     if row.name().starts_with("catch-up.") {
         // Only what was heard before is caught up on.
         let mut process = Process::start(stage, None, 0)?;
@@ -118,9 +118,9 @@ async fn scene(
             process.was_killed()
         };
         tally.kills += usize::from(is_killed);
-        tally.unreached += usize::from(!is_killed && row.way != Way::LeaseEnds);
+        tally.unreached += usize::from(!is_killed && row.way != DeathWay::LeaseEnds);
         let at_ms = process.kill(stage).await?;
-        ends.push(End {
+        ends.push(ProcessEnd {
             at_ms,
             next_ms: at_ms,
         });
@@ -147,14 +147,14 @@ async fn scene(
     Ok(tally)
 }
 
-fn note_start(ends: &mut [End]) {
+fn note_start(ends: &mut [ProcessEnd]) {
     if let Some(end) = ends.last_mut() {
         end.next_ms = chrono::Utc::now().timestamp_millis();
     }
 }
 
 /// Which pass of the point ends it. What happens once in a scene ends at its first.
-fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
+fn passes(row: &PlanRow, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let rare = [
         "edit.",
         "file.",
@@ -179,12 +179,12 @@ fn passes(row: &Row, random: &mut impl FnMut(u64) -> u64) -> u64 {
     if is_rare { 1 } else { 1 + random(PASSES) }
 }
 
-fn prepare(row: &Row, stage: &Stage) {
+fn prepare(row: &PlanRow, stage: &LabStage) {
     match row.way {
-        Way::Unanswered => stage.lose_next_answer(),
-        Way::LeaseEnds => stage.model.hold(),
-        Way::Point(point) if point.starts_with("cancel.") => stage.model.hold(),
-        Way::Point(point) if point.starts_with("look.") => {
+        DeathWay::Unanswered => stage.lose_next_answer(),
+        DeathWay::LeaseEnds => stage.model.hold(),
+        DeathWay::Point(point) if point.starts_with("cancel.") => stage.model.hold(),
+        DeathWay::Point(point) if point.starts_with("look.") => {
             stage.reset_next_answer();
         }
         _ => {}
@@ -193,21 +193,23 @@ fn prepare(row: &Row, stage: &Stage) {
 
 /// Waits for the daemon's end, or brings it about; whether it was killed as the row says.
 async fn end(
-    row: &Row,
-    stage: &Stage,
-    scene: &mut Scene,
+    row: &PlanRow,
+    stage: &LabStage,
+    scene: &mut AskedScene,
     process: &mut Process,
     posts_before: usize,
     random: &mut impl FnMut(u64) -> u64,
 ) -> Result<bool, CliError> {
     match row.way {
-        Way::Random => {
+        DeathWay::Random => {
             let kill_at = Instant::now() + Duration::from_millis(random(RANDOM_KILL_MS));
             chatter_until(stage, || Instant::now() >= kill_at).await;
             Ok(true)
         }
-        Way::Unanswered => Ok(wait_until(REACH_WAIT, || stage.posts_count() > posts_before).await),
-        Way::LeaseEnds => {
+        DeathWay::Unanswered => {
+            Ok(wait_until(REACH_WAIT, || stage.posts_count() > posts_before).await)
+        }
+        DeathWay::LeaseEnds => {
             let asked = 2 * scene.questions.len();
             // Only a broken promise has them asked again.
             wait_until(LEASES_ENDED, || stage.model.requests().len() >= asked).await;
@@ -215,7 +217,7 @@ async fn end(
             settle(stage, process, |_| {}).await?;
             Ok(false)
         }
-        Way::Point(point) => {
+        DeathWay::Point(point) => {
             if point.starts_with("shutdown.") {
                 process.ask_to_stop().await?;
             }
@@ -239,7 +241,7 @@ async fn end(
 
 /// Cancels a question on which the model works, as `vocative queue cancel` does. One that nobody asks
 /// after in the same place: the next answer there would repeat it.
-async fn cancel_one(scene: &mut Scene, process: &mut Process, is_committed: bool) {
+async fn cancel_one(scene: &mut AskedScene, process: &mut Process, is_committed: bool) {
     let deadline = Instant::now() + REACH_WAIT;
     while Instant::now() < deadline {
         let queue: Option<Vec<QueuedRunView>> = process.ask(&AdminOperation::Queue).await;
@@ -260,7 +262,7 @@ async fn cancel_one(scene: &mut Scene, process: &mut Process, is_committed: bool
     }
 }
 
-async fn chatter_until(stage: &Stage, is_over: impl Fn() -> bool) {
+async fn chatter_until(stage: &LabStage, is_over: impl Fn() -> bool) {
     let mut n = 0;
     while !is_over() {
         stage.chatter(n);
@@ -286,7 +288,7 @@ pub(super) async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool
 /// room: `vocative held drop` where it is there, `vocative held release` where it is not. Gives what
 /// was held.
 pub(super) async fn settle(
-    stage: &Stage,
+    stage: &LabStage,
     process: &mut Process,
     mut seen: impl FnMut(usize),
 ) -> Result<Vec<PostView>, CliError> {
@@ -330,7 +332,7 @@ fn is_idle(status: &StatusView) -> bool {
     runs.queued + runs.leased + runs.waiting + posts.pending + posts.unknown + posts.held == 0
 }
 
-async fn decide(stage: &Stage, process: &Process) -> Vec<PostView> {
+async fn decide(stage: &LabStage, process: &Process) -> Vec<PostView> {
     let posts: Option<Vec<PostView>> = process.ask(&AdminOperation::Held).await;
     let mut decided = Vec::new();
     for post in posts.unwrap_or_default() {

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use tokio::process::{Child, Command};
 use vocative_contract::crash;
 
-use super::plan::Way;
-use super::stage::Stage;
+use super::plan::DeathWay;
+use super::stage::LabStage;
 use vocative::admin::operations::AdminOperation;
 use vocative::admin::socket;
 use vocative::cli::CliError;
@@ -30,11 +30,15 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the daemon on the stage's configuration, to end in that way at the n-th pass.
-    pub(super) fn start(stage: &Stage, way: Option<Way>, pass: u64) -> Result<Self, CliError> {
+    pub(super) fn start(
+        stage: &LabStage,
+        way: Option<DeathWay>,
+        pass: u64,
+    ) -> Result<Self, CliError> {
         let mut command = command(stage, &["run"])?;
         let variable = match way {
-            Some(Way::Point(point)) => Some((crash::CRASH_AT, format!("{point}:{pass}"))),
-            Some(Way::LeaseEnds) => Some((crash::LEASE_MS, SHORT_LEASE_MS.to_owned())),
+            Some(DeathWay::Point(point)) => Some((crash::CRASH_AT, format!("{point}:{pass}"))),
+            Some(DeathWay::LeaseEnds) => Some((crash::LEASE_MS, SHORT_LEASE_MS.to_owned())),
             _ => None,
         };
         command.envs(variable);
@@ -46,7 +50,7 @@ impl Process {
 
     /// Starts another command of the program, to end at that pass of a point.
     pub(super) fn start_command(
-        stage: &Stage,
+        stage: &LabStage,
         args: &[&str],
         at: Option<(&str, u64)>,
     ) -> Result<Self, CliError> {
@@ -83,7 +87,7 @@ impl Process {
     }
 
     /// Waits until it hears its platform; false if it ended before.
-    pub(super) async fn listens(&mut self, stage: &Stage) -> Result<bool, CliError> {
+    pub(super) async fn listens(&mut self, stage: &LabStage) -> Result<bool, CliError> {
         let deadline = tokio::time::Instant::now() + WAIT;
         while !stage.is_heard() {
             if self.has_ended() {
@@ -111,7 +115,7 @@ impl Process {
 
     /// Kills it (SIGKILL), if it still runs, and waits until the platform has noticed. Returns when
     /// its end was seen, in milliseconds since the Unix epoch.
-    pub(super) async fn kill(mut self, stage: &Stage) -> Result<i64, CliError> {
+    pub(super) async fn kill(mut self, stage: &LabStage) -> Result<i64, CliError> {
         if !self.has_ended() {
             self.child.kill().await?;
         }
@@ -137,7 +141,7 @@ impl Process {
 }
 
 /// A command of this program on the stage's configuration.
-fn command(stage: &Stage, args: &[&str]) -> Result<Command, CliError> {
+fn command(stage: &LabStage, args: &[&str]) -> Result<Command, CliError> {
     let log = std::fs::OpenOptions::new()
         .create(true)
         .append(true)

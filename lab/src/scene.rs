@@ -6,7 +6,7 @@ use vocative_sandbox::telegram::{TelegramWorld, UserMessage};
 
 use super::plan::Mode;
 use super::stage::{
-    FORUM_TOPIC, LOOK_UP, SLACK_PERSON, Stage, slack_dm, slack_interrupted_dm, slack_moved_room,
+    FORUM_TOPIC, LOOK_UP, LabStage, SLACK_PERSON, slack_dm, slack_interrupted_dm, slack_moved_room,
     slack_room, telegram_group,
 };
 
@@ -22,7 +22,7 @@ const VOICE_BYTES: usize = 7_000;
 
 /// Where an answer belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AnswerPlace {
     /// A Slack chat, and the thread in it.
     Slack {
         chat: String,
@@ -32,7 +32,7 @@ pub(super) enum Place {
     Telegram(i64),
 }
 
-impl Place {
+impl AnswerPlace {
     fn is_thread(&self, of_chat: &str, root: &str) -> bool {
         matches!(self, Self::Slack { chat, thread: Some(thread) } if chat == of_chat && thread == root)
     }
@@ -40,7 +40,7 @@ impl Place {
 
 /// What a question is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum AnswersDue {
     /// One answer.
     Once,
     /// One answer, or none: it was stopped or deleted, and may have been answered before.
@@ -51,16 +51,16 @@ pub(super) enum Due {
 
 /// A question, and what must come back.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct SceneQuestion {
     /// The words that no other question has, in the order in which they must come back.
     pub(super) words: Vec<String>,
-    pub(super) place: Place,
-    pub(super) due: Due,
+    pub(super) place: AnswerPlace,
+    pub(super) due: AnswersDue,
 }
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum AnswerKind {
     /// An answer in one post.
     Short,
     /// One in two posts.
@@ -71,8 +71,8 @@ enum Kind {
 
 /// What was asked so far.
 #[derive(Debug, Default)]
-pub(super) struct Scene {
-    pub(super) questions: Vec<Question>,
+pub(super) struct AskedScene {
+    pub(super) questions: Vec<SceneQuestion>,
     /// Questions in the rooms so far; their threads get follow-ups.
     threads: Vec<(String, String)>,
     /// The question that is edited next: which it is, and its message.
@@ -81,10 +81,10 @@ pub(super) struct Scene {
     commands: Vec<(usize, String)>,
 }
 
-impl Scene {
+impl AskedScene {
     /// Whether the last question has its answer.
-    pub(super) fn is_last_answered(&self, stage: &Stage) -> bool {
-        let Some(Question { words, place, .. }) = self.questions.last() else {
+    pub(super) fn is_last_answered(&self, stage: &LabStage) -> bool {
+        let Some(SceneQuestion { words, place, .. }) = self.questions.last() else {
             return true;
         };
         let texts = stage.texts_at(place);
@@ -96,23 +96,23 @@ impl Scene {
     }
 
     /// The text of a question, and the words of it that must come back.
-    fn text(&self, kind: Kind) -> (String, Vec<String>) {
+    fn text(&self, kind: AnswerKind) -> (String, Vec<String>) {
         let begin = self.next_word("begin");
         match kind {
-            Kind::Short => return (format!("{begin} when is it?"), vec![begin]),
-            Kind::LookUp => return (format!("{begin} {LOOK_UP}: when is it?"), vec![begin]),
-            Kind::Long => {}
+            AnswerKind::Short => return (format!("{begin} when is it?"), vec![begin]),
+            AnswerKind::LookUp => return (format!("{begin} {LOOK_UP}: when is it?"), vec![begin]),
+            AnswerKind::Long => {}
         }
         let end = self.next_word("end");
         let lines = "and something more\n".repeat(LONG_LINES);
         (format!("{begin}\n{lines}{end}"), vec![begin, end])
     }
 
-    fn keep(&mut self, words: Vec<String>, place: Place) {
-        self.questions.push(Question {
+    fn keep(&mut self, words: Vec<String>, place: AnswerPlace) {
+        self.questions.push(SceneQuestion {
             words,
             place,
-            due: Due::Once,
+            due: AnswersDue::Once,
         });
     }
 
@@ -124,7 +124,7 @@ impl Scene {
         (text, format!("{lines}{end}"), vec![end])
     }
 
-    fn show_file_on_slack(&mut self, stage: &Stage, chat: &str) {
+    fn show_file_on_slack(&mut self, stage: &LabStage, chat: &str) {
         let (text, content, words) = self.with_file();
         let file = stage.slack.add_file(SlackFile {
             name: "notes.txt".to_owned(),
@@ -138,14 +138,14 @@ impl Scene {
             files: vec![file],
             ..UserPost::default()
         });
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat: chat.to_owned(),
             thread: Some(ts),
         };
         self.keep(words, place);
     }
 
-    fn show_file_on_telegram(&mut self, stage: &Stage, person: i64) {
+    fn show_file_on_telegram(&mut self, stage: &LabStage, person: i64) {
         let (text, content, words) = self.with_file();
         let bytes = content.into_bytes();
         let file = stage.telegram.add_file("notes.txt", "text/plain", bytes);
@@ -159,13 +159,13 @@ impl Scene {
                 .collect(),
             ..UserMessage::default()
         });
-        self.keep(words, Place::Telegram(person));
+        self.keep(words, AnswerPlace::Telegram(person));
     }
 
     /// The last question may stay without an answer.
     fn let_go(&mut self) {
         if let Some(question) = self.questions.last_mut() {
-            question.due = Due::AtMostOnce;
+            question.due = AnswersDue::AtMostOnce;
         }
     }
 
@@ -174,7 +174,7 @@ impl Scene {
         let [text] = texts else {
             return false;
         };
-        let is_it = |it: &&Question| text.contains(it.words[0].as_str());
+        let is_it = |it: &&SceneQuestion| text.contains(it.words[0].as_str());
         let Some(question) = self.questions.iter().find(is_it) else {
             return false;
         };
@@ -182,7 +182,7 @@ impl Scene {
             .questions
             .iter()
             .filter(|it| it.place == question.place);
-        question.place != Place::Telegram(TelegramWorld::FORUM) && here.count() == 1
+        question.place != AnswerPlace::Telegram(TelegramWorld::FORUM) && here.count() == 1
     }
 
     /// The questions with one of these texts were cancelled, and never answered. Nobody goes on in
@@ -191,7 +191,7 @@ impl Scene {
         for question in &mut self.questions {
             let is_it = |text: &String| text.contains(question.words[0].as_str());
             if texts.iter().any(is_it) {
-                question.due = Due::Never;
+                question.due = AnswersDue::Never;
                 let place = &question.place;
                 self.threads
                     .retain(|(chat, root)| !place.is_thread(chat, root));
@@ -200,11 +200,11 @@ impl Scene {
     }
 
     /// What is said before the daemon listens.
-    pub(super) fn say_early(&mut self, stage: &Stage, step: usize) {
+    pub(super) fn say_early(&mut self, stage: &LabStage, step: usize) {
         match stage.mode {
             Mode::Slack => {
-                self.ask_slack_room(stage, &slack_room(step, 0), Kind::LookUp);
-                self.ask_slack_room(stage, &slack_room(step, 8), Kind::Short);
+                self.ask_slack_room(stage, &slack_room(step, 0), AnswerKind::LookUp);
+                self.ask_slack_room(stage, &slack_room(step, 8), AnswerKind::Short);
                 // Nobody goes on in the thread of what is edited.
                 let root = self.threads.pop().map(|(_, ts)| ts);
                 self.to_edit = root.map(|ts| (self.questions.len() - 1, ts));
@@ -214,8 +214,9 @@ impl Scene {
                     .say(&slack_room(step, 9), "bob", "Good morning!");
             }
             _ => {
-                self.ask_telegram_private(stage, stage.private(step, 0), Kind::LookUp);
-                let message = self.ask_telegram_private(stage, stage.private(step, 5), Kind::Short);
+                self.ask_telegram_private(stage, stage.private(step, 0), AnswerKind::LookUp);
+                let message =
+                    self.ask_telegram_private(stage, stage.private(step, 5), AnswerKind::Short);
                 self.to_edit = Some((self.questions.len() - 1, message.to_string()));
             }
         }
@@ -223,23 +224,23 @@ impl Scene {
 
     /// The question that was asked before the daemon listened becomes another one, answered or not: the
     /// room ends with the answer to what it says now.
-    fn edit_question(&mut self, stage: &Stage) {
+    fn edit_question(&mut self, stage: &LabStage) {
         let Some((earlier, message)) = self.to_edit.take() else {
             return;
         };
-        let (text, words) = self.text(Kind::Short);
+        let (text, words) = self.text(AnswerKind::Short);
         let place = self.questions[earlier].place.clone();
         let due = match &place {
-            Place::Slack { chat, .. } => {
+            AnswerPlace::Slack { chat, .. } => {
                 let typed = stage.slack.typed(&format!("@vocative {text}"));
                 stage.slack.edit(chat, &message, &typed);
-                Due::Never
+                AnswersDue::Never
             }
-            Place::Telegram(chat) => {
+            AnswerPlace::Telegram(chat) => {
                 let id = message.parse().unwrap_or_default();
                 stage.telegram.edit(*chat, id, &text);
                 // Of a post whose answer was lost at a kill nobody knows the id: it can't be edited.
-                Due::AtMostOnce
+                AnswersDue::AtMostOnce
             }
         };
         self.questions[earlier].due = due;
@@ -247,7 +248,7 @@ impl Scene {
     }
 
     /// Which commands were heard: of another one its person was told that nothing came of it.
-    pub(super) fn hear_of_commands(&mut self, stage: &Stage) {
+    pub(super) fn hear_of_commands(&mut self, stage: &LabStage) {
         for (question, room) in &self.commands {
             if stage
                 .slack
@@ -255,18 +256,18 @@ impl Scene {
                 .iter()
                 .any(|heard| heard.payload["channel_id"] == **room)
             {
-                self.questions[*question].due = Due::Once;
+                self.questions[*question].due = AnswersDue::Once;
             }
         }
     }
 
     /// A slash command. Slack sends it once; who gave it sees whether it was taken. In a room of which
     /// nothing was heard yet nobody else is told.
-    fn begin_afresh_in_slack(&mut self, stage: &Stage, room: String) {
+    fn begin_afresh_in_slack(&mut self, stage: &LabStage, room: String) {
         stage
             .slack
             .slash_command(&room, "U0ANN", "/vocative", "new");
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat: room.clone(),
             thread: None,
         };
@@ -276,7 +277,7 @@ impl Scene {
     }
 
     /// A voice note; the words that come back are those of its transcript.
-    fn speak_on_telegram(&mut self, stage: &Stage, person: i64) {
+    fn speak_on_telegram(&mut self, stage: &LabStage, person: i64) {
         let bytes = VOICE_BYTES + self.questions.len();
         let mut note = stage.telegram.add_file("", "audio/ogg", vec![7; bytes]);
         note["duration"] = 2.into();
@@ -288,41 +289,41 @@ impl Scene {
         });
         self.keep(
             vec![format!("{bytes} bytes of speech")],
-            Place::Telegram(person),
+            AnswerPlace::Telegram(person),
         );
     }
 
     /// What is said while it listens: in rooms, directly, in a thread, at length, by an edit.
-    pub(super) fn say(&mut self, stage: &Stage, step: usize) {
+    pub(super) fn say(&mut self, stage: &LabStage, step: usize) {
         match stage.mode {
             Mode::Slack => self.say_in_slack(stage, step),
             _ => self.say_in_telegram(stage, step),
         }
     }
 
-    fn ask_slack_room(&mut self, stage: &Stage, chat: &str, kind: Kind) {
+    fn ask_slack_room(&mut self, stage: &LabStage, chat: &str, kind: AnswerKind) {
         let (text, words) = self.text(kind);
         let ts = stage
             .slack
             .say(chat, SLACK_PERSON, &format!("@vocative {text}"));
         self.threads.push((chat.to_owned(), ts.clone()));
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat: chat.to_owned(),
             thread: Some(ts),
         };
         self.keep(words, place);
     }
 
-    fn say_in_slack(&mut self, stage: &Stage, step: usize) {
+    fn say_in_slack(&mut self, stage: &LabStage, step: usize) {
         let slack = &stage.slack;
         // Sent twice, as Slack does when an acknowledgement was late.
         slack
             .faults()
             .next_event(vocative_sandbox::slack::EventFault::DuplicateEvent(1));
-        self.ask_slack_room(stage, &slack_room(step, 1), Kind::Short);
+        self.ask_slack_room(stage, &slack_room(step, 1), AnswerKind::Short);
         let said = slack.say(&slack_room(step, 1), "bob", "I think it is at three.");
         slack.delete(&slack_room(step, 1), &said);
-        self.ask_slack_room(stage, &slack_room(step, 2), Kind::Long);
+        self.ask_slack_room(stage, &slack_room(step, 2), AnswerKind::Long);
         if stage.shows_files {
             self.show_file_on_slack(stage, &slack_room(step, 7));
         }
@@ -332,9 +333,9 @@ impl Scene {
         }
         // A person goes on with the oldest question, heard and answered or not.
         let (chat, root) = self.threads.remove(0);
-        let (text, words) = self.text(Kind::Short);
+        let (text, words) = self.text(AnswerKind::Short);
         slack.say_in(&chat, "bob", &root, &text);
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat,
             thread: Some(root),
         };
@@ -346,10 +347,10 @@ impl Scene {
         self.move_slack_room(stage, step);
     }
 
-    fn ask_slack_directly(&mut self, stage: &Stage, dm: &str) {
-        let (text, words) = self.text(Kind::Short);
+    fn ask_slack_directly(&mut self, stage: &LabStage, dm: &str) {
+        let (text, words) = self.text(AnswerKind::Short);
         stage.slack.say(dm, SLACK_PERSON, &text);
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat: dm.to_owned(),
             thread: None,
         };
@@ -357,14 +358,14 @@ impl Scene {
     }
 
     /// One question is stopped, another deleted.
-    fn withdraw_in_slack(&mut self, stage: &Stage, step: usize) {
+    fn withdraw_in_slack(&mut self, stage: &LabStage, step: usize) {
         let (stopped, deleted) = (slack_room(step, 4), slack_room(step, 5));
-        self.ask_slack_room(stage, &stopped, Kind::Short);
+        self.ask_slack_room(stage, &stopped, AnswerKind::Short);
         self.let_go();
         // Nobody goes on with what was withdrawn.
         self.threads.pop();
         stage.slack.say(&stopped, SLACK_PERSON, "@vocative stop");
-        self.ask_slack_room(stage, &deleted, Kind::Short);
+        self.ask_slack_room(stage, &deleted, AnswerKind::Short);
         self.let_go();
         if let Some((chat, ts)) = self.threads.pop() {
             stage.slack.delete(&chat, &ts);
@@ -372,79 +373,79 @@ impl Scene {
     }
 
     /// A room that gets another id: two chats that are one.
-    fn move_slack_room(&mut self, stage: &Stage, step: usize) {
+    fn move_slack_room(&mut self, stage: &LabStage, step: usize) {
         let (old, new) = (slack_room(step, 6), slack_moved_room(step));
         stage.slack.say(&old, "bob", "we share this room now");
         stage.slack.change_channel_id(&old, &new);
-        self.ask_slack_room(stage, &new, Kind::Short);
+        self.ask_slack_room(stage, &new, AnswerKind::Short);
     }
 
     /// A message that is no question until it is edited.
-    fn edit_in_slack(&mut self, stage: &Stage, chat: &str) {
+    fn edit_in_slack(&mut self, stage: &LabStage, chat: &str) {
         let slack = &stage.slack;
-        let (text, words) = self.text(Kind::Short);
+        let (text, words) = self.text(AnswerKind::Short);
         let ts = slack.say(chat, SLACK_PERSON, "let me think");
         slack.edit(chat, &ts, &slack.typed(&format!("@vocative {text}")));
-        let place = Place::Slack {
+        let place = AnswerPlace::Slack {
             chat: chat.to_owned(),
             thread: Some(ts),
         };
         self.keep(words, place);
     }
 
-    fn ask_telegram_private(&mut self, stage: &Stage, person: i64, kind: Kind) -> i64 {
+    fn ask_telegram_private(&mut self, stage: &LabStage, person: i64, kind: AnswerKind) -> i64 {
         let (text, words) = self.text(kind);
         let message = stage.telegram.say(person, person, &text);
-        self.keep(words, Place::Telegram(person));
+        self.keep(words, AnswerPlace::Telegram(person));
         message
     }
 
-    fn ask_telegram_group(&mut self, stage: &Stage, group: i64) {
-        let (text, words) = self.text(Kind::Short);
+    fn ask_telegram_group(&mut self, stage: &LabStage, group: i64) {
+        let (text, words) = self.text(AnswerKind::Short);
         let person = stage.private(0, 0);
         stage
             .telegram
             .say(group, person, &format!("@vocative_bot {text}"));
-        self.keep(words, Place::Telegram(group));
+        self.keep(words, AnswerPlace::Telegram(group));
     }
 
-    fn say_in_telegram(&mut self, stage: &Stage, step: usize) {
+    fn say_in_telegram(&mut self, stage: &LabStage, step: usize) {
         let telegram = &stage.telegram;
         for n in [1, 3] {
-            self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
+            self.ask_telegram_private(stage, stage.private(step, n), AnswerKind::Short);
             telegram.duplicate_update();
-            self.ask_telegram_private(stage, stage.private(step, n), Kind::Short);
+            self.ask_telegram_private(stage, stage.private(step, n), AnswerKind::Short);
         }
-        self.ask_telegram_private(stage, stage.private(step, 2), Kind::Long);
+        self.ask_telegram_private(stage, stage.private(step, 2), AnswerKind::Long);
         if stage.shows_files {
             self.show_file_on_telegram(stage, stage.private(step, 4));
             self.speak_on_telegram(stage, stage.private(step, 6));
         }
         self.edit_question(stage);
         telegram.say(telegram_group(step, 4), stage.private(0, 1), "/new");
-        let afresh = Place::Telegram(telegram_group(step, 4));
+        let afresh = AnswerPlace::Telegram(telegram_group(step, 4));
         self.keep(vec![FRESH_START.to_owned()], afresh);
         let (group, person) = (telegram_group(step, 0), stage.private(0, 1));
         telegram.say(group, person, "I think it is at three.");
         self.ask_telegram_group(stage, group);
         let edited = telegram_group(step, 1);
-        let (text, words) = self.text(Kind::Short);
+        let (text, words) = self.text(AnswerKind::Short);
         let message = telegram.say(edited, person, "let me think");
         telegram.edit(edited, message, &format!("@vocative_bot {text}"));
-        self.keep(words, Place::Telegram(edited));
+        self.keep(words, AnswerPlace::Telegram(edited));
         self.move_telegram_group(stage, step);
         let stopped = telegram_group(step, 3);
         self.ask_telegram_group(stage, stopped);
         self.let_go();
         telegram.say(stopped, stage.private(0, 0), "@vocative_bot stop");
-        let (text, words) = self.text(Kind::Short);
+        let (text, words) = self.text(AnswerKind::Short);
         let forum = TelegramWorld::FORUM;
         telegram.say_in_topic(forum, FORUM_TOPIC, person, &format!("@vocative_bot {text}"));
-        self.keep(words, Place::Telegram(forum));
+        self.keep(words, AnswerPlace::Telegram(forum));
     }
 
     /// A group that becomes a supergroup: two chats that are one.
-    fn move_telegram_group(&mut self, stage: &Stage, step: usize) {
+    fn move_telegram_group(&mut self, stage: &LabStage, step: usize) {
         let old = telegram_group(step, 2);
         stage
             .telegram
@@ -454,11 +455,11 @@ impl Scene {
     }
 
     /// One more question in the same direct chat, so that there is something to fold.
-    pub(super) fn ask_directly(&mut self, stage: &Stage) {
+    pub(super) fn ask_directly(&mut self, stage: &LabStage) {
         match stage.mode {
             Mode::Slack => self.ask_slack_directly(stage, &slack_dm(0)),
             _ => {
-                self.ask_telegram_private(stage, stage.private(0, 0), Kind::Short);
+                self.ask_telegram_private(stage, stage.private(0, 0), AnswerKind::Short);
             }
         }
     }

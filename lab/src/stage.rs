@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use vocative_contract::crash::Sabotage;
-use vocative_sandbox::mcp::{Fault as McpFault, McpServer, McpWorld};
+use vocative_sandbox::mcp::{McpCallFault as McpFault, McpServer, McpWorld};
 use vocative_sandbox::model::ModelServer;
 use vocative_sandbox::orders::OrderServer;
 use vocative_sandbox::slack::{
-    BlockAction, ChannelKind, Fault, RequestUrls, RetryPlan, SlackChannel, SlackKnobs, SlackPost,
-    SlackServer, SlackWorld,
+    BlockAction, CallFault, ChannelKind, RequestUrls, RetryPlan, SlackConversation, SlackKnobs,
+    SlackPost, SlackServer, SlackWorld,
 };
 use vocative_sandbox::telegram::{
-    BotStatus, ChatKind, TelegramChat, TelegramFault, TelegramPost, TelegramServer, TelegramUser,
-    TelegramWorld,
+    BotStatus, TelegramChat, TelegramChatKind, TelegramFault, TelegramPost, TelegramServer,
+    TelegramUser, TelegramWorld,
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
 use super::network;
-use super::plan::{Link, Mode, Play, Row, Way};
-use super::scene::Place;
+use super::plan::{DeathWay, Mode, PlanRow, PlatformLink, Play};
+use super::scene::AnswerPlace;
 use vocative::cli::CliError;
 
 /// Who asks in Slack's rooms.
@@ -92,9 +92,9 @@ pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
 }
 
 /// The platform, the model and the daemon's folder.
-pub(super) struct Stage {
+pub(super) struct LabStage {
     pub(super) mode: Mode,
-    link: Link,
+    link: PlatformLink,
     /// Whether a file is shown. Not where leases are cut short: one ends before a file can be waited for.
     pub(super) shows_files: bool,
     /// Where the platform calls the daemon, if it does.
@@ -123,7 +123,7 @@ pub(super) struct Stage {
     changed: Mutex<Vec<String>>,
 }
 
-impl Drop for Stage {
+impl Drop for LabStage {
     fn drop(&mut self) {
         if std::env::var_os("VOCATIVE_LAB_KEEP").is_none() {
             let _ = std::fs::remove_dir_all(&self.directory);
@@ -131,10 +131,10 @@ impl Drop for Stage {
     }
 }
 
-impl Stage {
+impl LabStage {
     /// Starts the servers and writes the configuration.
     pub(super) async fn build(
-        row: &Row,
+        row: &PlanRow,
         has_faults: bool,
         visibility_delay_ms: u64,
         sabotage: Option<Sabotage>,
@@ -143,9 +143,11 @@ impl Stage {
         let wire = WireLog::new();
         let stage = Self {
             mode: row.mode,
-            shows_files: row.way != Way::LeaseEnds,
+            shows_files: row.way != DeathWay::LeaseEnds,
             link: row.link,
-            called_at: (row.link == Link::Called).then(free_address).transpose()?,
+            called_at: (row.link == PlatformLink::Called)
+                .then(free_address)
+                .transpose()?,
             slack: SlackServer::start(slack_world(), anywhere, wire.clone()).await?,
             telegram: TelegramServer::start(telegram_world(), anywhere, wire.clone()).await?,
             model: ModelServer::start(anywhere, wire.clone()).await?,
@@ -413,7 +415,7 @@ impl Stage {
             Mode::Slack => self
                 .slack
                 .faults()
-                .next(self.posting_call(), Fault::LoseResponse),
+                .next(self.posting_call(), CallFault::LoseResponse),
             _ => self
                 .telegram
                 .faults()
@@ -426,7 +428,7 @@ impl Stage {
         match self.mode {
             Mode::Slack => {
                 let faults = self.slack.faults();
-                faults.next(self.posting_call(), Fault::ResetAfter);
+                faults.next(self.posting_call(), CallFault::ResetAfter);
             }
             _ => {
                 let faults = self.telegram.faults();
@@ -449,8 +451,8 @@ impl Stage {
     /// The call that brings the first words of most answers on Slack.
     pub(super) fn posting_call(&self) -> &'static str {
         match self.link {
-            Link::Streams => "chat.startStream",
-            Link::Connects | Link::Called => "chat.postMessage",
+            PlatformLink::Streams => "chat.startStream",
+            PlatformLink::Connects | PlatformLink::Called => "chat.postMessage",
         }
     }
 
@@ -460,12 +462,12 @@ impl Stage {
         match self.mode {
             Mode::Slack => {
                 let fault = match random(6) {
-                    0 => Fault::StatusAfterApply(500),
-                    1 => Fault::ResetAfter,
-                    2 => Fault::ResetBefore,
-                    3 => Fault::ErrorAfterApply("internal_error".to_owned()),
-                    4 => Fault::RateLimited(1),
-                    _ => Fault::Latency(200),
+                    0 => CallFault::StatusAfterApply(500),
+                    1 => CallFault::ResetAfter,
+                    2 => CallFault::ResetBefore,
+                    3 => CallFault::ErrorAfterApply("internal_error".to_owned()),
+                    4 => CallFault::RateLimited(1),
+                    _ => CallFault::Latency(200),
                 };
                 self.slack.faults().next("chat.postMessage", fault);
             }
@@ -485,7 +487,7 @@ impl Stage {
 
     /// When posts with that word, or files into that chat, arrived, in milliseconds since the Unix epoch,
     /// oldest first.
-    pub(super) fn arrivals_ms(&self, word: &str, place: &Place) -> Vec<i64> {
+    pub(super) fn arrivals_ms(&self, word: &str, place: &AnswerPlace) -> Vec<i64> {
         let posts = self.wire.records().into_iter().filter(|record| {
             let body = record.body.to_string();
             let is_card = [CARD_BEGINS, QUESTION_BEGINS]
@@ -497,7 +499,7 @@ impl Stage {
                     record.body.to_string().contains(word)
                 }
                 // What is in a file is not in the log.
-                ("sendDocument", Place::Telegram(chat)) => record.body["chat_id"] == *chat,
+                ("sendDocument", AnswerPlace::Telegram(chat)) => record.body["chat_id"] == *chat,
                 _ => false,
             };
             is_there && record.kind == WireKind::Request
@@ -532,22 +534,22 @@ impl Stage {
     }
 
     /// The texts of the bot's posts at a place, oldest first, without cards.
-    pub(super) fn texts_at(&self, place: &Place) -> Vec<String> {
+    pub(super) fn texts_at(&self, place: &AnswerPlace) -> Vec<String> {
         let mut texts = self.all_texts_at(place);
         texts.retain(|text| !is_card(text));
         texts
     }
 
-    fn all_texts_at(&self, place: &Place) -> Vec<String> {
+    fn all_texts_at(&self, place: &AnswerPlace) -> Vec<String> {
         match place {
-            Place::Slack { chat, thread } => {
+            AnswerPlace::Slack { chat, thread } => {
                 let posts = self.slack_posts(chat).into_iter();
                 let posts = posts.filter(|post| post.thread_ts == *thread);
                 let told = thread.is_none().then(|| self.told_on_slack(chat));
                 let posts = posts.map(|post| self.read_on_slack(&post));
                 posts.chain(told.into_iter().flatten()).collect()
             }
-            Place::Telegram(chat) => {
+            AnswerPlace::Telegram(chat) => {
                 let posts = self.telegram.bot_posts(*chat).into_iter();
                 let posts = posts.filter(|post| !post.deleted);
                 posts.map(|post| self.read_on_telegram(&post)).collect()
@@ -584,7 +586,7 @@ impl Stage {
     /// The texts of the bot's posts in a chat by the platform's id.
     pub(super) fn texts_in(&self, chat: &str) -> Vec<String> {
         match chat.parse() {
-            Ok(chat) => self.all_texts_at(&Place::Telegram(chat)),
+            Ok(chat) => self.all_texts_at(&AnswerPlace::Telegram(chat)),
             Err(_) => self
                 .slack_posts(chat)
                 .into_iter()
@@ -715,8 +717,8 @@ trigger_max_tokens = 20000
             ),
         };
         let streams = match self.link {
-            Link::Streams => "live = \"stream\"\n",
-            Link::Connects | Link::Called => "",
+            PlatformLink::Streams => "live = \"stream\"\n",
+            PlatformLink::Connects | PlatformLink::Called => "",
         };
         let on_unknown = match self.mode {
             Mode::TelegramHold => "hold",
@@ -810,7 +812,7 @@ fn interruptions(channel: &str, chat_of: impl Fn(usize) -> String) -> String {
     (0..STEPS_MAX).map(chat).collect()
 }
 
-fn set_knobs(knobs: &mut SlackKnobs, row: &Row, has_faults: bool, visibility_delay_ms: u64) {
+fn set_knobs(knobs: &mut SlackKnobs, row: &PlanRow, has_faults: bool, visibility_delay_ms: u64) {
     knobs.echo_own_posts = row.is_echoed();
     knobs.echo_before_response = has_faults;
     knobs.visibility_delay_ms = visibility_delay_ms;
@@ -829,12 +831,13 @@ fn slack_world() -> SlackWorld {
     for step in 0..STEPS_MAX {
         for n in 0..SLACK_ROOMS_OF_STEP {
             let name = format!("room-{step}-{n}");
-            let room = SlackChannel::new(&slack_room(step, n), &name, ChannelKind::Public, &people);
+            let room =
+                SlackConversation::new(&slack_room(step, n), &name, ChannelKind::Public, &people);
             world.channels.push(room);
         }
         for dm in [slack_dm(step), slack_interrupted_dm(step)] {
             let user = "U0ANN".to_owned();
-            let dm = SlackChannel::new(&dm, "", ChannelKind::Im { user }, &["U0ANN"]);
+            let dm = SlackConversation::new(&dm, "", ChannelKind::Im { user }, &["U0ANN"]);
             world.channels.push(dm);
         }
     }
@@ -863,7 +866,9 @@ fn telegram_world() -> TelegramWorld {
         for n in 0..TELEGRAM_PRIVATE_OF_STEP {
             let id = telegram_person(step, n);
             everyone.push(id);
-            world.chats.push(chat(id, ChatKind::Private, vec![id]));
+            world
+                .chats
+                .push(chat(id, TelegramChatKind::Private, vec![id]));
             world.users.push(TelegramUser {
                 id,
                 first_name: format!("Person {id}"),
@@ -876,7 +881,7 @@ fn telegram_world() -> TelegramWorld {
         for n in 0..TELEGRAM_GROUPS_OF_STEP {
             world.chats.push(chat(
                 telegram_group(step, n),
-                ChatKind::Group,
+                TelegramChatKind::Group,
                 everyone.clone(),
             ));
         }

@@ -9,10 +9,10 @@ use vocative_contract::crash::Sabotage;
 use vocative_sandbox::mcp::McpServer;
 use vocative_sandbox::orders::TakenOrder;
 
-use super::piece::Piece;
-use super::plan::{Mode, Row, Way};
-use super::scene::{Due, Question, Scene};
-use super::stage::{NOTE, Stage};
+use super::piece::RowPiece;
+use super::plan::{DeathWay, Mode, PlanRow};
+use super::scene::{AnswersDue, AskedScene, SceneQuestion};
+use super::stage::{LabStage, NOTE};
 use crate::args::CrashArgs;
 use vocative::cli::table::table;
 
@@ -25,7 +25,7 @@ const LATE_MAX_MS: i64 = 1_000;
 
 /// The end of a process, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct ProcessEnd {
     /// When it was seen.
     pub(super) at_ms: i64,
     /// When the next one was started.
@@ -82,27 +82,27 @@ impl Tally {
     }
 
     /// Counts what the rooms show.
-    pub(super) fn count(&mut self, stage: &Stage, scene: &Scene, ends: &[End]) {
+    pub(super) fn count(&mut self, stage: &LabStage, scene: &AskedScene, ends: &[ProcessEnd]) {
         self.count_cards(stage);
         for question in &scene.questions {
             let texts = stage.texts_at(&question.place);
             let outcome = outcome(question, &texts);
-            if outcome == Outcome::Silent {
+            if outcome == QuestionOutcome::Silent {
                 continue;
             }
             self.messages += 1;
             self.count_orders(stage, &question.words[0]);
             match outcome {
-                Outcome::Answered | Outcome::Silent => self.answered += 1,
-                Outcome::Unwanted => {
+                QuestionOutcome::Answered | QuestionOutcome::Silent => self.answered += 1,
+                QuestionOutcome::Unwanted => {
                     self.unwanted(&question.words[0]);
                 }
-                Outcome::Lost => {
+                QuestionOutcome::Lost => {
                     self.lost += 1;
                     self.wrong
                         .push(format!("{} is not answered", question.words[0]));
                 }
-                Outcome::Doubled => {
+                QuestionOutcome::Doubled => {
                     self.answered += 1;
                     self.doubled += 1;
                     self.note_doubled(
@@ -111,14 +111,14 @@ impl Tally {
                         ends,
                     );
                 }
-                Outcome::LeftBehind => {
+                QuestionOutcome::LeftBehind => {
                     self.lost += 1;
                     self.wrong.push(format!(
                         "the beginning of the answer to {} was left in the room",
                         question.words[0]
                     ));
                 }
-                Outcome::OutOfOrder => {
+                QuestionOutcome::OutOfOrder => {
                     self.lost += 1;
                     self.wrong.push(format!(
                         "the parts of {} are out of order",
@@ -133,7 +133,7 @@ impl Tally {
 impl Tally {
     /// Counts cards that still ask for what nobody has to decide any more. Where a post of unknown outcome is sent
     /// again a card may stand there twice; a press of the other one is told so.
-    fn count_cards(&mut self, stage: &Stage) {
+    fn count_cards(&mut self, stage: &LabStage) {
         if stage.mode == Mode::TelegramResend {
             return;
         }
@@ -145,7 +145,7 @@ impl Tally {
     }
 
     /// Counts what was ordered twice for one question.
-    fn count_orders(&mut self, stage: &Stage, word: &str) {
+    fn count_orders(&mut self, stage: &LabStage, word: &str) {
         let orders = stage.shop.orders();
         let is_its = |order: &&TakenOrder| order.body.to_string().contains(word);
         let times = orders.iter().filter(is_its).count();
@@ -171,7 +171,7 @@ impl Tally {
     }
 
     /// Somebody listens again.
-    pub(super) fn note_gap(&mut self, end: Option<&End>) {
+    pub(super) fn note_gap(&mut self, end: Option<&ProcessEnd>) {
         let now_ms = chrono::Utc::now().timestamp_millis();
         let gap_ms = end.and_then(|end| u64::try_from(now_ms - end.at_ms).ok());
         self.gaps_ms.extend(gap_ms);
@@ -221,7 +221,7 @@ impl Tally {
 
     /// A post that arrived just before a kill was on its way then; any other one is doubled without
     /// an excuse.
-    fn note_doubled(&mut self, word: &str, arrivals_ms: &[i64], ends: &[End]) {
+    fn note_doubled(&mut self, word: &str, arrivals_ms: &[i64], ends: &[ProcessEnd]) {
         let on_its_way = |arrival_ms: &i64| {
             let after = ends
                 .iter()
@@ -239,7 +239,7 @@ impl Tally {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum QuestionOutcome {
     Answered,
     Lost,
     Doubled,
@@ -253,15 +253,17 @@ enum Outcome {
 }
 
 /// Every word exactly once, in order; or what else the question is due.
-fn outcome(question: &Question, texts: &[String]) -> Outcome {
+fn outcome(question: &SceneQuestion, texts: &[String]) -> QuestionOutcome {
     match (question.due, said(question, texts)) {
-        (Due::AtMostOnce | Due::Never, Outcome::Lost) => Outcome::Silent,
-        (Due::Never, _) => Outcome::Unwanted,
+        (AnswersDue::AtMostOnce | AnswersDue::Never, QuestionOutcome::Lost) => {
+            QuestionOutcome::Silent
+        }
+        (AnswersDue::Never, _) => QuestionOutcome::Unwanted,
         (_, said) => said,
     }
 }
 
-fn said(question: &Question, texts: &[String]) -> Outcome {
+fn said(question: &SceneQuestion, texts: &[String]) -> QuestionOutcome {
     let begins = |text: &&String| text.contains(question.words[0].as_str());
     let ends: Vec<bool> = texts
         .iter()
@@ -269,25 +271,25 @@ fn said(question: &Question, texts: &[String]) -> Outcome {
         .map(|text| !text.ends_with(MORE))
         .collect();
     match ends.as_slice() {
-        [] => return Outcome::Lost,
+        [] => return QuestionOutcome::Lost,
         [true] => {}
-        [false] => return Outcome::LeftBehind,
-        _ => return Outcome::Doubled,
+        [false] => return QuestionOutcome::LeftBehind,
+        _ => return QuestionOutcome::Doubled,
     }
     let mut places = Vec::new();
     for word in &question.words {
         let holding = |(n, text): (usize, &String)| text.contains(word.as_str()).then_some(n);
         let found: Vec<usize> = texts.iter().enumerate().filter_map(holding).collect();
         match found.as_slice() {
-            [] => return Outcome::Lost,
+            [] => return QuestionOutcome::Lost,
             [only] => places.push(*only),
-            _ => return Outcome::Doubled,
+            _ => return QuestionOutcome::Doubled,
         }
     }
     if places.is_sorted() {
-        Outcome::Answered
+        QuestionOutcome::Answered
     } else {
-        Outcome::OutOfOrder
+        QuestionOutcome::OutOfOrder
     }
 }
 
@@ -316,14 +318,14 @@ fn files_with(folder: &Path, word: &str) -> std::io::Result<Vec<String>> {
 }
 
 /// Whether the doubled answers of a row are within what is promised.
-fn may_double(row: &Row, tally: &Tally) -> bool {
+fn may_double(row: &PlanRow, tally: &Tally) -> bool {
     row.mode == Mode::TelegramResend && tally.doubled_outside == 0
 }
 
 /// What came of the rows, whose pieces stand one behind the other.
-fn sums(played: &[(Piece, Tally)]) -> Vec<(Row, Tally)> {
+fn sums(played: &[(RowPiece, Tally)]) -> Vec<(PlanRow, Tally)> {
     let of_one_row = played.chunk_by(|(one, _), (other, _)| one.place == other.place);
-    let sum = |pieces: &[(Piece, Tally)]| {
+    let sum = |pieces: &[(RowPiece, Tally)]| {
         let mut sum = Tally::default();
         for (_, tally) in pieces {
             sum.add(tally.clone());
@@ -334,10 +336,10 @@ fn sums(played: &[(Piece, Tally)]) -> Vec<(Row, Tally)> {
 }
 
 /// What is wrong with a piece, if anything is.
-fn wrong(piece: &Piece, tally: &Tally) -> Option<String> {
+fn wrong(piece: &RowPiece, tally: &Tally) -> Option<String> {
     let row = &piece.row;
     let mut wrong = Vec::new();
-    if tally.unreached > 0 || (tally.kills == 0 && row.way != Way::LeaseEnds) {
+    if tally.unreached > 0 || (tally.kills == 0 && row.way != DeathWay::LeaseEnds) {
         let kills = tally.kills + tally.unreached;
         wrong.push(format!("reached {} of {kills} times", tally.kills));
     }
@@ -350,7 +352,7 @@ fn wrong(piece: &Piece, tally: &Tally) -> Option<String> {
 
 /// The table with what follows from it, and whether all is as it must be.
 pub(super) fn report(
-    played: &[(Piece, Tally)],
+    played: &[(RowPiece, Tally)],
     args: &CrashArgs,
     sabotage: Option<Sabotage>,
     elapsed: Duration,
@@ -479,27 +481,30 @@ fn spread(times_ms: &mut [u64], what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::Place;
+    use crate::scene::AnswerPlace;
 
     #[test]
     fn a_question_is_answered_when_each_word_is_there_once_and_in_order() {
-        let question = Question {
+        let question = SceneQuestion {
             words: vec!["q1-begin".to_owned(), "q1-end".to_owned()],
-            place: Place::Telegram(1),
-            due: Due::Once,
+            place: AnswerPlace::Telegram(1),
+            due: AnswersDue::Once,
         };
-        let table: [(&[&str], Outcome); 8] = [
-            (&["echo: q1-begin", "more q1-end"], Outcome::Answered),
-            (&["echo: q1-begin q1-end"], Outcome::Answered),
-            (&["echo: q1-begin"], Outcome::Lost),
-            (&["echo: q1-begin …"], Outcome::LeftBehind),
+        let table: [(&[&str], QuestionOutcome); 8] = [
+            (
+                &["echo: q1-begin", "more q1-end"],
+                QuestionOutcome::Answered,
+            ),
+            (&["echo: q1-begin q1-end"], QuestionOutcome::Answered),
+            (&["echo: q1-begin"], QuestionOutcome::Lost),
+            (&["echo: q1-begin …"], QuestionOutcome::LeftBehind),
             (
                 &["echo: q1-begin …", "echo: q1-begin q1-end"],
-                Outcome::Doubled,
+                QuestionOutcome::Doubled,
             ),
-            (&[], Outcome::Lost),
-            (&["q1-begin", "q1-end", "q1-end"], Outcome::Doubled),
-            (&["q1-end", "q1-begin"], Outcome::OutOfOrder),
+            (&[], QuestionOutcome::Lost),
+            (&["q1-begin", "q1-end", "q1-end"], QuestionOutcome::Doubled),
+            (&["q1-end", "q1-begin"], QuestionOutcome::OutOfOrder),
         ];
         for (texts, expected) in table {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
@@ -509,17 +514,21 @@ mod tests {
 
     #[test]
     fn a_stopped_question_may_be_silent_and_a_cancelled_one_must_be() {
-        let question = |due| Question {
+        let question = |due| SceneQuestion {
             words: vec!["q1".to_owned()],
-            place: Place::Telegram(1),
+            place: AnswerPlace::Telegram(1),
             due,
         };
-        let table: [(Due, &[&str], Outcome); 5] = [
-            (Due::AtMostOnce, &[], Outcome::Silent),
-            (Due::AtMostOnce, &["q1"], Outcome::Answered),
-            (Due::AtMostOnce, &["q1", "q1"], Outcome::Doubled),
-            (Due::Never, &[], Outcome::Silent),
-            (Due::Never, &["q1"], Outcome::Unwanted),
+        let table: [(AnswersDue, &[&str], QuestionOutcome); 5] = [
+            (AnswersDue::AtMostOnce, &[], QuestionOutcome::Silent),
+            (AnswersDue::AtMostOnce, &["q1"], QuestionOutcome::Answered),
+            (
+                AnswersDue::AtMostOnce,
+                &["q1", "q1"],
+                QuestionOutcome::Doubled,
+            ),
+            (AnswersDue::Never, &[], QuestionOutcome::Silent),
+            (AnswersDue::Never, &["q1"], QuestionOutcome::Unwanted),
         ];
         for (due, texts, expected) in table {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
@@ -545,8 +554,8 @@ mod tests {
 
     #[test]
     fn what_was_on_its_way_at_a_kill_is_excused_and_nothing_else() {
-        let ends =
-            [(10_000, 10_200), (20_000, 20_200)].map(|(at_ms, next_ms)| End { at_ms, next_ms });
+        let ends = [(10_000, 10_200), (20_000, 20_200)]
+            .map(|(at_ms, next_ms)| ProcessEnd { at_ms, next_ms });
         // The first arrival, and how long before a kill it came, if that is an excuse.
         for (arrival_ms, expected) in [
             (9_950, Some(50)),

@@ -31,18 +31,18 @@ enum HookReply {
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct HookDesk {
     asked: Vec<HookAsked>,
     replies: VecDeque<HookReply>,
 }
 
-type Shared = Arc<Mutex<Desk>>;
+type SharedDesk = Arc<Mutex<HookDesk>>;
 
 /// The server.
 #[derive(Debug)]
 pub struct HookServer {
     serving: Serving,
-    desk: Shared,
+    desk: SharedDesk,
 }
 
 impl HookServer {
@@ -51,7 +51,7 @@ impl HookServer {
     /// # Errors
     /// The address can't be listened on.
     pub async fn start(addr: SocketAddr) -> std::io::Result<Self> {
-        let desk = Shared::default();
+        let desk = SharedDesk::default();
         let router = Router::new()
             .route("/decide", post(decide))
             .with_state(Arc::clone(&desk));
@@ -86,13 +86,13 @@ impl HookServer {
         self.desk().asked.clone()
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    fn desk(&self) -> MutexGuard<'_, HookDesk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn decide(
-    State(desk): State<Shared>,
+    State(desk): State<SharedDesk>,
     headers: HeaderMap,
     body: Json<Value>,
 ) -> (StatusCode, Json<Value>) {

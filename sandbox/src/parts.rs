@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 
 /// One part of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct FormPart {
     /// Its name; empty when it has none.
     pub(crate) name: String,
     /// Set on parts that are files.
@@ -25,13 +25,13 @@ pub(crate) fn announced(headers: &HeaderMap) -> bool {
 }
 
 /// The parts of a body; `None` when it is no whole form.
-pub(crate) async fn read(headers: &HeaderMap, body: Bytes) -> Option<Vec<Part>> {
+pub(crate) async fn read(headers: &HeaderMap, body: Bytes) -> Option<Vec<FormPart>> {
     let mut request = Request::new(Body::from(body));
     *request.headers_mut() = headers.clone();
     let mut form = Multipart::from_request(request, &()).await.ok()?;
     let mut parts = Vec::new();
     while let Some(field) = form.next_field().await.ok()? {
-        parts.push(Part {
+        parts.push(FormPart {
             name: field.name().unwrap_or_default().to_owned(),
             file_name: field.file_name().map(str::to_owned),
             bytes: field.bytes().await.ok()?,

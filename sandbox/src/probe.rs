@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 const ANSWER_WAIT_S_MAX: u64 = 10;
 
 /// An HTTP answer: status, headers with lower-case names, body.
-pub(crate) type Answer = (u16, Vec<(String, String)>, Vec<u8>);
+pub(crate) type RawHttpAnswer = (u16, Vec<(String, String)>, Vec<u8>);
 
 /// Sends one request on a connection of its own and reads the whole answer.
 ///
@@ -26,7 +26,7 @@ pub(crate) async fn http(
     path: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-) -> Result<Answer> {
+) -> Result<RawHttpAnswer> {
     bounded(async {
         let mut stream = TcpStream::connect(addr).await?;
         let mut head = request_head(addr, method, path, headers);

@@ -7,7 +7,7 @@ use crate::wire::WirePeer;
 
 /// One thing that the real platform refuses, and what the loopback platform answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PlatformRefusal {
     /// Which loopback server was asked.
     pub peer: WirePeer,
     /// Where the protocol sheet says so, for example `slack.md §6.2`.
@@ -22,7 +22,7 @@ pub struct Refusal {
     pub ok: bool,
 }
 
-impl Refusal {
+impl PlatformRefusal {
     /// Compares what came back with what the sheet asks for.
     #[must_use]
     pub fn judge(

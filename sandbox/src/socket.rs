@@ -25,7 +25,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Binds `addr` and serves `router`; handlers find their [`Connection`] as connect info.
+    /// Binds `addr` and serves `router`; handlers find their [`RequestConnection`] as connect info.
     pub(crate) async fn start(addr: SocketAddr, router: Router) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
@@ -34,7 +34,7 @@ impl Serving {
             listener,
             all: all.clone(),
         };
-        let service = router.into_make_service_with_connect_info::<Connection>();
+        let service = router.into_make_service_with_connect_info::<RequestConnection>();
         let stopped = all.clone();
         let task = tokio::spawn(async move {
             tokio::select! {
@@ -66,18 +66,18 @@ impl Drop for Serving {
 
 /// The connection that a request came on.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RequestConnection {
     cut: CancellationToken,
 }
 
-impl Connection {
+impl RequestConnection {
     /// Resets the connection: nothing more is read or written on it.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
     }
 }
 
-impl Connected<IncomingStream<'_, CuttableListener>> for Connection {
+impl Connected<IncomingStream<'_, CuttableListener>> for RequestConnection {
     fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
         stream.remote_addr().clone()
     }
@@ -90,9 +90,9 @@ pub(crate) struct CuttableListener {
 
 impl Listener for CuttableListener {
     type Io = CuttableStream;
-    type Addr = Connection;
+    type Addr = RequestConnection;
 
-    async fn accept(&mut self) -> (CuttableStream, Connection) {
+    async fn accept(&mut self) -> (CuttableStream, RequestConnection) {
         let (stream, _) = Listener::accept(&mut self.listener).await;
         // Without it every small answer waits for the peer's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
@@ -102,11 +102,11 @@ impl Listener for CuttableListener {
             cut: cut.clone(),
             cancelled: Box::pin(cut.clone().cancelled_owned()),
         };
-        (io, Connection { cut })
+        (io, RequestConnection { cut })
     }
 
-    fn local_addr(&self) -> io::Result<Connection> {
-        Ok(Connection {
+    fn local_addr(&self) -> io::Result<RequestConnection> {
+        Ok(RequestConnection {
             cut: self.all.clone(),
         })
     }

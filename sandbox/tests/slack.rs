@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use vocative_sandbox::slack::{
-    BlockAction, EventFault, Fault, RetryPlan, SlackServer, SlackWorld, UserPost, slack_refusals,
+    BlockAction, CallFault, EventFault, RetryPlan, SlackServer, SlackWorld, UserPost,
+    slack_refusals,
 };
 use vocative_sandbox::wire::{WireKind, WireLog};
 
@@ -675,19 +676,19 @@ async fn call_faults_strike_before_or_after_the_write() {
     let args = json!({"channel": "C0OPS", "text": "a"});
     let method = "chat.postMessage";
     let cases = [
-        (Fault::ResetBefore, None, 0),
-        (Fault::ResetAfter, None, 1),
-        (Fault::Status(503), Some(503), 0),
-        (Fault::StatusAfterApply(500), Some(500), 1),
-        (Fault::RateLimited(7), Some(429), 0),
-        (Fault::Error("internal_error".into()), Some(200), 0),
+        (CallFault::ResetBefore, None, 0),
+        (CallFault::ResetAfter, None, 1),
+        (CallFault::Status(503), Some(503), 0),
+        (CallFault::StatusAfterApply(500), Some(500), 1),
+        (CallFault::RateLimited(7), Some(429), 0),
+        (CallFault::Error("internal_error".into()), Some(200), 0),
         (
-            Fault::ErrorAfterApply("internal_error".into()),
+            CallFault::ErrorAfterApply("internal_error".into()),
             Some(200),
             1,
         ),
-        (Fault::Html, Some(200), 0),
-        (Fault::Latency(10), Some(200), 1),
+        (CallFault::Html, Some(200), 0),
+        (CallFault::Latency(10), Some(200), 1),
     ];
     for (fault, expected, written) in cases {
         let before = stage.slack.posts("#ops").len();
@@ -700,11 +701,11 @@ async fn call_faults_strike_before_or_after_the_write() {
             written,
             "{fault:?}"
         );
-        if let Fault::RateLimited(_) = fault {
+        if let CallFault::RateLimited(_) = fault {
             assert_eq!(answer.unwrap().headers()["retry-after"], "7");
         }
     }
-    faults.next(method, Fault::LoseResponse);
+    faults.next(method, CallFault::LoseResponse);
     let before = stage.slack.posts("#ops").len();
     let short = Duration::from_millis(200);
     let lost = tokio::time::timeout(short, stage.send(method, &token, &args)).await;

@@ -50,7 +50,7 @@ pub struct TopicLine {
 /// What is imported in one transaction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportBatchView {
-    messages: Vec<MessageLine>,
+    messages: Vec<ImportedMessageLine>,
     people: Vec<SenderLine>,
     fingerprint: String,
     things: u64,
@@ -82,7 +82,7 @@ pub struct ImportCountsView {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct MessageLine {
+struct ImportedMessageLine {
     chat: String,
     kind: Option<String>,
     title: Option<String>,
@@ -97,7 +97,7 @@ struct MessageLine {
     text: String,
     reply_to: Option<String>,
     quote: Option<String>,
-    attachments: Vec<AttachmentLine>,
+    attachments: Vec<ImportedAttachmentLine>,
     sent_at_ms: i64,
     ordinal: i64,
     edit_marker: Option<String>,
@@ -112,7 +112,7 @@ struct SenderLine {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct AttachmentLine {
+struct ImportedAttachmentLine {
     kind: String,
     file_id: Option<String>,
     name: Option<String>,
@@ -139,7 +139,11 @@ impl ImportBatchView {
     #[must_use]
     pub fn of(batch: Batch, keeps_revisions: bool) -> Self {
         Self {
-            messages: batch.messages.into_iter().map(MessageLine::of).collect(),
+            messages: batch
+                .messages
+                .into_iter()
+                .map(ImportedMessageLine::of)
+                .collect(),
             people: batch.people.into_iter().map(SenderLine::of).collect(),
             fingerprint: batch.progress.fingerprint,
             things: batch.progress.things,
@@ -157,7 +161,7 @@ impl ImportBatchView {
             messages: self
                 .messages
                 .into_iter()
-                .map(MessageLine::message)
+                .map(ImportedMessageLine::message)
                 .collect(),
             people: self.people.into_iter().map(SenderLine::sender).collect(),
             progress: ImportProgress {
@@ -199,7 +203,7 @@ impl ImportCountsView {
     }
 }
 
-impl MessageLine {
+impl ImportedMessageLine {
     fn of(exported: ExportedMessage) -> Self {
         let message = exported.message;
         let (reply_to, quote) = match message.reply_to {
@@ -229,7 +233,7 @@ impl MessageLine {
             attachments: message
                 .attachments
                 .into_iter()
-                .map(AttachmentLine::of)
+                .map(ImportedAttachmentLine::of)
                 .collect(),
             sent_at_ms: message.sent_at_ms,
             ordinal: message.ordinal,
@@ -269,7 +273,7 @@ impl MessageLine {
                 attachments: self
                     .attachments
                     .into_iter()
-                    .map(AttachmentLine::attachment)
+                    .map(ImportedAttachmentLine::attachment)
                     .collect(),
                 album: None,
                 sent_at_ms: self.sent_at_ms,
@@ -301,7 +305,7 @@ impl SenderLine {
     }
 }
 
-impl AttachmentLine {
+impl ImportedAttachmentLine {
     fn of(attachment: Attachment) -> Self {
         Self {
             kind: attachment.kind,

@@ -8,7 +8,7 @@ use vocative_core::run_event::{Ending, Happening, RunEvent, RunSnapshot};
 
 /// One thing that is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ToldEvent {
     /// Its id; nothing for what is no event of the store.
     pub id: Option<EventId>,
     /// What it is.
@@ -20,18 +20,18 @@ pub struct Told {
 /// How an event is told. The end of a run that said something is told with all that it said, as a
 /// snapshot before it: whatever was heard of the text, this is what stands.
 #[must_use]
-pub fn event(event: &RunEvent) -> Vec<Told> {
+pub fn event(event: &RunEvent) -> Vec<ToldEvent> {
     let mut told = Vec::with_capacity(1);
     if let Happening::Ended(ending) = &event.what
         && !ending.text.is_empty()
     {
-        told.push(Told {
+        told.push(ToldEvent {
             id: None,
             name: "snapshot",
             data: said(event, ending),
         });
     }
-    told.push(Told {
+    told.push(ToldEvent {
         id: event.id,
         name: event.what.name(),
         data: data(event),
@@ -41,7 +41,7 @@ pub fn event(event: &RunEvent) -> Vec<Told> {
 
 /// How a run stands, for a reader who comes late.
 #[must_use]
-pub fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>) -> Told {
+pub fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>) -> ToldEvent {
     let data = json!({
         "run": snapshot.run.to_string(),
         "conversation": snapshot.conversation.to_string(),
@@ -51,7 +51,7 @@ pub fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>) -> Told {
         "step": snapshot.step,
         "text": snapshot.text,
     });
-    Told {
+    ToldEvent {
         id,
         name: "snapshot",
         data,
@@ -158,8 +158,8 @@ pub struct EventView {
     pub data: Value,
 }
 
-impl From<Told> for EventView {
-    fn from(told: Told) -> Self {
+impl From<ToldEvent> for EventView {
+    fn from(told: ToldEvent) -> Self {
         Self {
             id: told.id.map(|id| id.0),
             event: told.name.to_owned(),

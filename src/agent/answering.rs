@@ -3,7 +3,7 @@
 
 use crate::agent::failing::Misshapen;
 use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, usage_of};
-use crate::agent::stepping::{Ended, Stepping};
+use crate::agent::stepping::{Stepping, StepsEnd};
 use crate::config::AnswerForm;
 use crate::llm::Answer;
 use vocative_core::run::Finish;
@@ -13,19 +13,19 @@ const REPAIRS_MAX: u32 = 2;
 
 impl Stepping<'_> {
     /// How the steps ended, if the last one is the answer.
-    pub(super) fn answered(&self, steps: &[ModelStep]) -> Option<Ended> {
+    pub(super) fn answered(&self, steps: &[ModelStep]) -> Option<StepsEnd> {
         if let Some(tool) = failed_tool(steps, self.stop_after_failed) {
-            return Some(Ended::ToolFailed(tool.to_owned()));
+            return Some(StepsEnd::ToolFailed(tool.to_owned()));
         }
         if let Some(answer) = answer_by_tool(steps, self.stop_after) {
-            return Some(Ended::Answered(answer));
+            return Some(StepsEnd::Answered(answer));
         }
         let answer = answer_of(steps)?;
         let usage = answer.usage;
         match in_form(self.form, answer) {
-            Ok(answer) => Some(Ended::Answered(answer)),
+            Ok(answer) => Some(StepsEnd::Answered(answer)),
             Err(_) if answers_in(steps) <= REPAIRS_MAX => None,
-            Err(_) => Some(Ended::Misshapen(Misshapen {
+            Err(_) => Some(StepsEnd::Misshapen(Misshapen {
                 answers: answers_in(steps),
                 usage,
             })),
@@ -85,16 +85,16 @@ fn answers_in(steps: &[ModelStep]) -> u32 {
 }
 
 /// The last thing that was said stands for the answer, if anything was; where answers must have a form, nothing does.
-pub(super) fn used_up(steps: &[ModelStep], form: Option<&AnswerForm>) -> Ended {
+pub(super) fn used_up(steps: &[ModelStep], form: Option<&AnswerForm>) -> StepsEnd {
     let usage = usage_of(steps);
     let mut said = steps.iter().rev().filter(|_| form.is_none());
     let said = said.find(|step| !step.answer.text.trim().is_empty());
     match said {
-        Some(step) => Ended::Answered(Answer {
+        Some(step) => StepsEnd::Answered(Answer {
             tool_calls: Vec::new(),
             usage,
             ..step.answer.clone()
         }),
-        None => Ended::UsedUp(usage),
+        None => StepsEnd::UsedUp(usage),
     }
 }

@@ -11,7 +11,7 @@ use vocative_core::approving::{
 };
 use vocative_core::ids::ApprovalId;
 use vocative_core::tool_call::StoredCall;
-use vocative_store::contract::{Asked, ConsentSought, NewApproval};
+use vocative_store::contract::{AskOutcome, ConsentSought, NewApproval};
 use vocative_store::{NewId as _, StoreError};
 
 impl Stepping<'_> {
@@ -20,7 +20,7 @@ impl Stepping<'_> {
         &self,
         call: &StoredCall,
         sought: ConsentSought,
-    ) -> Result<Asked, StoreError> {
+    ) -> Result<AskOutcome, StoreError> {
         let run = self.claimed.run.id;
         let requesters = self.store.run_requesters(run).await?;
         let mut read = self.store.run_taints(run).await?;

@@ -11,7 +11,7 @@ use crate::files::space::ContentRoom;
 use crate::llm::Exchange;
 use vocative_core::decode::decoded;
 use vocative_core::file::{ContentId, FileKind, FileState, TurnFile};
-use vocative_core::history::{History, Role};
+use vocative_core::history::{History, HistoryRole};
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::prompting::files::{FileContent, FileLimits, PromptFile, PromptImage};
 use vocative_core::turn::Turn;
@@ -181,12 +181,22 @@ async fn load_content(
 /// The turns shortly before the question that carry files, the newest first. Only of the room or thread in
 /// which it was asked: a thread's prompt also shows turns of the room around it.
 fn earlier_turns(history: &History, recent_max: usize) -> Vec<TurnId> {
-    let triggers = || history.turns.iter().filter(|it| it.role == Role::Trigger);
+    let triggers = || {
+        history
+            .turns
+            .iter()
+            .filter(|it| it.role == HistoryRole::Trigger)
+    };
     let asked_in: HashSet<_> = triggers().map(|it| it.turn.conversation).collect();
     let mut recent: Vec<_> = history
         .turns
         .iter()
-        .filter(|it| matches!(it.role, Role::Kept | Role::Parent | Role::Ambient))
+        .filter(|it| {
+            matches!(
+                it.role,
+                HistoryRole::Kept | HistoryRole::Parent | HistoryRole::Ambient
+            )
+        })
         .filter(|it| asked_in.contains(&it.turn.conversation))
         .map(|it| &it.turn)
         .collect();
@@ -203,11 +213,14 @@ fn earlier_turns(history: &History, recent_max: usize) -> Vec<TurnId> {
 
 /// The turns whose files belong to the question, in the room's order, each once.
 fn turns_with_files(history: &History) -> Vec<TurnId> {
-    let triggers = history.turns.iter().filter(|it| it.role == Role::Trigger);
+    let triggers = history
+        .turns
+        .iter()
+        .filter(|it| it.role == HistoryRole::Trigger);
     let replied_to: HashSet<TurnId> = triggers.filter_map(|it| it.turn.reply_to).collect();
     let mut seen = HashSet::new();
     let wanted = history.turns.iter().filter(|it| {
-        let is_meant = matches!(it.role, Role::Trigger | Role::Root);
+        let is_meant = matches!(it.role, HistoryRole::Trigger | HistoryRole::Root);
         is_meant || replied_to.contains(&it.turn.id)
     });
     wanted

@@ -10,17 +10,17 @@ use crate::agent::answering::in_form;
 use crate::agent::attached::ToolFiles;
 use crate::agent::context::learnt_limit;
 use crate::agent::counting::Counting;
-use crate::agent::events::Events;
-use crate::agent::failing::{Failure, chain};
+use crate::agent::events::RunEvents;
+use crate::agent::failing::{AttemptFailure, chain};
 use crate::agent::holding::end_of;
 use crate::agent::preparing::{PreparedRequest, record_sent};
 use crate::agent::prompting::BuiltPrompt;
 use crate::agent::registry::AgentSpec;
 use crate::agent::stable::Stable;
 use crate::agent::step::{self, ModelStep};
-use crate::agent::stepping::{AskedIn, Ended, RESULTS_MAX_TOKENS, Stepping};
-use crate::agent::telling::{FirstWords, Telling};
-use crate::agent::working::{UnderLease, Work, Worked, Working};
+use crate::agent::stepping::{AskedIn, RESULTS_MAX_TOKENS, Stepping, StepsEnd};
+use crate::agent::telling::{FirstWordsTimer, ListenerGroup};
+use crate::agent::working::{FinishedRun, RunEnd, UnderLease, Working};
 use crate::config::Seconds;
 use crate::delivery::live::LiveReply;
 use crate::llm::{Answer, Listener, ModelError};
@@ -35,19 +35,19 @@ impl Working<'_> {
         &self,
         spec: &Arc<AgentSpec>,
         recorded: Vec<ModelStep>,
-    ) -> Result<(Arc<AgentSpec>, Worked), StoreError> {
+    ) -> Result<(Arc<AgentSpec>, FinishedRun), StoreError> {
         let (models, run) = (&self.worker.models, self.claimed.run.id);
         let mut asking = spec.asking(self.place.model());
         let mut worked = Box::pin(self.work(&asking, recorded)).await?;
         let mut asked = vec![asking.model_use.name.clone()];
         loop {
             let failure = match worked.work {
-                Work::Failed(failure) if failure.falls_back() => failure,
+                RunEnd::Failed(failure) if failure.falls_back() => failure,
                 _ => return Ok((asking, worked)),
             };
             let mut others = spec.chain().filter(|model| !asked.contains(&model.name));
             let Some(next) = others.find(|model| models.is_open(model)) else {
-                worked.work = Work::Failed(failure);
+                worked.work = RunEnd::Failed(failure);
                 return Ok((asking, worked));
             };
             info!(run.id = %run, model = next.name, reason = failure.reason(), "another model is asked in place of one that can't answer");
@@ -63,7 +63,7 @@ impl Working<'_> {
             let again = Box::pin(working.work(&fallback, recorded)).await?;
             worked.live_settle_ms = worked.live_settle_ms.max(again.live_settle_ms);
             worked.work = match again.work {
-                Work::Failed(of_fallback) => Work::Failed(failure.sooner(of_fallback)),
+                RunEnd::Failed(of_fallback) => RunEnd::Failed(failure.sooner(of_fallback)),
                 work => {
                     asking = fallback;
                     work
@@ -73,7 +73,11 @@ impl Working<'_> {
     }
 
     /// Makes the prompt and lets the model work, unless an earlier attempt already has its answer.
-    async fn work(&self, spec: &AgentSpec, recorded: Vec<ModelStep>) -> Result<Worked, StoreError> {
+    async fn work(
+        &self,
+        spec: &AgentSpec,
+        recorded: Vec<ModelStep>,
+    ) -> Result<FinishedRun, StoreError> {
         let (worker, claimed) = (self.worker, self.claimed);
         note_replayed(claimed, &recorded);
         if let Some(work) = self.without_asking(spec, &recorded) {
@@ -94,7 +98,7 @@ impl Working<'_> {
         let experts = self.room_of_experts(spec);
         let events = self.events(spec, recorded.len());
         let live = self.begin_live(spec);
-        let words = Arc::new(FirstWords::new(claimed.run.id));
+        let words = Arc::new(FirstWordsTimer::new(claimed.run.id));
         let stepping = Stepping {
             store: &worker.store,
             rooms: &worker.rooms,
@@ -136,14 +140,14 @@ impl Working<'_> {
         let live_settle_ms = end_of(live).await;
         let work = match held? {
             UnderLease::Done(ended) => judge(ended, claimed.attempts_used()),
-            UnderLease::BrokenOff(Work::TooLong { longest })
+            UnderLease::BrokenOff(RunEnd::TooLong { longest })
                 if !self.place.was_heard() && !words.has_begun() =>
             {
                 self.fell_silent(longest).await
             }
             UnderLease::BrokenOff(work) => work,
         };
-        Ok(Worked {
+        Ok(FinishedRun {
             work,
             live_settle_ms,
         })
@@ -156,9 +160,9 @@ impl Working<'_> {
         built: &BuiltPrompt,
         stepping: Stepping<'_>,
         recorded: Vec<ModelStep>,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<StepsEnd, StoreError> {
         let ended = stepping.work(recorded).await?;
-        let Ended::TooLong {
+        let StepsEnd::TooLong {
             limit,
             asked,
             has_steps,
@@ -181,7 +185,7 @@ impl Working<'_> {
             PreparedRequest::Not(_) => return Ok(ended),
         };
         if !self.mark(&built).await? {
-            return Ok(Ended::LeaseLost);
+            return Ok(StepsEnd::LeaseLost);
         }
         if self.task.is_none() {
             record_sent(worker, claimed, &smaller, &built, stepping.tools).await;
@@ -200,22 +204,22 @@ impl Working<'_> {
     }
 
     /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
-    fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<Work> {
+    fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<RunEnd> {
         let answer = step::answer_of(recorded);
         let form = spec.agent.answer_form.as_ref();
         if let Some(Ok(answer)) = answer.map(|answer| in_form(form, answer)) {
-            return Some(Work::Answered(answer));
+            return Some(RunEnd::Answered(answer));
         }
         let refused = self.place.refused()?;
-        Some(Work::Failed(Failure::Model(refused)))
+        Some(RunEnd::Failed(AttemptFailure::Model(refused)))
     }
 
     /// The model has said nothing until the deadline: it is down rather than slow.
-    async fn fell_silent(&self, longest: Seconds) -> Work {
+    async fn fell_silent(&self, longest: Seconds) -> RunEnd {
         let cause = format!("no word within {} s", longest.0);
         let error = ModelError::Unavailable { cause };
         self.place.note::<Answer>(&Err(error.clone())).await;
-        Work::Failed(Failure::Model(error))
+        RunEnd::Failed(AttemptFailure::Model(error))
     }
 
     /// What is recorded of the work: of the run, or of its agent call.
@@ -231,10 +235,10 @@ impl Working<'_> {
     }
 
     /// What the work tells while it is done.
-    fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<Events> {
+    fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<RunEvents> {
         let is_discreet = spec.holds_answers_back();
         let recorded_steps = self.steps_before() as usize + recorded_steps;
-        Arc::new(Events::new(recorded_steps).discreet(is_discreet))
+        Arc::new(RunEvents::new(recorded_steps).discreet(is_discreet))
     }
 
     /// Where people are asked.
@@ -261,8 +265,8 @@ impl Working<'_> {
 }
 
 /// Who hears what the model says.
-fn telling(words: &Arc<FirstWords>, live: Option<&LiveReply>) -> Telling {
-    let telling = Telling::default().and(Arc::clone(words) as Arc<dyn Listener>);
+fn telling(words: &Arc<FirstWordsTimer>, live: Option<&LiveReply>) -> ListenerGroup {
+    let telling = ListenerGroup::default().and(Arc::clone(words) as Arc<dyn Listener>);
     match live {
         Some(live) => telling.and(live.listener()),
         None => telling,
@@ -285,36 +289,38 @@ fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
     left.min(RESULTS_MAX_TOKENS)
 }
 
-fn judge(ended: Ended, attempt: u32) -> Work {
+fn judge(ended: StepsEnd, attempt: u32) -> RunEnd {
     match ended {
-        Ended::Answered(answer) => Work::Answered(answer),
-        Ended::UsedUp(usage) => Work::UsedUp(usage),
-        Ended::Misshapen(misshapen) => Work::Misshapen(misshapen),
-        Ended::ToolFailed(tool) => Work::ToolFailed(tool),
-        Ended::SpentUp(spent_up) => Work::SpentUp(spent_up),
-        Ended::TooCostly(too_costly) => Work::TooCostly(too_costly),
-        Ended::RunUsedUp(used_up) => Work::RunUsedUp(used_up),
-        Ended::Refused(why) => Work::Refused(why),
-        Ended::Waits => Work::Waits,
-        Ended::LeaseLost => Work::LeaseLost,
-        Ended::SourceGone => {
+        StepsEnd::Answered(answer) => RunEnd::Answered(answer),
+        StepsEnd::UsedUp(usage) => RunEnd::UsedUp(usage),
+        StepsEnd::Misshapen(misshapen) => RunEnd::Misshapen(misshapen),
+        StepsEnd::ToolFailed(tool) => RunEnd::ToolFailed(tool),
+        StepsEnd::SpentUp(spent_up) => RunEnd::SpentUp(spent_up),
+        StepsEnd::TooCostly(too_costly) => RunEnd::TooCostly(too_costly),
+        StepsEnd::RunUsedUp(used_up) => RunEnd::RunUsedUp(used_up),
+        StepsEnd::Refused(why) => RunEnd::Refused(why),
+        StepsEnd::Waits => RunEnd::Waits,
+        StepsEnd::LeaseLost => RunEnd::LeaseLost,
+        StepsEnd::SourceGone => {
             let reason = "a message that it had read was deleted meanwhile".to_owned();
-            Work::Failed(Failure::Passing(reason))
+            RunEnd::Failed(AttemptFailure::Passing(reason))
         }
         // The next attempt's prompt is made within what was learnt.
-        Ended::TooLong {
+        StepsEnd::TooLong {
             limit,
             asked,
             has_steps,
         } => {
             let reason = chain(&ModelError::ContextTooLong { limit, asked });
-            Work::Failed(match has_steps && attempt == 1 {
-                true => Failure::Passing(reason),
-                false => Failure::Final(reason),
+            RunEnd::Failed(match has_steps && attempt == 1 {
+                true => AttemptFailure::Passing(reason),
+                false => AttemptFailure::Final(reason),
             })
         }
         // Asked twice already; a third time says nothing else.
-        Ended::Failed(cause @ ModelError::Truncated) => Work::Failed(Failure::Final(chain(&cause))),
-        Ended::Failed(error) => Work::Failed(Failure::Model(error)),
+        StepsEnd::Failed(cause @ ModelError::Truncated) => {
+            RunEnd::Failed(AttemptFailure::Final(chain(&cause)))
+        }
+        StepsEnd::Failed(error) => RunEnd::Failed(AttemptFailure::Model(error)),
     }
 }

@@ -19,7 +19,7 @@ use vocative_store::capability::MayUseModels;
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 
 /// Counts what background work costs.
-pub struct Meter<'a, C> {
+pub struct CostMeter<'a, C> {
     /// Where it is counted.
     pub store: &'a Store<C>,
     /// Whose it is.
@@ -36,7 +36,7 @@ pub struct Meter<'a, C> {
     pub now_ms: i64,
 }
 
-impl<'a, C: MayUseModels> Meter<'a, C> {
+impl<'a, C: MayUseModels> CostMeter<'a, C> {
     /// The meter of what an agent has done in a conversation; without a model nothing is counted.
     pub fn new(
         store: &'a Store<C>,
@@ -99,7 +99,7 @@ pub struct BackgroundAsking<'a, C> {
     /// Its place at the model.
     pub place: Option<&'a ModelSlot>,
     /// Counts what it costs.
-    pub meter: &'a Meter<'a, C>,
+    pub meter: &'a CostMeter<'a, C>,
 }
 
 /// Why there is no answer.

@@ -22,7 +22,7 @@ use crate::tools::{
     CallContext, InputGiven, Progress, QuestionWish, TaskWish, ToolError, ToolOutcome,
 };
 use vocative_core::acting::{Beginning, waves};
-use vocative_core::approving::{ApprovalState, Asking, DecidedBy, changed_text, denied_text};
+use vocative_core::approving::{ApprovalRule, ApprovalState, DecidedBy, changed_text, denied_text};
 use vocative_core::delegating::not_delegated_text;
 use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::files::IMAGE_TOKENS;
@@ -32,7 +32,7 @@ use vocative_core::tool_call::{
 };
 use vocative_store::StoreError;
 use vocative_store::contract::{
-    Asked, CallBegun, CallFile, CallToBegin, CallToFinish, ConsentSought, NarrowedCall,
+    AskOutcome, CallBegun, CallFile, CallToBegin, CallToFinish, ConsentSought, NarrowedCall,
     NewToolCall, StepOutcome, TaskGiven, ToolTurn,
 };
 
@@ -228,7 +228,7 @@ impl Stepping<'_> {
     fn sought(&self, call: &StoredCall, arguments: &Value) -> ConsentSought {
         let approval = self.toolbox.approval(&call.tool);
         ConsentSought {
-            asking: approval.map_or(Asking::Always, |approval| approval.ask(arguments)),
+            asking: approval.map_or(ApprovalRule::Always, |approval| approval.ask(arguments)),
             definition: self.toolbox.definition_digest(&call.tool),
             person: self.claimed.asker.person,
             rule: call.rule,
@@ -291,7 +291,7 @@ impl Stepping<'_> {
         // What a schedule starts acts only with a person's word.
         let acts = question.is_none() && call.rule != CallRule::Repeatable;
         if acts && self.store.is_scheduled(self.claimed.run.id).await? {
-            sought.asking = Asking::Always;
+            sought.asking = ApprovalRule::Always;
         }
         let to_begin = CallToBegin {
             run: self.claimed.run.id,
@@ -448,10 +448,10 @@ impl Stepping<'_> {
         sought: ConsentSought,
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
         Ok(match self.ask_people(call, sought).await? {
-            Asked::Waits => Err(Calls::Wait),
-            Asked::TooMany => Ok(refused(Refusal::TooManyOpen, self)),
-            Asked::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
-            Asked::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
+            AskOutcome::Waits => Err(Calls::Wait),
+            AskOutcome::TooMany => Ok(refused(Refusal::TooManyOpen, self)),
+            AskOutcome::Stale => Err(Calls::BrokenOff(StepOutcome::Stale)),
+            AskOutcome::SourceGone => Err(Calls::BrokenOff(StepOutcome::SourceGone)),
         })
     }
 }

@@ -28,7 +28,7 @@ const LINES_MAX: usize = 20;
 const LINE_MAX_CHARS: usize = 100;
 
 /// Answers inquiries.
-pub struct Desk {
+pub struct InquiryDesk {
     /// Where inquiries are.
     pub store: Store<Replying>,
     /// Who answers where.
@@ -41,7 +41,7 @@ pub struct Desk {
     pub clock: Clock,
 }
 
-impl Desk {
+impl InquiryDesk {
     /// Answers an inquiry; its job ends in the commit that answers it.
     ///
     /// # Errors

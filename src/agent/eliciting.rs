@@ -17,7 +17,7 @@ use crate::llm::read_arguments;
 use crate::tools::{InputGiven, QuestionTo, QuestionWish, ToolOutcome};
 
 /// What of a round is known.
-struct Asked {
+struct RoundFacts {
     round: InputRound,
     /// Its questions in their order: of which form, and how each ended.
     questions: Vec<(usize, FormEnded)>,
@@ -36,7 +36,7 @@ impl Stepping<'_> {
             return Ok(None);
         }
         let asked = self.store.forms_of_call(call.id).await?;
-        let Some(asked) = Asked::newest(&asked) else {
+        let Some(asked) = RoundFacts::newest(&asked) else {
             return Ok(None);
         };
         // It went on and was cut off: what follows is its rule.
@@ -57,7 +57,7 @@ impl Stepping<'_> {
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
         let mut called = self.called(call, arguments, None).await;
         match called.outcome.input.take() {
-            Some(round) => self.with_input(call, Asked::nothing(*round)).await,
+            Some(round) => self.with_input(call, RoundFacts::nothing(*round)).await,
             None => Ok(Ok(called)),
         }
     }
@@ -66,7 +66,7 @@ impl Stepping<'_> {
     async fn with_input(
         &self,
         call: &StoredCall,
-        mut asked: Asked,
+        mut asked: RoundFacts,
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
         let language = self.asked_in.language;
         loop {
@@ -131,7 +131,7 @@ impl Stepping<'_> {
     async fn ask_form(
         &self,
         call: &StoredCall,
-        asked: &Asked,
+        asked: &RoundFacts,
         form: usize,
         problem: Option<&str>,
     ) -> Result<Questioned, StoreError> {
@@ -154,7 +154,7 @@ impl Stepping<'_> {
     }
 }
 
-impl Asked {
+impl RoundFacts {
     /// A round that begins.
     fn nothing(round: InputRound) -> Self {
         Self {

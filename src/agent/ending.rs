@@ -5,13 +5,15 @@ use vocative_contract::outbound::PostSpeaker;
 use vocative_contract::people::People;
 
 use crate::agent::clocks::Age;
-use crate::agent::failing::{Again, Failure, GiveUpNotice, Misshapen, Next, Tried, after};
+use crate::agent::failing::{
+    AfterFailure, Again, AttemptFailure, GiveUpNotice, Misshapen, Tried, after,
+};
 use crate::agent::hooking::AnswerJudged;
 use crate::agent::letting_go::requeue;
 use crate::agent::registry::AgentSpec;
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
-use crate::agent::working::{Work, Working};
+use crate::agent::working::{RunEnd, Working};
 use crate::capture::reply::{Answering, Lead, Reply, commit_reply, render_files, render_reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::delivery::rooms::Room;
@@ -211,27 +213,27 @@ impl Working<'_> {
     pub(super) async fn end_otherwise(
         &self,
         spec: &AgentSpec,
-        work: Work,
+        work: RunEnd,
         age: Age,
     ) -> Result<(), StoreError> {
         match work {
-            Work::ToolFailed(tool) => self.end_tool_failed(spec, &tool).await,
-            Work::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
-            Work::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
-            Work::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
-            Work::Refused(why) => self.end_refused(spec, why).await,
-            Work::NotMeant => self.end_not_meant(spec).await,
-            Work::Cancelled => self.cancel(spec).await,
-            Work::Waits => self.wait_for_people().await,
-            Work::LeaseLost => Ok(()),
-            Work::TooLong { longest } => {
+            RunEnd::ToolFailed(tool) => self.end_tool_failed(spec, &tool).await,
+            RunEnd::SpentUp(spent_up) => self.end_spent_up(spec, spent_up).await,
+            RunEnd::TooCostly(too_costly) => self.end_too_costly(spec, too_costly).await,
+            RunEnd::RunUsedUp(used_up) => self.end_run_used_up(spec, used_up).await,
+            RunEnd::Refused(why) => self.end_refused(spec, why).await,
+            RunEnd::NotMeant => self.end_not_meant(spec).await,
+            RunEnd::Cancelled => self.cancel(spec).await,
+            RunEnd::Waits => self.wait_for_people().await,
+            RunEnd::LeaseLost => Ok(()),
+            RunEnd::TooLong { longest } => {
                 let reason = format!("it took longer than {} s", longest.0);
-                self.fail(spec, age, Failure::Passing(reason)).await
+                self.fail(spec, age, AttemptFailure::Passing(reason)).await
             }
-            Work::Failed(failure) => self.fail(spec, age, failure).await,
-            Work::UsedUp(usage) => self.end_used_up(spec, usage).await,
-            Work::Misshapen(misshapen) => self.end_misshapen(spec, misshapen).await,
-            Work::Answered(answer) => self.answer(spec, answer, SETTLE_MS).await,
+            RunEnd::Failed(failure) => self.fail(spec, age, failure).await,
+            RunEnd::UsedUp(usage) => self.end_used_up(spec, usage).await,
+            RunEnd::Misshapen(misshapen) => self.end_misshapen(spec, misshapen).await,
+            RunEnd::Answered(answer) => self.answer(spec, answer, SETTLE_MS).await,
         }
     }
 
@@ -240,7 +242,7 @@ impl Working<'_> {
         &self,
         spec: &AgentSpec,
         age: Age,
-        failure: Failure,
+        failure: AttemptFailure,
     ) -> Result<(), StoreError> {
         let tried = Tried {
             attempts: self.claimed.attempts_used(),
@@ -250,8 +252,8 @@ impl Working<'_> {
         };
         let reason = failure.reason();
         match after(&failure, tried) {
-            Next::GiveUp(notice) => self.give_up(spec, notice, reason).await,
-            Next::Again(again) => requeue(self.worker, self.claimed, again, &reason).await,
+            AfterFailure::GiveUp(notice) => self.give_up(spec, notice, reason).await,
+            AfterFailure::Again(again) => requeue(self.worker, self.claimed, again, &reason).await,
         }
     }
 

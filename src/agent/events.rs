@@ -30,7 +30,7 @@ const WAITING_BYTES_MAX: usize = 256 << 10;
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// What a run tells, between the model and the store.
-pub(super) struct Events {
+pub(super) struct RunEvents {
     waiting: Mutex<UnsentEvents>,
     /// Something came.
     wake: Notify,
@@ -56,7 +56,7 @@ struct UnsentEvents {
     is_closed: bool,
 }
 
-impl Events {
+impl RunEvents {
     /// Begins the events of a run that has that many recorded steps.
     pub(super) fn new(recorded_steps: usize) -> Self {
         let waiting = UnsentEvents {
@@ -224,7 +224,7 @@ impl UnsentEvents {
     }
 }
 
-impl Listener for Events {
+impl Listener for RunEvents {
     fn text(&self, delta: &str) {
         self.change(|waiting| waiting.say(delta));
     }
@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    async fn due(events: &Events, not_before: Instant) -> (Option<Vec<NewRunEvent>>, Duration) {
+    async fn due(events: &RunEvents, not_before: Instant) -> (Option<Vec<NewRunEvent>>, Duration) {
         let begun = Instant::now();
         let next = events.next(not_before).await;
         (next, begun.elapsed())
@@ -310,7 +310,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn first_words_go_at_once_further_ones_are_gathered_and_long_ones_do_not_wait() {
-        let events = Events::new(0);
+        let events = RunEvents::new(0);
         events.text("one ");
         events.text("two");
         let now = Instant::now();
@@ -334,7 +334,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_void_is_not_written_and_steps_are_told_apart() {
-        let events = Events::new(1);
+        let events = RunEvents::new(1);
         events.text("void");
         events.restart();
         events.restart();
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_stuck_disk_costs_bounded_memory_and_leaves_a_true_beginning() {
-        let events = Events::new(0);
+        let events = RunEvents::new(0);
         let piece = "x".repeat(1_000);
         for _ in 0..10_000 {
             events.text(&piece);
@@ -380,7 +380,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_told_is_written_before_what_comes_next_but_a_stuck_disk_is_not_waited_for() {
-        let events = Events::new(0);
+        let events = RunEvents::new(0);
         events.settled().await;
         events.text("one");
         let begun = Instant::now();

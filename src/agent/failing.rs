@@ -13,7 +13,7 @@ const PUT_OFF_MAX_MS: i64 = 60_000;
 
 /// Why an attempt gave no answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Failure {
+pub(super) enum AttemptFailure {
     /// The model gave none.
     Model(ModelError),
     /// Something else; another attempt may succeed.
@@ -31,7 +31,7 @@ pub(super) struct Misshapen {
     pub(super) usage: Usage,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Why, for operators.
     pub(super) fn reason(&self) -> String {
         match self {
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Whether another model is asked in place of the one that failed: it can't answer for now, or answers nobody. What a
     /// model refuses of a question, or what is too long for it, is the question's own.
     pub(super) fn falls_back(&self) -> bool {
@@ -97,7 +97,7 @@ pub(super) struct Tried {
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterFailure {
     /// Another attempt.
     Again(Again),
     /// The room is told.
@@ -127,35 +127,39 @@ pub(super) enum GiveUpNotice {
 
 /// What follows from an attempt without an answer: what the provider is down or over its limit for uses
 /// up the question's age, what is the question's own uses up its attempts.
-pub(super) fn after(failure: &Failure, tried: Tried) -> Next {
+pub(super) fn after(failure: &AttemptFailure, tried: Tried) -> AfterFailure {
     let for_ms = tried.age_ms;
     match failure {
-        Failure::Model(ModelError::RetryAfter { wait_ms }) => {
+        AttemptFailure::Model(ModelError::RetryAfter { wait_ms }) => {
             let asked_ms = i64::try_from(wait_ms.unwrap_or(0)).unwrap_or(i64::MAX);
             put_off(asked_ms, tried, GiveUpNotice::Limited { for_ms })
         }
-        Failure::Model(ModelError::Unavailable { .. }) => {
+        AttemptFailure::Model(ModelError::Unavailable { .. }) => {
             put_off(0, tried, GiveUpNotice::Unavailable { for_ms })
         }
-        Failure::Model(ModelError::AccountRefused { .. }) => {
+        AttemptFailure::Model(ModelError::AccountRefused { .. }) => {
             put_off(0, tried, GiveUpNotice::AccountRefused { for_ms })
         }
-        Failure::Model(ModelError::Refused { .. } | ModelError::ContextTooLong { .. })
-        | Failure::Final(_) => Next::GiveUp(GiveUpNotice::Failed),
-        Failure::Model(_) | Failure::Passing(_) if tried.attempts < tried.max_attempts => {
-            Next::Again(Again::counted(tried.attempts))
+        AttemptFailure::Model(ModelError::Refused { .. } | ModelError::ContextTooLong { .. })
+        | AttemptFailure::Final(_) => AfterFailure::GiveUp(GiveUpNotice::Failed),
+        AttemptFailure::Model(_) | AttemptFailure::Passing(_)
+            if tried.attempts < tried.max_attempts =>
+        {
+            AfterFailure::Again(Again::counted(tried.attempts))
         }
-        Failure::Model(_) | Failure::Passing(_) => Next::GiveUp(GiveUpNotice::Failed),
+        AttemptFailure::Model(_) | AttemptFailure::Passing(_) => {
+            AfterFailure::GiveUp(GiveUpNotice::Failed)
+        }
     }
 }
 
-fn put_off(asked_ms: i64, tried: Tried, notice: GiveUpNotice) -> Next {
+fn put_off(asked_ms: i64, tried: Tried, notice: GiveUpNotice) -> AfterFailure {
     let left_ms = tried.answer_within_ms - tried.age_ms;
     if left_ms <= 0 {
-        return Next::GiveUp(notice);
+        return AfterFailure::GiveUp(notice);
     }
     let own_ms = (tried.age_ms / 2).clamp(PUT_OFF_FIRST_MS, PUT_OFF_MAX_MS);
-    Next::Again(Again {
+    AfterFailure::Again(Again {
         wait_ms: asked_ms.max(own_ms).min(left_ms),
         counts: false,
     })
@@ -225,36 +229,36 @@ mod tests {
         }
     }
 
-    fn limited(wait_ms: Option<u64>) -> Failure {
-        Failure::Model(ModelError::RetryAfter { wait_ms })
+    fn limited(wait_ms: Option<u64>) -> AttemptFailure {
+        AttemptFailure::Model(ModelError::RetryAfter { wait_ms })
     }
 
-    fn down() -> Failure {
-        Failure::Model(ModelError::Unavailable {
+    fn down() -> AttemptFailure {
+        AttemptFailure::Model(ModelError::Unavailable {
             cause: "503".to_owned(),
         })
     }
 
-    fn unpaid() -> Failure {
-        Failure::Model(ModelError::AccountRefused {
+    fn unpaid() -> AttemptFailure {
+        AttemptFailure::Model(ModelError::AccountRefused {
             reason: "402".to_owned(),
         })
     }
 
-    fn refused() -> Failure {
-        Failure::Model(ModelError::Refused {
+    fn refused() -> AttemptFailure {
+        AttemptFailure::Model(ModelError::Refused {
             reason: "400".to_owned(),
         })
     }
 
     #[test]
     fn an_outage_uses_up_age_and_everything_else_attempts() {
-        let again = |wait_ms, counts| Next::Again(Again { wait_ms, counts });
+        let again = |wait_ms, counts| AfterFailure::Again(Again { wait_ms, counts });
         let put_off = |wait_ms| again(wait_ms, false);
-        let give_up = Next::GiveUp;
+        let give_up = AfterFailure::GiveUp;
         let for_ms = HOUR_MS;
-        let empty = || Failure::Model(ModelError::Empty);
-        let passing = || Failure::Passing("it panicked".to_owned());
+        let empty = || AttemptFailure::Model(ModelError::Empty);
+        let passing = || AttemptFailure::Passing("it panicked".to_owned());
         let cases = [
             (limited(Some(300_000)), tried(99, 0), put_off(300_000)),
             (limited(None), tried(99, 10_000), put_off(5_000)),
@@ -285,7 +289,7 @@ mod tests {
             ),
             (refused(), tried(1, 0), give_up(GiveUpNotice::Failed)),
             (
-                Failure::Final("gone".to_owned()),
+                AttemptFailure::Final("gone".to_owned()),
                 tried(1, 0),
                 give_up(GiveUpNotice::Failed),
             ),
@@ -302,12 +306,12 @@ mod tests {
     #[test]
     fn only_what_is_no_fault_of_the_question_falls_back() {
         let malformed = || {
-            Failure::Model(ModelError::Malformed {
+            AttemptFailure::Model(ModelError::Malformed {
                 what: "x".to_owned(),
             })
         };
         let too_long = || {
-            Failure::Model(ModelError::ContextTooLong {
+            AttemptFailure::Model(ModelError::ContextTooLong {
                 limit: None,
                 asked: None,
             })
@@ -319,10 +323,10 @@ mod tests {
             (malformed(), true),
             (refused(), false),
             (too_long(), false),
-            (Failure::Model(ModelError::Empty), false),
-            (Failure::Model(ModelError::Truncated), false),
-            (Failure::Passing("it panicked".to_owned()), false),
-            (Failure::Final("gone".to_owned()), false),
+            (AttemptFailure::Model(ModelError::Empty), false),
+            (AttemptFailure::Model(ModelError::Truncated), false),
+            (AttemptFailure::Passing("it panicked".to_owned()), false),
+            (AttemptFailure::Final("gone".to_owned()), false),
         ];
         for (failure, expected) in table {
             assert_eq!(failure.falls_back(), expected, "{failure:?}");
@@ -351,7 +355,7 @@ mod tests {
         let end = loop {
             let age_ms = *ages_ms.last().unwrap();
             match after(&down(), tried(1, age_ms)) {
-                Next::Again(again) => ages_ms.push(age_ms + again.wait_ms),
+                AfterFailure::Again(again) => ages_ms.push(age_ms + again.wait_ms),
                 end => break end,
             }
         };
@@ -366,7 +370,7 @@ mod tests {
         );
         assert_eq!(
             end,
-            Next::GiveUp(GiveUpNotice::Unavailable { for_ms: HOUR_MS })
+            AfterFailure::GiveUp(GiveUpNotice::Unavailable { for_ms: HOUR_MS })
         );
         assert_eq!(ages_ms.last(), Some(&HOUR_MS));
     }

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::agent::clocks::{HEARTBEAT, LEASE_MS};
 use crate::agent::registry::AgentSpec;
-use crate::agent::working::{UnderLease, Work, Working};
+use crate::agent::working::{RunEnd, UnderLease, Working};
 use crate::delivery::live::{self, LiveDesk, LivePlace, LiveReply, SETTLE_MS};
 use vocative_core::running::budget::RunUsedUp;
 use vocative_store::StoreError;
@@ -43,18 +43,18 @@ impl Working<'_> {
                 // In this order: an answer that is there at once needs no sign that it is being worked on.
                 biased;
                 done = &mut working => return Ok(UnderLease::Done(done?)),
-                () = &mut deadline => return Ok(UnderLease::BrokenOff(Work::TooLong { longest })),
+                () = &mut deadline => return Ok(UnderLease::BrokenOff(RunEnd::TooLong { longest })),
                 () = &mut used_up => {
                     let used_up = RunUsedUp::Time { max_ms: budget.worked_ms };
-                    return Ok(UnderLease::BrokenOff(Work::RunUsedUp(used_up)));
+                    return Ok(UnderLease::BrokenOff(RunEnd::RunUsedUp(used_up)));
                 }
                 _ = heartbeat.tick() => {
                     self.keep_worked_time(spec).await;
                     let until_ms = (worker.clock)() + LEASE_MS;
                     match worker.store.extend_run(claimed.run.id, claimed.token, until_ms).await {
                         Ok(RunLease::Held) => {}
-                        Ok(RunLease::CancelRequested) => return Ok(UnderLease::BrokenOff(Work::Cancelled)),
-                        Ok(RunLease::Lost) => return Ok(UnderLease::BrokenOff(Work::LeaseLost)),
+                        Ok(RunLease::CancelRequested) => return Ok(UnderLease::BrokenOff(RunEnd::Cancelled)),
+                        Ok(RunLease::Lost) => return Ok(UnderLease::BrokenOff(RunEnd::LeaseLost)),
                         // The model's answer is worth waiting for; the next beat tries again.
                         Err(cause) => {
                             warn!(error = %cause, run.id = %claimed.run.id, "a lease could not be extended");

@@ -10,8 +10,8 @@ use crate::agent::registry::AgentSpec;
 use crate::hooks::{AboutRun, At, Hook, HookKind, Hooks, Subject};
 use crate::llm::{Answer, Exchange};
 use crate::tools::{ToolOutcome, Toolbox};
-use vocative_core::approving::Asking;
-use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
+use vocative_core::approving::ApprovalRule;
+use vocative_core::hooking::{HookDecision, HookPoint, HookVerdict};
 use vocative_core::prompting::{PromptMessage, PromptRole};
 use vocative_core::run::ClaimedRun;
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState, StoredCall};
@@ -40,7 +40,7 @@ pub(super) struct CallJudged {
     /// The arguments that it is to be made with.
     pub(super) arguments: Value,
     /// Whether a person is to be asked whatever else is set.
-    pub(super) asking: Asking,
+    pub(super) asking: ApprovalRule,
     /// Why it is not made, in words for the model.
     pub(super) denied: Option<String>,
     /// What was said this time.
@@ -110,7 +110,7 @@ impl Hooking {
         at: At,
         subject: Subject<'_>,
         verdicts: &mut Vec<HookVerdict>,
-    ) -> Verdict {
+    ) -> HookDecision {
         // What was said of a call before people changed its arguments was said of another one.
         let is_anew = matches!(
             subject,
@@ -155,7 +155,7 @@ impl Hooking {
                 }
                 _ => self.word(hook, at, subject, &mut verdicts).await,
             };
-            if let Verdict::Deny { reason } = said {
+            if let HookDecision::Deny { reason } = said {
                 judged = match is_intent {
                     true => BeginJudged::NotMeant,
                     false => BeginJudged::Run(RunJudged::Refused(refused(&reason, self.language))),
@@ -168,7 +168,7 @@ impl Hooking {
     }
 
     /// What a hook said at a point in an earlier attempt.
-    fn said_before(&self, hook: &Hook, at: At) -> Option<&Verdict> {
+    fn said_before(&self, hook: &Hook, at: At) -> Option<&HookDecision> {
         let said = self.said.iter().find(|said| {
             (said.point, said.step, said.n) == (at.point, at.step, at.n) && said.hook == hook.name
         });
@@ -191,7 +191,8 @@ impl Hooking {
         let mut verdicts = Vec::new();
         for hook in self.asked_at(HookPoint::BeforeModel) {
             let subject = Subject::Going { text, model };
-            if let Verdict::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await {
+            if let HookDecision::Deny { reason } = self.word(hook, at, subject, &mut verdicts).await
+            {
                 return (
                     RunJudged::Refused(refused(&reason, self.language)),
                     verdicts,
@@ -223,21 +224,21 @@ impl Hooking {
             let said = hook.ask(&self.about, at, subject).await;
             verdicts.push(verdict_of(hook, at, said.clone()));
             match said {
-                Verdict::Redact {
+                HookDecision::Redact {
                     text: Some(text), ..
                 } => {
                     answer.text = text;
                     answer.raw_message.clear();
                 }
-                Verdict::Deny { reason } => {
+                HookDecision::Deny { reason } => {
                     return RunJudged::Refused(withheld(&reason, self.language));
                 }
-                Verdict::Failed { .. } => return RunJudged::Refused(unchecked(self.language)),
-                Verdict::Pass
-                | Verdict::Ask { .. }
-                | Verdict::Narrow { .. }
-                | Verdict::Redact { text: None, .. }
-                | Verdict::Note { .. } => {}
+                HookDecision::Failed { .. } => return RunJudged::Refused(unchecked(self.language)),
+                HookDecision::Pass
+                | HookDecision::Ask { .. }
+                | HookDecision::Narrow { .. }
+                | HookDecision::Redact { text: None, .. }
+                | HookDecision::Note { .. } => {}
             }
         }
         forget_texts(verdicts);
@@ -259,7 +260,9 @@ impl Hooking {
     fn noted(&self, messages: &[PromptMessage]) -> Option<Vec<PromptMessage>> {
         let of_call = self.said.iter().filter(|said| said.n == self.call);
         let notes = of_call.filter_map(|said| match &said.verdict {
-            Verdict::Note { text } if said.point == HookPoint::BeforeRun => Some(text.as_str()),
+            HookDecision::Note { text } if said.point == HookPoint::BeforeRun => {
+                Some(text.as_str())
+            }
             _ => None,
         });
         let notes: Vec<&str> = notes.filter(|text| !text.trim().is_empty()).collect();
@@ -289,7 +292,7 @@ impl Hooking {
         };
         let mut judged = CallJudged {
             arguments,
-            asking: Asking::Free,
+            asking: ApprovalRule::Free,
             denied: None,
             verdicts: Vec::new(),
         };
@@ -302,9 +305,9 @@ impl Hooking {
             };
             let word = self.word(hook, at, subject, &mut judged.verdicts);
             match word.await {
-                Verdict::Pass | Verdict::Redact { .. } | Verdict::Note { .. } => {}
-                Verdict::Ask { .. } => judged.asking = Asking::Always,
-                Verdict::Narrow { arguments } => {
+                HookDecision::Pass | HookDecision::Redact { .. } | HookDecision::Note { .. } => {}
+                HookDecision::Ask { .. } => judged.asking = ApprovalRule::Always,
+                HookDecision::Narrow { arguments } => {
                     let narrowed: Value = serde_json::from_str(&arguments).unwrap_or(Value::Null);
                     if toolbox.check(&call.tool, &narrowed).is_err() {
                         judged.denied = Some(denied(hook, "", true));
@@ -312,11 +315,11 @@ impl Hooking {
                     }
                     judged.arguments = narrowed;
                 }
-                Verdict::Deny { reason } => {
+                HookDecision::Deny { reason } => {
                     judged.denied = Some(denied(hook, &reason, false));
                     return judged;
                 }
-                Verdict::Failed { .. } => {
+                HookDecision::Failed { .. } => {
                     judged.denied = Some(denied(hook, "", true));
                     return judged;
                 }
@@ -432,19 +435,19 @@ impl Hooking {
                 is_error: outcome.state != CallState::Done,
             };
             let withheld = match self.word(hook, at, subject, &mut verdicts).await {
-                Verdict::Redact {
+                HookDecision::Redact {
                     text: Some(text), ..
                 } => {
                     outcome.content = text;
                     continue;
                 }
-                Verdict::Deny { reason } => not_told(hook, &reason, false),
-                Verdict::Failed { .. } => not_told(hook, "", true),
-                Verdict::Pass
-                | Verdict::Ask { .. }
-                | Verdict::Narrow { .. }
-                | Verdict::Redact { text: None, .. }
-                | Verdict::Note { .. } => continue,
+                HookDecision::Deny { reason } => not_told(hook, &reason, false),
+                HookDecision::Failed { .. } => not_told(hook, "", true),
+                HookDecision::Pass
+                | HookDecision::Ask { .. }
+                | HookDecision::Narrow { .. }
+                | HookDecision::Redact { text: None, .. }
+                | HookDecision::Note { .. } => continue,
             };
             (outcome.content, outcome.sources) = (withheld, Vec::new());
             break;
@@ -469,24 +472,24 @@ impl Hooking {
             let subject = Subject::Text { text: &text };
             let said = self.word(hook, at, subject, &mut verdicts).await;
             match said {
-                Verdict::Redact {
+                HookDecision::Redact {
                     text: Some(redacted),
                     ..
                 } => text = redacted,
-                Verdict::Deny { reason } => {
+                HookDecision::Deny { reason } => {
                     return (
                         AnswerJudged::Withheld(withheld(&reason, self.language)),
                         verdicts,
                     );
                 }
-                Verdict::Failed { .. } => {
+                HookDecision::Failed { .. } => {
                     return (AnswerJudged::Withheld(unchecked(self.language)), verdicts);
                 }
-                Verdict::Pass
-                | Verdict::Ask { .. }
-                | Verdict::Narrow { .. }
-                | Verdict::Redact { text: None, .. }
-                | Verdict::Note { .. } => {}
+                HookDecision::Pass
+                | HookDecision::Ask { .. }
+                | HookDecision::Narrow { .. }
+                | HookDecision::Redact { text: None, .. }
+                | HookDecision::Note { .. } => {}
             }
         }
         forget_texts(&mut verdicts);
@@ -497,13 +500,13 @@ impl Hooking {
 /// The text of a row is that of the turn; it is not kept twice.
 fn forget_texts(verdicts: &mut [HookVerdict]) {
     for of in verdicts {
-        if let Verdict::Redact { text, .. } = &mut of.verdict {
+        if let HookDecision::Redact { text, .. } = &mut of.verdict {
             *text = None;
         }
     }
 }
 
-fn verdict_of(hook: &Hook, at: At, verdict: Verdict) -> HookVerdict {
+fn verdict_of(hook: &Hook, at: At, verdict: HookDecision) -> HookVerdict {
     HookVerdict {
         point: at.point,
         step: at.step,
@@ -514,7 +517,7 @@ fn verdict_of(hook: &Hook, at: At, verdict: Verdict) -> HookVerdict {
 }
 
 fn taken_out(hook: &Hook, at: At, count: u32) -> HookVerdict {
-    let verdict = Verdict::Redact { count, text: None };
+    let verdict = HookDecision::Redact { count, text: None };
     hook.note(&verdict);
     verdict_of(hook, at, verdict)
 }

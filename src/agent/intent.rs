@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
+use crate::agent::background::{BackgroundAsking, CostMeter, NoAnswer};
 use crate::agent::registry::AgentSpec;
 use crate::agent::working::Working;
 use crate::hooks::{Hook, HookKind};
-use vocative_core::hooking::Verdict;
+use vocative_core::hooking::HookDecision;
 use vocative_core::intent::{intent_request, read_intent};
 use vocative_core::prompting::PromptMessage;
 use vocative_store::StoreError;
@@ -31,7 +31,7 @@ impl IntentAsking<'_> {
     ///
     /// # Errors
     /// Storage refuses.
-    pub(super) async fn ask(&self, hook: &Hook) -> Result<Verdict, StoreError> {
+    pub(super) async fn ask(&self, hook: &Hook) -> Result<HookDecision, StoreError> {
         let Self {
             working,
             spec,
@@ -40,11 +40,11 @@ impl IntentAsking<'_> {
         let (HookKind::Intent { timeout_ms }, Some(model)) =
             (&hook.kind, spec.intent_models.get(&hook.name))
         else {
-            return Ok(Verdict::Pass);
+            return Ok(HookDecision::Pass);
         };
         let run = working.claimed.run.id;
         if !working.worker.store.is_unsurely_addressed(run).await? {
-            return Ok(Verdict::Pass);
+            return Ok(HookDecision::Pass);
         }
         let place = working.worker.models.begin(&model.model_use, run);
         let whose = (
@@ -54,7 +54,7 @@ impl IntentAsking<'_> {
         );
         let now_ms = (working.worker.clock)();
         let store = &working.worker.store;
-        let mut meter = Meter::new(store, Purpose::Answers, whose, Some(model), now_ms);
+        let mut meter = CostMeter::new(store, Purpose::Answers, whose, Some(model), now_ms);
         meter.person = working.claimed.asker.person;
         meter.call.run = Some(run);
         let asking = BackgroundAsking {
@@ -65,11 +65,11 @@ impl IntentAsking<'_> {
             meter: &meter,
         };
         let name = spec.agent.display_name.as_str();
-        let failed = |reason: String| Verdict::Failed { reason };
+        let failed = |reason: String| HookDecision::Failed { reason };
         Ok(match asking.ask(&intent_request(name, prompt)).await {
             Ok(answer) => match read_intent(&answer.text) {
-                Some(true) => Verdict::Pass,
-                Some(false) => Verdict::Deny {
+                Some(true) => HookDecision::Pass,
+                Some(false) => HookDecision::Deny {
                     reason: NOT_MEANT.to_owned(),
                 },
                 None => failed("its model said neither yes nor no".to_owned()),

@@ -11,7 +11,7 @@ use crate::agent::calling::Calls;
 use crate::agent::context::shrunk;
 use crate::agent::hooking::{RunJudged, SentWithout};
 use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, record};
-use crate::agent::stepping::{Ended, Stepping};
+use crate::agent::stepping::{Stepping, StepsEnd};
 use crate::config::{AnswerForm, FirstTool};
 use crate::llm::{Answer, Exchange, ModelError, Request, ToolChoice};
 use vocative_core::hooking::HookVerdict;
@@ -25,7 +25,7 @@ impl Stepping<'_> {
     ///
     /// # Errors
     /// Storage refuses.
-    pub(super) async fn work(&self, recorded: Vec<ModelStep>) -> Result<Ended, StoreError> {
+    pub(super) async fn work(&self, recorded: Vec<ModelStep>) -> Result<StepsEnd, StoreError> {
         let mut steps = recorded;
         loop {
             if let Some(ended) = self.answered(&steps) {
@@ -38,9 +38,9 @@ impl Stepping<'_> {
             if let Some(last) = steps.last_mut().filter(|last| last.has_open_calls()) {
                 match self.call_tools(last, used_tokens).await? {
                     Calls::Made | Calls::BrokenOff(StepOutcome::Written) => {}
-                    Calls::Wait => return Ok(Ended::Waits),
-                    Calls::BrokenOff(StepOutcome::Stale) => return Ok(Ended::LeaseLost),
-                    Calls::BrokenOff(StepOutcome::SourceGone) => return Ok(Ended::SourceGone),
+                    Calls::Wait => return Ok(StepsEnd::Waits),
+                    Calls::BrokenOff(StepOutcome::Stale) => return Ok(StepsEnd::LeaseLost),
+                    Calls::BrokenOff(StepOutcome::SourceGone) => return Ok(StepsEnd::SourceGone),
                 }
             }
             let is_over = answer_by_tool(&steps, self.stop_after).is_some();
@@ -49,15 +49,15 @@ impl Stepping<'_> {
             }
             // Nothing that was deleted is sent again.
             if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
-                return Ok(Ended::SourceGone);
+                return Ok(StepsEnd::SourceGone);
             }
             if !steps.is_empty()
                 && let Some(spent_up) = self.spent_up().await?
             {
-                return Ok(Ended::SpentUp(spent_up));
+                return Ok(StepsEnd::SpentUp(spent_up));
             }
             if let Some(refused) = self.place.refused() {
-                return Ok(Ended::Failed(refused));
+                return Ok(StepsEnd::Failed(refused));
             }
             match self.ask(&steps).await? {
                 Ok(step) => steps.push(step),
@@ -105,7 +105,7 @@ impl Stepping<'_> {
     }
 
     /// Asks the model once and records what it says.
-    async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, Ended>, StoreError> {
+    async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, StepsEnd>, StoreError> {
         let number = self.number_behind(steps);
         let exchanges = self.exchanges(steps).await?;
         let without = self.hooking.before_model(self.messages, &exchanges);
@@ -130,14 +130,14 @@ impl Stepping<'_> {
             caching: self.stable.caching(),
         };
         if let Some(too_costly) = self.too_costly(&request).await? {
-            return Ok(Err(Ended::TooCostly(too_costly)));
+            return Ok(Err(StepsEnd::TooCostly(too_costly)));
         }
         let request = match self.within_budget(&request).await? {
             Ok(max_output_tokens) => Request {
                 max_output_tokens,
                 ..request
             },
-            Err(used_up) => return Ok(Err(Ended::RunUsedUp(used_up))),
+            Err(used_up) => return Ok(Err(StepsEnd::RunUsedUp(used_up))),
         };
         if let Some(ended) = self.before_request(number, &request).await? {
             return Ok(Err(ended));
@@ -162,7 +162,7 @@ impl Stepping<'_> {
             return self.refused(why, verdicts).await.map(Err);
         }
         if self.record_answer(&step, verdicts).await? == LeaseOutcome::Stale {
-            return Ok(Err(Ended::LeaseLost));
+            return Ok(Err(StepsEnd::LeaseLost));
         }
         if !step.answer.tool_calls.is_empty()
             && let Some(listener) = self.telling.listener()
@@ -185,7 +185,7 @@ impl Stepping<'_> {
         &self,
         number: u32,
         request: &Request<'_>,
-    ) -> Result<Option<Ended>, StoreError> {
+    ) -> Result<Option<StepsEnd>, StoreError> {
         let new = match request.exchanges.last() {
             None => request.messages.last().map(|it| it.content.clone()),
             Some(last) => {
@@ -206,7 +206,7 @@ impl Stepping<'_> {
             RunJudged::Goes if verdicts.is_empty() => Ok(None),
             RunJudged::Goes => {
                 let is_kept = self.keep(verdicts).await?;
-                Ok((!is_kept).then_some(Ended::LeaseLost))
+                Ok((!is_kept).then_some(StepsEnd::LeaseLost))
             }
         }
     }
@@ -221,10 +221,14 @@ impl Stepping<'_> {
     }
 
     /// How the run ends that hooks don't let go on, with what they said kept.
-    async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<Ended, StoreError> {
+    async fn refused(
+        &self,
+        why: String,
+        verdicts: Vec<HookVerdict>,
+    ) -> Result<StepsEnd, StoreError> {
         Ok(match self.keep(verdicts).await? {
-            true => Ended::Refused(why),
-            false => Ended::LeaseLost,
+            true => StepsEnd::Refused(why),
+            false => StepsEnd::LeaseLost,
         })
     }
 
@@ -272,18 +276,18 @@ impl Stepping<'_> {
 }
 
 /// What the model said, or how the run ends without it.
-fn said(answered: Result<Answer, ModelError>, has_steps: bool) -> Result<Answer, Box<Ended>> {
+fn said(answered: Result<Answer, ModelError>, has_steps: bool) -> Result<Answer, Box<StepsEnd>> {
     let ended = match answered {
         Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
-            Ended::Failed(ModelError::Empty)
+            StepsEnd::Failed(ModelError::Empty)
         }
         Ok(answer) => return Ok(answer),
-        Err(ModelError::ContextTooLong { limit, asked }) => Ended::TooLong {
+        Err(ModelError::ContextTooLong { limit, asked }) => StepsEnd::TooLong {
             limit,
             asked,
             has_steps,
         },
-        Err(cause) => Ended::Failed(cause),
+        Err(cause) => StepsEnd::Failed(cause),
     };
     Err(Box::new(ended))
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::agent::registry::{ModelUse, Registry};
-use crate::agent::standing::{Change, ModelQuestion, ModelStanding, Now, Rest};
+use crate::agent::standing::{BothClocks, Change, ModelQuestion, ModelStanding, Rest};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::llm::ModelError;
@@ -273,9 +273,9 @@ impl Models {
         }
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> BothClocks {
         let elapsed_ms = self.inner.begun.elapsed().as_millis();
-        Now {
+        BothClocks {
             steady_ms: i64::try_from(elapsed_ms).unwrap_or(i64::MAX),
             wall_ms: (self.inner.clock)(),
         }

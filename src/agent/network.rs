@@ -13,14 +13,14 @@ use vocative_contract::crash;
 
 use crate::agent::clocks::Age;
 use crate::agent::ending::{note, notice};
-use crate::agent::failing::{Again, Failure, GiveUpNotice, Next, Tried, after};
+use crate::agent::failing::{AfterFailure, Again, AttemptFailure, GiveUpNotice, Tried, after};
 use crate::agent::hooking::AnswerJudged;
 use crate::agent::letting_go::requeue;
 use crate::agent::prompting::InNetwork;
 use crate::agent::registry::{AgentSpec, NetworkSpec};
 use crate::agent::sharing::Delegating;
 use crate::agent::step;
-use crate::agent::working::{Seat, Work, Worked, Working};
+use crate::agent::working::{FinishedRun, NetworkSeat, RunEnd, Working};
 use crate::capture::reply::{Lead, OtherWords, Reply};
 use crate::delivery::live::SETTLE_MS;
 use crate::llm::{Answer, read_arguments};
@@ -32,8 +32,8 @@ use vocative_core::presence::{AskedAt, Presence};
 use vocative_core::prompting::{ClassEstimate, NetworkTail, PeerWords, content_count};
 use vocative_core::routing::state::StateValues;
 use vocative_core::routing::{
-    AnswerFrom, CallOutcome, Conclusion, Course, Decided, Decision, Facts, MemberCall, Network,
-    SaidBy, Sender, StopReason, StoredDecision, conclude, decide,
+    AnswerFrom, AskerKind, CallOutcome, Conclusion, Course, Decided, Facts, MemberCall, Network,
+    RoutingDecision, SaidBy, StopReason, StoredDecision, conclude, decide,
 };
 use vocative_core::run::Usage;
 use vocative_core::tool_call::{CallState, StoredCall};
@@ -45,12 +45,12 @@ use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep
 pub(super) const BUSY_WAIT_MS: i64 = 1_000;
 
 /// What decisions are made of beside the course.
-pub(super) struct Asked {
+pub(super) struct NetworkQuestion {
     /// The question, without the address at its start.
     pub(super) text: String,
     alias: Option<String>,
     chat: String,
-    senders: Vec<Sender>,
+    senders: Vec<AskerKind>,
     has_files: bool,
     people: Vec<String>,
     sent_at_ms: i64,
@@ -62,7 +62,7 @@ pub(super) struct Journey<'a> {
     /// The network as it is addressed; what is set of it holds for the run.
     pub(super) face: &'a Arc<AgentSpec>,
     pub(super) of: &'a NetworkSpec,
-    pub(super) asked: Asked,
+    pub(super) asked: NetworkQuestion,
     pub(super) age: Age,
     /// The agent calls that had ended when this attempt began.
     calls_before: u32,
@@ -108,7 +108,7 @@ impl Working<'_> {
         journey.go_on(course).await
     }
 
-    fn asked(&self, of: &NetworkSpec, asked: AskedInRun) -> Asked {
+    fn asked(&self, of: &NetworkSpec, asked: AskedInRun) -> NetworkQuestion {
         let speech = spoken_text(&asked.texts.join("\n"));
         let named = of
             .names
@@ -118,14 +118,14 @@ impl Working<'_> {
         let rooms = &self.worker.rooms;
         let is_admin = |person: &String| rooms.is_admin(self.route.account, person);
         let mut senders = vec![if asked.is_bot {
-            Sender::Bot
+            AskerKind::Bot
         } else {
-            Sender::Person
+            AskerKind::Person
         }];
         // Of several who are answered together each must be one.
         let are_admins = !asked.people.is_empty() && asked.people.iter().all(is_admin);
-        senders.extend(are_admins.then_some(Sender::Admin));
-        Asked {
+        senders.extend(are_admins.then_some(AskerKind::Admin));
+        NetworkQuestion {
             alias: alias.cloned(),
             chat: format!("{}/{}", self.route.channel, self.route.target.chat),
             senders,
@@ -154,7 +154,7 @@ impl Working<'_> {
     }
 }
 
-impl Asked {
+impl NetworkQuestion {
     /// The same where another agent asks: what is decided on is its task. Who asked that one, where and when, stays.
     fn by_agent(self, task: &StoredTask, of: &NetworkSpec) -> Self {
         Self {
@@ -227,8 +227,8 @@ impl Journey<'_> {
         let facts = self.facts(course, &state, &used, &disabled);
         let decided = decide(network, &facts);
         let routed = match decided.decision {
-            Decision::AskRouter => self.ask_router(course, &facts, decided).await?,
-            Decision::Call { .. } | Decision::Stop(_) => {
+            RoutingDecision::AskRouter => self.ask_router(course, &facts, decided).await?,
+            RoutingDecision::Call { .. } | RoutingDecision::Stop(_) => {
                 Some((decided, String::new(), course.steps()))
             }
         };
@@ -323,7 +323,8 @@ impl Journey<'_> {
     ) -> Result<Option<MemberCall>, StoreError> {
         let worker = self.working.worker;
         let Some(member) = worker.registry.get(agent) else {
-            let failed = Failed::of(format!("the agent {agent} is no longer configured"), None);
+            let failed =
+                FailedAgentCall::of(format!("the agent {agent} is no longer configured"), None);
             return self.end_call(agent, course, Err(failed), None).await;
         };
         let member = member.chosen(self.working.claimed.asked_model.as_deref());
@@ -358,33 +359,33 @@ impl Journey<'_> {
         let language = self.working.room.language();
         info!(run.id = %self.working.claimed.run.id, agent = %agent, call = course.count() + 1, "an agent of a network is called");
         let recorded = working.recorded().await?;
-        let (asking, Worked { work, .. }) =
+        let (asking, FinishedRun { work, .. }) =
             Box::pin(working.work_with_any(&spec, recorded)).await?;
         working.keep_worked_time(&spec).await;
         drop(place);
         match work {
-            Work::Answered(answer) => self.end_call(agent, course, Ok(answer), Some(&seat)).await,
-            Work::UsedUp(_) => {
+            RunEnd::Answered(answer) => self.end_call(agent, course, Ok(answer), Some(&seat)).await,
+            RunEnd::UsedUp(_) => {
                 let reason = format!(
                     "it used up its {} steps without an answer",
                     spec.settings().max_steps
                 );
-                let failed = Failed::of(reason, None);
+                let failed = FailedAgentCall::of(reason, None);
                 self.end_call(agent, course, Err(failed), Some(&seat)).await
             }
-            Work::Misshapen(misshapen) => {
+            RunEnd::Misshapen(misshapen) => {
                 let told = language.answer_misshapen(misshapen.answers.into());
                 let reason = "it gave no answer of the form that is set for it".to_owned();
-                let failed = Failed::of(reason, Some(told));
+                let failed = FailedAgentCall::of(reason, Some(told));
                 self.end_call(agent, course, Err(failed), Some(&seat)).await
             }
-            Work::ToolFailed(tool) => {
+            RunEnd::ToolFailed(tool) => {
                 let told = language.tool_failed(&tool);
                 let reason = format!("{tool} failed, without which it gives no answer");
-                let failed = Failed::of(reason, Some(told));
+                let failed = FailedAgentCall::of(reason, Some(told));
                 self.end_call(agent, course, Err(failed), Some(&seat)).await
             }
-            Work::Failed(failure) => self.failed(agent, course, failure, &seat).await,
+            RunEnd::Failed(failure) => self.failed(agent, course, failure, &seat).await,
             other => {
                 self.working.end_otherwise(&asking, other, self.age).await?;
                 Ok(None)
@@ -418,7 +419,7 @@ impl Journey<'_> {
     }
 
     /// What the agent is sent of the run so far, and the values as its calls before this attempt left them.
-    async fn seat(&self, spec: &AgentSpec, course: &Course) -> Result<Seat, StoreError> {
+    async fn seat(&self, spec: &AgentSpec, course: &Course) -> Result<NetworkSeat, StoreError> {
         let network = self.network();
         let run = self.working.claimed.run.id;
         let steps_before = course.steps();
@@ -455,7 +456,7 @@ impl Journey<'_> {
             is_own: call.agent == spec.name,
             text: call.text.clone(),
         });
-        Ok(Seat {
+        Ok(NetworkSeat {
             network: InNetwork {
                 name: network.name.clone(),
                 calls: course.count(),
@@ -490,25 +491,25 @@ impl Journey<'_> {
         &self,
         agent: &AgentName,
         course: &Course,
-        failure: Failure,
-        seat: &Seat,
+        failure: AttemptFailure,
+        seat: &NetworkSeat,
     ) -> Result<Option<MemberCall>, StoreError> {
         let working = self.working;
         let reason = failure.reason();
         match (after(&failure, self.tried(course)), &failure) {
-            (Next::Again(again), _) => {
+            (AfterFailure::Again(again), _) => {
                 requeue(working.worker, working.claimed, again, &reason).await?;
                 Ok(None)
             }
             // What the run read is gone, or it took too long: that is the run's.
-            (Next::GiveUp(told), Failure::Passing(_)) => {
+            (AfterFailure::GiveUp(told), AttemptFailure::Passing(_)) => {
                 working.give_up(self.face, told, reason).await?;
                 Ok(None)
             }
-            (Next::GiveUp(told), Failure::Model(_) | Failure::Final(_)) => {
+            (AfterFailure::GiveUp(told), AttemptFailure::Model(_) | AttemptFailure::Final(_)) => {
                 warn!(run.id = %working.claimed.run.id, agent = %agent, reason, "an agent of a network failed; its rules go on");
                 let told = told.text(working.room.language());
-                let failed = Failed::of(reason, Some(told));
+                let failed = FailedAgentCall::of(reason, Some(told));
                 self.end_call(agent, course, Err(failed), Some(seat)).await
             }
         }
@@ -519,8 +520,8 @@ impl Journey<'_> {
         &self,
         agent: &AgentName,
         course: &Course,
-        came: Result<Answer, Failed>,
-        seat: Option<&Seat>,
+        came: Result<Answer, FailedAgentCall>,
+        seat: Option<&NetworkSeat>,
     ) -> Result<Option<MemberCall>, StoreError> {
         let (store, claimed) = (&self.working.worker.store, self.working.claimed);
         let run = claimed.run.id;
@@ -748,14 +749,14 @@ impl Journey<'_> {
 }
 
 /// Why an agent call failed.
-struct Failed {
+struct FailedAgentCall {
     /// For operators.
     reason: String,
     /// For the room.
     told: Option<String>,
 }
 
-impl Failed {
+impl FailedAgentCall {
     fn of(reason: String, told: Option<String>) -> Self {
         Self { reason, told }
     }
@@ -769,9 +770,9 @@ fn stored(
     steps: u32,
 ) -> StoredDecision {
     let next = match decided.decision {
-        Decision::Call { agent, by } => Ok((agent, by)),
-        Decision::Stop(reason) => Err(reason),
-        Decision::AskRouter => unreachable!("the routing agent was asked"),
+        RoutingDecision::Call { agent, by } => Ok((agent, by)),
+        RoutingDecision::Stop(reason) => Err(reason),
+        RoutingDecision::AskRouter => unreachable!("the routing agent was asked"),
     };
     StoredDecision {
         calls,

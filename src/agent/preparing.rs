@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::agent::failing::{Failure, chain};
+use crate::agent::failing::{AttemptFailure, chain};
 use crate::agent::hooking::{BeginJudged, Hooking, RunJudged};
 use crate::agent::intent::IntentAsking;
 use crate::agent::prompting::{BuiltPrompt, PromptError, PromptRequest, build_prompt};
@@ -14,7 +14,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::remembered::{MemoryFrom, ShownMemories};
 use crate::agent::sent;
 use crate::agent::worker::AgentWorker;
-use crate::agent::working::{UnderLease, Work, Working};
+use crate::agent::working::{RunEnd, UnderLease, Working};
 use crate::files::waiting::wait_for_files;
 use crate::llm::ToolSpec;
 use vocative_core::hooking::HookPoint;
@@ -37,7 +37,7 @@ pub(super) enum PreparedRequest {
     /// Its prompt.
     Prompt(Box<BuiltPrompt>),
     /// The model is not asked: the work has ended like this.
-    Not(Work),
+    Not(RunEnd),
 }
 
 impl Working<'_> {
@@ -77,7 +77,7 @@ impl Working<'_> {
         keep_counts(self.worker, self.claimed.run.id, built.recounts.clone()).await;
         Ok(match self.mark(&built).await? {
             true => UnderLease::Done(built),
-            false => UnderLease::BrokenOff(Work::LeaseLost),
+            false => UnderLease::BrokenOff(RunEnd::LeaseLost),
         })
     }
 
@@ -101,7 +101,7 @@ impl Working<'_> {
             wait_for_files(&worker.store, &claimed.run.triggers, files_until),
         )?;
         let Some(ratio) = ratio else {
-            return Ok(PreparedRequest::Not(Work::LeaseLost));
+            return Ok(PreparedRequest::Not(RunEnd::LeaseLost));
         };
         let (found, shown) = match found {
             Some((found, shown)) => (Some(found), shown),
@@ -162,7 +162,9 @@ impl Working<'_> {
             Err(PromptError::Store(cause)) => Err(cause),
             Err(cause) => {
                 let reason = chain(&cause);
-                Ok(PreparedRequest::Not(Work::Failed(Failure::Final(reason))))
+                Ok(PreparedRequest::Not(RunEnd::Failed(AttemptFailure::Final(
+                    reason,
+                ))))
             }
         }
     }
@@ -225,12 +227,14 @@ impl Working<'_> {
             .store
             .keep_verdicts(run, token, verdicts, now_ms);
         if kept.await? == LeaseOutcome::Stale {
-            return Ok(UnderLease::BrokenOff(Work::LeaseLost));
+            return Ok(UnderLease::BrokenOff(RunEnd::LeaseLost));
         }
         Ok(match judged {
             BeginJudged::Run(RunJudged::Goes) => UnderLease::Done(hooking),
-            BeginJudged::Run(RunJudged::Refused(why)) => UnderLease::BrokenOff(Work::Refused(why)),
-            BeginJudged::NotMeant => UnderLease::BrokenOff(Work::NotMeant),
+            BeginJudged::Run(RunJudged::Refused(why)) => {
+                UnderLease::BrokenOff(RunEnd::Refused(why))
+            }
+            BeginJudged::NotMeant => UnderLease::BrokenOff(RunEnd::NotMeant),
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::config::{Template, TemplateValue};
 use vocative_core::approving::OutsideSource;
 use vocative_core::delegating::{StoredTask, task_text};
 use vocative_core::given::Given;
-use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole};
 use vocative_core::ids::{AgentName, ConversationId, TurnId};
 use vocative_core::options::{AssemblerOptions, HistoryShare, MemoryMode, Profile, RecallMode};
 use vocative_core::place::{ChatName, Conversation};
@@ -416,12 +416,12 @@ fn found_of_others(history: &History, found: &[TurnId]) -> Vec<OutsideSource> {
         turns.map(|it| (it.turn.id, &it.turn.participant))
     };
     let is_asker = |person: &Participant| {
-        said_by(Role::Trigger)
+        said_by(HistoryRole::Trigger)
             .any(|(_, asker)| asker.kind == person.kind && asker.platform_id == person.platform_id)
     };
     let is_of_other =
         |(turn, person): (TurnId, &Participant)| found.contains(&turn) && !is_asker(person);
-    let has_found = said_by(Role::Recalled).any(is_of_other);
+    let has_found = said_by(HistoryRole::Recalled).any(is_of_other);
     has_found
         .then_some(OutsideSource::Recalled)
         .into_iter()
@@ -700,14 +700,19 @@ fn chat_name(conversation: &Conversation, asker: Option<&str>) -> String {
 fn asker<'a>(history: &'a History, agent: &AgentName) -> Option<&'a Participant> {
     let is_own =
         |who: &Participant| who.kind == ParticipantKind::Agent && who.platform_id == agent.as_str();
-    let newest = |is_wanted: fn(Role) -> bool| {
+    let newest = |is_wanted: fn(HistoryRole) -> bool| {
         let wanted = history.turns.iter();
         let wanted = wanted.filter(|read| is_wanted(read.role) && !is_own(&read.turn.participant));
         wanted.max_by_key(|read| read.turn.position)
     };
-    let asked = newest(|role| role == Role::Trigger);
+    let asked = newest(|role| role == HistoryRole::Trigger);
     let asked = asked.or_else(|| {
-        newest(|role| !matches!(role, Role::Ambient | Role::ThreadAnswer | Role::Recalled))
+        newest(|role| {
+            !matches!(
+                role,
+                HistoryRole::Ambient | HistoryRole::ThreadAnswer | HistoryRole::Recalled
+            )
+        })
     });
     asked.map(|read| &read.turn.participant)
 }
@@ -725,38 +730,38 @@ mod tests {
 
     #[test]
     fn whoever_asked_is_answered_whatever_stands_behind_the_question() {
-        let asked = said(2, Role::Trigger, "bob", "and when?");
+        let asked = said(2, HistoryRole::Trigger, "bob", "and when?");
         let cases = [
             (
-                vec![said(1, Role::Kept, "alice", "who?"), asked.clone()],
+                vec![said(1, HistoryRole::Kept, "alice", "who?"), asked.clone()],
                 "Bob",
             ),
             // The answer to an earlier question was captured after this one.
             (
-                vec![asked.clone(), said(3, Role::Kept, "kael", "Eve.")],
+                vec![asked.clone(), said(3, HistoryRole::Kept, "kael", "Eve.")],
                 "Bob",
             ),
             (
                 vec![
-                    said(1, Role::Trigger, "alice", "who?"),
+                    said(1, HistoryRole::Trigger, "alice", "who?"),
                     asked,
-                    said(4, Role::Kept, "eve", "me"),
+                    said(4, HistoryRole::Kept, "eve", "me"),
                 ],
                 "Bob",
             ),
             // Nothing waits: the agent has spoken last.
             (
                 vec![
-                    said(1, Role::Kept, "alice", "who?"),
-                    said(2, Role::Kept, "kael", "Eve."),
+                    said(1, HistoryRole::Kept, "alice", "who?"),
+                    said(2, HistoryRole::Kept, "kael", "Eve."),
                 ],
                 "Alice",
             ),
             // What would be sent now: the newest turn is answered, not what was overheard since.
             (
                 vec![
-                    said(1, Role::Kept, "alice", "who?"),
-                    said(2, Role::Ambient, "eve", "hm"),
+                    said(1, HistoryRole::Kept, "alice", "who?"),
+                    said(2, HistoryRole::Ambient, "eve", "hm"),
                 ],
                 "Alice",
             ),
@@ -766,7 +771,7 @@ mod tests {
             let asker = asker(&history, &AgentName::trusted("kael")).map(Participant::shown_name);
             assert_eq!(asker, Some(expected), "{:?}", history.turns);
         }
-        let own = history(vec![said(1, Role::Kept, "kael", "Hello.")]);
+        let own = history(vec![said(1, HistoryRole::Kept, "kael", "Hello.")]);
         assert_eq!(asker(&own, &AgentName::trusted("kael")), None);
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Questioned {
 }
 
 /// Whom a question is for.
-struct Asked {
+struct QuestionedPerson {
     /// `None` = everybody who asked for the run, or the experts.
     id: Option<ParticipantId>,
     /// As people read it.
@@ -101,8 +101,11 @@ impl Stepping<'_> {
     }
 
     /// Whom a question is for and where, or why nobody is.
-    async fn whom_to_ask(&self, wish: &QuestionWish) -> Result<Result<Asked, String>, StoreError> {
-        let here = |id, name| Asked {
+    async fn whom_to_ask(
+        &self,
+        wish: &QuestionWish,
+    ) -> Result<Result<QuestionedPerson, String>, StoreError> {
+        let here = |id, name| QuestionedPerson {
             id,
             name,
             place: self.asked_in.place.clone(),
@@ -111,7 +114,7 @@ impl Stepping<'_> {
         let name = match &wish.to {
             QuestionTo::Experts => {
                 return Ok(match self.asked_in.experts {
-                    Some(place) => Ok(Asked {
+                    Some(place) => Ok(QuestionedPerson {
                         id: None,
                         name: self.asked_in.language.question_experts(),
                         place: place.clone(),

@@ -16,7 +16,7 @@ use vocative_contract::markup::replace_mentions;
 
 use crate::delivery::rooms::Rooms;
 use crate::embeddings::Embeddings;
-use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole};
 use vocative_core::ids::TurnId;
 use vocative_core::prompting::{AgentView, Prompt, PromptPart};
 use vocative_core::search::SearchReach;
@@ -265,5 +265,7 @@ pub(super) fn add_recalled(history: &mut History, found: History) {
 /// Removes recalled turns from the history.
 pub(super) fn remove_recalled(history: &mut History) {
     history.recalled.clear();
-    history.turns.retain(|read| read.role != Role::Recalled);
+    history
+        .turns
+        .retain(|read| read.role != HistoryRole::Recalled);
 }

@@ -15,7 +15,7 @@ use vocative_core::place::ChatName;
 use vocative_core::price::Prices;
 use vocative_core::prompting::{ClassEstimate, TokenCounter};
 use vocative_core::routing::Network;
-use vocative_core::routing::router::Asking;
+use vocative_core::routing::router::RouterForm;
 use vocative_core::running::budget::RunBudget;
 use vocative_store::contract::TellingHook;
 
@@ -98,17 +98,17 @@ pub struct NetworkSpec {
     /// The names by which it is addressed.
     pub names: Vec<String>,
     /// In which form its routing agent is asked: the first that its model did not refuse.
-    pub asking: Mutex<Asking>,
+    pub asking: Mutex<RouterForm>,
 }
 
 impl NetworkSpec {
     /// In which form its routing agent is asked.
-    pub(super) fn asking(&self) -> Asking {
+    pub(super) fn asking(&self) -> RouterForm {
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its routing agent's model refuses all forms before that one.
-    pub(super) fn learn_asking(&self, asking: Asking) {
+    pub(super) fn learn_asking(&self, asking: RouterForm) {
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = asking;
     }
 }

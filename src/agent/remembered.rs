@@ -5,7 +5,7 @@ use vocative_contract::envelope::Place;
 use vocative_contract::markup::replace_mentions;
 
 use crate::delivery::rooms::Rooms;
-use vocative_core::history::{History, Role};
+use vocative_core::history::{History, HistoryRole};
 use vocative_core::ids::{AgentName, TurnId};
 use vocative_core::remembering::{Chosen, MemoryRef, StoredMemory, choose, prompt_text};
 use vocative_core::turn::{ParticipantKind, Turn};
@@ -106,7 +106,7 @@ pub(super) async fn remembered(
 fn asked(history: &History) -> Vec<&Turn> {
     let turns = || history.turns.iter();
     let asked: Vec<&Turn> = turns()
-        .filter(|read| read.role == Role::Trigger)
+        .filter(|read| read.role == HistoryRole::Trigger)
         .map(|read| &read.turn)
         .collect();
     if !asked.is_empty() {

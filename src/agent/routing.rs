@@ -4,18 +4,18 @@
 use tracing::{debug, info, warn};
 use vocative_contract::crash;
 
-use crate::agent::failing::{Again, Failure, Next, after};
+use crate::agent::failing::{AfterFailure, Again, AttemptFailure, after};
 use crate::agent::hooking::{Hooking, RunJudged};
 use crate::agent::letting_go::requeue;
 use crate::agent::models::ModelSlot;
 use crate::agent::network::{BUSY_WAIT_MS, Journey};
 use crate::agent::step::{ModelStep, answers_behind, record};
-use crate::agent::working::{UnderLease, Work};
+use crate::agent::working::{RunEnd, UnderLease};
 use crate::llm::{Answer, ModelError, Request, ToolChoice, ToolSpec};
 use vocative_core::hooking::HookVerdict;
 use vocative_core::prompting::{ClassEstimate, PromptMessage, TokenCounter as _};
 use vocative_core::routing::router::{
-    ANSWER_MAX_TOKENS, ASKED_MAX, Asking, Choice, DONE, Routed, RouterWord, SELECT_AGENT,
+    ANSWER_MAX_TOKENS, ASKED_MAX, DONE, Routed, RouterChoice, RouterForm, RouterWord, SELECT_AGENT,
     answer_schema, messages, read, select_schema, wrong_answer,
 };
 use vocative_core::routing::{Course, Decided, Facts, on_routed};
@@ -32,7 +32,7 @@ enum RouterAsked {
     /// It said nothing that can be used, and is not asked again now.
     Failed(ModelError),
     /// It is not asked, or the lease was lost.
-    Over(Work),
+    Over(RunEnd),
 }
 
 /// What came of asking for one decision.
@@ -42,7 +42,7 @@ enum Routing {
     /// Its model can't answer.
     Failed(ModelError),
     /// The run goes another way.
-    Over(Work),
+    Over(RunEnd),
 }
 
 impl Journey<'_> {
@@ -149,11 +149,11 @@ impl Journey<'_> {
         ))
     }
 
-    fn choices(&self, facts: &Facts<'_>) -> Vec<Choice> {
+    fn choices(&self, facts: &Facts<'_>) -> Vec<RouterChoice> {
         let members = self.of.network.members.iter();
         let enabled = members.filter(|agent| !facts.disabled.contains(*agent));
         enabled
-            .map(|agent| Choice {
+            .map(|agent| RouterChoice {
                 name: agent.clone(),
                 description: self.of.descriptions.get(agent).cloned().unwrap_or_default(),
             })
@@ -164,8 +164,8 @@ impl Journey<'_> {
     async fn ask_once(
         &self,
         number: u32,
-        choices: &[Choice],
-        ask: impl Fn(Asking) -> Vec<PromptMessage>,
+        choices: &[RouterChoice],
+        ask: impl Fn(RouterForm) -> Vec<PromptMessage>,
     ) -> Result<RouterAsked, StoreError> {
         let working = self.working;
         let (claimed, router) = (working.claimed, &self.of.router);
@@ -220,7 +220,7 @@ impl Journey<'_> {
             .await?;
         Ok(match kept {
             LeaseOutcome::Written => RouterAsked::Said(step.answer),
-            LeaseOutcome::Stale => RouterAsked::Over(Work::LeaseLost),
+            LeaseOutcome::Stale => RouterAsked::Over(RunEnd::LeaseLost),
         })
     }
 
@@ -230,8 +230,8 @@ impl Journey<'_> {
         &self,
         place: &ModelSlot,
         hooking: &Hooking,
-        choices: &[Choice],
-        ask: impl Fn(Asking) -> Vec<PromptMessage>,
+        choices: &[RouterChoice],
+        ask: impl Fn(RouterForm) -> Vec<PromptMessage>,
     ) -> Result<(Answer, Vec<PromptMessage>), ModelError> {
         let router = &self.of.router;
         let (schema, tools) = (answer_schema(choices), router_tools(choices));
@@ -240,7 +240,7 @@ impl Journey<'_> {
             let asked = ask(asking);
             let without = hooking.before_model(&asked, &[]);
             let asked = without.map_or(asked, |without| without.messages);
-            let by_tool = asking == Asking::Tool;
+            let by_tool = asking == RouterForm::Tool;
             let request = Request {
                 messages: &asked,
                 tools: if by_tool { &tools } else { &[] },
@@ -248,7 +248,7 @@ impl Journey<'_> {
                     true => ToolChoice::Required,
                     false => ToolChoice::Auto,
                 },
-                answer_schema: (asking == Asking::Schema).then_some(&schema),
+                answer_schema: (asking == RouterForm::Schema).then_some(&schema),
                 max_output_tokens: Some(ANSWER_MAX_TOKENS),
                 ..Request::default()
             };
@@ -283,22 +283,22 @@ impl Journey<'_> {
         hooking: &Hooking,
         number: u32,
         asked: &[PromptMessage],
-    ) -> Result<Option<Work>, StoreError> {
+    ) -> Result<Option<RunEnd>, StoreError> {
         let new = asked.last().map_or("", |message| message.content.as_str());
         let model = &self.of.router.model_use.name;
         let (judged, verdicts) = hooking.before_request(number, new, model).await;
         match judged {
             RunJudged::Refused(why) => self.refused(why, verdicts).await.map(Some),
             RunJudged::Goes if verdicts.is_empty() => Ok(None),
-            RunJudged::Goes => Ok((!self.keep(verdicts).await?).then_some(Work::LeaseLost)),
+            RunJudged::Goes => Ok((!self.keep(verdicts).await?).then_some(RunEnd::LeaseLost)),
         }
     }
 
     /// How the run ends that hooks don't let go on, with what they said kept.
-    async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<Work, StoreError> {
+    async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<RunEnd, StoreError> {
         Ok(match self.keep(verdicts).await? {
-            true => Work::Refused(why),
-            false => Work::LeaseLost,
+            true => RunEnd::Refused(why),
+            false => RunEnd::LeaseLost,
         })
     }
 
@@ -313,14 +313,14 @@ impl Journey<'_> {
     }
 
     /// What a request may not pass of what the run, a person or a channel may use.
-    async fn is_too_much(&self, asked: &[PromptMessage]) -> Result<Option<Work>, StoreError> {
+    async fn is_too_much(&self, asked: &[PromptMessage]) -> Result<Option<RunEnd>, StoreError> {
         let (working, worker) = (self.working, self.working.worker);
         let asker = working.claimed.asker;
         let now_ms = (worker.clock)();
         let (rooms, store) = (&worker.rooms, &worker.store);
         let spent_up = rooms.spent_up(store, asker.account, asker.person, now_ms);
         if let Some(spent_up) = spent_up.await? {
-            return Ok(Some(Work::SpentUp(spent_up)));
+            return Ok(Some(RunEnd::SpentUp(spent_up)));
         }
         let usage = Usage {
             prompt_tokens: tokens_of(asked),
@@ -337,14 +337,14 @@ impl Journey<'_> {
             ..store.run_use(working.claimed.run.id).await?
         };
         if let Err(used_up) = self.face.budget.next(used, next) {
-            return Ok(Some(Work::RunUsedUp(used_up)));
+            return Ok(Some(RunEnd::RunUsedUp(used_up)));
         }
         if next.most_micros == 0 {
             return Ok(None);
         }
         let too_costly =
             rooms.too_costly(store, asker.account, asker.person, next.most_micros, now_ms);
-        Ok(too_costly.await?.map(Work::TooCostly))
+        Ok(too_costly.await?.map(RunEnd::TooCostly))
     }
 
     /// Counts what an answer of the routing agent cost.
@@ -384,14 +384,14 @@ impl Journey<'_> {
         cause: ModelError,
     ) -> Result<Option<(Routed, String, u32)>, StoreError> {
         let working = self.working;
-        let failure = Failure::Model(cause);
+        let failure = AttemptFailure::Model(cause);
         let reason = format!("the routing agent: {}", failure.reason());
         match after(&failure, self.tried(course)) {
-            Next::Again(again) => {
+            AfterFailure::Again(again) => {
                 requeue(working.worker, working.claimed, again, &reason).await?;
                 Ok(None)
             }
-            Next::GiveUp(_) => {
+            AfterFailure::GiveUp(_) => {
                 let run = working.claimed.run.id;
                 warn!(run.id = %run, reason, "the routing agent is given up; the default agent takes over");
                 let steps = working.worker.store.steps(run).await?;
@@ -420,7 +420,7 @@ fn no_answer() -> Answer {
     }
 }
 
-fn router_tools(choices: &[Choice]) -> Vec<ToolSpec> {
+fn router_tools(choices: &[RouterChoice]) -> Vec<ToolSpec> {
     let spec = |name: &str, description: &str, schema| ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),

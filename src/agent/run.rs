@@ -12,7 +12,7 @@ use crate::agent::letting_go::{STORAGE_WAIT_MS, give_back, requeue};
 use crate::agent::sharing::{whole_of, with_what_is_left};
 use crate::agent::step;
 use crate::agent::worker::AgentWorker;
-use crate::agent::working::{Claim, Work, Worked, Working};
+use crate::agent::working::{Claim, FinishedRun, RunEnd, Working};
 use vocative_core::given::Given;
 use vocative_core::ids::RunId;
 use vocative_store::StoreError;
@@ -97,16 +97,16 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     }
     let recorded = step::replay(&steps, &calls);
     let (spec, worked) = Box::pin(working.work_with_any(&spec, recorded)).await?;
-    let Worked {
+    let FinishedRun {
         work,
         live_settle_ms,
     } = worked;
     working.keep_worked_time(&spec).await;
     match work {
-        Work::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
-        Work::UsedUp(usage) => working.end_used_up(&spec, usage).await,
-        Work::Misshapen(misshapen) => working.end_misshapen(&spec, misshapen).await,
-        Work::Failed(failure) => working.fail(&spec, claim.age, failure).await,
+        RunEnd::Answered(answer) => working.answer(&spec, answer, live_settle_ms).await,
+        RunEnd::UsedUp(usage) => working.end_used_up(&spec, usage).await,
+        RunEnd::Misshapen(misshapen) => working.end_misshapen(&spec, misshapen).await,
+        RunEnd::Failed(failure) => working.fail(&spec, claim.age, failure).await,
         other => working.end_otherwise(&spec, other, claim.age).await,
     }
 }

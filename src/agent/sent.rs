@@ -20,7 +20,7 @@ use crate::agent::remembered::{MemoryFrom, Remembered, ShownMemories, remembered
 use crate::config::Template;
 use crate::llm::ToolSpec;
 use vocative_core::given::Given;
-use vocative_core::history::{History, HistoryTurn, Role};
+use vocative_core::history::{History, HistoryRole, HistoryTurn};
 use vocative_core::ids::{AgentName, RunId};
 use vocative_core::options::{AssemblerOptions, Profile};
 use vocative_core::place::Scope;
@@ -236,11 +236,14 @@ pub(super) fn recipe_of(
         role: read.role,
         revision: read.turn.revision,
     };
-    let read = history.turns.iter().filter(|it| it.role != Role::Recalled);
+    let read = history
+        .turns
+        .iter()
+        .filter(|it| it.role != HistoryRole::Recalled);
     let recalled = history.recalled.iter().filter_map(|id| {
         let read = history.turns.iter().find(|it| it.turn.id == *id)?;
         Some(SentTurn {
-            role: Role::Recalled,
+            role: HistoryRole::Recalled,
             ..turn(read)
         })
     });

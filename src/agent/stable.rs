@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::agent::prompting::BuiltPrompt;
 use crate::llm::Caching;
-use vocative_core::history::{History, Role};
+use vocative_core::history::{History, HistoryRole};
 use vocative_core::ids::{AgentName, ConversationId};
 use vocative_core::turn::ParticipantKind;
 
@@ -60,7 +60,7 @@ fn key(agent: &AgentName, conversation: ConversationId) -> String {
 fn gap_ms(history: &History) -> Option<i64> {
     let asked = history.turns.iter().filter(|read| {
         let is_person = read.turn.participant.kind == ParticipantKind::User;
-        is_person && matches!(read.role, Role::Kept | Role::Trigger)
+        is_person && matches!(read.role, HistoryRole::Kept | HistoryRole::Trigger)
     });
     let mut times: Vec<i64> = asked.map(|read| read.turn.said_at_ms).collect();
     times.sort_unstable();
@@ -96,12 +96,14 @@ mod tests {
     #[test]
     fn the_gap_is_the_median_between_what_people_asked() {
         let gap_of = |numbers: &[u32]| {
-            let turns = numbers.iter().map(|n| said(*n, Role::Kept, "alice", "?"));
+            let turns = numbers
+                .iter()
+                .map(|n| said(*n, HistoryRole::Kept, "alice", "?"));
             gap_ms(&history(turns.collect()))
         };
         assert_eq!(gap_of(&[1, 2, 3]), None);
         assert_eq!(gap_of(&[1, 2, 4, 1_000]), Some(2_000));
-        let own = (1..9).map(|n| said(n, Role::Kept, "kael", "!"));
+        let own = (1..9).map(|n| said(n, HistoryRole::Kept, "kael", "!"));
         assert_eq!(gap_ms(&history(own.collect())), None);
     }
 }

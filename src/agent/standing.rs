@@ -66,7 +66,7 @@ pub(super) struct ModelQuestion {
 
 /// The time, twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Now {
+pub(super) struct BothClocks {
     /// By the clock that never steps.
     pub(super) steady_ms: i64,
     /// Since the Unix epoch, for people.
@@ -189,7 +189,12 @@ impl ModelStanding {
     }
 
     /// It failed.
-    pub(super) fn failed(&mut self, asked: ModelQuestion, error: &ModelError, now: Now) -> Change {
+    pub(super) fn failed(
+        &mut self,
+        asked: ModelQuestion,
+        error: &ModelError,
+        now: BothClocks,
+    ) -> Change {
         match error {
             ModelError::AccountRefused { .. } => self.hold(asked, error, now),
             ModelError::RetryAfter { wait_ms } => {
@@ -235,7 +240,7 @@ impl ModelStanding {
         was_resting
     }
 
-    fn hold(&mut self, asked: ModelQuestion, error: &ModelError, now: Now) -> Change {
+    fn hold(&mut self, asked: ModelQuestion, error: &ModelError, now: BothClocks) -> Change {
         let held = self.rest.as_ref().filter(|rest| rest.is_held);
         if held.is_some() && asked.epoch != self.epoch {
             return Change::None;
@@ -258,7 +263,7 @@ impl ModelStanding {
         asked: ModelQuestion,
         error: &ModelError,
         wait_ms: i64,
-        now: Now,
+        now: BothClocks,
     ) -> Change {
         let asked_ms = wait_ms.clamp(0, REST_ASKED_MAX_MS);
         let Some(before) = &mut self.rest else {
@@ -319,8 +324,8 @@ mod tests {
     use super::*;
     use vocative_store::NewId as _;
 
-    fn at(steady_ms: i64) -> Now {
-        Now {
+    fn at(steady_ms: i64) -> BothClocks {
+        BothClocks {
             steady_ms,
             wall_ms: 1_000_000 + steady_ms,
         }

@@ -54,7 +54,7 @@ impl ModelStep {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Recorded {
+struct StepRecord {
     version: u32,
     #[serde(default = "first")]
     number: u32,
@@ -105,7 +105,7 @@ pub(super) fn record(step: &ModelStep) -> String {
         name: call.name.clone(),
         arguments: call.arguments.clone(),
     };
-    let recorded = Recorded {
+    let recorded = StepRecord {
         version: VERSION,
         number: step.number,
         model: step.model.clone(),
@@ -160,7 +160,7 @@ pub(super) fn replay_behind(
 }
 
 fn read(stored: &str) -> Option<ModelStep> {
-    let recorded: Recorded = serde_json::from_str(stored).ok()?;
+    let recorded: StepRecord = serde_json::from_str(stored).ok()?;
     let is_known = (1..=VERSION).contains(&recorded.version);
     let call = |call: RecordedCall| ToolCall {
         id: call.id,

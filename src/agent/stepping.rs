@@ -12,7 +12,7 @@ use crate::agent::models::ModelSlot;
 use crate::agent::registry::ModelUse;
 use crate::agent::sharing::Delegating;
 use crate::agent::stable::Stable;
-use crate::agent::telling::Telling;
+use crate::agent::telling::ListenerGroup;
 use crate::capture::clock::Clock;
 use crate::config::{AnswerForm, FirstTool};
 use crate::delivery::rooms::Rooms;
@@ -88,7 +88,7 @@ pub(super) struct Stepping<'a> {
     /// Where people are asked about calls.
     pub(super) asked_in: AskedIn<'a>,
     /// Who hears the answers.
-    pub(super) telling: Telling,
+    pub(super) telling: ListenerGroup,
 }
 
 /// Where people are asked.
@@ -108,7 +108,7 @@ pub(super) struct AskedIn<'a> {
 
 /// How the steps ended.
 #[derive(Debug, PartialEq)]
-pub(super) enum Ended {
+pub(super) enum StepsEnd {
     /// The model answered; the usage is that of all steps.
     Answered(Answer),
     /// It may not be asked again, and has said nothing.

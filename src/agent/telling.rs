@@ -1,6 +1,6 @@
 //! Who hears a run's answer while the model writes it.
 //!
-//! A run builds its [`Telling`] from the listeners that want to hear it; the stepping hands it to
+//! A run builds its [`ListenerGroup`] from the listeners that want to hear it; the stepping hands it to
 //! the model with every request. What is told is for showing; what counts is the recorded step.
 
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use std::time::Instant;
 
 use tracing::debug;
 
-use crate::agent::events::Events;
+use crate::agent::events::RunEvents;
 use crate::llm::Listener;
 use vocative_core::ids::{RunId, TurnId};
 
 /// Tells several listeners the same, in their order.
 #[derive(Clone, Default)]
-pub(super) struct Telling {
+pub(super) struct ListenerGroup {
     listeners: Vec<Arc<dyn Listener>>,
-    events: Option<Arc<Events>>,
+    events: Option<Arc<RunEvents>>,
 }
 
-impl Telling {
+impl ListenerGroup {
     /// One listener more.
     #[must_use]
     pub(super) fn and(mut self, listener: Arc<dyn Listener>) -> Self {
@@ -30,7 +30,7 @@ impl Telling {
 
     /// The run's events hear it too.
     #[must_use]
-    pub(super) fn and_events(mut self, events: Arc<Events>) -> Self {
+    pub(super) fn and_events(mut self, events: Arc<RunEvents>) -> Self {
         self.events = Some(Arc::clone(&events));
         self.and(events)
     }
@@ -55,7 +55,7 @@ impl Telling {
     }
 }
 
-impl Listener for Telling {
+impl Listener for ListenerGroup {
     fn text(&self, delta: &str) {
         for listener in &self.listeners {
             listener.text(delta);
@@ -94,13 +94,13 @@ impl Listener for Telling {
 }
 
 /// Logs how long people waited for the first words of each answer of a run.
-pub(super) struct FirstWords {
+pub(super) struct FirstWordsTimer {
     run: RunId,
     since: Instant,
     has_begun: AtomicBool,
 }
 
-impl FirstWords {
+impl FirstWordsTimer {
     pub(super) fn new(run: RunId) -> Self {
         Self {
             run,
@@ -115,7 +115,7 @@ impl FirstWords {
     }
 }
 
-impl Listener for FirstWords {
+impl Listener for FirstWordsTimer {
     fn text(&self, _delta: &str) {
         if !self.has_begun.swap(true, Ordering::Relaxed) {
             let wait_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -160,9 +160,11 @@ mod tests {
     #[test]
     fn every_listener_hears_everything_in_order() {
         let heard = [Arc::new(Heard::default()), Arc::new(Heard::default())];
-        let telling = heard.iter().fold(Telling::default(), |telling, heard| {
-            telling.and(Arc::clone(heard) as Arc<dyn Listener>)
-        });
+        let telling = heard
+            .iter()
+            .fold(ListenerGroup::default(), |telling, heard| {
+                telling.and(Arc::clone(heard) as Arc<dyn Listener>)
+            });
         let listener = telling.listener().unwrap();
         listener.text("a");
         listener.restart();
@@ -176,6 +178,6 @@ mod tests {
 
     #[test]
     fn nobody_listening_is_no_listener() {
-        assert!(Telling::default().listener().is_none());
+        assert!(ListenerGroup::default().listener().is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::clocks::{Age, WorkClock};
-use crate::agent::failing::{Failure, Misshapen};
+use crate::agent::failing::{AttemptFailure, Misshapen};
 use crate::agent::models::ModelSlot;
 use crate::agent::prompting::InNetwork;
 use crate::agent::sharing::Delegating;
@@ -42,7 +42,7 @@ pub(super) struct Working<'a> {
     /// Whether another model was asked before in this attempt.
     pub(super) is_fallback: bool,
     /// The agent call that is worked on, of a run of a network.
-    pub(super) seat: Option<&'a Seat>,
+    pub(super) seat: Option<&'a NetworkSeat>,
     /// What it works on, if another run started it.
     pub(super) task: Option<&'a StoredTask>,
     /// How it asks other agents.
@@ -50,7 +50,7 @@ pub(super) struct Working<'a> {
 }
 
 /// An agent call of a network, as the work of its agent sees it.
-pub(super) struct Seat {
+pub(super) struct NetworkSeat {
     /// The network, and what the agent is sent of the run so far.
     pub(super) network: InNetwork,
     /// The steps of the run before it.
@@ -62,7 +62,7 @@ pub(super) struct Seat {
 }
 
 /// How a run's work ended.
-pub(super) enum Work {
+pub(super) enum RunEnd {
     /// An answer to commit.
     Answered(Answer),
     /// Its steps are used up without an answer.
@@ -88,14 +88,14 @@ pub(super) enum Work {
     /// Somebody else holds it.
     LeaseLost,
     /// It gave no answer.
-    Failed(Failure),
+    Failed(AttemptFailure),
     /// It took longer than it may.
     TooLong { longest: Seconds },
 }
 
 /// How a run's work ended, and what of it may still show up in the room.
-pub(super) struct Worked {
-    pub(super) work: Work,
+pub(super) struct FinishedRun {
+    pub(super) work: RunEnd,
     /// How long an edit of its placeholder may still be on its way.
     pub(super) live_settle_ms: i64,
 }
@@ -105,11 +105,11 @@ pub(super) enum UnderLease<T> {
     /// It was done.
     Done(T),
     /// It was broken off, and so is the run's work.
-    BrokenOff(Work),
+    BrokenOff(RunEnd),
 }
 
-impl From<Work> for Worked {
-    fn from(work: Work) -> Self {
+impl From<RunEnd> for FinishedRun {
+    fn from(work: RunEnd) -> Self {
         Self {
             work,
             live_settle_ms: SETTLE_MS,

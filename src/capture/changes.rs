@@ -11,7 +11,8 @@ use crate::capture::presses::outcome_part;
 use crate::tools::other_arguments;
 use vocative_core::addressing::{ChangedCall, Notice, NoticeKind, Verdict, WaitingCall};
 use vocative_core::approving::{
-    ApprovalState, ChangeFacts, DecidedBy, Decider, Via, change_refused, reads_as_change, told_text,
+    ApprovalState, CallChangeFacts, DecidedBy, DecidedVia, Decider, change_refused,
+    reads_as_change, told_text,
 };
 use vocative_core::judging::policy::ChannelPolicy;
 
@@ -81,7 +82,7 @@ impl ChangeWish {
     /// The change; `Err`: why there is none, for who wishes it.
     pub(super) fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
         let (approval, language) = (&of.approval, self.policy.manners.language);
-        let facts = ChangeFacts {
+        let facts = CallChangeFacts {
             state: approval.state,
             expiry: approval.expiry,
             approvers: &approval.approvers,
@@ -116,7 +117,13 @@ impl ChangeWish {
         Ok(ChangedCall {
             approval: approval.id,
             arguments,
-            outcome: outcome_part(card, approval, ApprovalState::Changed, Via::Card, &by),
+            outcome: outcome_part(
+                card,
+                approval,
+                ApprovalState::Changed,
+                DecidedVia::Card,
+                &by,
+            ),
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::capture::counters::CaptureCounters;
 use crate::capture::forms::FormDesk;
 use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
-use crate::capture::noting::{Noted, Seen, judge_again, kind_of};
+use crate::capture::noting::{LoggedNotes, NotedVerdict, judge_again, kind_of};
 use crate::capture::wake::Wake;
 use vocative_core::addressing::{Access, MessageFacts, NoticeKind, Verdict, edited_at_ms};
 use vocative_core::command::CommandFacts;
@@ -59,7 +59,7 @@ pub struct ChannelIntake {
     pub(super) forms: Option<Arc<FormDesk>>,
     pub(super) wake: Wake,
     pub(super) counters: Arc<CaptureCounters>,
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<LoggedNotes>,
 }
 
 impl ChannelIntake {
@@ -397,7 +397,7 @@ impl ChannelIntake {
             self.wake.runs.notify_one();
             self.wake.posts.notify_one();
         }
-        let noted = verdict.map(|verdict| Noted::of(verdict, origin));
+        let noted = verdict.map(|verdict| NotedVerdict::of(verdict, origin));
         self.note(&chat, &judged.captured, noted, policy);
         Ok(())
     }

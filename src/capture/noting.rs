@@ -17,7 +17,7 @@ use vocative_store::contract::{Captured, CapturedTurn};
 
 /// What was told in the log, or is to be.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct LoggedNotes {
     /// Unknown chats that were told.
     refused_chats: HashSet<String>,
     /// Old triggers per chat since the last report.
@@ -79,7 +79,7 @@ impl ChannelIntake {
         &self,
         chat: &str,
         captured: &Captured,
-        noted: Option<Noted>,
+        noted: Option<NotedVerdict>,
         policy: &ChannelPolicy,
     ) {
         let counters = &self.counters;
@@ -198,7 +198,12 @@ impl ChannelIntake {
 }
 
 /// Says at debug what became of a message, and why: it is where "why did it not answer?" ends.
-fn log_captured(chat: &str, captured: &Captured, noted: Option<&Noted>, policy: &ChannelPolicy) {
+fn log_captured(
+    chat: &str,
+    captured: &Captured,
+    noted: Option<&NotedVerdict>,
+    policy: &ChannelPolicy,
+) {
     let channel = &policy.channel;
     let rule = noted.map_or("", |noted| noted.rule);
     let (what, turn) = match captured {
@@ -255,7 +260,7 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
 }
 
 /// What was decided about a message, for counters and log lines.
-pub(super) struct Noted {
+pub(super) struct NotedVerdict {
     pub(super) access: Access,
     /// The rule by which the message addresses an agent or none.
     pub(super) rule: &'static str,
@@ -265,7 +270,7 @@ pub(super) struct Noted {
     pub(super) is_command: bool,
 }
 
-impl Noted {
+impl NotedVerdict {
     pub(super) fn of(verdict: &Verdict, origin: CaptureOrigin) -> Self {
         Self {
             access: verdict.access,

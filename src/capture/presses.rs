@@ -19,8 +19,8 @@ use crate::capture::gate::Haste;
 use crate::capture::inbound::{ChannelIntake, cut_text};
 use vocative_core::addressing::{Access, ChangedCall, WaitingCall};
 use vocative_core::approving::{
-    ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, Decider, PressFacts,
-    PressVerdict, StoredApproval, Told, Via, outcome_card, press, told_text,
+    ApprovalButton, ApprovalState, CardFacts, CardOutcome, DecidedBy, DecidedVia, Decider,
+    NoDecision, PressFacts, PressVerdict, StoredApproval, outcome_card, press, told_text,
 };
 use vocative_core::judging::access::access;
 use vocative_core::judging::policy::ChannelPolicy;
@@ -189,10 +189,10 @@ impl Judging {
         }
         let told = |told| told_text(told, &approval.approvers, &approval.decided, language);
         if !facts.is_in_card || !button.is_for(&approval.digest) {
-            return Err(told(Told::NotThisCard));
+            return Err(told(NoDecision::NotThisCard));
         }
         let parameters = facts.parameters.clone();
-        let parameters = parameters.ok_or_else(|| told(Told::Unchangeable))?;
+        let parameters = parameters.ok_or_else(|| told(NoDecision::Unchangeable))?;
         let wish = ChangeWish {
             text: written,
             sender: self.presser,
@@ -309,7 +309,7 @@ impl Judging {
             verdict,
             outcome: state.map(|state| {
                 let card = (self.renderer.as_deref(), language);
-                outcome_part(card, approval, state, Via::Card, &by)
+                outcome_part(card, approval, state, DecidedVia::Card, &by)
             }),
             answer: Part::plain(match verdict {
                 PressVerdict::Approve { .. } | PressVerdict::Deny => String::new(),
@@ -330,7 +330,7 @@ pub fn outcome_part(
     (renderer, language): (Option<&dyn Renderer>, Language),
     approval: &StoredApproval,
     state: ApprovalState,
-    via: Via,
+    via: DecidedVia,
     by: &DecidedBy,
 ) -> Part {
     let asked_by = approval.asked_by();

@@ -33,7 +33,7 @@ pub struct ProgramMessage {
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum QuestionTaken {
     /// It is captured, and its run is queued.
     Asked(AskedRun),
     /// It was asked before, under the same name.
@@ -52,7 +52,7 @@ pub enum Taken {
 
 /// What became of something that a program said without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Noted {
+pub enum NotedMessage {
     /// It is kept.
     Kept(CapturedTurn),
     /// It was kept before, under the same id.
@@ -75,7 +75,7 @@ impl ChannelIntake {
         note: &ProgramMessage,
         agent: AgentName,
         now_ms: i64,
-    ) -> Result<Noted, StoreError> {
+    ) -> Result<NotedMessage, StoreError> {
         let policy = self.policy();
         let message = inbound(note, policy.limits.inbound_text_max_bytes, now_ms);
         let person = message.sender.id.clone();
@@ -87,15 +87,15 @@ impl ChannelIntake {
         let captured = self.store().capture_message(new).await?;
         crash::point("capture.after-commit");
         Ok(match captured {
-            Captured::New(turn) | Captured::Revised(turn) => Noted::Kept(turn),
+            Captured::New(turn) | Captured::Revised(turn) => NotedMessage::Kept(turn),
             Captured::Duplicate(known) => {
                 match self.store().turn(known.turn).await?.content == text {
-                    true => Noted::Known(known),
-                    false => Noted::OtherWords,
+                    true => NotedMessage::Known(known),
+                    false => NotedMessage::OtherWords,
                 }
             }
-            Captured::Tombstone => Noted::Gone,
-            Captured::NotAdmitted { .. } => Noted::NotServed,
+            Captured::Tombstone => NotedMessage::Gone,
+            Captured::NotAdmitted { .. } => NotedMessage::NotServed,
         })
     }
 
@@ -134,7 +134,7 @@ impl ChannelIntake {
         question: &ProgramMessage,
         request: NewRequest,
         now_ms: i64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<QuestionTaken, StoreError> {
         let policy = self.policy();
         let refused = Arc::new(OnceLock::new());
         let message = inbound(question, policy.limits.inbound_text_max_bytes, now_ms);
@@ -155,15 +155,15 @@ impl ChannelIntake {
         Ok(match captured {
             CapturedRequest::Asked(asked) => {
                 self.note_runs(&[asked.run], &[]);
-                Taken::Asked(asked)
+                QuestionTaken::Asked(asked)
             }
-            CapturedRequest::Known(asked) => Taken::Known(asked),
-            CapturedRequest::OtherBody => Taken::OtherBody,
-            CapturedRequest::Gone => Taken::Gone,
+            CapturedRequest::Known(asked) => QuestionTaken::Known(asked),
+            CapturedRequest::OtherBody => QuestionTaken::OtherBody,
+            CapturedRequest::Gone => QuestionTaken::Gone,
             CapturedRequest::NotAdmitted => match refused.get() {
-                Some(RequestVerdict::LimitMet(text)) => Taken::LimitMet(text.clone()),
-                Some(RequestVerdict::NoSuchModel(text)) => Taken::NoSuchModel(text.clone()),
-                _ => Taken::NotServed,
+                Some(RequestVerdict::LimitMet(text)) => QuestionTaken::LimitMet(text.clone()),
+                Some(RequestVerdict::NoSuchModel(text)) => QuestionTaken::NoSuchModel(text.clone()),
+                _ => QuestionTaken::NotServed,
             },
         })
     }

@@ -16,7 +16,7 @@ const UNKNOWN_MAX: u32 = 8;
 
 /// Why something was not read.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum UnreadHistory {
     /// It may not be read, in the platform's words.
     Refused(String),
     /// The daemon stops.
@@ -28,7 +28,7 @@ pub(super) async fn ask<T, F>(
     channel: &str,
     cancel: &CancellationToken,
     question: impl Fn() -> F,
-) -> Result<T, Unread>
+) -> Result<T, UnreadHistory>
 where
     F: Future<Output = Result<T, ChannelError>>,
 {
@@ -36,7 +36,7 @@ where
     let mut unknown = 0;
     loop {
         let answer = cancel.run_until_cancelled(question()).await;
-        let wait_ms = match answer.ok_or(Unread::Stopped)? {
+        let wait_ms = match answer.ok_or(UnreadHistory::Stopped)? {
             Ok(answer) => return Ok(answer),
             Err(ChannelError::RetryAfter { wait_ms, operation }) => {
                 debug!(channel.id = %channel, operation, wait_ms, "the platform asks to read more slowly");
@@ -44,12 +44,12 @@ where
             }
             Err(
                 ChannelError::ChatRefused { reason, .. } | ChannelError::Rejected { reason, .. },
-            ) => return Err(Unread::Refused(reason)),
+            ) => return Err(UnreadHistory::Refused(reason)),
             Err(ChannelError::ChatMoved { .. }) => {
-                return Err(Unread::Refused("it has another id".to_owned()));
+                return Err(UnreadHistory::Refused("it has another id".to_owned()));
             }
             Err(cause @ ChannelError::OutcomeUnknown { .. }) if unknown == UNKNOWN_MAX => {
-                return Err(Unread::Refused(cause.reason()));
+                return Err(UnreadHistory::Refused(cause.reason()));
             }
             Err(cause) => {
                 unknown += u32::from(matches!(cause, ChannelError::OutcomeUnknown { .. }));
@@ -63,10 +63,10 @@ where
 }
 
 /// Waits, unless the daemon stops.
-pub(super) async fn pause(wait_ms: u64, cancel: &CancellationToken) -> Result<(), Unread> {
+pub(super) async fn pause(wait_ms: u64, cancel: &CancellationToken) -> Result<(), UnreadHistory> {
     let sleep = tokio::time::sleep(Duration::from_millis(wait_ms));
     cancel
         .run_until_cancelled(sleep)
         .await
-        .ok_or(Unread::Stopped)
+        .ok_or(UnreadHistory::Stopped)
 }

@@ -2,7 +2,7 @@
 
 /// How far is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct CatchupBounds {
     /// Days of missed messages that are read; 0 = none. Threads whose last word is younger are
     /// looked into, however old they are.
     pub catch_up_days: u32,
@@ -18,7 +18,7 @@ pub struct Bounds {
 
 const DAY_MS: i64 = 86_400_000;
 
-impl Bounds {
+impl CatchupBounds {
     /// Whether missed messages are read.
     #[must_use]
     pub fn catches_up(&self) -> bool {

@@ -20,8 +20,8 @@ use vocative_contract::channel::{Accepted, BoxFuture, ConnectionState, Intake, I
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::history::HistoryReader;
 
-use super::asking::Unread;
-use super::bounds::Bounds;
+use super::asking::UnreadHistory;
+use super::bounds::CatchupBounds;
 use super::pass::Pass;
 use super::room::ChatReader;
 use crate::capture::clock::Clock;
@@ -45,13 +45,13 @@ const AHEAD_MS: i64 = 60_000;
 const DOUBTED_CHATS: usize = 3;
 
 /// Keeps watch over one account whose platform has a history.
-pub struct Keeper {
+pub struct CatchupKeeper {
     channel: String,
     account: AccountId,
     history: Arc<dyn HistoryReader>,
     intake: Arc<ChannelIntake>,
     store: Store<ReadingBack>,
-    bounds: Bounds,
+    bounds: CatchupBounds,
     clock: Clock,
     is_connected: AtomicBool,
     /// How often the connection was lost or storage refused what it told, the start counted, and how
@@ -76,7 +76,7 @@ pub struct Keeper {
     wake: Notify,
 }
 
-impl Keeper {
+impl CatchupKeeper {
     /// Keeps watch from the start: until it is connected, it counts as lost.
     #[must_use]
     pub fn new(
@@ -85,7 +85,7 @@ impl Keeper {
         history: Arc<dyn HistoryReader>,
         intake: Arc<ChannelIntake>,
         store: Store<ReadingBack>,
-        bounds: Bounds,
+        bounds: CatchupBounds,
         clock: Clock,
     ) -> Self {
         Self {
@@ -172,11 +172,11 @@ impl Keeper {
                 continue;
             }
             match self.look(&reader).await {
-                Err(Look::Stopped) => return,
-                Err(Look::Store(cause)) if is_failing => {
+                Err(LookFailure::Stopped) => return,
+                Err(LookFailure::Store(cause)) if is_failing => {
                     debug!(channel.id = %self.channel, error = %cause, "it still could not be noted");
                 }
-                Err(Look::Store(cause)) => {
+                Err(LookFailure::Store(cause)) => {
                     is_failing = true;
                     warn!(channel.id = %self.channel, error = %cause, "it could not be noted how far history is known; trying again");
                 }
@@ -194,7 +194,7 @@ impl Keeper {
         Duration::from_millis(every_ms.unsigned_abs())
     }
 
-    async fn look(&self, reader: &ChatReader) -> Result<(), Look> {
+    async fn look(&self, reader: &ChatReader) -> Result<(), LookFailure> {
         let reach = self.open().await?;
         if !self.is_behind.swap(false, Ordering::SeqCst) {
             return self.keep_listening(reader).await;
@@ -221,7 +221,7 @@ impl Keeper {
     ///
     /// What counts as heard is what the platform told, not that a connection is there: it may be
     /// there and deaf.
-    async fn keep_listening(&self, reader: &ChatReader) -> Result<(), Look> {
+    async fn keep_listening(&self, reader: &ChatReader) -> Result<(), LookFailure> {
         let now_ms = (self.clock)();
         let heard_ms = self.horizon_ms(now_ms);
         if self.noted_ms.load(Ordering::SeqCst) != heard_ms {
@@ -260,7 +260,7 @@ impl Keeper {
         reader: &ChatReader,
         told_at_ms: i64,
         now_ms: i64,
-    ) -> Result<bool, Look> {
+    ) -> Result<bool, LookFailure> {
         let chats = self.store.chats_to_read(self.account).await?;
         let places = chats.into_iter().map(|chat| chat.place());
         let served = places.filter(|place| self.intake.serves(place));
@@ -328,24 +328,24 @@ fn past(noted: &AtomicI64, now_ms: i64) -> i64 {
 }
 
 /// Why a look did not end well.
-enum Look {
+enum LookFailure {
     Store(StoreError),
     Stopped,
 }
 
-impl From<Unread> for Look {
-    fn from(_: Unread) -> Self {
+impl From<UnreadHistory> for LookFailure {
+    fn from(_: UnreadHistory) -> Self {
         Self::Stopped
     }
 }
 
-impl From<StoreError> for Look {
+impl From<StoreError> for LookFailure {
     fn from(cause: StoreError) -> Self {
         Self::Store(cause)
     }
 }
 
-impl Intake for Keeper {
+impl Intake for CatchupKeeper {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             let prepared = async {

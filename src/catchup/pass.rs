@@ -8,8 +8,8 @@ use vocative_contract::channel::BoxFuture;
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 
-use super::asking::{Unread, ask, pause};
-use super::bounds::Bounds;
+use super::asking::{UnreadHistory, ask, pause};
+use super::bounds::CatchupBounds;
 use super::room::{ChatRead, ChatReader, ReadSpan, ThreadToRead};
 use super::words;
 use vocative_core::judging::origin::CaptureOrigin;
@@ -47,7 +47,7 @@ pub(super) struct Pass<'a> {
     pub(super) reader: &'a ChatReader,
     /// When it began, in milliseconds since the Unix epoch.
     pub(super) began_ms: i64,
-    pub(super) bounds: &'a Bounds,
+    pub(super) bounds: &'a CatchupBounds,
     /// Whether there was a loss since that is not written down.
     pub(super) is_lost: &'a (dyn Fn() -> bool + Send + Sync),
 }
@@ -55,7 +55,7 @@ pub(super) struct Pass<'a> {
 impl Pass<'_> {
     /// Reads whatever is to be read since that loss. Killed anywhere and begun again, it ends with
     /// the same turns.
-    pub(super) async fn run(&self, reach: AccountReach) -> Result<(), Unread> {
+    pub(super) async fn run(&self, reach: AccountReach) -> Result<(), UnreadHistory> {
         let (reader, store) = (self.reader, &self.reader.store);
         let places = self.list(reach).await?;
         let chats = self.kept(|| store.chats_to_read(reader.account)).await?;
@@ -72,7 +72,7 @@ impl Pass<'_> {
             .collect();
         let mut refused = HashSet::new();
         if self.bounds.catches_up() {
-            let mut reading: Vec<BoxFuture<'_, Result<ChatOutcome, Unread>>> = Vec::new();
+            let mut reading: Vec<BoxFuture<'_, Result<ChatOutcome, UnreadHistory>>> = Vec::new();
             for (chat, place) in &chats {
                 reading.push(Box::pin(self.catch_up(reach, chat, place)));
             }
@@ -101,16 +101,16 @@ impl Pass<'_> {
     }
 
     /// The chats the bot is in. Where they can't be listed, those that were heard before are read.
-    async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, Unread> {
+    async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, UnreadHistory> {
         let reader = self.reader;
         let listed = ask(&reader.channel, &reader.cancel, || reader.history.chats()).await;
         let listed = match listed {
             Ok(listed) => listed,
-            Err(Unread::Refused(reason)) => {
+            Err(UnreadHistory::Refused(reason)) => {
                 warn!(channel.id = %reader.channel, reason, "chats can't be listed; those that were heard before are read");
                 Vec::new()
             }
-            Err(Unread::Stopped) => return Err(Unread::Stopped),
+            Err(UnreadHistory::Stopped) => return Err(UnreadHistory::Stopped),
         };
         let served = listed
             .into_iter()
@@ -133,7 +133,7 @@ impl Pass<'_> {
         reach: AccountReach,
         chat: &ChatReach,
         place: &Place,
-    ) -> Result<ChatOutcome, Unread> {
+    ) -> Result<ChatOutcome, UnreadHistory> {
         let now_ms = (self.reader.clock)();
         let Some(missed_from_ms) = missed_from_ms(reach, chat, now_ms) else {
             return Ok(ChatOutcome::Read);
@@ -156,7 +156,7 @@ impl Pass<'_> {
                 self.tell_cut(place, missed_from_ms, now_ms, read).await?;
                 Ok(ChatOutcome::Read)
             }
-            Err(Unread::Refused(reason)) => {
+            Err(UnreadHistory::Refused(reason)) => {
                 let text = words::unread(missed_from_ms, now_ms, &reason);
                 let gap = self.gap(place, now_ms, text, reason, now_ms);
                 self.tell(HistoryGap {
@@ -167,7 +167,7 @@ impl Pass<'_> {
                 .await?;
                 Ok(ChatOutcome::Refused)
             }
-            Err(Unread::Stopped) => Err(Unread::Stopped),
+            Err(UnreadHistory::Stopped) => Err(UnreadHistory::Stopped),
         }
     }
 
@@ -177,7 +177,7 @@ impl Pass<'_> {
         missed_from_ms: i64,
         floor_ms: i64,
         now_ms: i64,
-    ) -> Result<(ChatRead, bool), Unread> {
+    ) -> Result<(ChatRead, bool), UnreadHistory> {
         let reader = self.reader;
         let is_older = missed_from_ms < floor_ms
             && reader.is_anything(place, missed_from_ms, floor_ms).await?;
@@ -235,7 +235,7 @@ impl Pass<'_> {
         missed_from_ms: i64,
         now_ms: i64,
         (read, is_older): (ChatRead, bool),
-    ) -> Result<(), Unread> {
+    ) -> Result<(), UnreadHistory> {
         let bounds = self.bounds;
         if let Some(cut_at_ms) = read.cut_at_ms {
             let text = words::too_many(missed_from_ms, cut_at_ms, bounds);
@@ -255,7 +255,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn backfill(&self, place: &Place, joined_ms: i64) -> Result<(), Unread> {
+    async fn backfill(&self, place: &Place, joined_ms: i64) -> Result<(), UnreadHistory> {
         let now_ms = (self.reader.clock)();
         match self.read_before(place, joined_ms).await {
             Ok(cut_at_ms) => {
@@ -270,7 +270,7 @@ impl Pass<'_> {
                 self.tell(self.gap(place, cut_at_ms, text, reason, now_ms))
                     .await
             }
-            Err(Unread::Refused(reason)) => {
+            Err(UnreadHistory::Refused(reason)) => {
                 let text = words::before_unread(joined_ms, &reason);
                 let gap = self.gap(place, joined_ms, text, reason, now_ms);
                 self.tell(HistoryGap {
@@ -279,12 +279,16 @@ impl Pass<'_> {
                 })
                 .await
             }
-            Err(Unread::Stopped) => Err(Unread::Stopped),
+            Err(UnreadHistory::Stopped) => Err(UnreadHistory::Stopped),
         }
     }
 
     /// Reads what was said before the bot joined; the time before which more was said, if so.
-    async fn read_before(&self, place: &Place, joined_ms: i64) -> Result<Option<i64>, Unread> {
+    async fn read_before(
+        &self,
+        place: &Place,
+        joined_ms: i64,
+    ) -> Result<Option<i64>, UnreadHistory> {
         let from_ms = self.bounds.backfill_from_ms(joined_ms);
         let read = self
             .reader
@@ -329,14 +333,14 @@ impl Pass<'_> {
         }
     }
 
-    async fn tell(&self, gap: HistoryGap) -> Result<(), Unread> {
+    async fn tell(&self, gap: HistoryGap) -> Result<(), UnreadHistory> {
         let reader = self.reader;
         warn!(channel.id = %reader.channel, chat.id = %gap.place.chat, reason = gap.reason, "something is missing in a chat; its timeline says so");
         self.kept(|| reader.store.note_gap(gap.clone())).await
     }
 
     /// Asks the store until it answers.
-    async fn kept<T, F>(&self, job: impl Fn() -> F) -> Result<T, Unread>
+    async fn kept<T, F>(&self, job: impl Fn() -> F) -> Result<T, UnreadHistory>
     where
         F: Future<Output = Result<T, StoreError>>,
     {

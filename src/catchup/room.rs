@@ -15,7 +15,7 @@ use vocative_contract::crash;
 use vocative_contract::envelope::{Event, Place};
 use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 
-use super::asking::{Unread, ask, pause};
+use super::asking::{UnreadHistory, ask, pause};
 use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
@@ -106,7 +106,7 @@ struct HistoryWalk {
 
 impl ChatReader {
     /// Reads a span of a chat. Read again, it changes nothing.
-    pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, Unread> {
+    pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, UnreadHistory> {
         let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
         let seen_from_ms = walk.seen_from_ms;
         let mut read = ChatRead {
@@ -150,7 +150,7 @@ impl ChatReader {
         place: &Place,
         from_ms: i64,
         until_ms: i64,
-    ) -> Result<bool, Unread> {
+    ) -> Result<bool, UnreadHistory> {
         let mut request = request(place, from_ms, until_ms);
         request.limit = 1;
         let page = self.page(&request).await?;
@@ -163,11 +163,11 @@ impl ChatReader {
         place: &Place,
         from_ms: i64,
         until_ms: i64,
-    ) -> Result<Vec<String>, Unread> {
+    ) -> Result<Vec<String>, UnreadHistory> {
         let mut request = request(place, from_ms, until_ms);
         request.limit = NEWEST;
         let page = match self.page(&request).await {
-            Err(Unread::Refused(_)) => HistoryPage::default(),
+            Err(UnreadHistory::Refused(_)) => HistoryPage::default(),
             page => page?,
         };
         let is_said = |message: &PastMessage| matches!(message.envelope.event, Event::Posted(_));
@@ -180,7 +180,7 @@ impl ChatReader {
         span: &ReadSpan,
         from_ms: i64,
         roots_from_ms: i64,
-    ) -> Result<HistoryWalk, Unread> {
+    ) -> Result<HistoryWalk, UnreadHistory> {
         let mut walk = HistoryWalk {
             seen_from_ms: span.until_ms,
             ..HistoryWalk::default()
@@ -217,7 +217,7 @@ impl ChatReader {
         span: &ReadSpan,
         thread: String,
         read: &mut ChatRead,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), UnreadHistory> {
         let is_root = |message: &PastMessage| message.message_id == thread;
         let is_since = |message: &PastMessage| {
             let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
@@ -244,7 +244,7 @@ impl ChatReader {
         }
     }
 
-    async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, Unread> {
+    async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, UnreadHistory> {
         let page = ask(&self.channel, &self.cancel, || self.history.page(request)).await;
         crash::point("catch-up.page-read");
         page
@@ -255,7 +255,7 @@ impl ChatReader {
         &self,
         messages: impl Iterator<Item = PastMessage>,
         span: &ReadSpan,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), UnreadHistory> {
         let mut messages = messages.peekable();
         while messages.peek().is_some() {
             let together: Vec<PastMessage> = messages.by_ref().take(AT_ONCE).collect();
@@ -264,7 +264,11 @@ impl ChatReader {
         Ok(())
     }
 
-    async fn take_together(&self, messages: &[PastMessage], span: &ReadSpan) -> Result<(), Unread> {
+    async fn take_together(
+        &self,
+        messages: &[PastMessage],
+        span: &ReadSpan,
+    ) -> Result<(), UnreadHistory> {
         let mut backoff = Backoff::new(STORE_RETRY_FIRST_MS, STORE_RETRY_MAX_MS);
         loop {
             let now_ms = (self.clock)();

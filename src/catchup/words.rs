@@ -1,6 +1,6 @@
 //! What the timeline says of what is missing. Pure.
 
-use super::bounds::Bounds;
+use super::bounds::CatchupBounds;
 use vocative_core::counted::counted;
 
 /// A time as people read it.
@@ -21,7 +21,7 @@ pub(super) fn unread(from_ms: i64, until_ms: i64, reason: &str) -> String {
 }
 
 /// A span that was missed and is older than is read.
-pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
+pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "Messages from {} to {} are missing here: what was missed is read back for {} \
          (catch_up_days).",
@@ -32,7 +32,7 @@ pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
 }
 
 /// The words for a gap because more was missed than is read.
-pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &Bounds) -> String {
+pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "Messages from {} to {} are missing here: of what was missed, the newest {} are read back \
          (catch_up_messages_max).",
@@ -51,7 +51,7 @@ pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
 }
 
 /// The words for a gap because more was said before the bot joined than is read.
-pub(super) fn before_cut(at_ms: i64, bounds: &Bounds) -> String {
+pub(super) fn before_cut(at_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "What was said before {} is missing here: of the time before the bot joined, at most {} \
          of {} are read (backfill_messages_max, backfill_days).",

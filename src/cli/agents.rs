@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{AgentsArgs, AgentsCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{ago, span, table};
 use crate::admin::operations::AdminOperation;
@@ -12,7 +12,7 @@ use crate::admin::view::{AgentView, ReleasedModelView};
 use crate::daemon::start::wall_clock;
 
 /// Lists agents, or has the model of one asked again.
-pub(super) async fn run(args: &AgentsArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &AgentsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(AgentsCommand::Release { name }) => {
             let operation = AdminOperation::ReleaseAgent { name: name.clone() };

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::asking::{Answerer, Asked};
-use super::context::Context;
+use super::asking::{Answerer, OperationsSource};
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::span;
 use crate::admin::operations::AdminOperation;
@@ -11,7 +11,7 @@ use crate::admin::view::AliveView;
 use crate::daemon::start::wall_clock;
 
 /// For health checks: whether a daemon answers, whatever it says of itself.
-pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext) -> Result<ExitCode, CliError> {
     let unavailable = |what: &str| CliError::Unavailable {
         what: what.to_owned(),
         advice: "start it: systemctl start vocative, or vocative run".to_owned(),
@@ -19,7 +19,9 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
     };
     let daemon = Answerer::new(context)?.daemon().await;
     let daemon = daemon.ok_or_else(|| unavailable("no daemon runs"))?;
-    let view: AliveView = Asked::Daemon(daemon).ask(AdminOperation::Alive).await?;
+    let view: AliveView = OperationsSource::Daemon(daemon)
+        .ask(AdminOperation::Alive)
+        .await?;
     let started_at_ms = view.started_at_ms;
     let at_ms = started_at_ms.ok_or_else(|| unavailable("no daemon runs"))?;
     let now_ms = (wall_clock())();

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::args::{ApprovalsCommand, TableFormat};
+use super::args::{ApprovalsSubcommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::since::since_ms;
 use super::table::{instant, one_line, table};
@@ -21,28 +21,28 @@ const ARGUMENTS_CHARS: usize = 48;
 
 /// Lists, shows and decides.
 pub(super) async fn run(
-    command: &ApprovalsCommand,
-    context: &Context,
+    command: &ApprovalsSubcommand,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
-        ApprovalsCommand::List { all, format } => {
+        ApprovalsSubcommand::List { all, format } => {
             let operation = AdminOperation::Approvals { all: *all };
             let found: Vec<ApprovalView> = ask(context, operation).await?;
             print(context, *format, &found, || report(&found))?;
         }
-        ApprovalsCommand::Show { id, format } => {
+        ApprovalsSubcommand::Show { id, format } => {
             let id = id.clone();
             let found: ApprovalView = ask(context, AdminOperation::Approval { id }).await?;
             print(context, *format, &found, || shown(&found))?;
         }
-        ApprovalsCommand::Report { since, format } => {
+        ApprovalsSubcommand::Report { since, format } => {
             let now_ms = chrono::Utc::now().timestamp_millis();
             let since_ms = since_ms(since, now_ms).map_err(CliError::Usage)?;
             let operation = AdminOperation::ApprovalsReport { since_ms };
             let found: Vec<ApprovalCountView> = ask(context, operation).await?;
             print(context, *format, &found, || counted(&found))?;
         }
-        ApprovalsCommand::Approve {
+        ApprovalsSubcommand::Approve {
             id,
             listed,
             by,
@@ -55,7 +55,7 @@ pub(super) async fn run(
             let said = (note.as_deref(), arguments.as_deref());
             return decide(context, decided, (true, *for_a_day), by, said).await;
         }
-        ApprovalsCommand::Deny {
+        ApprovalsSubcommand::Deny {
             id,
             listed,
             by,
@@ -71,11 +71,11 @@ pub(super) async fn run(
             )
             .await;
         }
-        ApprovalsCommand::Grants { format } => {
+        ApprovalsSubcommand::Grants { format } => {
             let found: Vec<GrantView> = ask(context, AdminOperation::Grants).await?;
             print(context, *format, &found, || granted(&found))?;
         }
-        ApprovalsCommand::Revoke { id, by } => {
+        ApprovalsSubcommand::Revoke { id, by } => {
             let (id, by) = (id.clone(), by.clone());
             let _: bool = ask(context, AdminOperation::RevokeGrant { id, by }).await?;
             context.print("It is revoked.\n")?;
@@ -85,7 +85,7 @@ pub(super) async fn run(
 }
 
 fn print(
-    context: &Context,
+    context: &CliContext,
     format: TableFormat,
     found: &impl serde::Serialize,
     text: impl FnOnce() -> String,
@@ -131,7 +131,7 @@ fn changed(text: &str) -> Result<String, CliError> {
 
 /// Decides about each; of a list, what can't be decided is told and left.
 async fn decide(
-    context: &Context,
+    context: &CliContext,
     wanted: Vec<(String, Option<String>)>,
     (approve, grant): (bool, bool),
     by: &str,

@@ -35,7 +35,7 @@ pub use self::conversations::{
 };
 pub use self::keeping::{BackupArgs, EraseArgs, ImportArgs, RestoreArgs};
 pub use self::knowledge::{KnowledgeCommand, SearchKnowledgeArgs};
-pub use self::memory::{ListMemoryArgs, MemoryCommand};
+pub use self::memory::{ListMemoryArgs, MemorySubcommand};
 pub use self::pairing::PairingCommand;
 pub use self::schedules::{AddScheduleArgs, SchedulesCommand};
 pub use self::setup::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
@@ -43,9 +43,9 @@ pub use self::skills::SkillsCommand;
 pub use self::states::{StateArgs, StateCommand};
 pub use self::trying::{DemoArgs, Fault, SandboxArgs, Scene};
 pub use self::waiting::{
-    AgentsArgs, AgentsCommand, ApprovalsCommand, CostsArgs, DeadCommand, HeldCommand, HeldListArgs,
-    JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QuestionsCommand, QueueArgs,
-    QueueCommand, RetryArgs, RunsCommand, ToolsCommand,
+    AgentsArgs, AgentsCommand, ApprovalsSubcommand, CostsArgs, DeadCommand, HeldCommand,
+    HeldListArgs, JobsArgs, JobsCommand, McpCommand, QuarantineCommand, QuestionsCommand,
+    QueueArgs, QueueCommand, RetryArgs, RunsCommand, ToolsCommand,
 };
 
 /// A daemon that joins Slack workspaces and Telegram chats as a bot, remembers the room, and answers
@@ -61,7 +61,7 @@ pub struct Cli {
     pub global: GlobalArgs,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// Options of every command.
@@ -84,7 +84,7 @@ pub struct GlobalArgs {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Serve the configured channels until stopped
     ///
     /// SIGTERM or Ctrl-C takes in nothing more, finishes the answers in progress (up to
@@ -169,7 +169,7 @@ pub enum Command {
     ///
     /// A decision counts as one of who runs the daemon: it needs no place among a tool's approvers. Works with and without a running daemon.
     #[command(subcommand)]
-    Approvals(ApprovalsCommand),
+    Approvals(ApprovalsSubcommand),
     /// List the questions that agents ask people; show one, or take it back
     ///
     /// A run that asks somebody something waits for the answer. Works with and without a running daemon.
@@ -195,7 +195,7 @@ pub enum Command {
     ///
     /// People see and correct what is remembered of them by the command memory in their rooms. Works with and without a running daemon.
     #[command(subcommand)]
-    Memory(MemoryCommand),
+    Memory(MemorySubcommand),
     /// Show the values that a network keeps in a conversation (persist = true), set or clear some
     ///
     /// A question that is being answered meanwhile does not write over the change: its own changes are not kept then.

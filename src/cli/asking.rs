@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::context::Context;
+use super::context::CliContext;
 use super::error::CliError;
 use crate::admin::operations::{AdminOperation, Operations};
 use crate::admin::socket;
@@ -26,7 +26,7 @@ use vocative_store::{Store, StoreError, StoreOptions};
 /// # Errors
 /// The daemon's words for why it can't, or that there is neither a daemon nor a store.
 pub(super) async fn ask<T: DeserializeOwned>(
-    context: &Context,
+    context: &CliContext,
     operation: AdminOperation,
 ) -> Result<T, CliError> {
     let mut answerer = Answerer::new(context)?;
@@ -50,7 +50,7 @@ impl Answerer {
     ///
     /// # Errors
     /// Everything wrong with the configuration, if not even the daemon's socket can be found in it.
-    pub(super) fn new(context: &Context) -> Result<Self, CliError> {
+    pub(super) fn new(context: &CliContext) -> Result<Self, CliError> {
         let asked = context.global.config.as_deref();
         let (config, socket) = match Config::load(asked, &context.environment) {
             Ok((config, _)) => {
@@ -151,14 +151,14 @@ impl Answerer {
 }
 
 /// Somebody who is asked many things in a row: the running daemon, or this process on the store.
-pub(super) enum Asked {
+pub(super) enum OperationsSource {
     /// The daemon behind that socket.
     Daemon(PathBuf),
     /// This process; a daemon can't start meanwhile.
     Store(Box<Operations>),
 }
 
-impl Asked {
+impl OperationsSource {
     /// Finds who is to be asked. Without a daemon the store is opened, for writing if that is said.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::args::{BackupArgs, RestoreArgs};
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 use vocative_core::counted::counted;
@@ -18,7 +18,7 @@ use vocative_store::{
 const MIB: u64 = 1 << 20;
 
 /// Makes a backup, beside a running daemon or without one.
-pub(super) async fn make(args: &BackupArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn make(args: &BackupArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
     let database = config.daemon.data_dir.join(DATABASE_NAME);
     if !database.exists() {
@@ -79,7 +79,10 @@ fn find_folder(target: &Path) -> Result<(), CliError> {
 }
 
 /// Puts a backup in the database's place.
-pub(super) async fn restore(args: &RestoreArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn restore(
+    args: &RestoreArgs,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
     let database = config.daemon.data_dir.join(DATABASE_NAME);
     let backup = args.backup.clone();

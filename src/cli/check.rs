@@ -7,21 +7,21 @@ use std::process::ExitCode;
 
 use super::args::CheckArgs;
 use super::backup::lost;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::{folders, live, programs, skills, spending};
 use crate::config::{Agent, Channel, Config, Warning};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
-use vocative_core::delegating::{Asking, Below, worst_below};
+use vocative_core::delegating::{Below, WorkBounds, worst_below};
 use vocative_core::ids::AgentName;
 use vocative_core::options::RecallMode;
 use vocative_core::routing::bounds::{longest_path, worst_cost};
 use vocative_store::{CheckReport, StoreError};
 
 /// Checks the configuration and its secrets; with `--live` the platforms, too.
-pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &CheckArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if args.database {
         let (config, _) = context.load_config()?;
         return database(&config, context).await;
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &CheckArgs, context: &Context) -> Result<ExitCode,
 }
 
 /// Looks through the whole database.
-async fn database(config: &Config, context: &Context) -> Result<ExitCode, CliError> {
+async fn database(config: &Config, context: &CliContext) -> Result<ExitCode, CliError> {
     let path = config.daemon.data_dir.join(DATABASE_NAME);
     if !path.exists() {
         return Err(CliError::Unavailable {
@@ -183,7 +183,7 @@ fn network_line(config: &Config, agent: &Agent) -> Option<String> {
 }
 
 /// How much the agents and networks can come to that are asked for one question, beside the agent or network itself.
-fn asking_line(all: &BTreeMap<AgentName, Asking>, agent: &Agent) -> Option<String> {
+fn asking_line(all: &BTreeMap<AgentName, WorkBounds>, agent: &Agent) -> Option<String> {
     let below = worst_below(all, &agent.name);
     (below != Below::default()).then(|| {
         format!(
@@ -196,7 +196,7 @@ fn asking_line(all: &BTreeMap<AgentName, Asking>, agent: &Agent) -> Option<Strin
 }
 
 /// What bounds one run of each agent and network.
-fn askings(config: &Config) -> BTreeMap<AgentName, Asking> {
+fn askings(config: &Config) -> BTreeMap<AgentName, WorkBounds> {
     let steps = steps(config);
     let model_calls = |agent: &Agent| match &agent.network {
         Some(it) => {
@@ -205,7 +205,7 @@ fn askings(config: &Config) -> BTreeMap<AgentName, Asking> {
         }
         None => agent.settings.max_steps.into(),
     };
-    let asking = |agent: &Agent| Asking {
+    let asking = |agent: &Agent| WorkBounds {
         model_calls: model_calls(agent),
         delegates: agent.delegates.clone(),
         members: agent.callable().into_iter().cloned().collect(),

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use super::args::ConfigCommand;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::manifest;
 
 /// Prints what is asked for.
-pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) fn run(command: &ConfigCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     let text = match command {
         ConfigCommand::Show => context.load_config()?.0.show(),
         ConfigCommand::Example => crate::config::example(),

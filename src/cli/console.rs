@@ -4,14 +4,17 @@ use std::process::ExitCode;
 
 use super::args::{ConsoleCommand, TableFormat};
 use super::asking::{Answerer, ask};
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, table};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AuditView, ConsoleLinkView};
 
 /// Makes a link, or lists the audit.
-pub(super) async fn run(command: &ConsoleCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &ConsoleCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     let text = match command {
         ConsoleCommand::Link { name, format } => {
             let link = link(name.clone(), context).await?;
@@ -41,7 +44,7 @@ pub(super) async fn run(command: &ConsoleCommand, context: &Context) -> Result<E
 }
 
 /// Only a running daemon has a console to come into.
-async fn link(name: String, context: &Context) -> Result<ConsoleLinkView, CliError> {
+async fn link(name: String, context: &CliContext) -> Result<ConsoleLinkView, CliError> {
     let mut answerer = Answerer::new(context)?;
     if answerer.daemon().await.is_none() {
         return Err(CliError::Unavailable {

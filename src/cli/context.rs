@@ -18,14 +18,14 @@ use crate::config::{Config, Environment, Secrets, Warning};
 
 /// What every command has at hand.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(super) struct CliContext {
     /// The options of every command.
     pub global: GlobalArgs,
     /// The environment.
     pub environment: Environment,
 }
 
-impl Context {
+impl CliContext {
     /// Loads the configuration.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{StatsArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::since::since_ms;
 use super::table::{instant, span, table};
@@ -14,7 +14,7 @@ use crate::daemon::start::wall_clock;
 use vocative_core::price::shown_amount;
 
 /// Shows the figures of one.
-pub(super) async fn run(args: &StatsArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &StatsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let now_ms = (wall_clock())();
     let operation = AdminOperation::ConversationStats {
         name: args.conversation.clone(),

@@ -6,7 +6,7 @@ use vocative_contract::work::looked_at;
 
 use super::args::{ArchiveArgs, ListArgs, SearchArgs, ShowArgs, TableFormat, TitleArgs};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line, table};
 use crate::admin::operations::AdminOperation;
@@ -27,7 +27,7 @@ const TITLE_CHARS: usize = 40;
 const ID_CHARS_MIN: usize = 18;
 
 /// Lists conversations, the most recently active first.
-pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn list(args: &ListArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::Conversations {
         channel: args.channel.clone(),
         limit: args.limit.get(),
@@ -96,7 +96,7 @@ fn standing(view: &ConversationView) -> String {
 }
 
 /// Gives a conversation a title, or takes that away.
-pub(super) async fn title(args: &TitleArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn title(args: &TitleArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::TitleConversation {
         name: args.conversation.clone(),
         title: args.title.clone(),
@@ -110,7 +110,7 @@ pub(super) async fn title(args: &TitleArgs, context: &Context) -> Result<ExitCod
 pub(super) async fn archive(
     args: &ArchiveArgs,
     archived: bool,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::ArchiveConversation {
         name: args.conversation.clone(),
@@ -130,7 +130,7 @@ pub(super) async fn archive(
 }
 
 /// Shows the turns of one conversation, in the room's order.
-pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn show(args: &ShowArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::Conversation {
         name: args.conversation.clone(),
         limit: args.limit.get(),
@@ -147,7 +147,7 @@ pub(super) async fn show(args: &ShowArgs, context: &Context) -> Result<ExitCode,
 }
 
 /// Finds what was said.
-pub(super) async fn search(args: &SearchArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn search(args: &SearchArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::Search {
         name: args.conversation.clone(),
         query: args.query.join(" "),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{CostsArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::since::since_ms;
 use super::table::table;
@@ -13,7 +13,7 @@ use crate::admin::view::CostView;
 use vocative_core::price::shown_amount;
 
 /// Lists what calls cost, added up.
-pub(super) async fn run(args: &CostsArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &CostsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let now_ms = chrono::Utc::now().timestamp_millis();
     let since_ms = since_ms(&args.since, now_ms).map_err(CliError::Usage)?;
     let (config, _) = context.load_config()?;

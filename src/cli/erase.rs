@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use super::args::{EraseArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::admin::operations::{AdminOperation, EraseTarget};
 use crate::admin::view::{ErasePlanView, EraseView, VerificationView};
@@ -16,7 +16,7 @@ use vocative_core::counted::counted;
 const CONFIRMATION: &str = "erase";
 
 /// Says what would go, asks, erases, and says what was done.
-pub(super) async fn run(args: &EraseArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &EraseArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let target = target(args);
     let operation = AdminOperation::ErasePlan {
         target: target.clone(),

@@ -7,7 +7,7 @@ use crate::admin::operations::OperationError;
 use crate::config::ConfigError;
 
 /// A boxed cause.
-pub type Cause = Box<dyn Error + Send + Sync>;
+pub type ErrorCause = Box<dyn Error + Send + Sync>;
 
 /// Exit codes that are documented in `--help`; the numbers over 2 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub enum CliError {
         advice: String,
         /// Why.
         #[source]
-        cause: Option<Cause>,
+        cause: Option<ErrorCause>,
     },
     /// A platform or a model refused the credentials.
     #[error("{what}")]
@@ -89,7 +89,7 @@ pub enum CliError {
         advice: String,
         /// Why.
         #[source]
-        cause: Option<Cause>,
+        cause: Option<ErrorCause>,
     },
     /// Anything else.
     #[error("{what}")]
@@ -100,13 +100,13 @@ pub enum CliError {
         advice: Option<String>,
         /// Why.
         #[source]
-        cause: Option<Cause>,
+        cause: Option<ErrorCause>,
     },
 }
 
 impl CliError {
     /// A failure with its cause and without advice.
-    pub(super) fn failed(what: impl Into<String>, cause: impl Into<Cause>) -> Self {
+    pub(super) fn failed(what: impl Into<String>, cause: impl Into<ErrorCause>) -> Self {
         Self::Failed {
             what: what.into(),
             advice: None,

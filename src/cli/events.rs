@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::{EventsArgs, TextFormat};
 use super::asking::Answerer;
-use super::context::{Context, reader_gone};
+use super::context::{CliContext, reader_gone};
 use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line};
 use crate::admin::operations::AdminOperation;
@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const TEXT_CHARS: usize = 400;
 
 /// Prints events, and goes on until the run has ended if asked to follow.
-pub(super) async fn run(args: &EventsArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &EventsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let mut answerer = Answerer::new(context)?;
     let followed = tokio::select! {
         followed = follow(args, context, &mut answerer) => followed,
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &EventsArgs, context: &Context) -> Result<ExitCode
 
 async fn follow(
     args: &EventsArgs,
-    context: &Context,
+    context: &CliContext,
     answerer: &mut Answerer,
 ) -> Result<(), CliError> {
     let mut after = args.after;

@@ -11,16 +11,16 @@ use rustix::io::Errno;
 
 use super::args::{ExportArgs, ExportFormat};
 use super::asking::Answerer;
-use super::context::{Context, harmless};
+use super::context::{CliContext, harmless};
 use super::error::{CliError, Exit};
 use super::export_files::FileCopies;
 use super::markdown::{Messages, header};
-use super::messages::{Provider, ProviderMessages};
+use super::messages::{MessageForm, ProviderMessages};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::ExportPageView;
 
 /// Writes a conversation to a file or to stdout.
-pub(super) async fn run(args: &ExportArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &ExportArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let mut answerer = Answerer::new(context)?;
     let written = write(args, &mut answerer).await;
     answerer.close().await?;
@@ -31,8 +31,8 @@ pub(super) async fn run(args: &ExportArgs, context: &Context) -> Result<ExitCode
 async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliError> {
     let is_markdown = args.format == ExportFormat::Markdown;
     let provider = match args.format {
-        ExportFormat::Openai => Some(Provider::OpenAi),
-        ExportFormat::Anthropic => Some(Provider::Anthropic),
+        ExportFormat::Openai => Some(MessageForm::OpenAi),
+        ExportFormat::Anthropic => Some(MessageForm::Anthropic),
         ExportFormat::Jsonl | ExportFormat::Markdown => None,
     };
     if args.agent.is_some() && provider.is_none() {
@@ -53,7 +53,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
         Some(folder) => Some(FileCopies::new(answerer.database()?, folder.clone())),
         None => None,
     };
-    let mut out = Out::open(args.output.as_deref())?;
+    let mut out = ExportTarget::open(args.output.as_deref())?;
     let mut messages = Messages::new(args.timezone);
     if is_markdown
         && !out.write(&header(
@@ -110,7 +110,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
 }
 
 /// Where an export goes. A file has its name once it is whole.
-enum Out {
+enum ExportTarget {
     Stdout,
     File {
         file: BufWriter<File>,
@@ -119,7 +119,7 @@ enum Out {
     },
 }
 
-impl Out {
+impl ExportTarget {
     fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Ok(Self::Stdout);

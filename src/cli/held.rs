@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{HeldCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::AdminOperation;
@@ -14,7 +14,7 @@ use crate::admin::view::{HeldRunView, PostView, ReleasedView};
 const TEXT_CHARS: usize = 48;
 
 /// Lists held and dead posts, sends one again, or drops it.
-pub(super) async fn run(command: &HeldCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(command: &HeldCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     match command {
         HeldCommand::List(args) => {
             let posts: Vec<PostView> = ask(context, AdminOperation::Held).await?;
@@ -31,7 +31,7 @@ pub(super) async fn run(command: &HeldCommand, context: &Context) -> Result<Exit
     Ok(Exit::Ok.into())
 }
 
-async fn decide(context: &Context, id: &str, send: bool) -> Result<(), CliError> {
+async fn decide(context: &CliContext, id: &str, send: bool) -> Result<(), CliError> {
     let operation = AdminOperation::Release {
         id: id.to_owned(),
         send,

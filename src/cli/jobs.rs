@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{JobsArgs, JobsCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::AdminOperation;
@@ -14,7 +14,7 @@ use crate::admin::view::JobView;
 const CAUSE_CHARS: usize = 60;
 
 /// Lists jobs, has one done now, or takes one away.
-pub(super) async fn run(args: &JobsArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &JobsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     match &args.command {
         None => list(args.format, context).await?,
         Some(JobsCommand::List(list_args)) => list(list_args.format, context).await?,
@@ -24,7 +24,7 @@ pub(super) async fn run(args: &JobsArgs, context: &Context) -> Result<ExitCode, 
     Ok(Exit::Ok.into())
 }
 
-async fn list(format: TableFormat, context: &Context) -> Result<(), CliError> {
+async fn list(format: TableFormat, context: &CliContext) -> Result<(), CliError> {
     let jobs: Vec<JobView> = ask(context, AdminOperation::Jobs).await?;
     let text = match format {
         TableFormat::Json => super::json_text(&jobs)?,
@@ -33,7 +33,7 @@ async fn list(format: TableFormat, context: &Context) -> Result<(), CliError> {
     context.print(&text)
 }
 
-async fn decide(context: &Context, id: &str, retry: bool) -> Result<(), CliError> {
+async fn decide(context: &CliContext, id: &str, retry: bool) -> Result<(), CliError> {
     let id = id.to_owned();
     let _: bool = ask(context, AdminOperation::DecideJob { id, retry }).await?;
     context.print(match retry {

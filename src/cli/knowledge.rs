@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{KnowledgeCommand, SearchKnowledgeArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::AdminOperation;
@@ -18,7 +18,7 @@ const NAME_CHARS: usize = 60;
 /// Lists, searches, and has read again.
 pub(super) async fn run(
     command: &KnowledgeCommand,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
         KnowledgeCommand::List { collection, format } => {
@@ -42,7 +42,7 @@ pub(super) async fn run(
 async fn list(
     collection: Option<&str>,
     format: TableFormat,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<(), CliError> {
     let text = match collection {
         None => {
@@ -129,7 +129,7 @@ fn documents(found: &[DocumentView]) -> String {
     table(&["file", "title", "pieces", "bytes", "read", ""], &cells)
 }
 
-async fn search(args: &SearchKnowledgeArgs, context: &Context) -> Result<(), CliError> {
+async fn search(args: &SearchKnowledgeArgs, context: &CliContext) -> Result<(), CliError> {
     let mut queries = vec![args.query.join(" ")];
     queries.extend(args.wordings.iter().cloned());
     let operation = AdminOperation::SearchKnowledge {

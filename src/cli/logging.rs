@@ -40,12 +40,12 @@ pub(super) fn start(
         .with_writer(std::io::stderr)
         .log_internal_errors(false);
     let lines = match look(global.log_format.unwrap_or(format), &stderr, environment) {
-        Look::Json => lines.json().flatten_event(true).boxed(),
-        Look::Text {
+        LogLook::Json => lines.json().flatten_event(true).boxed(),
+        LogLook::Text {
             has_time: true,
             has_colours,
         } => lines.with_ansi(has_colours).with_target(false).boxed(),
-        Look::Text {
+        LogLook::Text {
             has_time: false,
             has_colours,
         } => lines
@@ -104,24 +104,24 @@ fn stream_of_stderr() -> Option<String> {
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum LogLook {
     Json,
     Text { has_time: bool, has_colours: bool },
 }
 
-fn look(format: LogFormat, stderr: &Stderr, environment: &Environment) -> Look {
+fn look(format: LogFormat, stderr: &Stderr, environment: &Environment) -> LogLook {
     // A child of a service inherits the variable, so it counts only if it names this very stream.
     // Source: systemd.exec(5), $JOURNAL_STREAM.
     let is_journal = stderr.stream.is_some()
         && environment.get_filled("JOURNAL_STREAM") == stderr.stream.as_deref();
     let has_colours = stderr.is_terminal && environment.get_filled("NO_COLOR").is_none();
     match format {
-        LogFormat::Json => Look::Json,
-        LogFormat::Text => Look::Text {
+        LogFormat::Json => LogLook::Json,
+        LogFormat::Text => LogLook::Text {
             has_time: true,
             has_colours,
         },
-        LogFormat::Auto => Look::Text {
+        LogFormat::Auto => LogLook::Text {
             has_time: !is_journal,
             has_colours,
         },
@@ -145,7 +145,7 @@ mod tests {
         let plain = Environment::default();
         let no_colour = Environment::from([("NO_COLOR", "1")]);
         let systemd = Environment::from([("JOURNAL_STREAM", "8:99")]);
-        let text = |has_time, has_colours| Look::Text {
+        let text = |has_time, has_colours| LogLook::Text {
             has_time,
             has_colours,
         };
@@ -157,7 +157,7 @@ mod tests {
             // A terminal below a service: the variable names another stream.
             (LogFormat::Auto, &terminal, &systemd, text(true, true)),
             (LogFormat::Text, &pipe, &systemd, text(true, false)),
-            (LogFormat::Json, &terminal, &systemd, Look::Json),
+            (LogFormat::Json, &terminal, &systemd, LogLook::Json),
         ];
         for (n, (format, stderr, environment, want)) in cases.into_iter().enumerate() {
             assert_eq!(look(format, stderr, environment), want, "case {n}");

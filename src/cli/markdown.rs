@@ -17,7 +17,7 @@ const REPLY_CHARS: usize = 120;
 
 /// Which clock days and times are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zone {
+pub enum ShownZone {
     /// UTC.
     Utc,
     /// This machine's.
@@ -26,7 +26,7 @@ pub enum Zone {
     Fixed(FixedOffset),
 }
 
-impl std::str::FromStr for Zone {
+impl std::str::FromStr for ShownZone {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -41,7 +41,7 @@ impl std::str::FromStr for Zone {
     }
 }
 
-impl Zone {
+impl ShownZone {
     fn name(self) -> String {
         match self {
             Self::Utc => "UTC".to_owned(),
@@ -67,7 +67,7 @@ impl Zone {
 pub(super) fn header(
     view: &ConversationView,
     participants: &ParticipantsView,
-    zone: Zone,
+    zone: ShownZone,
 ) -> String {
     let source = &view.source;
     let chat = source.chat_title.as_deref().unwrap_or(&view.chat);
@@ -104,12 +104,12 @@ pub(super) fn header(
 
 /// Writes messages one after the other, with days as headings.
 pub(super) struct Messages {
-    zone: Zone,
+    zone: ShownZone,
     day: String,
 }
 
 impl Messages {
-    pub(super) fn new(zone: Zone) -> Self {
+    pub(super) fn new(zone: ShownZone) -> Self {
         Self {
             zone,
             day: String::new(),
@@ -313,10 +313,10 @@ mod tests {
 
     #[test]
     fn a_zone_is_utc_local_or_an_offset() {
-        let east: Zone = "+02:00".parse().unwrap();
+        let east: ShownZone = "+02:00".parse().unwrap();
         assert_eq!(east.at(0).format("%H:%M").to_string(), "02:00");
-        assert_eq!("utc".parse(), Ok(Zone::Utc));
-        assert_eq!("local".parse(), Ok(Zone::Local));
-        assert!("Europe/Berlin".parse::<Zone>().is_err());
+        assert_eq!("utc".parse(), Ok(ShownZone::Utc));
+        assert_eq!("local".parse(), Ok(ShownZone::Local));
+        assert!("Europe/Berlin".parse::<ShownZone>().is_err());
     }
 }

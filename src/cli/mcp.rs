@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::{McpCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{one_line, table};
 use crate::admin::operations::AdminOperation;
@@ -32,7 +32,7 @@ struct ListedServer {
 }
 
 /// Lists servers or their tools, approves some, or calls one.
-pub(super) async fn run(command: &McpCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(command: &McpCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     match command {
         McpCommand::List { format } => list(*format, context).await,
         McpCommand::Tools { server, format } => tools(server.clone(), *format, context).await,
@@ -58,7 +58,7 @@ pub(super) async fn run(command: &McpCommand, context: &Context) -> Result<ExitC
     }
 }
 
-async fn list(format: TableFormat, context: &Context) -> Result<ExitCode, CliError> {
+async fn list(format: TableFormat, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
     // Without a database there is nothing to tell but the configuration.
     let status: Option<StatusView> = ask(context, AdminOperation::Status).await.ok();
@@ -105,7 +105,7 @@ async fn list(format: TableFormat, context: &Context) -> Result<ExitCode, CliErr
 async fn tools(
     server: Option<String>,
     format: TableFormat,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     let tools: Vec<McpToolView> = ask(context, AdminOperation::McpTools { server }).await?;
     let text = match format {
@@ -152,7 +152,7 @@ async fn call(
     server: &str,
     tool: &str,
     arguments: &str,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     let (config, secrets, _) = context.load_with_secrets()?;
     let servers = wiring::servers(&config, Some(&secrets));

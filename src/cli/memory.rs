@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use super::args::{MemoryCommand, TableFormat};
+use super::args::{MemorySubcommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, ChangedMemory, MemoriesAsked};
@@ -15,9 +15,12 @@ use vocative_core::approving::visible_line;
 const TEXT_CHARS: usize = 60;
 
 /// Lists, shows and changes.
-pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &MemorySubcommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
-        MemoryCommand::List(args) => {
+        MemorySubcommand::List(args) => {
             let asked = MemoriesAsked {
                 channel: args.channel.clone(),
                 agent: args.agent.clone(),
@@ -29,11 +32,11 @@ pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Ex
             let found: Vec<MemoryView> = ask(context, AdminOperation::Memories(asked)).await?;
             print(context, args.format, &found, || report(&found))?;
         }
-        MemoryCommand::Show { id, format } => {
+        MemorySubcommand::Show { id, format } => {
             let found: MemoryView = ask(context, AdminOperation::Memory { id: *id }).await?;
             print(context, *format, &found, || shown(&found))?;
         }
-        MemoryCommand::Edit { id, text } => {
+        MemorySubcommand::Edit { id, text } => {
             let text = text.clone();
             let edit = ChangedMemory::Edit {
                 text,
@@ -42,15 +45,15 @@ pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Ex
             let changed = change(context, *id, edit).await?;
             context.print(&shown(&changed))?;
         }
-        MemoryCommand::Forget { id } => {
+        MemorySubcommand::Forget { id } => {
             change(context, *id, ChangedMemory::Forget).await?;
             context.print(&format!("{id} is forgotten.\n"))?;
         }
-        MemoryCommand::Share { id } => {
+        MemorySubcommand::Share { id } => {
             change(context, *id, ChangedMemory::Share).await?;
             context.print(&format!("{id} may appear in the account's other rooms.\n"))?;
         }
-        MemoryCommand::Unshare { id } => {
+        MemorySubcommand::Unshare { id } => {
             change(context, *id, ChangedMemory::Unshare).await?;
             context.print(&format!("{id} appears in its room only.\n"))?;
         }
@@ -58,12 +61,16 @@ pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Ex
     Ok(Exit::Ok.into())
 }
 
-async fn change(context: &Context, id: i64, change: ChangedMemory) -> Result<MemoryView, CliError> {
+async fn change(
+    context: &CliContext,
+    id: i64,
+    change: ChangedMemory,
+) -> Result<MemoryView, CliError> {
     ask(context, AdminOperation::ChangeMemory { id, change }).await
 }
 
 fn print(
-    context: &Context,
+    context: &CliContext,
     format: TableFormat,
     found: &impl serde::Serialize,
     text: impl FnOnce() -> String,

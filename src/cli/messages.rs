@@ -8,7 +8,7 @@ use vocative_core::prompting::clean_name;
 
 /// Whose form the messages have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provider {
+pub(super) enum MessageForm {
     /// OpenAI's Chat Completions.
     OpenAi,
     /// Anthropic's Messages: the user begins, and the two take turns.
@@ -21,21 +21,21 @@ const BEGINNING: &str = "(The conversation begins with an answer.)";
 /// Messages that are being written.
 #[derive(Debug)]
 pub(super) struct ProviderMessages {
-    provider: Provider,
+    provider: MessageForm,
     /// Whose answers are the assistant's; `None` = every agent's.
     agent: Option<String>,
     /// The newest message, which the next line may belong to.
-    pending: Option<(Role, String)>,
+    pending: Option<(MessageRole, String)>,
     has_written: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum MessageRole {
     User,
     Assistant,
 }
 
-impl Role {
+impl MessageRole {
     fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -45,7 +45,7 @@ impl Role {
 }
 
 impl ProviderMessages {
-    pub(super) fn new(provider: Provider, agent: Option<String>) -> Self {
+    pub(super) fn new(provider: MessageForm, agent: Option<String>) -> Self {
         Self {
             provider,
             agent,
@@ -71,20 +71,23 @@ impl ProviderMessages {
         let is_agent = speaker.kind == "agent";
         let is_own = is_agent && self.agent.as_ref().is_none_or(|agent| *agent == speaker.id);
         let (role, text) = match (is_own, is_agent) {
-            (true, _) => (Role::Assistant, message.text.clone()),
-            (false, true) => (Role::User, format!("{name} (agent): {}", message.text)),
-            (false, false) => (Role::User, format!("{name}: {}", message.text)),
+            (true, _) => (MessageRole::Assistant, message.text.clone()),
+            (false, true) => (
+                MessageRole::User,
+                format!("{name} (agent): {}", message.text),
+            ),
+            (false, false) => (MessageRole::User, format!("{name}: {}", message.text)),
         };
-        let takes_turns = self.provider == Provider::Anthropic;
+        let takes_turns = self.provider == MessageForm::Anthropic;
         match &mut self.pending {
             Some((pending, before)) if takes_turns && *pending == role => {
                 before.push_str("\n\n");
                 before.push_str(&text);
                 String::new()
             }
-            None if takes_turns && role == Role::Assistant => {
+            None if takes_turns && role == MessageRole::Assistant => {
                 self.pending = Some((role, text));
-                self.written(Role::User, BEGINNING)
+                self.written(MessageRole::User, BEGINNING)
             }
             _ => {
                 let whole = self.pending.replace((role, text));
@@ -100,7 +103,7 @@ impl ProviderMessages {
         format!("{last}\n]}}\n")
     }
 
-    fn written(&mut self, role: Role, text: &str) -> String {
+    fn written(&mut self, role: MessageRole, text: &str) -> String {
         let gap = if self.has_written { "," } else { "" };
         self.has_written = true;
         format!("{gap}\n{}", json!({ "role": role.name(), "content": text }))
@@ -145,7 +148,7 @@ mod tests {
         ]
     }
 
-    fn written(provider: Provider, agent: Option<&str>) -> Vec<(String, String)> {
+    fn written(provider: MessageForm, agent: Option<&str>) -> Vec<(String, String)> {
         let mut messages = ProviderMessages::new(provider, agent.map(str::to_owned));
         let mut text = ProviderMessages::begin().to_owned();
         for message in conversation() {
@@ -174,7 +177,7 @@ mod tests {
             ("assistant", "At three."),
             ("assistant", "Indeed."),
         ]);
-        assert_eq!(written(Provider::OpenAi, None), expected);
+        assert_eq!(written(MessageForm::OpenAi, None), expected);
     }
 
     #[test]
@@ -186,12 +189,12 @@ mod tests {
             ("assistant", "At three."),
             ("user", "ops (agent): Indeed."),
         ]);
-        assert_eq!(written(Provider::Anthropic, Some("helper")), expected);
+        assert_eq!(written(MessageForm::Anthropic, Some("helper")), expected);
     }
 
     #[test]
     fn an_empty_conversation_is_an_empty_list() {
-        let mut messages = ProviderMessages::new(Provider::Anthropic, None);
+        let mut messages = ProviderMessages::new(MessageForm::Anthropic, None);
         let text = format!("{}{}", ProviderMessages::begin(), messages.end());
         let read: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(read, json!({ "messages": [] }));

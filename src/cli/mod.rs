@@ -68,13 +68,13 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use self::args::{Cli, Command, ConversationsCommand};
-use self::context::Context;
+use self::args::{Cli, CliCommand, ConversationsCommand};
+use self::context::CliContext;
 use self::run::Prepared;
 use crate::config::Environment;
 use crate::confining::{self, KEEPER};
 
-pub use self::error::{Cause, CliError, Exit};
+pub use self::error::{CliError, ErrorCause, Exit};
 
 /// Threads that run tasks. The daemon waits far more than it computes; storage and name resolution
 /// have threads of their own.
@@ -108,7 +108,7 @@ pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode 
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
-    let context = Context {
+    let context = CliContext {
         global: cli.global,
         environment: Environment::of_process(),
     };
@@ -132,11 +132,11 @@ fn print_notices() -> ExitCode {
     }
 }
 
-fn start(command: &Command, context: &Context) -> Result<ExitCode, CliError> {
+fn start(command: &CliCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     // It fails only if another part of the process has chosen a provider, which then serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let prepared = match command {
-        Command::Run(_) => Some(run::prepare(context)?),
+        CliCommand::Run(_) => Some(run::prepare(context)?),
         _ => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -164,79 +164,79 @@ fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
 }
 
 async fn dispatch(
-    command: &Command,
+    command: &CliCommand,
     prepared: Option<Prepared>,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
-        Command::Run(_) => {
+        CliCommand::Run(_) => {
             let prepared = prepared.expect("`run` is prepared before there is a runtime");
             run::run(prepared, context).await
         }
         #[cfg(feature = "demo")]
-        Command::Demo(args) => demo::run(args, context).await,
+        CliCommand::Demo(args) => demo::run(args, context).await,
         #[cfg(not(feature = "demo"))]
-        Command::Demo(_) | Command::Sandbox(_) => Err(CliError::Usage(
+        CliCommand::Demo(_) | CliCommand::Sandbox(_) => Err(CliError::Usage(
             "this build holds no loopback platforms: build it with the feature `demo`".to_owned(),
         )),
-        Command::Check(args) => check::run(args, context).await,
-        Command::Setup(args) => Box::pin(setup::run(args, context)).await,
-        Command::Doctor(args) => doctor::run(args, context).await,
-        Command::Status(args) => status::run(args, context).await,
-        Command::Reload => reload::run(context).await,
+        CliCommand::Check(args) => check::run(args, context).await,
+        CliCommand::Setup(args) => Box::pin(setup::run(args, context)).await,
+        CliCommand::Doctor(args) => doctor::run(args, context).await,
+        CliCommand::Status(args) => status::run(args, context).await,
+        CliCommand::Reload => reload::run(context).await,
         #[cfg(feature = "demo")]
-        Command::Sandbox(args) => sandbox::run(args, context).await,
-        Command::Conversations(ConversationsCommand::List(args)) => {
+        CliCommand::Sandbox(args) => sandbox::run(args, context).await,
+        CliCommand::Conversations(ConversationsCommand::List(args)) => {
             conversations::list(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Show(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Show(args)) => {
             conversations::show(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Search(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Search(args)) => {
             conversations::search(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Stats(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Stats(args)) => {
             conversation_stats::run(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Export(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Export(args)) => {
             export::run(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Title(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Title(args)) => {
             conversations::title(args, context).await
         }
-        Command::Conversations(ConversationsCommand::Archive(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Archive(args)) => {
             conversations::archive(args, true, context).await
         }
-        Command::Conversations(ConversationsCommand::Unarchive(args)) => {
+        CliCommand::Conversations(ConversationsCommand::Unarchive(args)) => {
             conversations::archive(args, false, context).await
         }
-        Command::Summary(command) => summary::run(command, context).await,
-        Command::Erase(args) => erase::run(args, context).await,
-        Command::Agents(args) => agents::run(args, context).await,
-        Command::Queue(args) => queue::queue(args, context).await,
-        Command::Events(args) => events::run(args, context).await,
-        Command::Dead(command) => queue::dead(command, context).await,
-        Command::Costs(args) => costs::run(args, context).await,
-        Command::Approvals(command) => approvals::run(command, context).await,
-        Command::Questions(command) => questions::run(command, context).await,
-        Command::Runs(command) => runs::run(command, context).await,
-        Command::Jobs(args) => jobs::run(args, context).await,
-        Command::Tools(command) => tools::run(command, context).await,
-        Command::Knowledge(command) => knowledge::run(command, context).await,
-        Command::Memory(command) => memory::run(command, context).await,
-        Command::State(command) => states::run(command, context).await,
-        Command::Schedules(command) => schedules::run(command, context).await,
-        Command::Pairing(command) => pairing::run(command, context).await,
-        Command::Skills(command) => skills::run(command, context).await,
-        Command::Mcp(command) => mcp::run(command, context).await,
-        Command::Quarantine(command) => quarantine::run(command, context).await,
-        Command::Held(command) => held::run(command, context).await,
-        Command::Import(args) => import::run(args, context).await,
-        Command::Backup(args) => backup::make(args, context).await,
-        Command::Restore(args) => backup::restore(args, context).await,
-        Command::Prompt(args) => prompt::run(args, context).await,
-        Command::Console(command) => console::run(command, context).await,
-        Command::Config(command) => config::run(command, context),
+        CliCommand::Summary(command) => summary::run(command, context).await,
+        CliCommand::Erase(args) => erase::run(args, context).await,
+        CliCommand::Agents(args) => agents::run(args, context).await,
+        CliCommand::Queue(args) => queue::queue(args, context).await,
+        CliCommand::Events(args) => events::run(args, context).await,
+        CliCommand::Dead(command) => queue::dead(command, context).await,
+        CliCommand::Costs(args) => costs::run(args, context).await,
+        CliCommand::Approvals(command) => approvals::run(command, context).await,
+        CliCommand::Questions(command) => questions::run(command, context).await,
+        CliCommand::Runs(command) => runs::run(command, context).await,
+        CliCommand::Jobs(args) => jobs::run(args, context).await,
+        CliCommand::Tools(command) => tools::run(command, context).await,
+        CliCommand::Knowledge(command) => knowledge::run(command, context).await,
+        CliCommand::Memory(command) => memory::run(command, context).await,
+        CliCommand::State(command) => states::run(command, context).await,
+        CliCommand::Schedules(command) => schedules::run(command, context).await,
+        CliCommand::Pairing(command) => pairing::run(command, context).await,
+        CliCommand::Skills(command) => skills::run(command, context).await,
+        CliCommand::Mcp(command) => mcp::run(command, context).await,
+        CliCommand::Quarantine(command) => quarantine::run(command, context).await,
+        CliCommand::Held(command) => held::run(command, context).await,
+        CliCommand::Import(args) => import::run(args, context).await,
+        CliCommand::Backup(args) => backup::make(args, context).await,
+        CliCommand::Restore(args) => backup::restore(args, context).await,
+        CliCommand::Prompt(args) => prompt::run(args, context).await,
+        CliCommand::Console(command) => console::run(command, context).await,
+        CliCommand::Config(command) => config::run(command, context),
     }
 }
 

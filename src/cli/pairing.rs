@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::args::{PairingCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, table};
 use crate::admin::operations::{AdminOperation, PairingOperation};
@@ -14,7 +14,10 @@ use crate::admin::view::PairingView;
 use vocative_core::approving::visible_line;
 
 /// Lists people, or decides about one.
-pub(super) async fn run(command: &PairingCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &PairingCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
         PairingCommand::List { format } => {
             let people: Vec<PairingView> = asked(context, PairingOperation::List).await?;
@@ -55,7 +58,7 @@ pub(super) async fn run(command: &PairingCommand, context: &Context) -> Result<E
 }
 
 async fn asked<T: DeserializeOwned>(
-    context: &Context,
+    context: &CliContext,
     operation: PairingOperation,
 ) -> Result<T, CliError> {
     ask(context, AdminOperation::Pairing(operation)).await

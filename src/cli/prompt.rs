@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use super::args::{PromptArgs, TextFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AsSentView, PromptView};
@@ -22,7 +22,7 @@ use vocative_core::counted::counted;
 use vocative_core::prompting::{PromptPart, view};
 
 /// Shows the prompt of a conversation, or of a transcript.
-pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &PromptArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let text = match (&args.transcript, &args.conversation) {
         (Some(path), _) => of_transcript(path, args.agent.as_deref(), context).await?,
         (None, name) => {
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &PromptArgs, context: &Context) -> Result<ExitCode
 async fn of_transcript(
     path: &Path,
     agent: Option<&str>,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<String, CliError> {
     let unread = |cause| CliError::failed(format!("{} can't be read", path.display()), cause);
     let mut reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
@@ -76,7 +76,7 @@ async fn of_transcript(
 }
 
 /// For whom the prompt of an export is made: an agent of the configuration, where one is at hand.
-fn request(agent: Option<&str>, context: &Context) -> Result<LinesRequest, CliError> {
+fn request(agent: Option<&str>, context: &CliContext) -> Result<LinesRequest, CliError> {
     let config = match context.load_config() {
         Ok((config, _)) => Some(config),
         Err(cause) if context.global.config.is_some() => return Err(cause),

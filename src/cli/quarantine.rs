@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{QuarantineCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::table;
 use crate::admin::operations::AdminOperation;
@@ -13,7 +13,7 @@ use crate::admin::view::QuarantinedView;
 /// Lists what is set aside, has one tried again, or drops it.
 pub(super) async fn run(
     command: &QuarantineCommand,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
         QuarantineCommand::List(args) => {
@@ -30,7 +30,7 @@ pub(super) async fn run(
     Ok(Exit::Ok.into())
 }
 
-async fn decide(context: &Context, id: &str, again: bool) -> Result<(), CliError> {
+async fn decide(context: &CliContext, id: &str, again: bool) -> Result<(), CliError> {
     let operation = AdminOperation::DecideQuarantined {
         id: id.to_owned(),
         again,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{QuestionsCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, AnsweredQuestion};
@@ -17,7 +17,7 @@ const QUESTION_CHARS: usize = 48;
 /// Lists, shows, answers and takes back.
 pub(super) async fn run(
     command: &QuestionsCommand,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
         QuestionsCommand::List { all, format } => {

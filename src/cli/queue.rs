@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{DeadCommand, QueueArgs, QueueCommand, RetryArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::since::since_ms;
 use super::table::{one_line, span, table};
@@ -18,7 +18,7 @@ use vocative_core::counted::counted;
 const TEXT_CHARS: usize = 40;
 
 /// Lists what waits, or cancels one.
-pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn queue(args: &QueueArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(QueueCommand::List(list)) => list.format,
         _ => args.format,
@@ -46,7 +46,10 @@ pub(super) async fn queue(args: &QueueArgs, context: &Context) -> Result<ExitCod
 }
 
 /// Lists what was given up, shows one, has it attempted again, or drops it.
-pub(super) async fn dead(command: &DeadCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn dead(
+    command: &DeadCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
         DeadCommand::List(args) => {
             let view: DeadView = ask(context, AdminOperation::Dead { id: None }).await?;
@@ -73,7 +76,7 @@ pub(super) async fn dead(command: &DeadCommand, context: &Context) -> Result<Exi
     Ok(Exit::Ok.into())
 }
 
-async fn retry(context: &Context, args: &RetryArgs) -> Result<(), CliError> {
+async fn retry(context: &CliContext, args: &RetryArgs) -> Result<(), CliError> {
     if let Some(id) = &args.id {
         return decide(context, id, true).await;
     }
@@ -105,7 +108,7 @@ fn retry_report(retried: RetriedView) -> String {
     out
 }
 
-async fn decide(context: &Context, id: &str, retry: bool) -> Result<(), CliError> {
+async fn decide(context: &CliContext, id: &str, retry: bool) -> Result<(), CliError> {
     let operation = AdminOperation::DecideDead {
         id: id.to_owned(),
         retry,

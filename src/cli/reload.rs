@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use super::asking::{Answerer, Asked};
-use super::context::Context;
+use super::asking::{Answerer, OperationsSource};
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::admin::operations::AdminOperation;
 
 /// Succeeds only if the daemon took the configuration: `systemctl reload` shows what this says.
-pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(context: &CliContext) -> Result<ExitCode, CliError> {
     let Some(daemon) = Answerer::new(context)?.daemon().await else {
         return Err(CliError::Unavailable {
             what: "no daemon runs that could read its configuration again".to_owned(),
@@ -16,7 +16,9 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, CliError> {
             cause: None,
         });
     };
-    let summary: String = Asked::Daemon(daemon).ask(AdminOperation::Reload).await?;
+    let summary: String = OperationsSource::Daemon(daemon)
+        .ask(AdminOperation::Reload)
+        .await?;
     context.print(&format!("reloaded: {summary}\n"))?;
     Ok(Exit::Ok.into())
 }

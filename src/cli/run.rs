@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::programs;
 use crate::config::{Config, Secrets};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
-use crate::daemon::system::{Asked, Signals, tell_ready, tell_reloading, tell_stopping};
+use crate::daemon::system::{SignalRequest, Signals, tell_ready, tell_reloading, tell_stopping};
 use crate::daemon::wiring::WiringError;
 use vocative_store::{OpenWatch, StoreError};
 
@@ -25,7 +25,7 @@ pub(super) struct Prepared {
 }
 
 /// Reads the configuration, starts the log and confines the process, which must have no other thread yet.
-pub(super) fn prepare(context: &Context) -> Result<Prepared, CliError> {
+pub(super) fn prepare(context: &CliContext) -> Result<Prepared, CliError> {
     let (config, secrets, warnings) = context.load_with_secrets()?;
     if config.channels.is_empty() {
         return Err(nothing_to_serve(&config));
@@ -48,7 +48,7 @@ pub(super) fn prepare(context: &Context) -> Result<Prepared, CliError> {
 }
 
 /// Serves until a signal says stop; a second one ends at once.
-pub(super) async fn run(prepared: Prepared, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(prepared: Prepared, context: &CliContext) -> Result<ExitCode, CliError> {
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
     let is_confined = prepared.confinement == Confinement::On;
@@ -62,8 +62,8 @@ pub(super) async fn run(prepared: Prepared, context: &Context) -> Result<ExitCod
     let broken = loop {
         tokio::select! {
             asked = signals.next() => match asked {
-                Asked::Reload => reload(&daemon).await,
-                Asked::Stop => break None,
+                SignalRequest::Reload => reload(&daemon).await,
+                SignalRequest::Stop => break None,
             },
             damage = daemon.damaged() => {
                 tell_stopping();
@@ -108,7 +108,7 @@ async fn start(
                 }
                 started => Ok(Some(started?)),
             },
-            asked = signals.next() => is_stopped |= asked == Asked::Stop,
+            asked = signals.next() => is_stopped |= asked == SignalRequest::Stop,
             () = tokio::time::sleep(STOP_AGAIN), if is_stopped => {}
         }
         if is_stopped {
@@ -139,7 +139,7 @@ fn ended_by_itself(name: &str) -> CliError {
 }
 
 async fn second_stop(signals: &mut Signals) {
-    while signals.next().await != Asked::Stop {}
+    while signals.next().await != SignalRequest::Stop {}
 }
 
 /// A configuration that is wrong changes nothing.
@@ -152,7 +152,7 @@ async fn reload(daemon: &Daemon) {
     tell_ready();
 }
 
-fn read_config(context: &Context, is_confined: bool) -> ReadConfig {
+fn read_config(context: &CliContext, is_confined: bool) -> ReadConfig {
     let (path, environment) = (context.global.config.clone(), context.environment.clone());
     Arc::new(move || {
         let loaded = Config::load_with_secrets(path.as_deref(), &environment);

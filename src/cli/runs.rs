@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{RunsCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, of_cache, one_line, span, table};
 use crate::admin::operations::AdminOperation;
@@ -18,7 +18,7 @@ use vocative_core::price::shown_amount;
 const TEXT_CHARS: usize = 300;
 
 /// Shows one.
-pub(super) async fn run(command: &RunsCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(command: &RunsCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     let RunsCommand::Show { id, format } = command;
     let id = id.clone();
     let story: RunStoryView = ask(context, AdminOperation::Run { id }).await?;
@@ -94,10 +94,10 @@ pub(super) fn shown(story: &RunStoryView) -> String {
     head + &table(&["at (UTC)", "what", ""], &rows) + "\n" + &tail + &hint
 }
 
-type Event = (i64, &'static str, String);
+type TimelineEvent = (i64, &'static str, String);
 
 /// What another agent was asked, and what came of it.
-fn given(task: &TaskView) -> Vec<Event> {
+fn given(task: &TaskView) -> Vec<TimelineEvent> {
     let what = format!("{} in run {}: {}", task.agent, task.child, task.task);
     let mut events = vec![(task.asked_at_ms, "agent", what)];
     if let Some(at_ms) = task.ended_at_ms {
@@ -107,13 +107,13 @@ fn given(task: &TaskView) -> Vec<Event> {
     events
 }
 
-fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<Event> {
+fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<TimelineEvent> {
     let event = |line: &StoryLineView| (line.at_ms, what, format!("{}: {}", line.by, line.text));
     lines.iter().map(event).collect()
 }
 
 /// Who is next in a network, and by whose word.
-fn decided(decision: &DecisionView) -> Event {
+fn decided(decision: &DecisionView) -> TimelineEvent {
     let by = match (decision.by.as_str(), decision.rule) {
         ("rule", Some(rule)) => format!("rule {rule}"),
         (by, Some(rule)) => format!("{by}, rule {rule}"),
@@ -138,7 +138,7 @@ fn decided(decision: &DecisionView) -> Event {
 }
 
 /// An agent call of a network.
-fn agent_call(call: &AgentCallView) -> Event {
+fn agent_call(call: &AgentCallView) -> TimelineEvent {
     let said = call.reason.as_deref().unwrap_or(&call.text);
     let has_state = call
         .state
@@ -154,7 +154,7 @@ fn agent_call(call: &AgentCallView) -> Event {
 }
 
 /// What became of a call, with whom it was put before.
-fn called(call: &StoryCallView, story: &RunStoryView) -> Vec<Event> {
+fn called(call: &StoryCallView, story: &RunStoryView) -> Vec<TimelineEvent> {
     let of_step = story.steps.iter().find(|step| step.number == call.step);
     let asked_at_ms = of_step.map_or(story.created_at_ms, |step| step.at_ms);
     let mut events = vec![(

@@ -5,18 +5,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use vocative_sandbox::model::ModelServer;
-use vocative_sandbox::selfcheck::Refusal;
+use vocative_sandbox::selfcheck::PlatformRefusal;
 use vocative_sandbox::slack::{SlackServer, SlackWorld, slack_refusals};
 use vocative_sandbox::telegram::{TelegramServer, TelegramWorld, telegram_refusals};
 use vocative_sandbox::wire::WireLog;
 
 use super::args::SandboxArgs;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
-use crate::daemon::system::{Asked, Signals};
+use crate::daemon::system::{SignalRequest, Signals};
 
 /// Serves until Ctrl-C or SIGTERM, or provokes every refusal once.
-pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &SandboxArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if args.self_check {
         return self_check(context).await;
     }
@@ -54,7 +54,7 @@ pub(super) async fn run(args: &SandboxArgs, context: &Context) -> Result<ExitCod
         false => instructions(&slack, &telegram, &model),
     };
     context.print(&told)?;
-    while signals.next().await != Asked::Stop {}
+    while signals.next().await != SignalRequest::Stop {}
     slack.stop().await;
     telegram.stop().await;
     model.stop().await;
@@ -125,7 +125,7 @@ fn configuration(slack: &SlackServer, telegram: &TelegramServer, model: &ModelSe
     )
 }
 
-async fn self_check(context: &Context) -> Result<ExitCode, CliError> {
+async fn self_check(context: &CliContext) -> Result<ExitCode, CliError> {
     let mut refusals = slack_refusals().await;
     refusals.extend(telegram_refusals().await);
     let mut out = String::new();
@@ -147,7 +147,7 @@ async fn self_check(context: &Context) -> Result<ExitCode, CliError> {
     Ok(exit.into())
 }
 
-fn line(refusal: &Refusal) -> String {
+fn line(refusal: &PlatformRefusal) -> String {
     let mark = if refusal.ok { "ok  " } else { "FAIL" };
     let mut line = format!(
         "{mark}  {:<18} {:<58} {}",

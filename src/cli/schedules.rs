@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::args::{SchedulesCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AddedSchedule, AdminOperation, ChangedSchedule};
@@ -17,7 +17,7 @@ const TASK_CHARS: usize = 48;
 /// Lists, shows, changes and adds.
 pub(super) async fn run(
     command: &SchedulesCommand,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     match command {
         SchedulesCommand::List { all, format } => {
@@ -50,7 +50,7 @@ pub(super) async fn run(
     Ok(Exit::Ok.into())
 }
 
-async fn change(context: &Context, id: i64, change: ChangedSchedule) -> Result<(), CliError> {
+async fn change(context: &CliContext, id: i64, change: ChangedSchedule) -> Result<(), CliError> {
     let operation = AdminOperation::ChangeSchedule { id, change };
     let changed: ScheduleView = ask(context, operation).await?;
     let next = instant(changed.next_at_ms);
@@ -58,7 +58,7 @@ async fn change(context: &Context, id: i64, change: ChangedSchedule) -> Result<(
 }
 
 fn print(
-    context: &Context,
+    context: &CliContext,
     format: TableFormat,
     found: &impl serde::Serialize,
     text: impl FnOnce() -> String,

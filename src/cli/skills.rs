@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::args::{SkillsCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, one_line, table};
 use crate::admin::operations::{AdminOperation, SkillsOperation};
@@ -23,7 +23,10 @@ const TOLD_CHARS: usize = 60;
 const DIGEST_CHARS: usize = 32;
 
 /// Lists skills, shows one, or decides about one.
-pub(super) async fn run(command: &SkillsCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &SkillsCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
         SkillsCommand::List { format } => {
             let skills: Vec<SkillView> = asked(context, SkillsOperation::List).await?;
@@ -64,14 +67,14 @@ pub(super) async fn run(command: &SkillsCommand, context: &Context) -> Result<Ex
 }
 
 async fn asked<T: DeserializeOwned>(
-    context: &Context,
+    context: &CliContext,
     operation: SkillsOperation,
 ) -> Result<T, CliError> {
     ask(context, AdminOperation::Skills(operation)).await
 }
 
 /// What of the agents' skills will not be used, for `vocative check`.
-pub(super) async fn warnings(config: &Config, context: &Context) -> Vec<String> {
+pub(super) async fn warnings(config: &Config, context: &CliContext) -> Vec<String> {
     let named = config
         .agents
         .values()

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::args::{StateArgs, StateCommand, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{instant, table};
 use crate::admin::operations::{AdminOperation, ChangedState, StateOf};
@@ -15,7 +15,10 @@ use crate::admin::view::NetworkStateView;
 use vocative_core::approving::visible_line;
 
 /// Shows and changes.
-pub(super) async fn run(command: &StateCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &StateCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     let (view, format) = match command {
         StateCommand::Show { of, format } => {
             let operation = AdminOperation::NetworkState(state_of(of));
@@ -58,7 +61,7 @@ fn state_of(args: &StateArgs) -> StateOf {
 }
 
 async fn change_of(
-    context: &Context,
+    context: &CliContext,
     of: &StateArgs,
     change: ChangedState,
 ) -> Result<NetworkStateView, CliError> {

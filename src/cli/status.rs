@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{StatusArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::{ago, instant, span, table};
 use crate::admin::operations::AdminOperation;
@@ -20,7 +20,7 @@ use vocative_core::job::JobKind;
 use vocative_core::price::shown_amount;
 
 /// Says how the daemon is doing; exit code 1 when something needs a person.
-pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &StatusArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if args.alive {
         return super::alive::run(context).await;
     }
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &StatusArgs, context: &Context) -> Result<ExitCode
     Ok(exit(&view).into())
 }
 
-async fn capacity(args: &StatusArgs, context: &Context) -> Result<ExitCode, CliError> {
+async fn capacity(args: &StatusArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let view: CapacityView = ask(context, AdminOperation::Capacity).await?;
     let text = match args.format {
         TableFormat::Json => super::json_text(&view)?,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{SummaryCommand, SummaryRebuildArgs, SummaryShowArgs, TableFormat};
 use super::asking::ask;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::instant;
 use crate::admin::operations::AdminOperation;
@@ -13,7 +13,10 @@ use crate::admin::view::{RebuildView, SummariesView, SummaryView};
 use vocative_core::counted::counted;
 
 /// Shows summaries, or has them made again.
-pub(super) async fn run(command: &SummaryCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &SummaryCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
         SummaryCommand::Show(args) => show(args, context).await?,
         SummaryCommand::Rebuild(args) => rebuild(args, context).await?,
@@ -21,7 +24,7 @@ pub(super) async fn run(command: &SummaryCommand, context: &Context) -> Result<E
     Ok(Exit::Ok.into())
 }
 
-async fn show(args: &SummaryShowArgs, context: &Context) -> Result<(), CliError> {
+async fn show(args: &SummaryShowArgs, context: &CliContext) -> Result<(), CliError> {
     let operation = AdminOperation::Summaries {
         name: args.conversation.clone(),
         agent: args.agent.clone(),
@@ -34,7 +37,7 @@ async fn show(args: &SummaryShowArgs, context: &Context) -> Result<(), CliError>
     context.print(&text)
 }
 
-async fn rebuild(args: &SummaryRebuildArgs, context: &Context) -> Result<(), CliError> {
+async fn rebuild(args: &SummaryRebuildArgs, context: &CliContext) -> Result<(), CliError> {
     let operation = AdminOperation::RebuildSummaries {
         name: args.conversation.clone(),
         agent: args.agent.clone(),

@@ -10,7 +10,7 @@ use vocative_core::tool_call::{CallRule, CallState};
 use vocative_store::NewId as _;
 
 use super::args::{TableFormat, ToolsCommand};
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::table::table;
 use crate::config::Config;
@@ -39,14 +39,17 @@ struct ListedTool {
 }
 
 /// Lists tools, or calls one.
-pub(super) async fn run(command: &ToolsCommand, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(
+    command: &ToolsCommand,
+    context: &CliContext,
+) -> Result<ExitCode, CliError> {
     match command {
         ToolsCommand::List { format } => list(*format, context),
         ToolsCommand::Call { tool, arguments } => call(tool, arguments, context).await,
     }
 }
 
-fn list(format: TableFormat, context: &Context) -> Result<ExitCode, CliError> {
+fn list(format: TableFormat, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
     let tools = listed(&config);
     let text = match format {
@@ -119,7 +122,7 @@ fn report(tools: &[ListedTool]) -> String {
     table(&header, &cells)
 }
 
-async fn call(name: &str, arguments: &str, context: &Context) -> Result<ExitCode, CliError> {
+async fn call(name: &str, arguments: &str, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, secrets, _) = context.load_with_secrets()?;
     let tools = wiring::tools(&config, Some(&secrets));
     let Some(tool) = tools.get(name) else {

@@ -175,7 +175,7 @@ pub(super) fn resolve_api(
                 "is another token's, too; each needs a secret of its own",
             );
         }
-        let asking = Asked {
+        let asking = TokenScopes {
             table: &table,
             name: &name,
             scopes: &token.scopes,
@@ -203,13 +203,13 @@ pub(super) fn resolve_api(
 }
 
 /// What a token says of asking.
-struct Asked<'a> {
+struct TokenScopes<'a> {
     table: &'a str,
     name: &'a str,
     scopes: &'a [ApiScope],
 }
 
-impl Asked<'_> {
+impl TokenScopes<'_> {
     fn resolve(
         &self,
         (named, person, overrides): (Vec<String>, Option<String>, Vec<ApiOverride>),

@@ -16,9 +16,9 @@ use crate::tools::{SET_STATE, names};
 pub(super) use shape::NetworkShape;
 use vocative_core::ids::AgentName;
 use vocative_core::presence::Presence;
-use vocative_core::routing::bounds::{Around, Reach, reach};
+use vocative_core::routing::bounds::{Around, NetworkReach, reach};
 use vocative_core::routing::state::{KeySchema, StateSchema};
-use vocative_core::routing::{self, Action, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX};
+use vocative_core::routing::{self, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX, RuleAction};
 
 /// What networks may name.
 #[derive(Clone, Copy)]
@@ -221,7 +221,7 @@ impl Checking<'_, '_> {
         let is_asked = network
             .rules
             .iter()
-            .any(|rule| rule.action == Action::AskRouter);
+            .any(|rule| rule.action == RuleAction::AskRouter);
         if let Some(model) = model
             && !self.known.models.contains_key(model)
         {
@@ -263,7 +263,7 @@ impl Checking<'_, '_> {
     }
 
     /// Something can be posted.
-    fn check_said(&mut self, network: &routing::Network, reach: &Reach) {
+    fn check_said(&mut self, network: &routing::Network, reach: &NetworkReach) {
         if reach.called.is_empty() {
             return;
         }
@@ -284,7 +284,7 @@ impl Checking<'_, '_> {
     }
 
     /// Who may set values is called, and has a step for that.
-    fn check_writers(&mut self, network: &routing::Network, reach: &Reach) {
+    fn check_writers(&mut self, network: &routing::Network, reach: &NetworkReach) {
         for (name, keys) in &network.writes {
             let steps = self
                 .known

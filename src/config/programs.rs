@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::resolve::Review;
 use super::secret::SecretRef;
 use super::settings::{Config, SecretVariable, ToolKind};
-use crate::confining::{Bounds, Reach};
+use crate::confining::{ProgramBounds, ProgramReach};
 use crate::tools::mcp::McpPlace;
 use crate::tools::program::{MEMORY_BYTES_DEFAULT, PROCESSES_DEFAULT, ProgramSettings};
 
@@ -71,12 +71,12 @@ pub(super) fn resolve_program(
         argv,
         folder: shape.folder.map(|folder| base_dir.join(folder)),
         variables,
-        reach: Reach {
+        reach: ProgramReach {
             read: absolute(shape.read),
             write: absolute(shape.write),
             connect_ports: shape.connect_ports,
         },
-        bounds: Bounds {
+        bounds: ProgramBounds {
             memory_bytes: shape
                 .memory_max_mib
                 .map_or(MEMORY_BYTES_DEFAULT, |mib| mib << 20),

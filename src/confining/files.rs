@@ -9,7 +9,7 @@ use landlock::{
 };
 
 use super::SYSTEM_PROGRAMS;
-use super::order::Order;
+use super::order::ProgramOrder;
 
 /// Without it nothing is held: files.
 const OLDEST: ABI = ABI::V1;
@@ -52,7 +52,7 @@ const SYSTEM_READ: [&str; 28] = [
 ];
 
 /// Confines this thread and what it starts.
-pub(super) fn restrict(order: &Order) -> Result<(), String> {
+pub(super) fn restrict(order: &ProgramOrder) -> Result<(), String> {
     let confine = || {
         let rules = rules(!order.reach.connect_ports.is_empty())?;
         let read = AccessFs::ReadFile | AccessFs::ReadDir;

@@ -15,7 +15,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::order::Order;
+use super::order::ProgramOrder;
 use super::{NOT_STARTED, files, filter, usage};
 
 /// The longest file that a program may write, in bytes.
@@ -29,7 +29,7 @@ const SPARE_THREADS: u64 = 1_024;
 
 /// Does what an order says.
 pub(super) fn keep(order: &str) -> ExitCode {
-    match Order::read(order).and_then(|order| kept(&order)) {
+    match ProgramOrder::read(order).and_then(|order| kept(&order)) {
         Ok(code) => code,
         Err(what) => {
             eprintln!("{what}");
@@ -38,7 +38,7 @@ pub(super) fn keep(order: &str) -> ExitCode {
     }
 }
 
-fn kept(order: &Order) -> Result<ExitCode, String> {
+fn kept(order: &ProgramOrder) -> Result<ExitCode, String> {
     let parent = i32::try_from(order.parent).ok().and_then(Pid::from_raw);
     let parent = parent.ok_or("the order names no process that started it")?;
     let end_of_parent = pidfd_open(parent, PidfdFlags::empty());
@@ -99,7 +99,7 @@ fn as_own_end(ended: ExitStatus) -> ExitCode {
     ExitCode::from(code.unwrap_or(NOT_STARTED))
 }
 
-fn limit(order: &Order) -> rustix::io::Result<()> {
+fn limit(order: &ProgramOrder) -> rustix::io::Result<()> {
     let set = |resource, most| {
         let limit = Rlimit {
             current: Some(most),
@@ -120,7 +120,7 @@ fn limit(order: &Order) -> rustix::io::Result<()> {
     Ok(())
 }
 
-fn confine(order: &Order, parent: Pid) -> Result<(), String> {
+fn confine(order: &ProgramOrder, parent: Pid) -> Result<(), String> {
     drop_rights()?;
     files::restrict(order)?;
     filter::restrict(!order.reach.connect_ports.is_empty(), parent)

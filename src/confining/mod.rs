@@ -3,7 +3,7 @@
 //!
 //! The daemon starts its own program again as a *keeper* (`keeper`), which gives up what the other program must not
 //! have (`files`: Landlock; `filter`: seccomp; limits of the kernel), starts it, and ends all of it when the daemon is
-//! gone. What the daemon holds of it is a [`Started`] (`started`): dropped, the whole process group ends. `usage`
+//! gone. What the daemon holds of it is a [`StartedProgram`] (`started`): dropped, the whole process group ends. `usage`
 //! counts what a group uses.
 //!
 //! What a confined program can't do: read or write a file that it was not given, `/proc` of others included; connect to
@@ -25,8 +25,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 #[cfg(target_os = "linux")]
 pub(crate) use files::allow;
-pub use order::{Bounds, Order, Reach};
-pub use started::{Excess, KILL_AFTER, Started, Streams, start};
+pub use order::{ProgramBounds, ProgramOrder, ProgramReach};
+pub use started::{Excess, KILL_AFTER, StartedProgram, Streams, start};
 
 /// The command of this program that is a keeper.
 pub const KEEPER: &str = "keep-program";
@@ -63,9 +63,9 @@ pub fn own_program() -> PathBuf {
 /// # Errors
 /// Why it can't, in words.
 pub fn can_confine() -> Result<(), String> {
-    let order = Order {
+    let order = ProgramOrder {
         parent: std::process::id(),
-        ..Order::default()
+        ..ProgramOrder::default()
     };
     let tried = Command::new(own_program())
         .arg(KEEPER)

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 /// A program and what it may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Order {
+pub struct ProgramOrder {
     /// The program and its arguments; empty = only whether it could be confined is tried.
     pub argv: Vec<String>,
     /// Where it runs; it may write there.
     pub folder: PathBuf,
     /// What it may reach.
-    pub reach: Reach,
+    pub reach: ProgramReach,
     /// What it may use.
-    pub bounds: Bounds,
+    pub bounds: ProgramBounds,
     /// Whether it is started where the machine can't confine it.
     pub is_trusted: bool,
     /// The process whose end is its end.
@@ -23,7 +23,7 @@ pub struct Order {
 
 /// What a program may reach beside the system's programs and its own folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Reach {
+pub struct ProgramReach {
     /// Files and folders that it may read and execute.
     pub read: Vec<PathBuf>,
     /// Files and folders that it may also change.
@@ -34,14 +34,14 @@ pub struct Reach {
 
 /// What a program may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Bounds {
+pub struct ProgramBounds {
     /// Memory of all its processes together, in bytes.
     pub memory_bytes: u64,
     /// Its processes.
     pub processes: u32,
 }
 
-impl Order {
+impl ProgramOrder {
     /// The order as one argument.
     ///
     /// # Panics

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use super::order::{Bounds, Order};
+use super::order::{ProgramBounds, ProgramOrder};
 use super::{KEEPER, PATH, own_program, usage};
 
 /// How long a program has between the asking and the ending.
@@ -18,11 +18,11 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// A program that runs, with its keeper and all that it started.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedProgram {
     /// The keeper; `None` once it has ended.
     keeper: Option<Child>,
     group: Pid,
-    bounds: Bounds,
+    bounds: ProgramBounds,
 }
 
 /// Its ends of the program's streams.
@@ -67,10 +67,10 @@ impl fmt::Display for Excess {
 /// # Errors
 /// If this program can't be started again. That the other one can't is its exit code.
 pub fn start<'a>(
-    order: &Order,
+    order: &ProgramOrder,
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> io::Result<(Started, Streams)> {
-    let order = Order {
+) -> io::Result<(StartedProgram, Streams)> {
+    let order = ProgramOrder {
         parent: std::process::id(),
         ..order.clone()
     };
@@ -96,7 +96,7 @@ pub fn start<'a>(
     ) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    let started = Started {
+    let started = StartedProgram {
         keeper: Some(keeper),
         group,
         bounds: order.bounds,
@@ -111,7 +111,7 @@ pub fn start<'a>(
     ))
 }
 
-impl Started {
+impl StartedProgram {
     /// Waits for the program's end, and ends what it left running. May be dropped and called again.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedProgram {
     fn drop(&mut self) {
         let Some(mut keeper) = self.keeper.take() else {
             return;

@@ -2,7 +2,7 @@
 
 /// What a process group uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(super) struct GroupUsage {
     /// Its processes.
     pub(super) processes: u32,
     /// Their memory together, in bytes; what several share counts for each.
@@ -57,10 +57,10 @@ fn user_of(_: &std::fs::DirEntry) -> Option<u32> {
 }
 
 /// What a group uses at the moment.
-pub(super) fn of_group(group: i32) -> Usage {
+pub(super) fn of_group(group: i32) -> GroupUsage {
     let page_bytes = rustix::param::page_size() as u64;
     let of_group = processes().filter(|(_, stat)| stat.group == group);
-    of_group.fold(Usage::default(), |sum, (_, stat)| Usage {
+    of_group.fold(GroupUsage::default(), |sum, (_, stat)| GroupUsage {
         processes: sum.processes + 1,
         memory_bytes: sum.memory_bytes + stat.resident_pages * page_bytes,
     })

@@ -42,7 +42,7 @@ impl Channel for ApiChannel {
     }
 
     fn outbound(&self, _identity: &Identity) -> Outbound {
-        Outbound::of(&Arc::new(Kept))
+        Outbound::of(&Arc::new(CommittedOnly))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -87,9 +87,9 @@ impl Inbound for Silent {
 }
 
 /// What is said stays where it was committed.
-struct Kept;
+struct CommittedOnly;
 
-impl Renderer for Kept {
+impl Renderer for CommittedOnly {
     /// Nothing is posted of an answer: programs read its turn.
     fn render(&self, _text: &str, _people: &People) -> Vec<Part> {
         Vec::new()
@@ -110,13 +110,13 @@ impl Renderer for Kept {
     }
 }
 
-impl Signs for Kept {
+impl Signs for CommittedOnly {
     fn show_working<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-impl LookUps for Kept {
+impl LookUps for CommittedOnly {
     fn person_name<'a>(
         &'a self,
         _id: &'a str,
@@ -143,7 +143,7 @@ impl LookUps for Kept {
     }
 }
 
-impl Poster for Kept {
+impl Poster for CommittedOnly {
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         let message_id = match &post.operation {
             Operation::Edit { message_id }

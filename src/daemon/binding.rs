@@ -9,7 +9,7 @@ use vocative_channels::backoff::Backoff;
 use vocative_contract::channel::{Announcement, Channel, Intake};
 use vocative_contract::identity::Identity;
 
-use crate::catchup::keeper::Keeper;
+use crate::catchup::keeper::CatchupKeeper;
 use crate::daemon::shared::{Announcer, BoundAs, Shared};
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
 use crate::daemon::wiring;
@@ -52,7 +52,7 @@ async fn bind(
     shared.rooms.admit_paired(&shared.store, account).await?;
     shared.announce(&name, announcer(name.clone(), channel));
     let keeper = history.map(|history| {
-        Arc::new(Keeper::new(
+        Arc::new(CatchupKeeper::new(
             name.clone(),
             account,
             history,

@@ -11,7 +11,7 @@ use vocative_contract::channel::Channel;
 use vocative_contract::crash;
 
 use crate::admin::health::Health;
-use crate::agent::desk::Desk;
+use crate::agent::desk::InquiryDesk;
 use crate::agent::registry::AgentSpec;
 use crate::agent::scheduler::Scheduler;
 use crate::agent::worker::AgentWorker;
@@ -319,8 +319,8 @@ fn titler(shared: &Arc<Shared>) -> Titler {
     }
 }
 
-fn desk(shared: &Arc<Shared>) -> Desk {
-    Desk {
+fn desk(shared: &Arc<Shared>) -> InquiryDesk {
+    InquiryDesk {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),

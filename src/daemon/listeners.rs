@@ -171,13 +171,13 @@ pub(super) async fn open_console(
     Ok(Some((listener, console::door(settings, bound))))
 }
 
-pub(super) type Webhooks = (TcpListener, Vec<Arc<dyn Receiver>>);
+pub(super) type WebhookListener = (TcpListener, Vec<Arc<dyn Receiver>>);
 
 /// The listener that platforms call, if any channel is called. Opened before a channel runs, as above.
 pub(super) async fn open_webhooks(
     config: &Config,
     channels: &[NamedChannel],
-) -> Result<Option<Webhooks>, StartError> {
+) -> Result<Option<WebhookListener>, StartError> {
     let receivers: Vec<_> = channels
         .iter()
         .filter_map(|(_, channel)| channel.receiver())

@@ -37,7 +37,7 @@ const VAIN_MAX: usize = 10_000;
 
 /// Looks names up, and remembers for a while what has none. Cloning shares it.
 #[derive(Clone)]
-pub struct Names {
+pub struct NameFinder {
     store: Store<Capturing>,
     rooms: Rooms,
     vain: Arc<Mutex<HashMap<(AccountId, String), Instant>>>,
@@ -70,7 +70,7 @@ enum NamesAsker {
     Background,
 }
 
-impl Names {
+impl NameFinder {
     /// No look-up was made yet.
     #[must_use]
     pub fn new(store: Store<Capturing>, rooms: Rooms) -> Self {
@@ -256,14 +256,14 @@ mod tests {
     use super::*;
     use vocative_store::StoreOptions;
 
-    fn names() -> Names {
+    fn names() -> NameFinder {
         let options = StoreOptions {
             path: None,
             readers: 1,
             page_cache_kib: 1_024,
         };
         let (store, _) = Store::open(&options, 0).unwrap();
-        Names::new(store.only(), Rooms::default())
+        NameFinder::new(store.only(), Rooms::default())
     }
 
     #[tokio::test(start_paused = true)]

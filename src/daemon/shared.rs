@@ -17,7 +17,7 @@ use crate::capture::gate::Gate;
 use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
 use crate::capture::wake::Wake;
 use crate::config::{Config, Secrets};
-use crate::daemon::names::Names;
+use crate::daemon::names::NameFinder;
 use crate::daemon::supervise::BindError;
 use crate::daemon::surface::Surface;
 use crate::daemon::time::Timekeeper;
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) rooms: Rooms,
     pub(super) posters: Posters,
-    pub(super) names: Names,
+    pub(super) names: NameFinder,
     pub(super) registry: Registry,
     pub(super) models: Models,
     servers: McpServers,
@@ -85,7 +85,7 @@ impl Shared {
         let rooms = Rooms::default();
         let (registry, wake) = (Registry::default(), Wake::default());
         Self {
-            names: Names::new(store.only(), rooms.clone()),
+            names: NameFinder::new(store.only(), rooms.clone()),
             rooms,
             posters: Posters::default(),
             servers,

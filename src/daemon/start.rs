@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::admin::health::Health;
-use crate::admin::operations::{ConsoleDoor, InForce, Operations, QuestionIntake, Reload, Running};
+use crate::admin::operations::{
+    ConsoleDoor, InForce, Operations, QuestionIntake, Reload, RunningDaemon,
+};
 use crate::agent::limits::recall_context_limits;
 use crate::agent::registry::AgentSpec;
 use crate::capture::clock::Clock;
@@ -162,7 +164,7 @@ impl Daemon {
         let health = Health::new(Arc::clone(&clock));
         let pulse = Pulse::default();
         let shared = &core.shared;
-        let running = Running {
+        let running = RunningDaemon {
             health: health.clone(),
             embeddings,
             summaries: Arc::clone(&core.summary_counters),

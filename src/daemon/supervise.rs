@@ -16,7 +16,7 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::identity::Identity;
 
 use crate::admin::health::ChannelHealth;
-use crate::catchup::keeper::Keeper;
+use crate::catchup::keeper::CatchupKeeper;
 use vocative_store::StoreError;
 
 /// Waits between attempts to identify or run a channel.
@@ -55,13 +55,13 @@ pub struct Bound {
     /// Lets the held posts go again.
     pub lift: Lift,
     /// Reads back what was missed, where the platform has a history.
-    pub keeper: Option<Arc<Keeper>>,
+    pub keeper: Option<Arc<CatchupKeeper>>,
 }
 
 /// Hears of a connection for whoever shows it and whoever reads back what was missed.
 struct ConnectionReporter {
     health: Arc<ChannelHealth>,
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<CatchupKeeper>>,
 }
 
 impl Reporter for ConnectionReporter {

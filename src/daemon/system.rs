@@ -20,7 +20,7 @@ pub struct Signals {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SignalRequest {
     /// TERM or INT: stop.
     Stop,
     /// HUP: read agents and aliases again.
@@ -41,11 +41,11 @@ impl Signals {
     }
 
     /// The next one.
-    pub async fn next(&mut self) -> Asked {
+    pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.hang_up.recv() => Asked::Reload,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hang_up.recv() => SignalRequest::Reload,
         }
     }
 }

@@ -25,7 +25,7 @@ use self::hooks::{hooks, hooks_of, intent_models};
 use crate::agent::attached::FilesInPrompts;
 use crate::agent::registry::{AgentSpec, BackgroundModel, ModelUse, NetworkSpec};
 use crate::capture::clock::Clock;
-use crate::catchup::bounds::Bounds;
+use crate::catchup::bounds::CatchupBounds;
 use crate::config::{
     self, Config, PlatformSettings, SecretHeader, SecretVariable, Secrets, ToolKind,
 };
@@ -47,7 +47,7 @@ use vocative_core::manners::CommandName;
 use vocative_core::place::ChatName;
 use vocative_core::prompting::files::FileLimits;
 use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
-use vocative_core::routing::router::Asking;
+use vocative_core::routing::router::RouterForm;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::sending::policy::LivePolicy;
 use vocative_store::{ExpiryBounds, Store, StoreError};
@@ -328,7 +328,7 @@ fn network_spec(
         router,
         descriptions: of.descriptions.clone(),
         names: face.names().into_iter().map(str::to_owned).collect(),
-        asking: Mutex::new(Asking::Schema),
+        asking: Mutex::new(RouterForm::Schema),
     })
 }
 
@@ -583,8 +583,8 @@ fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::M
     llm::ModelSettings {
         provider,
         api: settings.api.map(|api| match api {
-            config::ModelApi::Responses => llm::Api::Responses,
-            config::ModelApi::Chat => llm::Api::Chat,
+            config::ModelApi::Responses => llm::OpenAiApi::Responses,
+            config::ModelApi::Chat => llm::OpenAiApi::Chat,
         }),
         model: settings.model.clone(),
         base_url: settings.base_url.clone(),
@@ -863,9 +863,9 @@ pub fn files_policy(config: &Config) -> FilesPolicy {
 
 /// How far is read back.
 #[must_use]
-pub fn bounds(config: &Config) -> Bounds {
+pub fn bounds(config: &Config) -> CatchupBounds {
     let capture = &config.capture;
-    Bounds {
+    CatchupBounds {
         catch_up_days: capture.catch_up_days,
         catch_up_messages_max: capture.catch_up_messages_max,
         backfill_days: capture.backfill_days,

@@ -201,9 +201,9 @@ struct TextSoFar {
 
 /// Hears the model; told on its task, so it only keeps.
 #[derive(Debug)]
-struct Ear(watch::Sender<TextSoFar>);
+struct LiveEar(watch::Sender<TextSoFar>);
 
-impl Listener for Ear {
+impl Listener for LiveEar {
     fn text(&self, delta: &str) {
         self.0.send_if_modified(|heard| {
             let room = HEARD_MAX_BYTES.saturating_sub(heard.text.len());
@@ -256,7 +256,7 @@ pub struct LiveDesk {
 
 /// What became of one showing.
 #[derive(Debug)]
-enum Shown {
+enum ShowingOutcome {
     Yes,
     /// Not yet: the platform wants to wait, or could not be reached.
     Wait(Duration),
@@ -268,7 +268,7 @@ enum Shown {
     Unwanted(String),
 }
 
-impl From<Result<(), ChannelError>> for Shown {
+impl From<Result<(), ChannelError>> for ShowingOutcome {
     fn from(result: Result<(), ChannelError>) -> Self {
         match result {
             Ok(()) => Self::Yes,
@@ -283,7 +283,7 @@ impl From<Result<(), ChannelError>> for Shown {
     }
 }
 
-impl From<StoreError> for Shown {
+impl From<StoreError> for ShowingOutcome {
     fn from(error: StoreError) -> Self {
         Self::Never(error.to_string())
     }
@@ -301,7 +301,7 @@ impl LiveDesk {
         whole_words(&prefixed(&self.lead.prefix(), text)).map(str::to_owned)
     }
 
-    async fn show(&self, form: LiveForm, part: Part) -> Shown {
+    async fn show(&self, form: LiveForm, part: Part) -> ShowingOutcome {
         let live = LivePost {
             target: self.target.clone(),
             form,
@@ -368,7 +368,7 @@ impl LiveDesk {
 }
 
 /// The task that shows one run's answer.
-struct Showing {
+struct AnswerShowing {
     desk: LiveDesk,
     pacing: Pacing,
     heard: watch::Receiver<TextSoFar>,
@@ -382,7 +382,7 @@ struct Showing {
     settle_ms: i64,
 }
 
-impl Showing {
+impl AnswerShowing {
     /// Until the run ends or nothing more can be shown. Returns how long an edit may still be on its way.
     async fn work(mut self) -> i64 {
         while !self.stop.is_cancelled() {
@@ -427,10 +427,10 @@ impl Showing {
 
     /// Shows the present state. Not given up half-way: what was sent and not answered might come behind
     /// the answer.
-    async fn show(&mut self) -> Shown {
+    async fn show(&mut self) -> ShowingOutcome {
         let text = self.heard.borrow().text.clone();
         let Some(part) = self.desk.render(&text) else {
-            return Shown::Yes;
+            return ShowingOutcome::Yes;
         };
         match self.pacing.plan.way {
             LiveWay::Preview => {
@@ -447,38 +447,38 @@ impl Showing {
                     self.desk.target.chat.clone_from(&live.target.chat);
                     self.desk.show(live.form, part).await
                 }
-                Ok(None) => Shown::Never("the placeholder is not there".to_owned()),
+                Ok(None) => ShowingOutcome::Never("the placeholder is not there".to_owned()),
                 Err(error) => error.into(),
             },
         }
     }
 
-    async fn place(&mut self, part: Part) -> Result<Shown, StoreError> {
+    async fn place(&mut self, part: Part) -> Result<ShowingOutcome, StoreError> {
         self.is_placed = true;
         match self.desk.place(part).await? {
-            Placed::Refused => return Ok(Shown::Never("the run is another's".to_owned())),
+            Placed::Refused => return Ok(ShowingOutcome::Never("the run is another's".to_owned())),
             Placed::Found => {
                 self.settle_ms = SETTLE_MS;
                 // The text of the post is not known.
                 if self.pacing.plan.way == LiveWay::Stream {
                     self.pacing.edit_from_now_on();
                 }
-                return Ok(Shown::Wait(Duration::ZERO));
+                return Ok(ShowingOutcome::Wait(Duration::ZERO));
             }
             Placed::Committed => {}
         }
         // From when on it is edited is counted from here.
         Ok(match self.desk.posted(&self.stop).await? {
-            Some(_) => Shown::Yes,
-            None => Shown::Never("it was not posted".to_owned()),
+            Some(_) => ShowingOutcome::Yes,
+            None => ShowingOutcome::Never("it was not posted".to_owned()),
         })
     }
 
     /// Adds what is new at the end of the placeholder. Where that can't be, and whenever it did not work
     /// or nobody knows whether it did, the placeholder is edited from then on: an edit may be made twice.
-    async fn stream(&mut self, text: &str, part: Part) -> Shown {
+    async fn stream(&mut self, text: &str, part: Part) -> ShowingOutcome {
         let Some(words) = self.desk.words(text) else {
-            return Shown::Yes;
+            return ShowingOutcome::Yes;
         };
         if !self.is_placed {
             let part = part.streamed(PartStream {
@@ -486,17 +486,17 @@ impl Showing {
                 person: self.desk.person.clone(),
             });
             self.said = words;
-            return self.place(part).await.unwrap_or_else(Shown::from);
+            return self.place(part).await.unwrap_or_else(ShowingOutcome::from);
         }
         let Some(added) = words.strip_prefix(self.said.as_str()) else {
             return self.edit_from_now_on();
         };
         if added.is_empty() {
-            return Shown::Yes;
+            return ShowingOutcome::Yes;
         }
         let live = match self.desk.posted(&self.stop).await {
             Ok(Some(live)) => live,
-            Ok(None) => return Shown::Never("the placeholder is not there".to_owned()),
+            Ok(None) => return ShowingOutcome::Never("the placeholder is not there".to_owned()),
             Err(error) => return error.into(),
         };
         let LiveForm::Post { message_id } = live.form else {
@@ -508,41 +508,41 @@ impl Showing {
             added: added.to_owned(),
         };
         match self.desk.show(form, Part::plain("")).await {
-            Shown::Yes => {
+            ShowingOutcome::Yes => {
                 self.said = words;
-                Shown::Yes
+                ShowingOutcome::Yes
             }
-            shown @ (Shown::Wait(_) | Shown::Unwanted(_)) => shown,
-            Shown::Unknown => {
+            shown @ (ShowingOutcome::Wait(_) | ShowingOutcome::Unwanted(_)) => shown,
+            ShowingOutcome::Unknown => {
                 self.settle_ms = self.settle_ms.max(SETTLE_MS);
                 self.edit_from_now_on()
             }
-            Shown::Never(reason) => {
+            ShowingOutcome::Never(reason) => {
                 debug!(run.id = %self.desk.run, reason, "a post takes no more words; it is edited");
                 self.edit_from_now_on()
             }
         }
     }
 
-    fn edit_from_now_on(&mut self) -> Shown {
+    fn edit_from_now_on(&mut self) -> ShowingOutcome {
         self.pacing.edit_from_now_on();
-        Shown::Wait(Duration::ZERO)
+        ShowingOutcome::Wait(Duration::ZERO)
     }
 
     /// Whether there may be more to show.
-    fn note(&mut self, shown: Shown, state: u64) -> bool {
+    fn note(&mut self, shown: ShowingOutcome, state: u64) -> bool {
         let now = Instant::now();
         match shown {
-            Shown::Yes => {
+            ShowingOutcome::Yes => {
                 self.is_visible.store(true, Ordering::Relaxed);
                 self.pacing.note_shown(now, state);
             }
-            Shown::Unknown => {
+            ShowingOutcome::Unknown => {
                 self.settle_ms = self.settle_ms.max(SETTLE_MS);
                 self.pacing.note_shown(now, state);
             }
-            Shown::Wait(wait) => self.pacing.note_wait(now, wait),
-            Shown::Never(reason) | Shown::Unwanted(reason) => {
+            ShowingOutcome::Wait(wait) => self.pacing.note_wait(now, wait),
+            ShowingOutcome::Never(reason) | ShowingOutcome::Unwanted(reason) => {
                 debug!(run.id = %self.desk.run, reason, "an answer is not shown while it is written");
                 return false;
             }
@@ -553,7 +553,7 @@ impl Showing {
 
 /// An answer that people see while it is written. Dropped, it is shown no more.
 pub struct LiveReply {
-    ear: Arc<Ear>,
+    ear: Arc<LiveEar>,
     stop: CancellationToken,
     task: JoinHandle<i64>,
     is_visible: Arc<AtomicBool>,
@@ -566,7 +566,7 @@ impl LiveReply {
         let (ear, heard) = watch::channel(TextSoFar::default());
         let stop = CancellationToken::new();
         let is_visible = Arc::new(AtomicBool::new(false));
-        let showing = Showing {
+        let showing = AnswerShowing {
             desk,
             pacing: Pacing::new(plan),
             heard,
@@ -577,7 +577,7 @@ impl LiveReply {
             settle_ms: 0,
         };
         Self {
-            ear: Arc::new(Ear(ear)),
+            ear: Arc::new(LiveEar(ear)),
             stop,
             task: tokio::spawn(showing.work()),
             is_visible,

@@ -99,24 +99,24 @@ impl EmbeddingClient {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
-    usage: Option<Usage>,
+struct EmbeddingAnswer {
+    data: Vec<EmbeddingItem>,
+    usage: Option<EmbeddingUsage>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct EmbeddingUsage {
     total_tokens: Option<u64>,
 }
 
 fn embedded(answer: &[u8], texts: &[String]) -> Result<Embedded, EmbeddingError> {
-    let answer: Answer = serde_json::from_slice(answer)
+    let answer: EmbeddingAnswer = serde_json::from_slice(answer)
         .map_err(|_| refused("its answer holds no vectors; check embeddings.base_url"))?;
     if answer.data.len() != texts.len() {
         let what = format!("{} vectors for {} texts", answer.data.len(), texts.len());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AboutRun, At, Subject};
 use crate::tools::HttpTool;
-use vocative_core::hooking::Verdict;
+use vocative_core::hooking::HookDecision;
 
 /// The version of what is sent.
 pub(super) const VERSION: u32 = 1;
@@ -19,11 +19,11 @@ pub(super) async fn ask(
     about: &AboutRun,
     at: At,
     subject: Subject<'_>,
-) -> Verdict {
+) -> HookDecision {
     let event = event(hook, has_content, about, at, subject);
     match request.ask(&event).await {
         Ok(answer) => verdict_of(&answer),
-        Err(reason) => Verdict::Failed { reason },
+        Err(reason) => HookDecision::Failed { reason },
     }
 }
 
@@ -87,30 +87,32 @@ fn describe(fields: &mut Map<String, Value>, has_content: bool, subject: Subject
 }
 
 /// The verdict in an answer.
-fn verdict_of(answer: &Value) -> Verdict {
+fn verdict_of(answer: &Value) -> HookDecision {
     let text = |name: &str| answer[name].as_str().map(str::to_owned);
     let reason = text("reason").unwrap_or_default();
-    let missing = |what: &str| Verdict::Failed {
+    let missing = |what: &str| HookDecision::Failed {
         reason: format!("its answer holds no {what}"),
     };
     match answer["verdict"].as_str() {
-        Some("pass") => Verdict::Pass,
-        Some("deny") => Verdict::Deny { reason },
-        Some("ask") => Verdict::Ask { reason },
+        Some("pass") => HookDecision::Pass,
+        Some("deny") => HookDecision::Deny { reason },
+        Some("ask") => HookDecision::Ask { reason },
         Some("narrow") => match &answer["arguments"] {
             Value::Null => missing("arguments"),
-            arguments => Verdict::Narrow {
+            arguments => HookDecision::Narrow {
                 arguments: arguments.to_string(),
             },
         },
         Some("redact") => match text("text") {
-            Some(text) => Verdict::Redact {
+            Some(text) => HookDecision::Redact {
                 count: 0,
                 text: Some(text),
             },
             None => missing("text"),
         },
-        Some("note") => text("text").map_or_else(|| missing("text"), |text| Verdict::Note { text }),
+        Some("note") => {
+            text("text").map_or_else(|| missing("text"), |text| HookDecision::Note { text })
+        }
         _ => missing("verdict that is known here"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use vocative_core::hooking::Verdict;
+use vocative_core::hooking::HookDecision;
 
 static COUNTS: Mutex<BTreeMap<(String, &'static str), u64>> = Mutex::new(BTreeMap::new());
 
@@ -18,7 +18,7 @@ pub struct HookCount {
     pub times: u64,
 }
 
-pub(super) fn note(hook: &str, verdict: &Verdict) {
+pub(super) fn note(hook: &str, verdict: &HookDecision) {
     let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     *counts.entry((hook.to_owned(), verdict.name())).or_default() += 1;
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use counts::{HookCount, counts};
 
 use crate::tools::HttpTool;
-use vocative_core::hooking::{HookPoint, Judged, Redacted, Redactor, Verdict, settle};
+use vocative_core::hooking::{HookDecision, HookPoint, Judged, Redacted, Redactor, settle};
 
 /// A configured hook.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub struct At {
 
 /// Something that has happened, as a hook is told of it. Nothing that was said.
 #[derive(Clone, Debug)]
-pub struct Telling {
+pub struct HookTelling {
     /// The same however often it is told.
     pub id: String,
     /// Of what it tells.
@@ -221,14 +221,14 @@ impl Hook {
     }
 
     /// What it says of a subject, as far as that holds. Of one that takes words out: of a text.
-    pub async fn ask(&self, about: &AboutRun, at: At, subject: Subject<'_>) -> Verdict {
+    pub async fn ask(&self, about: &AboutRun, at: At, subject: Subject<'_>) -> HookDecision {
         let verdict = match &self.kind {
             HookKind::Redact(redactor) => taken_out(redactor, subject),
             HookKind::Http {
                 request,
                 has_content,
             } => asking::ask(&self.name, request, *has_content, about, at, subject).await,
-            HookKind::Intent { .. } => Verdict::Pass,
+            HookKind::Intent { .. } => HookDecision::Pass,
         };
         self.settled(about, at, subject, verdict)
     }
@@ -239,11 +239,11 @@ impl Hook {
         about: &AboutRun,
         at: At,
         subject: Subject<'_>,
-        verdict: Verdict,
-    ) -> Verdict {
+        verdict: HookDecision,
+    ) -> HookDecision {
         let verdict = settle(at.point, judged(subject), verdict);
         self.note(&verdict);
-        if let Verdict::Failed { reason } = &verdict {
+        if let HookDecision::Failed { reason } = &verdict {
             tracing::warn!(
                 hook = self.name,
                 point = at.point.name(),
@@ -259,7 +259,7 @@ impl Hook {
     ///
     /// # Errors
     /// Why it was not told, without addresses.
-    pub async fn tell(&self, telling: &Telling) -> Result<(), String> {
+    pub async fn tell(&self, telling: &HookTelling) -> Result<(), String> {
         let HookKind::Http { request, .. } = &self.kind else {
             return Err("it is no server any more".to_owned());
         };
@@ -269,7 +269,7 @@ impl Hook {
     }
 
     /// Counts a verdict.
-    pub fn note(&self, verdict: &Verdict) {
+    pub fn note(&self, verdict: &HookDecision) {
         counts::note(&self.name, verdict);
     }
 }
@@ -282,13 +282,13 @@ fn judged<'a>(subject: Subject<'a>) -> Judged<'a> {
     }
 }
 
-fn taken_out(redactor: &Redactor, subject: Subject<'_>) -> Verdict {
+fn taken_out(redactor: &Redactor, subject: Subject<'_>) -> HookDecision {
     let (Subject::Text { text } | Subject::Result { text, .. }) = subject else {
-        return Verdict::Pass;
+        return HookDecision::Pass;
     };
     match redactor.redact(text) {
-        Redacted { count: 0, .. } => Verdict::Pass,
-        Redacted { text, count } => Verdict::Redact {
+        Redacted { count: 0, .. } => HookDecision::Pass,
+        Redacted { text, count } => HookDecision::Redact {
             count,
             text: Some(text.into_owned()),
         },

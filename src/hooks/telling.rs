@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::asking::VERSION;
-use super::{AboutApproval, Telling};
+use super::{AboutApproval, HookTelling};
 use crate::tools::HttpTool;
 
 /// Tells it.
-pub(super) async fn tell(request: &Arc<HttpTool>, telling: &Telling) -> Result<(), String> {
+pub(super) async fn tell(request: &Arc<HttpTool>, telling: &HookTelling) -> Result<(), String> {
     request.tell(&event(telling)).await
 }
 
-fn event(telling: &Telling) -> Value {
+fn event(telling: &HookTelling) -> Value {
     let about = &telling.about;
     let mut event = json!({
         "version": VERSION,

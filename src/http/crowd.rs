@@ -21,8 +21,8 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// A connection that has just been opened.
-    pub(super) fn enter(self: &Arc<Self>) -> Visitor {
-        let visitor = Visitor {
+    pub(super) fn enter(self: &Arc<Self>) -> CrowdMember {
+        let visitor = CrowdMember {
             crowd: Arc::clone(self),
             leave: Arc::default(),
             since: AtomicU64::new(0),
@@ -45,14 +45,14 @@ impl Crowd {
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Visitor {
+pub(super) struct CrowdMember {
     crowd: Arc<Crowd>,
     leave: Arc<Notify>,
     since: AtomicU64,
     is_busy: AtomicBool,
 }
 
-impl Visitor {
+impl CrowdMember {
     /// A request has come.
     pub(super) fn become_busy(&self) {
         self.is_busy.store(true, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Visitor {
     }
 }
 
-impl Drop for Visitor {
+impl Drop for CrowdMember {
     fn drop(&mut self) {
         self.become_busy();
     }
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    async fn is_asked_to_go(visitor: &Visitor) -> bool {
+    async fn is_asked_to_go(visitor: &CrowdMember) -> bool {
         let asked = timeout(Duration::from_millis(1), visitor.sent_away());
         asked.await.is_ok()
     }

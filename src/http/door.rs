@@ -43,13 +43,13 @@ pub(super) enum Outside {
 }
 
 /// A listener with a number of seats.
-pub(super) struct Door {
+pub(super) struct ListenerDoor {
     outside: Outside,
     seats: Arc<Semaphore>,
     health: Arc<ListenerHealth>,
 }
 
-impl Door {
+impl ListenerDoor {
     pub(super) fn new(outside: Outside, seats: usize, health: Arc<ListenerHealth>) -> Self {
         Self {
             outside,
@@ -59,7 +59,7 @@ impl Door {
     }
 
     /// A connection, and the address that it comes from, if it has one.
-    async fn take_one(&self) -> io::Result<(Box<dyn Wire>, Option<SocketAddr>)> {
+    async fn take_one(&self) -> io::Result<(Box<dyn ByteStream>, Option<SocketAddr>)> {
         Ok(match &self.outside {
             Outside::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
@@ -72,7 +72,7 @@ impl Door {
     }
 }
 
-impl axum::serve::Listener for Door {
+impl axum::serve::Listener for ListenerDoor {
     type Io = Guarded;
     type Addr = Seat;
 
@@ -120,36 +120,36 @@ pub(super) struct Seat {
 impl Seat {
     /// Keeps the connection open without an answer, for as long as the result lives: its request takes long, and who
     /// makes it may wait.
-    pub(super) fn wait(&self) -> Waiting {
+    pub(super) fn wait(&self) -> WaitingRequest {
         self.patience.fetch_add(1, Ordering::Relaxed);
-        Waiting(Arc::clone(&self.patience))
+        WaitingRequest(Arc::clone(&self.patience))
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Seat {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+impl Connected<IncomingStream<'_, ListenerDoor>> for Seat {
+    fn connect_info(stream: IncomingStream<'_, ListenerDoor>) -> Self {
         stream.remote_addr().clone()
     }
 }
 
 /// A request that takes long is being worked on.
 #[derive(Debug)]
-pub(super) struct Waiting(Arc<AtomicUsize>);
+pub(super) struct WaitingRequest(Arc<AtomicUsize>);
 
-impl Drop for Waiting {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Bytes both ways.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
+impl<W: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for W {}
 
 /// A connection that ends when its peer wastes it.
 pub(super) struct Guarded {
-    wire: Box<dyn Wire>,
+    wire: Box<dyn ByteStream>,
     /// When it is closed, unless something happens on it.
     closes: Pin<Box<Sleep>>,
     /// By when the request that is coming in must be whole; `None` between two requests.
@@ -163,7 +163,7 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    fn new(wire: Box<dyn Wire>, seat: Option<OwnedSemaphorePermit>) -> Self {
+    fn new(wire: Box<dyn ByteStream>, seat: Option<OwnedSemaphorePermit>) -> Self {
         let whole_by = Instant::now() + REQUEST;
         Self {
             wire,
@@ -373,7 +373,7 @@ mod tests {
         use axum::serve::Listener as _;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut door = Door::new(Outside::Tcp(listener), 1, Arc::default());
+        let mut door = ListenerDoor::new(Outside::Tcp(listener), 1, Arc::default());
         let _first = tokio::net::TcpStream::connect(address).await.unwrap();
         let _second = tokio::net::TcpStream::connect(address).await.unwrap();
         let (seated, _) = door.accept().await;

@@ -70,7 +70,7 @@ pub async fn serve(
         .local_addr()
         .map_or_else(|_| "?".to_owned(), |address| address.to_string());
     let health = health.listener("webhooks", address.clone(), CONNECTIONS_MAX);
-    let doors = Arc::new(Doors::new(receivers, health));
+    let doors = Arc::new(WebhookDoors::new(receivers, health));
     let mut paths: Vec<&str> = doors.by_path.keys().map(String::as_str).collect();
     paths.sort_unstable();
     info!(address, paths = paths.join(" "), "webhooks are served");
@@ -83,7 +83,7 @@ pub async fn serve(
                     let Some(place) = doors.place(&rooms).await else {
                         return;
                     };
-                    let caller = Caller {
+                    let caller = WebhookCaller {
                         peer: Peer::of(peer.ip()),
                         _place: place,
                     };
@@ -107,15 +107,15 @@ pub async fn serve(
 }
 
 /// Who has connected, with its place.
-struct Caller {
+struct WebhookCaller {
     peer: Peer,
     _place: OwnedSemaphorePermit,
 }
 
 async fn connection(
     stream: TcpStream,
-    caller: Caller,
-    doors: Arc<Doors>,
+    caller: WebhookCaller,
+    doors: Arc<WebhookDoors>,
     cancel: CancellationToken,
 ) {
     let peer = caller.peer;
@@ -153,7 +153,7 @@ async fn connection(
 }
 
 /// Which channel each path belongs to, and what all connections share.
-struct Doors {
+struct WebhookDoors {
     by_path: HashMap<String, Arc<dyn Receiver>>,
     bodies: Arc<Bodies>,
     /// Who waits for a place to read a body, by path: in the order in which they came.
@@ -163,7 +163,7 @@ struct Doors {
     health: Arc<ListenerHealth>,
 }
 
-impl Doors {
+impl WebhookDoors {
     fn new(receivers: Vec<Arc<dyn Receiver>>, health: Arc<ListenerHealth>) -> Self {
         let of = |receiver: Arc<dyn Receiver>| {
             let paths = receiver.paths().into_iter();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::agent::desk::Desk;
+use crate::agent::desk::InquiryDesk;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::embeddings::Embeddings;
 use crate::files::fetching::Fetcher;
-use crate::hooks::{AboutApproval, AboutRun, Telling};
-use crate::jobs::worker::Work;
+use crate::hooks::{AboutApproval, AboutRun, HookTelling};
+use crate::jobs::worker::JobHandler;
 use crate::learning::Learner;
 use crate::summary::summarizer::Summarizer;
 use crate::summary::titling::Titler;
@@ -32,7 +32,7 @@ pub struct Handlers {
     /// Where everything is.
     pub store: Store<Working>,
     /// Answers inquiries.
-    pub desk: Desk,
+    pub desk: InquiryDesk,
     /// Fetches files and writes voice notes down.
     pub files: Fetcher,
     /// Makes vectors of turns, where a server is configured.
@@ -69,7 +69,7 @@ impl WalkedAt {
     }
 }
 
-impl Work for Handlers {
+impl JobHandler for Handlers {
     async fn prepare(&self) {
         self.files.prepare().await;
     }
@@ -290,7 +290,7 @@ impl Handlers {
 }
 
 /// What is stored of a telling, as its hook is told it.
-fn told(stored: contract::Telling) -> Telling {
+fn told(stored: contract::Telling) -> HookTelling {
     let contract::Telling {
         operator,
         decided_by,
@@ -304,7 +304,7 @@ fn told(stored: contract::Telling) -> Telling {
         by: operator.or(decided_by),
         via,
     });
-    Telling {
+    HookTelling {
         id: stored.id.to_string(),
         point: stored.point,
         hook: stored.hook,

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vocative_contract::identity::Platform;
 
-use crate::jobs::worker::{JobWorker, Work, Worked};
+use crate::jobs::worker::{JobHandler, JobResult, JobWorker};
 use vocative_core::ids::{AccountId, ErasureId, FileId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{ClaimedJob, Job, JobKind, JobState};
 use vocative_core::queueing::Outcome;
@@ -37,7 +37,7 @@ struct Script {
     begun: Arc<Mutex<Vec<Job>>>,
 }
 
-impl Work for Script {
+impl JobHandler for Script {
     async fn prepare(&self) {}
 
     async fn look(&self) {}
@@ -257,7 +257,7 @@ async fn a_job_that_hangs_has_failed_after_its_time() {
     // From here on no other thread has anything to do.
     tokio::time::pause();
     let failed = Outcome::failed("it took too long");
-    assert_eq!(worker.work(&claimed).await, Worked::Outcome(failed));
+    assert_eq!(worker.work(&claimed).await, JobResult::Outcome(failed));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const STORE_WAIT: Duration = Duration::from_secs(5);
 const STORE_WAIT_MS: i64 = 5_000;
 
 /// Does the jobs: the loop knows nothing of what there is to do.
-pub trait Work: Send + Sync + 'static {
+pub trait JobHandler: Send + Sync + 'static {
     /// What is to be done once, before the first job.
     fn prepare(&self) -> impl Future<Output = ()> + Send;
 
@@ -98,7 +98,7 @@ impl AtWork {
     }
 }
 
-impl<W: Work> JobWorker<W> {
+impl<W: JobHandler> JobWorker<W> {
     /// Works until `stop`. What is at work then is given back, and done after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
@@ -172,8 +172,8 @@ impl<W: Work> JobWorker<W> {
         let worked = self.work(&claimed).await;
         loop {
             let written = match &worked {
-                Worked::Outcome(outcome) => self.finish(&claimed, outcome.clone()).await,
-                Worked::Undecodable(what) => {
+                JobResult::Outcome(outcome) => self.finish(&claimed, outcome.clone()).await,
+                JobResult::Undecodable(what) => {
                     let now_ms = (self.clock)();
                     let aside =
                         self.store
@@ -187,19 +187,19 @@ impl<W: Work> JobWorker<W> {
         }
     }
 
-    pub(super) async fn work(&self, claimed: &ClaimedJob) -> Worked {
+    pub(super) async fn work(&self, claimed: &ClaimedJob) -> JobResult {
         let limits = claimed.job.kind().limits();
         let working = AssertUnwindSafe(self.handlers.work(claimed)).catch_unwind();
         let worked = tokio::time::timeout(Duration::from_millis(limits.work_max_ms), working).await;
         let now_ms = (self.clock)();
         match worked {
-            Ok(Ok(Ok(outcome))) => Worked::Outcome(outcome),
+            Ok(Ok(Ok(outcome))) => JobResult::Outcome(outcome),
             Ok(Ok(Err(cause))) => after_refusal(cause, now_ms),
             Ok(Err(_)) => {
                 error!(job.id = %claimed.id, kind = claimed.job.kind().name(), "a job panicked, which is a bug");
-                Worked::Outcome(Outcome::failed("it panicked, which is a bug"))
+                JobResult::Outcome(Outcome::failed("it panicked, which is a bug"))
             }
-            Err(_) => Worked::Outcome(Outcome::failed("it took too long")),
+            Err(_) => JobResult::Outcome(Outcome::failed("it took too long")),
         }
     }
 
@@ -264,7 +264,7 @@ impl<W: Work> JobWorker<W> {
 
 /// What came of doing a job.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Worked {
+pub(super) enum JobResult {
     /// What its handler says, or what follows where it said nothing.
     Outcome(Outcome),
     /// A row can't be decoded.
@@ -272,13 +272,13 @@ pub(super) enum Worked {
 }
 
 /// What follows where the store refused. A full disk is no failure of the job.
-fn after_refusal(cause: StoreError, now_ms: i64) -> Worked {
+fn after_refusal(cause: StoreError, now_ms: i64) -> JobResult {
     match cause {
-        StoreError::Undecodable { what } => Worked::Undecodable(what),
-        StoreError::Unavailable { .. } | StoreError::Closed => Worked::Outcome(Outcome::Later {
+        StoreError::Undecodable { what } => JobResult::Undecodable(what),
+        StoreError::Unavailable { .. } | StoreError::Closed => JobResult::Outcome(Outcome::Later {
             not_before_ms: now_ms.saturating_add(STORE_WAIT_MS),
             why: cause.to_string(),
         }),
-        other => Worked::Outcome(Outcome::failed(other.to_string())),
+        other => JobResult::Outcome(Outcome::failed(other.to_string())),
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::opening::Unread;
+use super::opening::UnreadFile;
 use crate::confining::NOT_STARTED;
-use crate::tools::program::{Program, Running};
+use crate::tools::program::{Program, RunningProgram};
 
 /// How long a file may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -18,34 +18,35 @@ const TEXT_MAX_BYTES: u64 = 8 << 20;
 const LOG_MAX_BYTES: u64 = 2_000;
 
 /// The text of a file.
-pub(super) async fn converted(program: &Program, bytes: Vec<u8>) -> Result<String, Unread> {
-    let refused = |what: String| Unread::Refused(format!("no text could be made of it: {what}"));
+pub(super) async fn converted(program: &Program, bytes: Vec<u8>) -> Result<String, UnreadFile> {
+    let refused =
+        |what: String| UnreadFile::Refused(format!("no text could be made of it: {what}"));
     match tokio::time::timeout(TIME_MAX, run(program, bytes)).await {
         Err(_) => Err(refused(format!(
             "the program took longer than {} s",
             TIME_MAX.as_secs()
         ))),
-        Ok(Err(Ended::NotStarted(what))) => Err(Unread::Failed(format!(
+        Ok(Err(ConverterEnd::NotStarted(what))) => Err(UnreadFile::Failed(format!(
             "the program for PDF was not started: {what}"
         ))),
-        Ok(Err(Ended::Badly(what))) => Err(refused(what)),
+        Ok(Err(ConverterEnd::Badly(what))) => Err(refused(what)),
         Ok(Ok(text)) => String::from_utf8(text)
             .map_err(|_| refused("what the program said is not UTF-8".to_owned())),
     }
 }
 
-enum Ended {
+enum ConverterEnd {
     NotStarted(String),
     Badly(String),
 }
 
-async fn run(program: &Program, bytes: Vec<u8>) -> Result<Vec<u8>, Ended> {
+async fn run(program: &Program, bytes: Vec<u8>) -> Result<Vec<u8>, ConverterEnd> {
     let running = program.start(&[]);
-    let Running {
+    let RunningProgram {
         mut program,
         mut streams,
         own_folder,
-    } = running.map_err(|error| Ended::NotStarted(error.to_string()))?;
+    } = running.map_err(|error| ConverterEnd::NotStarted(error.to_string()))?;
     let feeding = async {
         // A program that ends early has not wanted the rest.
         let _ = streams.stdin.write_all(&bytes).await;
@@ -65,11 +66,11 @@ async fn run(program: &Program, bytes: Vec<u8>) -> Result<Vec<u8>, Ended> {
             said = &mut streaming, if all.is_none() => {
                 let (_, text, _) = &said;
                 if text.is_long {
-                    return Err(Ended::Badly(format!("the program said more than {} MiB", TEXT_MAX_BYTES >> 20)));
+                    return Err(ConverterEnd::Badly(format!("the program said more than {} MiB", TEXT_MAX_BYTES >> 20)));
                 }
                 all = Some(said);
             }
-            excess = &mut excess => return Err(Ended::Badly(excess.to_string())),
+            excess = &mut excess => return Err(ConverterEnd::Badly(excess.to_string())),
         }
     };
     let (_, text, log) = match all {
@@ -79,33 +80,35 @@ async fn run(program: &Program, bytes: Vec<u8>) -> Result<Vec<u8>, Ended> {
     drop(own_folder);
     let log = String::from_utf8_lossy(&log.kept).trim().to_owned();
     match ended {
-        Err(error) => Err(Ended::Badly(error.to_string())),
+        Err(error) => Err(ConverterEnd::Badly(error.to_string())),
         Ok(status) if status.success() => match text.is_long {
-            true => Err(Ended::Badly(format!(
+            true => Err(ConverterEnd::Badly(format!(
                 "the program said more than {} MiB",
                 TEXT_MAX_BYTES >> 20
             ))),
             false => Ok(text.kept),
         },
-        Ok(status) if status.code() == Some(i32::from(NOT_STARTED)) => Err(Ended::NotStarted(log)),
-        Ok(status) => Err(Ended::Badly(format!(
+        Ok(status) if status.code() == Some(i32::from(NOT_STARTED)) => {
+            Err(ConverterEnd::NotStarted(log))
+        }
+        Ok(status) => Err(ConverterEnd::Badly(format!(
             "the program ended with {status}: {log}"
         ))),
     }
 }
 
-struct Said {
+struct ConverterOutput {
     kept: Vec<u8>,
     is_long: bool,
 }
 
 /// What a stream says, up to a bound; the rest of it is read, a little, and left out.
-async fn said(stream: impl AsyncRead + Unpin, max: u64) -> Said {
+async fn said(stream: impl AsyncRead + Unpin, max: u64) -> ConverterOutput {
     let mut stream = stream.take(TEXT_MAX_BYTES * 2);
     let mut kept = Vec::new();
     let _ = (&mut stream).take(max).read_to_end(&mut kept).await;
     let rest = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
-    Said {
+    ConverterOutput {
         kept,
         is_long: rest.is_ok_and(|rest| rest > 0),
     }

@@ -21,8 +21,8 @@ use vocative_store::contract::{CollectionReading, KnownDocument, OpenCollection}
 use vocative_store::{Indexing, Store, StoreError};
 
 use super::Collection;
-use super::reading::{Candidate, Looked, look};
-use super::walk::{Found, Walk, identity, stamp};
+use super::reading::{CandidateFile, Looked, look};
+use super::walk::{FolderWalk, FoundFile, identity, stamp};
 
 /// How often it is looked whether a collection is due.
 const POLL: Duration = Duration::from_millis(1_000);
@@ -72,22 +72,22 @@ impl Problems {
 }
 
 /// What is known of files, by the configured path and the path below it.
-type Known = HashMap<(String, String), KnownDocument>;
+type KnownDocuments = HashMap<(String, String), KnownDocument>;
 
 /// A configured path as it is now.
 enum Root {
     /// It can't be looked at, and why.
     Lost(String),
     File(fs::Metadata),
-    Folder(Walk, String),
+    Folder(FolderWalk, String),
 }
 
 /// One reading of a collection.
-struct Reading<'a> {
+struct CollectionPass<'a> {
     keeper: &'a KnowledgeKeeper,
     collection: &'a Arc<Collection>,
     row: i64,
-    known: Known,
+    known: KnownDocuments,
     is_anew: bool,
     /// Files that are there, known or not.
     files: usize,
@@ -177,7 +177,7 @@ impl KnowledgeKeeper {
         collection: &Arc<Collection>,
         open: &OpenCollection,
     ) -> Result<(), StoreError> {
-        let mut reading = Reading {
+        let mut reading = CollectionPass {
             keeper: self,
             collection,
             row: open.id,
@@ -232,8 +232,8 @@ impl KnowledgeKeeper {
             .await
     }
 
-    async fn known(&self, collection: i64) -> Result<Known, StoreError> {
-        let (mut known, mut after) = (Known::new(), 0);
+    async fn known(&self, collection: i64) -> Result<KnownDocuments, StoreError> {
+        let (mut known, mut after) = (KnownDocuments::new(), 0);
         loop {
             let some = self
                 .store
@@ -251,7 +251,7 @@ impl KnowledgeKeeper {
     }
 }
 
-impl Reading<'_> {
+impl CollectionPass<'_> {
     /// Reads a configured path.
     async fn root(
         &mut self,
@@ -279,7 +279,7 @@ impl Reading<'_> {
                         .add(&format!("{name} is no file that documents are read from"));
                 }
                 let below = path.file_name().map(PathBuf::from).unwrap_or_default();
-                let found = Found {
+                let found = FoundFile {
                     path: below,
                     file: Ok(file),
                 };
@@ -313,7 +313,7 @@ impl Reading<'_> {
         ));
     }
 
-    async fn folder(&mut self, root: &Path, walk: Walk) -> Result<(), StoreError> {
+    async fn folder(&mut self, root: &Path, walk: FolderWalk) -> Result<(), StoreError> {
         let mut walk = Some(walk);
         while let Some(mut going) = walk.take() {
             let collection = Arc::clone(self.collection);
@@ -341,12 +341,12 @@ impl Reading<'_> {
     async fn files_of(
         &mut self,
         root: &Path,
-        found: Vec<Found>,
+        found: Vec<FoundFile>,
         is_root: bool,
     ) -> Result<(), StoreError> {
         let name = root.display().to_string();
         let mut changed = Vec::new();
-        for Found { path, file } in found {
+        for FoundFile { path, file } in found {
             let Some(format) = self.collection.format_of(&path) else {
                 continue;
             };
@@ -370,7 +370,7 @@ impl Reading<'_> {
                 .as_ref()
                 .is_some_and(|it| it.stamp == stamp && !stamp.is_empty());
             if !is_same || self.is_anew {
-                changed.push(Candidate {
+                changed.push(CandidateFile {
                     root: (name.clone(), root.to_owned()),
                     path: shown,
                     below: (!is_root).then_some(path),
@@ -382,7 +382,7 @@ impl Reading<'_> {
             }
         }
         while !changed.is_empty() {
-            let some: Vec<Candidate> = changed.drain(..changed.len().min(AT_ONCE)).collect();
+            let some: Vec<CandidateFile> = changed.drain(..changed.len().min(AT_ONCE)).collect();
             self.read_all(some).await?;
         }
         Ok(())
@@ -393,7 +393,7 @@ impl Reading<'_> {
         self.known.len()
     }
 
-    async fn read_all(&mut self, candidates: Vec<Candidate>) -> Result<(), StoreError> {
+    async fn read_all(&mut self, candidates: Vec<CandidateFile>) -> Result<(), StoreError> {
         let now_ms = (self.keeper.clock)();
         let known: Vec<(Option<i64>, String)> = candidates
             .iter()
@@ -478,7 +478,7 @@ fn open_root(path: &Path) -> Root {
     };
     match fs::metadata(path) {
         Err(error) => lost(error),
-        Ok(about) if about.is_dir() => match Walk::begin(path) {
+        Ok(about) if about.is_dir() => match FolderWalk::begin(path) {
             Ok(walk) => Root::Folder(walk, identity(&about)),
             Err(error) => lost(error),
         },

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadFile {
     /// It is not for us, or no document: nothing of it is kept.
     Refused(String),
     /// It is not there any more.
@@ -19,7 +19,7 @@ pub(crate) enum Unread {
     Failed(String),
 }
 
-impl Unread {
+impl UnreadFile {
     fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Gone,
@@ -32,19 +32,19 @@ impl Unread {
 }
 
 /// The bytes of a file below a folder, or of the file `root` itself where `path` is `None`.
-pub(crate) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8>, Unread> {
+pub(crate) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8>, UnreadFile> {
     let file = match path {
         Some(path) => below(root, path)?,
-        None => opened(root).map_err(|error| Unread::of(&error))?,
+        None => opened(root).map_err(|error| UnreadFile::of(&error))?,
     };
-    let about = file.metadata().map_err(|error| Unread::of(&error))?;
+    let about = file.metadata().map_err(|error| UnreadFile::of(&error))?;
     if !about.is_file() {
-        return Err(Unread::Refused("it is no ordinary file".to_owned()));
+        return Err(UnreadFile::Refused("it is no ordinary file".to_owned()));
     }
     let mut bytes = Vec::new();
     // One that grows meanwhile is not read to its end.
     let read = file.take(max + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Unread::of(&error))?;
+    read.map_err(|error| UnreadFile::of(&error))?;
     match bytes.len() as u64 > max {
         true => Err(too_large(max)),
         false => Ok(bytes),
@@ -52,8 +52,8 @@ pub(crate) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8
 }
 
 /// A file is larger than what is read.
-pub(super) fn too_large(max: u64) -> Unread {
-    Unread::Refused(format!("it is larger than {} KiB", max >> 10))
+pub(super) fn too_large(max: u64) -> UnreadFile {
+    UnreadFile::Refused(format!("it is larger than {} KiB", max >> 10))
 }
 
 /// Never waits: a pipe without a writer opens at once, and is no ordinary file.
@@ -66,33 +66,34 @@ fn opened(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, FLAGS, Mode::empty())?))
 }
 
-fn leads_out() -> Unread {
-    Unread::Refused("it is a link that leads out of its folder".to_owned())
+fn leads_out() -> UnreadFile {
+    UnreadFile::Refused("it is a link that leads out of its folder".to_owned())
 }
 
 #[cfg(target_os = "linux")]
-fn below(root: &Path, path: &Path) -> Result<File, Unread> {
+fn below(root: &Path, path: &Path) -> Result<File, UnreadFile> {
     use rustix::fs::{ResolveFlags, open, openat2};
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = open(root, folder, Mode::empty()).map_err(|error| Unread::of(&error.into()))?;
+    let folder =
+        open(root, folder, Mode::empty()).map_err(|error| UnreadFile::of(&error.into()))?;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     match openat2(&folder, path, FLAGS, Mode::empty(), beneath) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::XDEV | Errno::LOOP) => Err(leads_out()),
         // An old kernel, or a container that forbids it.
         Err(Errno::NOSYS | Errno::PERM) => checked(root, path),
-        Err(error) => Err(Unread::of(&error.into())),
+        Err(error) => Err(UnreadFile::of(&error.into())),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn below(root: &Path, path: &Path) -> Result<File, Unread> {
+fn below(root: &Path, path: &Path) -> Result<File, UnreadFile> {
     checked(root, path)
 }
 
 /// Looks where a path leads before it is opened: as good as it gets where the kernel does not do both at once.
-fn checked(root: &Path, path: &Path) -> Result<File, Unread> {
-    let real = |path: &Path| path.canonicalize().map_err(|error| Unread::of(&error));
+fn checked(root: &Path, path: &Path) -> Result<File, UnreadFile> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| UnreadFile::of(&error));
     let file = real(&root.join(path))?;
     if !file.starts_with(real(root)?) {
         return Err(leads_out());
@@ -100,7 +101,7 @@ fn checked(root: &Path, path: &Path) -> Result<File, Unread> {
     match rustix::fs::open(&file, FLAGS | OFlags::NOFOLLOW, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::LOOP) => Err(leads_out()),
-        Err(error) => Err(Unread::of(&error.into())),
+        Err(error) => Err(UnreadFile::of(&error.into())),
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
             assert_eq!(checked_of(path), Err(leads_out()), "{path}");
         }
         assert_eq!(of("loop.md"), Err(leads_out()));
-        assert_eq!(of("none.md"), Err(Unread::Gone));
+        assert_eq!(of("none.md"), Err(UnreadFile::Gone));
         assert_eq!(bytes(&root.join("a.md"), None, 6), Ok(b"inside".to_vec()));
         assert_eq!(bytes(&root.join("a.md"), None, 5), Err(too_large(5)));
     }
@@ -150,7 +151,7 @@ mod tests {
             0,
         )
         .unwrap();
-        let refused = Err(Unread::Refused("it is no ordinary file".to_owned()));
+        let refused = Err(UnreadFile::Refused("it is no ordinary file".to_owned()));
         assert_eq!(bytes(home.path(), Some(Path::new("pipe.md")), 9), refused);
         assert_eq!(bytes(home.path(), Some(Path::new(".")), 9), refused);
     }

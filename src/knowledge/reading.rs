@@ -12,11 +12,11 @@ use vocative_store::contract::{KnownDocument, ReadDocument};
 
 use super::Collection;
 use super::converting::converted;
-use super::opening::{Unread, bytes, too_large};
+use super::opening::{UnreadFile, bytes, too_large};
 
 /// A file that is to be looked at.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct CandidateFile {
     /// The configured path that it is below, as it is stored, and where that is.
     pub(super) root: (String, PathBuf),
     /// Its path below that, as it is stored.
@@ -50,12 +50,12 @@ pub(super) enum Looked {
 pub(super) async fn look(
     collection: &Arc<Collection>,
     collection_row: i64,
-    candidate: Candidate,
+    candidate: CandidateFile,
     is_anew: bool,
     now_ms: i64,
 ) -> Looked {
     let size = candidate.file.as_ref().map_or(0, Metadata::len);
-    let refuse = |candidate: &Candidate, why: String| {
+    let refuse = |candidate: &CandidateFile, why: String| {
         Looked::Read(Box::new(ReadDocument {
             collection: collection_row,
             root: candidate.root.0.clone(),
@@ -70,10 +70,10 @@ pub(super) async fn look(
             read_at_ms: now_ms,
         }))
     };
-    let unread = |candidate: &Candidate, unread: Unread| match unread {
-        Unread::Refused(why) => refuse(candidate, why),
-        Unread::Gone => Looked::Gone,
-        Unread::Failed(why) => Looked::Failed(format!("{}: {why}", candidate.path)),
+    let unread = |candidate: &CandidateFile, unread: UnreadFile| match unread {
+        UnreadFile::Refused(why) => refuse(candidate, why),
+        UnreadFile::Gone => Looked::Gone,
+        UnreadFile::Failed(why) => Looked::Failed(format!("{}: {why}", candidate.path)),
     };
     if let Err(why) = &candidate.file {
         return refuse(&candidate, why.clone());
@@ -126,7 +126,7 @@ async fn document(
     collection: &Collection,
     format: Format,
     bytes: Vec<u8>,
-) -> Result<Chunked, Unread> {
+) -> Result<Chunked, UnreadFile> {
     let text = match (&collection.pdf, format) {
         (Some(program), Format::Pages) => converted(program, bytes).await?,
         _ => joined(spawn_blocking(move || decoded(bytes)).await)?,
@@ -135,16 +135,16 @@ async fn document(
 }
 
 /// A panic of what reads a document is a bug, and no reason to read no others.
-fn joined<T>(done: Result<Result<T, Unread>, tokio::task::JoinError>) -> Result<T, Unread> {
+fn joined<T>(done: Result<Result<T, UnreadFile>, tokio::task::JoinError>) -> Result<T, UnreadFile> {
     done.unwrap_or_else(|_| {
-        Err(Unread::Refused(
+        Err(UnreadFile::Refused(
             "reading it panicked, which is a bug".to_owned(),
         ))
     })
 }
 
 /// A text: UTF-8, or UTF-16 that says so.
-fn decoded(bytes: Vec<u8>) -> Result<String, Unread> {
+fn decoded(bytes: Vec<u8>) -> Result<String, UnreadFile> {
     let utf_16 = match bytes.as_slice() {
         [0xff, 0xfe, ..] => Some(UTF_16LE),
         [0xfe, 0xff, ..] => Some(UTF_16BE),
@@ -156,9 +156,9 @@ fn decoded(bytes: Vec<u8>) -> Result<String, Unread> {
             .map(std::borrow::Cow::into_owned),
         None => String::from_utf8(bytes).ok(),
     };
-    let text = text.ok_or_else(|| Unread::Refused("it is no UTF-8 text".to_owned()))?;
+    let text = text.ok_or_else(|| UnreadFile::Refused("it is no UTF-8 text".to_owned()))?;
     match text.contains('\0') {
-        true => Err(Unread::Refused("it is no text".to_owned())),
+        true => Err(UnreadFile::Refused("it is no text".to_owned())),
         false => Ok(text),
     }
 }
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn only_text_is_read() {
-        let refused = |why: &str| Err(Unread::Refused(why.to_owned()));
-        let cases: [(&[u8], Result<String, Unread>); 6] = [
+        let refused = |why: &str| Err(UnreadFile::Refused(why.to_owned()));
+        let cases: [(&[u8], Result<String, UnreadFile>); 6] = [
             (b"caf\xc3\xa9", Ok("café".to_owned())),
             (b"\xff\xfea\0\xe9\0", Ok("aé".to_owned())),
             (b"\xfe\xff\0a", Ok("a".to_owned())),

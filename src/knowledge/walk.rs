@@ -15,7 +15,7 @@ pub(super) const STEP_FILES: usize = 64;
 
 /// Something that is there under the name of a document.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundFile {
     /// Its path below the folder.
     pub(super) path: PathBuf,
     /// The file, of a link the one that it leads to; or why it can't be read.
@@ -24,7 +24,7 @@ pub(super) struct Found {
 
 /// A walk through a folder.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct FolderWalk {
     root: PathBuf,
     open: Vec<(ReadDir, PathBuf)>,
     entries: usize,
@@ -33,12 +33,12 @@ pub(super) struct Walk {
 }
 
 /// A step of a walk.
-pub(super) struct Step {
-    pub(super) found: Vec<Found>,
+pub(super) struct WalkStep {
+    pub(super) found: Vec<FoundFile>,
     pub(super) is_over: bool,
 }
 
-impl Walk {
+impl FolderWalk {
     /// Begins at a folder.
     ///
     /// # Errors
@@ -53,14 +53,14 @@ impl Walk {
     }
 
     /// The next files that `is_document` takes by their names.
-    pub(super) fn step(&mut self, is_document: impl Fn(&Path) -> bool) -> Step {
+    pub(super) fn step(&mut self, is_document: impl Fn(&Path) -> bool) -> WalkStep {
         let mut found = Vec::new();
         for _ in 0..STEP_ENTRIES {
             if found.len() >= STEP_FILES {
                 break;
             }
             let Some((folder, path)) = self.open.last_mut() else {
-                return Step {
+                return WalkStep {
                     found,
                     is_over: true,
                 };
@@ -85,7 +85,7 @@ impl Walk {
                     "{root} has more than {ENTRIES_MAX} files and folders: the others are left out"
                 ));
                 self.open.clear();
-                return Step {
+                return WalkStep {
                     found,
                     is_over: true,
                 };
@@ -113,10 +113,10 @@ impl Walk {
                     }
                     Err(error) => Err(error.to_string()),
                 };
-                found.push(Found { path, file });
+                found.push(FoundFile { path, file });
             }
         }
-        Step {
+        WalkStep {
             found,
             is_over: self.open.is_empty(),
         }

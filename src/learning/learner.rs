@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 
-use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
+use crate::agent::background::{BackgroundAsking, CostMeter, NoAnswer};
 use crate::agent::models::Models;
 use crate::agent::registry::{AgentSpec, BackgroundModel, Registry};
 use crate::capture::clock::Clock;
@@ -75,7 +75,7 @@ pub struct Learner {
 }
 
 /// What became of one part of a conversation.
-enum Part {
+enum PartOutcome {
     /// It is read, and whether there is more.
     Read { has_more: bool },
     /// There is nothing to read.
@@ -85,7 +85,7 @@ enum Part {
 }
 
 /// What a model said of some lines.
-enum Said {
+enum LearnerReply {
     /// Entries, as far as they count; `None` = its answers can't be read.
     Answer(Option<ReadAnswer>),
     /// It could not be asked.
@@ -154,9 +154,9 @@ impl Learner {
                     return Ok(self.later(NEXT_PART_MS, "there is more to be read"));
                 }
                 match self.part(conversation, &spec, &mut outdated).await {
-                    Ok(Part::Read { has_more: true }) => {}
-                    Ok(Part::Read { has_more: false } | Part::Nothing) => break,
-                    Ok(Part::Later(outcome)) => return Ok(outcome),
+                    Ok(PartOutcome::Read { has_more: true }) => {}
+                    Ok(PartOutcome::Read { has_more: false } | PartOutcome::Nothing) => break,
+                    Ok(PartOutcome::Later(outcome)) => return Ok(outcome),
                     // It became one with another one, or went.
                     Err(StoreError::NotFound { .. }) => return Ok(Outcome::Done),
                     Err(cause) => return Err(cause),
@@ -178,9 +178,9 @@ impl Learner {
         conversation: ConversationId,
         spec: &AgentSpec,
         outdated: &mut usize,
-    ) -> Result<Part, StoreError> {
+    ) -> Result<PartOutcome, StoreError> {
         let Some(model) = &spec.memory_model else {
-            return Ok(Part::Nothing);
+            return Ok(PartOutcome::Nothing);
         };
         let query = UnreadQuery {
             conversation,
@@ -189,7 +189,7 @@ impl Learner {
             now_ms: (self.clock)(),
         };
         let Some(unread) = self.store.unread_turns(query).await? else {
-            return Ok(Part::Nothing);
+            return Ok(PartOutcome::Nothing);
         };
         let place = Place {
             chat: unread.chat.clone(),
@@ -208,15 +208,15 @@ impl Learner {
         let mut read = ReadAnswer::default();
         if !lines.is_empty() {
             if let Some(later) = self.used_up(&unread, spec).await? {
-                return Ok(Part::Later(later));
+                return Ok(PartOutcome::Later(later));
             }
             let known = self.known(conversation, spec, &lines, &is_served).await?;
             match self
                 .said(conversation, spec, model, (&unread, &lines, &known))
                 .await
             {
-                Said::Answer(answer) => read = answer.unwrap_or_default(),
-                Said::Later(outcome) => return Ok(Part::Later(outcome)),
+                LearnerReply::Answer(answer) => read = answer.unwrap_or_default(),
+                LearnerReply::Later(outcome) => return Ok(PartOutcome::Later(outcome)),
             }
         }
         self.counters
@@ -244,11 +244,11 @@ impl Learner {
                 if written + refused + done.gone > 0 {
                     info!(conversation.id = %conversation, agent = %spec.name, written, replaced = done.replaced.len(), refused, gone = done.gone, "a conversation was read for memory");
                 }
-                Ok(Part::Read { has_more })
+                Ok(PartOutcome::Read { has_more })
             }
             Extracted::Outdated => {
                 *outdated += 1;
-                Ok(Part::Read { has_more: true })
+                Ok(PartOutcome::Read { has_more: true })
             }
         }
     }
@@ -304,13 +304,15 @@ impl Learner {
         spec: &AgentSpec,
         model: &BackgroundModel,
         (unread, lines, known): (&UnreadTurns, &[SpokenLine], &[StoredMemory]),
-    ) -> Said {
+    ) -> LearnerReply {
         let Some(place) = self.models.try_begin(&model.model_use) else {
-            return Said::Later(self.later(BUSY_WAIT_MS, "the model rests, or answers people"));
+            return LearnerReply::Later(
+                self.later(BUSY_WAIT_MS, "the model rests, or answers people"),
+            );
         };
         let whose = (unread.account, conversation, &spec.name);
         let now_ms = (self.clock)();
-        let meter = Meter::new(&self.store, Purpose::Memory, whose, Some(model), now_ms);
+        let meter = CostMeter::new(&self.store, Purpose::Memory, whose, Some(model), now_ms);
         let asking = BackgroundAsking {
             model,
             hooks: &spec.hooks,
@@ -326,27 +328,32 @@ impl Learner {
                 Err(NoAnswer::Failed(cause)) if is_about_the_lines(&cause) => {
                     return self.unreadable(conversation, spec, &cause.to_string());
                 }
-                Err(NoAnswer::Failed(cause)) => return Said::Later(failed(&cause)),
+                Err(NoAnswer::Failed(cause)) => return LearnerReply::Later(failed(&cause)),
                 Err(NoAnswer::Busy) => {
-                    return Said::Later(self.later(BUSY_WAIT_MS, "the model rests"));
+                    return LearnerReply::Later(self.later(BUSY_WAIT_MS, "the model rests"));
                 }
             };
             match read_answer(&answer.text, answer.finish, lines, known) {
-                Ok(read) => return Said::Answer(Some(read)),
+                Ok(read) => return LearnerReply::Answer(Some(read)),
                 Err(fault) if attempt == 2 => {
                     return self.unreadable(conversation, spec, &fault.to_string());
                 }
                 Err(_) => messages = once_more(&messages, &answer.text),
             }
         }
-        Said::Answer(None)
+        LearnerReply::Answer(None)
     }
 
     /// Nothing can be learnt of these lines: they are passed over, or no line behind them would ever be read.
-    fn unreadable(&self, conversation: ConversationId, spec: &AgentSpec, reason: &str) -> Said {
+    fn unreadable(
+        &self,
+        conversation: ConversationId,
+        spec: &AgentSpec,
+        reason: &str,
+    ) -> LearnerReply {
         self.counters.unreadable.fetch_add(1, Ordering::Relaxed);
         warn!(conversation.id = %conversation, agent = %spec.name, reason, "nothing was learnt of some lines: the model's answer can't be read");
-        Said::Answer(None)
+        LearnerReply::Answer(None)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use super::{Api, BuildError, ModelSettings, Provider};
+use super::{BuildError, ModelSettings, OpenAiApi, Provider};
 
 /// The wire form of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Address {
         let is_openai = host == "api.openai.com" || host.ends_with(".api.openai.com");
         let wire = match (settings.provider, settings.api) {
             (Provider::Anthropic, _) => Wire::Messages,
-            (_, Some(Api::Responses)) => Wire::Responses,
-            (_, Some(Api::Chat)) => Wire::Chat,
+            (_, Some(OpenAiApi::Responses)) => Wire::Responses,
+            (_, Some(OpenAiApi::Chat)) => Wire::Chat,
             (_, None) => match named {
                 Some(named @ (Wire::Responses | Wire::Chat)) => named,
                 _ if is_openai => Wire::Responses,
@@ -208,7 +208,7 @@ mod tests {
             );
         }
         let chosen = ModelSettings {
-            api: Some(Api::Chat),
+            api: Some(OpenAiApi::Chat),
             ..ModelSettings::sample(OPENAI, None)
         };
         assert_eq!(Address::of(&chosen).unwrap().unwrap().wire, Wire::Chat);

@@ -31,7 +31,7 @@ pub use listener::Listener;
 pub use offline::{ECHO_MAX_CHARS, Offline};
 pub use reach::{NAMES_MAX, ProviderReach, reach, reach_and_names};
 pub use retry::{ASKED, RetryPolicy, Retrying};
-pub use settings::{Api, Effort, ModelSettings, Provider};
+pub use settings::{Effort, ModelSettings, OpenAiApi, Provider};
 pub use tool::{Exchange, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use self::base_url::Address;

@@ -30,14 +30,14 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::asking::Asking;
+use self::asking::ProviderRequest;
 use self::draft::{Draft, ReportedUsage, garbled};
-use self::events::{Events, Unreadable};
+use self::events::{SseReader, Unreadable};
 use self::habits::{Habits, RefusedRequest};
-use self::reader::{Heard, Reader, Reason, Said};
+use self::reader::{ProviderAnswer, ProviderReader, Reason, StreamResult};
 use self::replay::ReplayOrigin;
 pub(super) use self::rim::ANTHROPIC_VERSION;
-use self::rim::{HttpReply, Patience, Piece, Rim, piece, whole};
+use self::rim::{BodyPiece, HttpReply, Patience, Rim, piece, whole};
 use self::thoughts::Aloud;
 pub(super) use self::thoughts::visible_of;
 use super::base_url::{Address, Wire};
@@ -214,7 +214,7 @@ impl Remote {
         request: &Request<'_>,
         limit: u32,
         listener: &dyn Listener,
-    ) -> Result<Option<Said>, ModelError> {
+    ) -> Result<Option<ProviderAnswer>, ModelError> {
         let patience = Patience::of(self.timeout_ms);
         let posted = self.post(request, limit, true, patience).await?;
         let Posted::Answered(response) = posted else {
@@ -229,12 +229,13 @@ impl Remote {
         reader.draft.close();
         reader.draft.tell(listener);
         match (reader.conclude(), came) {
-            (Heard::Said(said), _) => {
+            (StreamResult::Said(said), _) => {
                 self.unstreamed.store(0, Ordering::Relaxed);
                 Ok(Some(said))
             }
-            (Heard::Failed(cause), _) | (Heard::Broken | Heard::NoStream, Err(cause)) => Err(cause),
-            (Heard::LostCalls, _) => {
+            (StreamResult::Failed(cause), _)
+            | (StreamResult::Broken | StreamResult::NoStream, Err(cause)) => Err(cause),
+            (StreamResult::LostCalls, _) => {
                 tracing::warn!(
                     model = self.name,
                     "the stream lost its tool calls; asking again without one"
@@ -242,11 +243,11 @@ impl Remote {
                 listener.restart();
                 Ok(None)
             }
-            (Heard::NoStream, Ok(_)) => {
+            (StreamResult::NoStream, Ok(_)) => {
                 self.doubt_streams();
                 Ok(None)
             }
-            (Heard::Garbled, _) => {
+            (StreamResult::Garbled, _) => {
                 tracing::warn!(
                     model = self.name,
                     "an event of the stream is not JSON; asking again without one"
@@ -255,7 +256,7 @@ impl Remote {
                 listener.restart();
                 Ok(None)
             }
-            (Heard::Broken, Ok(_)) => Err(ModelError::Unavailable {
+            (StreamResult::Broken, Ok(_)) => Err(ModelError::Unavailable {
                 cause: "the stream ended in the middle of the answer".to_owned(),
             }),
         }
@@ -271,7 +272,7 @@ impl Remote {
     ) -> Result<Posted, ModelError> {
         let mut habits = *self.lock_habits();
         for _ in 0..=ADAPTIONS_MAX {
-            let asking = Asking {
+            let asking = ProviderRequest {
                 request,
                 origin: self.origin(),
                 max_output_tokens: limit,
@@ -372,7 +373,7 @@ impl Remote {
         }
     }
 
-    fn reader(&self, limit: u32) -> Reader {
+    fn reader(&self, limit: u32) -> ProviderReader {
         let aloud = match (
             self.may_think_aloud,
             self.is_headless.load(Ordering::Relaxed),
@@ -381,26 +382,26 @@ impl Remote {
             (true, true) => Aloud::Expected,
             (true, false) => Aloud::Maybe,
         };
-        Reader::new(self.rim.wire, Draft::new(text_max_bytes(limit), aloud))
+        ProviderReader::new(self.rim.wire, Draft::new(text_max_bytes(limit), aloud))
     }
 
     /// Reads a stream to its end, or to the end of its answer.
     async fn read_stream(
         &self,
         mut response: Response,
-        reader: &mut Reader,
+        reader: &mut ProviderReader,
         listener: &dyn Listener,
     ) -> Result<Came, ModelError> {
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         let (mut document, mut heard) = (Vec::new(), 0);
         let mut wait = Duration::from_millis(self.timeout_ms);
         let mut until = Instant::now() + wait;
         loop {
             let bytes = match piece(&mut response, until).await {
-                Piece::Bytes(bytes) => bytes,
-                Piece::End => break,
-                Piece::Late => return Err(silent(wait, heard > 0)),
-                Piece::Lost(cause) => return Err(cause),
+                BodyPiece::Bytes(bytes) => bytes,
+                BodyPiece::End => break,
+                BodyPiece::Late => return Err(silent(wait, heard > 0)),
+                BodyPiece::Lost(cause) => return Err(cause),
             };
             let read = events.read(&bytes, |event| reader.read(&event));
             reader.draft.tell(listener);
@@ -430,7 +431,7 @@ impl Remote {
         &self,
         body: &[u8],
         listener: &dyn Listener,
-    ) -> Result<Option<Said>, ModelError> {
+    ) -> Result<Option<ProviderAnswer>, ModelError> {
         if json(body).is_none() {
             self.doubt_streams();
             return Ok(None);
@@ -443,7 +444,11 @@ impl Remote {
         Ok(Some(said))
     }
 
-    fn read_whole(&self, body: &[u8], mut reader: Reader) -> Result<Said, ModelError> {
+    fn read_whole(
+        &self,
+        body: &[u8],
+        mut reader: ProviderReader,
+    ) -> Result<ProviderAnswer, ModelError> {
         let Some(body) = json(body) else {
             return Err(malformed("it is not JSON"));
         };
@@ -457,14 +462,16 @@ impl Remote {
             return Err(malformed("it is JSON of another shape"));
         }
         match reader.conclude() {
-            Heard::Said(said) => Ok(said),
-            Heard::LostCalls => Err(ModelError::Empty),
-            Heard::Failed(cause) => Err(cause),
-            Heard::Broken | Heard::Garbled | Heard::NoStream => Err(malformed("it has no end")),
+            StreamResult::Said(said) => Ok(said),
+            StreamResult::LostCalls => Err(ModelError::Empty),
+            StreamResult::Failed(cause) => Err(cause),
+            StreamResult::Broken | StreamResult::Garbled | StreamResult::NoStream => {
+                Err(malformed("it has no end"))
+            }
         }
     }
 
-    fn answer(&self, said: Said, request: &Request<'_>) -> Result<Answer, ModelError> {
+    fn answer(&self, said: ProviderAnswer, request: &Request<'_>) -> Result<Answer, ModelError> {
         if said.is_headless && !self.is_headless.swap(true, Ordering::Relaxed) {
             tracing::info!(
                 model = self.name,

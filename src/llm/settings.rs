@@ -10,7 +10,7 @@ pub struct ModelSettings {
     /// Who serves it.
     pub provider: Provider,
     /// Which of OpenAI's APIs it is asked by; `None` = as its address tells.
-    pub api: Option<Api>,
+    pub api: Option<OpenAiApi>,
     /// The model's name at the provider, sent as it is.
     pub model: String,
     /// Where the API is; `None` = the provider's own address.
@@ -78,7 +78,7 @@ impl Provider {
 
 /// One of OpenAI's APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Api {
+pub enum OpenAiApi {
     /// Responses: OpenAI's own.
     Responses,
     /// Chat Completions: what compatible servers speak.

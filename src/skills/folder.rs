@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::knowledge::opening::{Unread, bytes};
+use crate::knowledge::opening::{UnreadFile, bytes};
 
 /// The most files of a skill.
 const FILES_MAX: usize = 256;
@@ -42,11 +42,11 @@ pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> 
     let (mut files, mut left) = (BTreeMap::new(), BYTES_MAX);
     for (path, name) in paths {
         let content = bytes(folder, Some(&path), left).map_err(|unread| match unread {
-            Unread::Gone => format!("{name}: it went away while it was read"),
-            Unread::Refused(_) if left < BYTES_MAX || is_larger(&folder.join(&path)) => {
+            UnreadFile::Gone => format!("{name}: it went away while it was read"),
+            UnreadFile::Refused(_) if left < BYTES_MAX || is_larger(&folder.join(&path)) => {
                 format!("its files have more than {} MiB", BYTES_MAX >> 20)
             }
-            Unread::Refused(why) | Unread::Failed(why) => format!("{name}: {why}"),
+            UnreadFile::Refused(why) | UnreadFile::Failed(why) => format!("{name}: {why}"),
         })?;
         left -= content.len() as u64;
         files.insert(name, content);

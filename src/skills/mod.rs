@@ -34,7 +34,7 @@ pub struct Shelf {
 
 /// What is in a folder under the name of a skill.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundSkill {
     /// The name.
     pub name: String,
     /// Where it is.
@@ -54,19 +54,19 @@ impl Shelf {
     }
 
     /// All skills, by name; and what of the folders can't be read.
-    pub async fn look(&self) -> (Vec<Found>, Vec<String>) {
+    pub async fn look(&self) -> (Vec<FoundSkill>, Vec<String>) {
         self.look_within(LOOK_LIMIT).await
     }
 
     /// The same for who can't wait so long.
-    pub async fn look_within(&self, limit: Duration) -> (Vec<Found>, Vec<String>) {
+    pub async fn look_within(&self, limit: Duration) -> (Vec<FoundSkill>, Vec<String>) {
         let folders = Arc::clone(&self.folders);
         let found = self.read(limit, move || look(&folders)).await;
         found.unwrap_or_else(|| (Vec::new(), vec![NO_ANSWER.to_owned()]))
     }
 
     /// Some skills, by name; those that are not there are left out. `None`: the folders do not answer.
-    pub async fn named_within(&self, names: &[String], limit: Duration) -> Option<Vec<Found>> {
+    pub async fn named_within(&self, names: &[String], limit: Duration) -> Option<Vec<FoundSkill>> {
         let names: BTreeSet<String> = names.iter().cloned().collect();
         if names.is_empty() {
             return Some(Vec::new());
@@ -80,7 +80,7 @@ impl Shelf {
     }
 
     /// The same for who can wait, and goes on without them.
-    pub async fn named(&self, names: &[String]) -> Vec<Found> {
+    pub async fn named(&self, names: &[String]) -> Vec<FoundSkill> {
         let found = self.named_within(names, LOOK_LIMIT).await;
         found.unwrap_or_default()
     }
@@ -134,7 +134,7 @@ impl Shelf {
     }
 }
 
-fn look(folders: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
+fn look(folders: &[PathBuf]) -> (Vec<FoundSkill>, Vec<String>) {
     let (mut names, mut problems) = (BTreeSet::new(), Vec::new());
     for folder in folders {
         match folder::skills_of(folder, SKILLS_OF_FOLDER_MAX) {
@@ -156,7 +156,7 @@ fn look(folders: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
 }
 
 /// The skill of that name, of the first folder that has one.
-fn found(folders: &[PathBuf], name: &str) -> Option<Found> {
+fn found(folders: &[PathBuf], name: &str) -> Option<FoundSkill> {
     let parent = folders
         .iter()
         .find(|parent| parent.join(name).symlink_metadata().is_ok())?;
@@ -165,7 +165,7 @@ fn found(folders: &[PathBuf], name: &str) -> Option<Found> {
         .map_err(|why| format!("the folder's name {why}"))
         .and_then(|()| folder::files(&folder))
         .and_then(|files| Skill::read(name, files));
-    Some(Found {
+    Some(FoundSkill {
         name: name.to_owned(),
         folder,
         skill: skill.map(Arc::new),

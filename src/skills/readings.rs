@@ -15,11 +15,11 @@ const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The readings that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
-    begun: Mutex<Begun>,
+    begun: Mutex<BegunReadings>,
 }
 
 #[derive(Debug, Default)]
-struct Begun {
+struct BegunReadings {
     /// When each that is under way began.
     at: BTreeMap<u64, Instant>,
     /// When the newest of all began.
@@ -29,14 +29,14 @@ struct Begun {
 
 /// One that is under way, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct SkillReading {
     of: Arc<Readings>,
     number: u64,
 }
 
 impl Readings {
     /// Begins one, unless the disk does not answer.
-    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<Reading> {
+    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<SkillReading> {
         let mut begun = self.begun();
         let oldest = begun.at.values().next();
         let is_late = |at: &Instant| now.saturating_duration_since(*at) > ANSWERS_WITHIN;
@@ -51,7 +51,7 @@ impl Readings {
         let number = begun.count;
         begun.at.insert(number, now);
         begun.last = Some(now);
-        Some(Reading {
+        Some(SkillReading {
             of: Arc::clone(self),
             number,
         })
@@ -63,12 +63,12 @@ impl Readings {
         self.begun().at.len()
     }
 
-    fn begun(&self) -> MutexGuard<'_, Begun> {
+    fn begun(&self) -> MutexGuard<'_, BegunReadings> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Reading {
+impl Drop for SkillReading {
     fn drop(&mut self) {
         self.of.begun().at.remove(&self.number);
     }
@@ -102,7 +102,7 @@ mod tests {
     fn however_many_want_to_read_only_so_many_do() {
         let readings = Arc::new(Readings::default());
         let now = Instant::now();
-        let held: Vec<Reading> = (0..READINGS_MAX)
+        let held: Vec<SkillReading> = (0..READINGS_MAX)
             .map(|_| readings.begin(now).unwrap())
             .collect();
         assert!(readings.begin(now).is_none());

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 use vocative_contract::crash;
 
-use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
+use crate::agent::background::{BackgroundAsking, CostMeter, NoAnswer};
 use crate::agent::models::{ModelSlot, Models};
 use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
@@ -88,11 +88,11 @@ pub struct Summarizer {
 }
 
 /// How a model is asked for a summary.
-type Asking<'a> = BackgroundAsking<'a, Folding>;
+type SummaryAsking<'a> = BackgroundAsking<'a, Folding>;
 
 /// What became of one attempt for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Attempt {
+enum SummaryAttempt {
     /// One or more summaries were stored.
     Made,
     /// There is nothing to fold.
@@ -186,16 +186,16 @@ impl Summarizer {
             };
             self.report(conversation, &spec.name, &attempt);
             match attempt {
-                Attempt::Nothing => {}
-                Attempt::Made => has_made = true,
-                Attempt::Outdated => {
+                SummaryAttempt::Nothing => {}
+                SummaryAttempt::Made => has_made = true,
+                SummaryAttempt::Outdated => {
                     failed = Some("turns changed while they were summarised".to_owned());
                 }
-                Attempt::Failed(why) => failed = Some(why),
-                Attempt::ModelBusy => {
+                SummaryAttempt::Failed(why) => failed = Some(why),
+                SummaryAttempt::ModelBusy => {
                     later = Some((BUSY_WAIT_MS, "the model rests, or answers people"));
                 }
-                Attempt::SpentUp => {
+                SummaryAttempt::SpentUp => {
                     let until_tomorrow_ms = DAY_MS - (self.clock)().rem_euclid(DAY_MS);
                     later = Some((until_tomorrow_ms, "the tokens of the day are used up"));
                 }
@@ -229,14 +229,17 @@ impl Summarizer {
             .collect()
     }
 
-    fn report(&self, conversation: ConversationId, agent: &AgentName, attempt: &Attempt) {
+    fn report(&self, conversation: ConversationId, agent: &AgentName, attempt: &SummaryAttempt) {
         match attempt {
-            Attempt::Made | Attempt::Nothing | Attempt::ModelBusy | Attempt::SpentUp => {}
-            Attempt::Outdated => {
+            SummaryAttempt::Made
+            | SummaryAttempt::Nothing
+            | SummaryAttempt::ModelBusy
+            | SummaryAttempt::SpentUp => {}
+            SummaryAttempt::Outdated => {
                 self.counters.outdated.fetch_add(1, Ordering::Relaxed);
                 info!(conversation.id = %conversation, %agent, "turns changed while they were summarised; trying again");
             }
-            Attempt::Failed(reason) => {
+            SummaryAttempt::Failed(reason) => {
                 self.counters.failed.fetch_add(1, Ordering::Relaxed);
                 warn!(conversation.id = %conversation, %agent, reason, "no summary was made; the one before stands");
             }
@@ -248,10 +251,10 @@ impl Summarizer {
         &self,
         conversation: ConversationId,
         spec: &AgentSpec,
-    ) -> Result<Attempt, StoreError> {
+    ) -> Result<SummaryAttempt, StoreError> {
         match self.foldable(conversation, spec).await? {
             Some(part) => self.fold_turns(part, spec).await,
-            None => Ok(Attempt::Nothing),
+            None => Ok(SummaryAttempt::Nothing),
         }
     }
 
@@ -306,7 +309,11 @@ impl Summarizer {
     /// Folds the oldest turns of a source, in as many steps as the model's context asks for. A step
     /// that ends at a whole turn is stored, so that the next start goes on from there. Before each
     /// request the store is asked whether all of it may still be sent.
-    async fn fold_turns(&self, part: FoldPart, spec: &AgentSpec) -> Result<Attempt, StoreError> {
+    async fn fold_turns(
+        &self,
+        part: FoldPart,
+        spec: &AgentSpec,
+    ) -> Result<SummaryAttempt, StoreError> {
         let FoldPart {
             source,
             coverage,
@@ -316,7 +323,7 @@ impl Summarizer {
         let place = match &spec.summary_model {
             Some(summariser) => match self.models.try_begin(&summariser.model_use) {
                 Some(place) => Some(place),
-                None => return Ok(Attempt::ModelBusy),
+                None => return Ok(SummaryAttempt::ModelBusy),
             },
             None => None,
         };
@@ -367,13 +374,13 @@ impl Summarizer {
                     self.counters.made.fetch_add(1, Ordering::Relaxed);
                     info!(conversation.id = %history.conversation.id, agent = %spec.name, turns = turns.len(), "a summary was made");
                 }
-                SummaryOutcome::Outdated => return Ok(Attempt::Outdated),
+                SummaryOutcome::Outdated => return Ok(SummaryAttempt::Outdated),
             }
             if requests_used >= requests_max {
                 break;
             }
         }
-        Ok(Attempt::Made)
+        Ok(SummaryAttempt::Made)
     }
 
     /// A summary of what came before and what was said since. It is asked for once more where it lost more
@@ -381,11 +388,11 @@ impl Summarizer {
     async fn made(
         &self,
         spec: &AgentSpec,
-        asking: Option<Asking<'_>>,
+        asking: Option<SummaryAsking<'_>>,
         (previous, turns): (Option<&str>, &str),
         base: &FoldBase,
-    ) -> Result<Result<Made, Attempt>, StoreError> {
-        let made = |text: String, requests| Ok(Ok(Made { text, requests }));
+    ) -> Result<Result<MadeSummary, SummaryAttempt>, StoreError> {
+        let made = |text: String, requests| Ok(Ok(MadeSummary { text, requests }));
         if let Some(refused) = self.refused(spec, asking.as_ref(), base).await? {
             return Ok(Err(refused));
         }
@@ -417,16 +424,16 @@ impl Summarizer {
     async fn refused(
         &self,
         spec: &AgentSpec,
-        asking: Option<&Asking<'_>>,
+        asking: Option<&SummaryAsking<'_>>,
         base: &FoldBase,
-    ) -> Result<Option<Attempt>, StoreError> {
+    ) -> Result<Option<SummaryAttempt>, StoreError> {
         if let Some(asking) = asking
             && let Some(refused) = self.refused_by_limit(asking.meter.account, spec).await?
         {
             return Ok(Some(refused));
         }
         let is_base = self.store.is_fold_base(base.clone()).await?;
-        Ok((!is_base).then_some(Attempt::Outdated))
+        Ok((!is_base).then_some(SummaryAttempt::Outdated))
     }
 
     /// Why an account's summaries wait: its tokens of the day are used up. The built-in summaries cost none.
@@ -434,7 +441,7 @@ impl Summarizer {
         &self,
         account: AccountId,
         spec: &AgentSpec,
-    ) -> Result<Option<Attempt>, StoreError> {
+    ) -> Result<Option<SummaryAttempt>, StoreError> {
         if spec.summary_model.is_none() {
             return Ok(None);
         }
@@ -443,7 +450,7 @@ impl Summarizer {
             .rooms
             .spent_up(&self.store, account, None, now_ms)
             .await?;
-        Ok(spent_up.map(|_| Attempt::SpentUp))
+        Ok(spent_up.map(|_| SummaryAttempt::SpentUp))
     }
 
     fn meter<'a>(
@@ -451,10 +458,10 @@ impl Summarizer {
         account: AccountId,
         conversation: ConversationId,
         spec: &'a AgentSpec,
-    ) -> Meter<'a, Folding> {
+    ) -> CostMeter<'a, Folding> {
         let whose = (account, conversation, &spec.name);
         let model = spec.summary_model.as_ref();
-        Meter::new(
+        CostMeter::new(
             &self.store,
             Purpose::Summaries,
             whose,
@@ -521,7 +528,7 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 }
 
 /// A summary that a step made.
-struct Made {
+struct MadeSummary {
     text: String,
     /// How many requests it took.
     requests: u32,
@@ -531,8 +538,8 @@ struct Made {
 fn asking_of<'a>(
     spec: &'a AgentSpec,
     place: Option<&'a ModelSlot>,
-    meter: &'a Meter<'a, Folding>,
-) -> Option<Asking<'a>> {
+    meter: &'a CostMeter<'a, Folding>,
+) -> Option<SummaryAsking<'a>> {
     Some(BackgroundAsking {
         model: spec.summary_model.as_ref()?,
         hooks: &spec.hooks,
@@ -543,13 +550,16 @@ fn asking_of<'a>(
 }
 
 /// The model's answer, and the summary in it.
-async fn ask(asking: &Asking<'_>, messages: &[PromptMessage]) -> Result<(String, String), Attempt> {
+async fn ask(
+    asking: &SummaryAsking<'_>,
+    messages: &[PromptMessage],
+) -> Result<(String, String), SummaryAttempt> {
     let answer = asking.ask(messages).await.map_err(|cause| match cause {
-        NoAnswer::Busy => Attempt::ModelBusy,
-        NoAnswer::Failed(cause) => Attempt::Failed(cause.to_string()),
+        NoAnswer::Busy => SummaryAttempt::ModelBusy,
+        NoAnswer::Failed(cause) => SummaryAttempt::Failed(cause.to_string()),
     })?;
     let text = accept(&answer.text, answer.finish, &ClassEstimate)
-        .map_err(|cause| Attempt::Failed(cause.to_string()))?;
+        .map_err(|cause| SummaryAttempt::Failed(cause.to_string()))?;
     Ok((answer.text, text))
 }
 

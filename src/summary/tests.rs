@@ -1049,7 +1049,7 @@ mod plan {
     use std::collections::BTreeSet;
 
     use vocative_core::folding::plan::{FoldStep, foldable, steps};
-    use vocative_core::history::{HistoryTurn, Role};
+    use vocative_core::history::{HistoryRole, HistoryTurn};
     use vocative_core::ids::Seq;
     use vocative_core::prompting::Utf16Div4;
     use vocative_core::turn::{Position, TurnKind};
@@ -1058,8 +1058,12 @@ mod plan {
         let numbered = kinds.iter().zip(1..);
         numbered
             .map(|((kind, call), number)| {
-                let mut read =
-                    vocative_core::prompting::testing::said(number, Role::Kept, "alice", "x");
+                let mut read = vocative_core::prompting::testing::said(
+                    number,
+                    HistoryRole::Kept,
+                    "alice",
+                    "x",
+                );
                 read.turn.kind = *kind;
                 read.turn.call_id = Some((*call).to_owned()).filter(|call| !call.is_empty());
                 read

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use crate::agent::background::{BackgroundAsking, Meter, NoAnswer};
+use crate::agent::background::{BackgroundAsking, CostMeter, NoAnswer};
 use crate::agent::models::Models;
 use crate::agent::registry::{AgentSpec, BackgroundModel, Registry};
 use crate::capture::clock::Clock;
@@ -46,7 +46,7 @@ pub struct Titler {
 }
 
 /// What a model said.
-enum Said {
+enum TitleReply {
     /// That.
     Text(String),
     /// It is asked later.
@@ -130,8 +130,8 @@ impl Titler {
                 return Ok(later);
             }
             let why = match self.said(conversation, spec, model, &source).await {
-                Said::Later(later) => return Ok(later),
-                Said::Text(text) => {
+                TitleReply::Later(later) => return Ok(later),
+                TitleReply::Text(text) => {
                     made.title = clean_title(&text);
                     made.read = source.read;
                     if self.store.settle_title(made.clone()).await? {
@@ -140,7 +140,7 @@ impl Titler {
                     }
                     "what was read for the title changed meanwhile".to_owned()
                 }
-                Said::Failed(why) => why,
+                TitleReply::Failed(why) => why,
             };
             if attempt < TITLE_ATTEMPTS_MAX {
                 return Ok(Outcome::failed(why));
@@ -181,14 +181,15 @@ impl Titler {
         spec: &AgentSpec,
         model: &BackgroundModel,
         source: &TitleSource,
-    ) -> Said {
-        let busy = || Said::Later(self.later(BUSY_WAIT_MS, "the model rests, or answers people"));
+    ) -> TitleReply {
+        let busy =
+            || TitleReply::Later(self.later(BUSY_WAIT_MS, "the model rests, or answers people"));
         let Some(place) = self.models.try_begin(&model.model_use) else {
             return busy();
         };
         let whose = (source.account, conversation, &spec.name);
         let now_ms = (self.clock)();
-        let meter = Meter::new(&self.store, Purpose::Summaries, whose, Some(model), now_ms);
+        let meter = CostMeter::new(&self.store, Purpose::Summaries, whose, Some(model), now_ms);
         let asking = BackgroundAsking {
             model,
             hooks: &spec.hooks,
@@ -197,9 +198,9 @@ impl Titler {
             meter: &meter,
         };
         match asking.ask(&title_request(&source.texts)).await {
-            Ok(answer) => Said::Text(answer.text),
+            Ok(answer) => TitleReply::Text(answer.text),
             Err(NoAnswer::Busy) => busy(),
-            Err(NoAnswer::Failed(cause)) => Said::Failed(cause.to_string()),
+            Err(NoAnswer::Failed(cause)) => TitleReply::Failed(cause.to_string()),
         }
     }
 }

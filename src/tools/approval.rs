@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use vocative_core::approving::{AfterUntrusted, ApprovalPolicy, Approver, Approvers, Asking, ask};
+use vocative_core::approving::{
+    AfterUntrusted, ApprovalPolicy, ApprovalRule, Approver, Approvers, ask,
+};
 use vocative_core::tool_call::CallRule;
 
 /// How long a call waits where nothing is set, in milliseconds.
@@ -103,7 +105,7 @@ impl CallApproval {
 
     /// Whether a call with these arguments waits for a person.
     #[must_use]
-    pub fn ask(&self, arguments: &Value) -> Asking {
+    pub fn ask(&self, arguments: &Value) -> ApprovalRule {
         ask(&self.policies, arguments)
     }
 
@@ -134,11 +136,11 @@ mod tests {
         };
         let unset = ApprovalSettings::default();
         let acting = unset.with(&unset, CallRule::Once);
-        assert_eq!(acting.ask(&json!({})), Asking::Always);
+        assert_eq!(acting.ask(&json!({})), ApprovalRule::Always);
         assert!(acting.asks_nobody());
         assert_eq!(acting.expires_after_ms, Some(300_000));
         let reading = unset.with(&unset, CallRule::Repeatable);
-        assert_eq!(reading.ask(&json!({})), Asking::Free);
+        assert_eq!(reading.ask(&json!({})), ApprovalRule::Free);
         assert!(!reading.asks_nobody());
 
         let tool = settings(
@@ -152,13 +154,13 @@ mod tests {
             Some(ApprovalExpiry::After { ms: 60_000 }),
         );
         let both = tool.with(&agent, CallRule::Keyed);
-        assert_eq!(both.ask(&json!({})), Asking::Always);
+        assert_eq!(both.ask(&json!({})), ApprovalRule::Always);
         assert_eq!(both.approvers.text(), "requester;admins");
         assert_eq!(both.expires_after_ms, Some(60_000));
         // What an agent says is about tools that act.
         assert_eq!(
             tool.with(&agent, CallRule::Repeatable).ask(&json!({})),
-            Asking::Free
+            ApprovalRule::Free
         );
         assert_eq!(tool.with(&unset, CallRule::Once).expires_after_ms, None);
         assert!(!tool.with(&unset, CallRule::Once).asks_nobody());

@@ -19,7 +19,7 @@ pub struct AskHuman;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct AskHumanArguments {
     /// What you need to know. They do not see this conversation: say all that they need, and nothing that is private.
     question: String,
     /// Answers to choose from, up to 5, each a few words. None: they answer in their own words.
@@ -39,7 +39,7 @@ impl Tool for AskHuman {
     }
 
     fn schema(&self) -> Value {
-        schema::<Arguments>()
+        schema::<AskHumanArguments>()
     }
 
     fn rule(&self) -> CallRule {
@@ -47,7 +47,7 @@ impl Tool for AskHuman {
     }
 
     fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {
-        let read = serde_json::from_value::<Arguments>(arguments.clone());
+        let read = serde_json::from_value::<AskHumanArguments>(arguments.clone());
         Some(match read {
             Ok(read) => checked(&read.question, &read.options, QuestionTo::Experts),
             Err(cause) => Err(ToolError::Arguments(cause.to_string())),

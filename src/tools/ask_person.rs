@@ -43,7 +43,7 @@ pub struct AskPerson;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct AskPersonArguments {
     /// What you need to know, in one or two sentences, in the language of the room.
     question: String,
     /// Answers to choose from, up to 5, each a few words. None: they answer in their own words.
@@ -66,7 +66,7 @@ impl Tool for AskPerson {
     }
 
     fn schema(&self) -> Value {
-        schema::<Arguments>()
+        schema::<AskPersonArguments>()
     }
 
     fn rule(&self) -> CallRule {
@@ -86,7 +86,7 @@ impl Tool for AskPerson {
 }
 
 fn wish(arguments: &Value) -> Result<QuestionWish, ToolError> {
-    let arguments: Arguments = serde_json::from_value(arguments.clone())
+    let arguments: AskPersonArguments = serde_json::from_value(arguments.clone())
         .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
     let person = arguments.person.map(|name| name.trim().to_owned());
     let to = match person.filter(|name| !name.is_empty()) {

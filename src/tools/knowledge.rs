@@ -34,7 +34,7 @@ pub struct KnowledgeSearch {
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Arguments {
+struct KnowledgeArguments {
     /// What to look for, in two or three wordings at once: other words for the same thing, words of the answer, the
     /// language of the documents. Up to 5. "Quotes" for an exact phrase, +word for a word that must be there, a star
     /// for the beginning of a word (deploy*).
@@ -46,7 +46,7 @@ struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Hit {
+struct FoundPassage {
     /// As people are told where it stands.
     source: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -92,7 +92,7 @@ impl Tool for KnowledgeSearch {
     }
 
     fn schema(&self) -> Value {
-        let mut schema = schema::<Arguments>();
+        let mut schema = schema::<KnowledgeArguments>();
         schema["properties"]["collection"]["enum"] = json!(self.allowed_names());
         schema
     }
@@ -133,7 +133,7 @@ impl KnowledgeSearch {
 }
 
 fn query(collections: Vec<String>, arguments: Value) -> Result<KnowledgeQuery, ToolError> {
-    let arguments: Arguments = serde_json::from_value(arguments)
+    let arguments: KnowledgeArguments = serde_json::from_value(arguments)
         .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
     if !arguments
         .queries
@@ -192,14 +192,14 @@ fn shown(found: &KnowledgeHits) -> String {
     if found.is_query_cut {
         notes.push("the query was too long; only its beginning was looked for".to_owned());
     }
-    let hits: Vec<Hit> = found.hits.iter().map(hit).collect();
+    let hits: Vec<FoundPassage> = found.hits.iter().map(hit).collect();
     let hits = serde_json::to_value(hits).expect("plain data with string keys");
     fenced([("hits", hits), ("notes", json!(notes))])
 }
 
-fn hit(hit: &KnowledgeHit) -> Hit {
+fn hit(hit: &KnowledgeHit) -> FoundPassage {
     let read = DateTime::<Utc>::from_timestamp_millis(hit.read_at_ms);
-    Hit {
+    FoundPassage {
         source: source_of(hit),
         heading: hit.headings.join(" > "),
         title: hit.title.clone(),

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::confining::{Bounds, Order, Reach, Started, Streams, start};
+use crate::confining::{ProgramBounds, ProgramOrder, ProgramReach, StartedProgram, Streams, start};
 
 /// Memory of a program where the settings do not say, in bytes.
 pub const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
@@ -24,9 +24,9 @@ pub struct ProgramSettings {
     /// Its variables.
     pub variables: Vec<(String, String)>,
     /// What it may reach.
-    pub reach: Reach,
+    pub reach: ProgramReach,
     /// What it may use.
-    pub bounds: Bounds,
+    pub bounds: ProgramBounds,
     /// Whether it is started where the machine can't confine it.
     pub is_trusted: bool,
 }
@@ -44,9 +44,9 @@ pub struct Program {
 
 /// A program that was started.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     /// The program. Dropped, it ends.
-    pub(crate) program: Started,
+    pub(crate) program: StartedProgram,
     /// Its streams.
     pub(crate) streams: Streams,
     /// Where it runs, if it is its own. Dropped, it is removed.
@@ -84,14 +84,14 @@ impl Program {
     ///
     /// # Errors
     /// If its folder can't be made, or our own program not be started again.
-    pub(crate) fn start(&self, variables: &[(&str, &str)]) -> io::Result<Running> {
+    pub(crate) fn start(&self, variables: &[(&str, &str)]) -> io::Result<RunningProgram> {
         let settings = &self.settings;
         let own_folder = match &settings.folder {
             Some(_) => None,
             None => Some(own_folder(&self.folders)?),
         };
         let own = own_folder.as_ref().map(|own| &own.0);
-        let order = Order {
+        let order = ProgramOrder {
             argv: settings.argv.clone(),
             folder: settings
                 .folder
@@ -110,7 +110,7 @@ impl Program {
         let secrets = secrets.map(|(name, value)| (name.as_str(), value.expose_secret()));
         let all = named.chain(secrets).chain(variables.iter().copied());
         let (program, streams) = start(&order, all)?;
-        Ok(Running {
+        Ok(RunningProgram {
             program,
             streams,
             own_folder,

@@ -32,7 +32,7 @@ pub struct ReadSkill {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ReadSkillArguments {
     /// Its name, as it is listed.
     name: String,
     /// A file of it, as the skill names it; not given: its instructions.
@@ -65,7 +65,7 @@ impl Tool for ReadSkill {
     }
 
     fn schema(&self) -> Value {
-        let mut schema = schema::<Arguments>();
+        let mut schema = schema::<ReadSkillArguments>();
         let names: Vec<&str> = self
             .skills
             .iter()
@@ -91,7 +91,7 @@ impl Tool for ReadSkill {
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let (store, skills) = (self.store.clone(), self.skills.clone());
         Box::pin(async move {
-            let arguments: Arguments = serde_json::from_value(arguments)
+            let arguments: ReadSkillArguments = serde_json::from_value(arguments)
                 .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
             let skill = skills.iter().find(|skill| skill.name == arguments.name);
             let Some(skill) = skill else {
@@ -117,7 +117,7 @@ impl Tool for ReadSkill {
     }
 }
 
-fn text_of(skill: &Skill, arguments: &Arguments) -> Result<String, String> {
+fn text_of(skill: &Skill, arguments: &ReadSkillArguments) -> Result<String, String> {
     let asked = arguments.file.as_deref().map(str::trim);
     let asked = asked.filter(|file| !file.is_empty());
     let path = asked.map_or(SKILL_FILE, |file| file.trim_start_matches("./"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn of(skill: &Skill, file: Option<&str>, from: Option<usize>) -> Result<String, String> {
-        let arguments = Arguments {
+        let arguments = ReadSkillArguments {
             name: String::new(),
             file: file.map(str::to_owned),
             from,

@@ -38,7 +38,7 @@ pub struct Schedule(pub(super) Option<Planner>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ScheduleArguments {
     /// When: "in 20m", "17:30", "tomorrow 9:00", "2026-12-01 9:00", "daily 9:00", "weekdays 9:00", "monday 9:00",
     /// "cron 0 9 1 * *"; a place behind it names the clocks: "weekdays 9:00 Europe/Berlin".
     when: String,
@@ -61,7 +61,7 @@ impl Tool for Schedule {
     }
 
     fn schema(&self) -> Value {
-        schema::<Arguments>()
+        schema::<ScheduleArguments>()
     }
 
     fn rule(&self) -> CallRule {
@@ -92,7 +92,7 @@ async fn plan(
     arguments: Value,
     context: CallContext,
 ) -> Result<ToolOutput, ToolError> {
-    let arguments: Arguments = serde_json::from_value(arguments)
+    let arguments: ScheduleArguments = serde_json::from_value(arguments)
         .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
     let now_ms = (planner.clock)();
     let timing = read_timing(&arguments.when, now_ms, planner.zone)

@@ -35,7 +35,7 @@ pub struct ConversationSearch(BoundTo);
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Arguments {
+struct SearchArguments {
     /// What to look for, in two or three wordings at once: other words for the same thing, words of the answer, the
     /// language of the room. Up to 5. "Quotes" for an exact phrase, +word for a word that must be there, a star for
     /// the beginning of a word (deploy*). None: the newest messages.
@@ -70,13 +70,13 @@ struct StrictArguments {
 #[derive(Serialize)]
 struct SearchFindings {
     order: &'static str,
-    hits: Vec<Hit>,
+    hits: Vec<FoundMessage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Hit {
+struct FoundMessage {
     time: String,
     speaker: String,
     text: String,
@@ -143,7 +143,7 @@ impl Tool for ConversationSearch {
     fn schema(&self) -> Value {
         match self.0.is_strict {
             true => schema::<StrictArguments>(),
-            false => schema::<Arguments>(),
+            false => schema::<SearchArguments>(),
         }
     }
 
@@ -198,7 +198,7 @@ impl Tool for ConversationSearch {
 }
 
 fn query(to: SearchQuery, arguments: Value) -> Result<SearchQuery, ToolError> {
-    let arguments: Arguments = serde_json::from_value(arguments)
+    let arguments: SearchArguments = serde_json::from_value(arguments)
         .map_err(|cause| ToolError::Arguments(cause.to_string()))?;
     let moment = |name: &str, text: Option<String>| {
         let text = text.filter(|text| !text.trim().is_empty());
@@ -263,7 +263,7 @@ fn clamped(limit: Option<i64>) -> usize {
 }
 
 fn shown(found: &SearchHits, has_words: bool) -> String {
-    let hits: Vec<Hit> = found.hits.iter().map(hit).collect();
+    let hits: Vec<FoundMessage> = found.hits.iter().map(hit).collect();
     let mut notes = Vec::new();
     if found.hits.is_empty() {
         notes.push("nothing was found".to_owned());
@@ -310,9 +310,9 @@ fn shown(found: &SearchHits, has_words: bool) -> String {
     serde_json::to_string(&found).expect("plain data with string keys")
 }
 
-fn hit(hit: &SearchHit) -> Hit {
+fn hit(hit: &SearchHit) -> FoundMessage {
     let at = DateTime::<Utc>::from_timestamp_millis(hit.turn.said_at_ms);
-    Hit {
+    FoundMessage {
         time: at.map_or_else(String::new, |at| {
             at.format("%Y-%m-%d %H:%M UTC").to_string()
         }),
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_search_that_forgives_names_no_conversation_either() {
-        let schema = schema::<Arguments>();
+        let schema = schema::<SearchArguments>();
         let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
         assert_eq!(
             names,

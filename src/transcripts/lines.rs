@@ -15,8 +15,8 @@ use serde_json::Value;
 use vocative_contract::envelope::Attachment;
 
 use super::transcript::{
-    Field, Scene, StoredMessage, TranscriptError, bind, counter_of, message, new_message,
-    open_store,
+    StoredMessage, TranscriptError, TranscriptField, TranscriptScene, bind, counter_of, message,
+    new_message, open_store,
 };
 use vocative_core::file::TurnFile;
 use vocative_core::ids::{AccountId, AgentName, ConversationId};
@@ -282,7 +282,7 @@ async fn prompt_of(
     let Some(conversation) = read.conversation else {
         return Ok(Prompt::empty(counter));
     };
-    let scene = Scene {
+    let scene = TranscriptScene {
         store,
         conversation,
         agent: &agent,
@@ -314,7 +314,7 @@ fn parse_line(line: &str, number: u64) -> Result<StoredMessage, TranscriptError>
     let json: Value = serde_json::from_str(line).map_err(|error| TranscriptError::NotJson {
         what: format!("line {number}: {error}"),
     })?;
-    let mut found = message(&Field::at(format!("line {number}"), &json))?;
+    let mut found = message(&TranscriptField::at(format!("line {number}"), &json))?;
     // What an agent says concerns it.
     if found.kind == ParticipantKind::Agent && !found.mentions.contains(&found.participant) {
         found.mentions.push(found.participant.clone());

@@ -143,7 +143,7 @@ async fn prompt_of(
     let Some(conversation) = conversations.get(&transcript.conversation) else {
         return Ok(Prompt::empty(counter));
     };
-    let scene = Scene {
+    let scene = TranscriptScene {
         store,
         conversation: *conversation,
         agent: &transcript.agent,
@@ -156,7 +156,7 @@ async fn prompt_of(
 }
 
 /// A captured transcript.
-pub(super) struct Scene<'a> {
+pub(super) struct TranscriptScene<'a> {
     pub(super) store: &'a Store,
     pub(super) conversation: ConversationId,
     pub(super) agent: &'a AgentView,
@@ -164,7 +164,7 @@ pub(super) struct Scene<'a> {
     pub(super) now_ms: i64,
 }
 
-impl Scene<'_> {
+impl TranscriptScene<'_> {
     /// Reads it back and assembles.
     pub(super) async fn assemble(
         &self,
@@ -278,7 +278,7 @@ pub fn parse(text: &str) -> Result<Transcript, TranscriptError> {
     let json: Value = serde_json::from_str(text).map_err(|error| TranscriptError::NotJson {
         what: error.to_string(),
     })?;
-    let root = Field::root(&json);
+    let root = TranscriptField::root(&json);
     root.object()?;
     let agent_id = root.required("agentId")?.text()?;
     let options = options(&root)?;
@@ -322,7 +322,7 @@ const OPTIONS: [&str; 8] = [
     "agentAliases",
 ];
 
-fn options(root: &Field<'_>) -> Result<AssemblerOptions, TranscriptError> {
+fn options(root: &TranscriptField<'_>) -> Result<AssemblerOptions, TranscriptError> {
     let Some(field) = root.optional("options") else {
         return Ok(AssemblerOptions::toolpack());
     };
@@ -373,7 +373,7 @@ fn options(root: &Field<'_>) -> Result<AssemblerOptions, TranscriptError> {
 }
 
 /// One message.
-pub(super) fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptError> {
+pub(super) fn message(field: &TranscriptField<'_>) -> Result<StoredMessage, TranscriptError> {
     field.object()?;
     let participant = field.required("participant")?;
     participant.object()?;
@@ -403,8 +403,12 @@ pub(super) fn message(field: &Field<'_>) -> Result<StoredMessage, TranscriptErro
     })
 }
 
-fn further(field: &Field<'_>, participant: &Field<'_>) -> Result<Further, TranscriptError> {
-    let text = |of: &Field<'_>, name: &str| of.optional(name).map(|it| it.text()).transpose();
+fn further(
+    field: &TranscriptField<'_>,
+    participant: &TranscriptField<'_>,
+) -> Result<Further, TranscriptError> {
+    let text =
+        |of: &TranscriptField<'_>, name: &str| of.optional(name).map(|it| it.text()).transpose();
     let metadata = field.optional("metadata");
     let of_metadata = |name: &str| metadata.as_ref().and_then(|it| it.optional(name));
     let thread = match field.optional("thread") {
@@ -443,7 +447,7 @@ fn further(field: &Field<'_>, participant: &Field<'_>) -> Result<Further, Transc
     })
 }
 
-fn attachment(field: &Field<'_>) -> Result<Attachment, TranscriptError> {
+fn attachment(field: &TranscriptField<'_>) -> Result<Attachment, TranscriptError> {
     let text = |name: &str| field.optional(name).map(|it| it.text()).transpose();
     let bytes = field.optional("sizeBytes").map(|size| size.count());
     Ok(Attachment {
@@ -456,12 +460,12 @@ fn attachment(field: &Field<'_>) -> Result<Attachment, TranscriptError> {
 }
 
 /// A value of the transcript, with the path that leads to it.
-pub(super) struct Field<'a> {
+pub(super) struct TranscriptField<'a> {
     path: String,
     value: &'a Value,
 }
 
-impl<'a> Field<'a> {
+impl<'a> TranscriptField<'a> {
     fn root(value: &'a Value) -> Self {
         Self::at(String::new(), value)
     }

@@ -46,7 +46,7 @@ pub use engine::faults::advice_on;
 pub use engine::open::StoreOptions;
 pub use engine::restore::RestoreReport;
 pub use engine::watch::{OpenPhase, OpenWatch};
-pub use engine::writer::inline::{Gate, Moment};
+pub use engine::writer::inline::{AccessGate, Moment};
 pub use handle::{Reader, Store};
 pub use new_id::NewId;
 pub use opening::OpenReport;

@@ -19,7 +19,7 @@ use crate::engine::upgrade::upgrade;
 use crate::engine::watch::{OpenPhase, OpenWatch};
 use crate::engine::work::WorkCounters;
 use crate::engine::writer::Writer;
-use crate::engine::writer::inline::Gate;
+use crate::engine::writer::inline::AccessGate;
 use crate::rows::search_text::{index_waiting_txn, prepare_indexing};
 use crate::{Store, StoreError};
 
@@ -72,7 +72,7 @@ impl Store {
     pub fn open_inline(
         options: &StoreOptions,
         now_ms: i64,
-        gate: Gate,
+        gate: AccessGate,
     ) -> Result<(Self, OpenReport), StoreError> {
         Self::open_for(options, now_ms, Some(gate), &OpenWatch::default())
     }
@@ -80,7 +80,7 @@ impl Store {
     fn open_for(
         options: &StoreOptions,
         now_ms: i64,
-        inline: Option<Gate>,
+        inline: Option<AccessGate>,
         watch: &OpenWatch,
     ) -> Result<(Self, OpenReport), StoreError> {
         let (path, held) = OpenParts::take(options)?;

@@ -26,20 +26,20 @@ pub(crate) use refers_to_contents;
 
 /// A table and its answers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub(crate) struct StoreTable {
     /// Its name.
     pub(crate) name: &'static str,
     /// Whose its rows are.
-    pub(crate) owner: Owner,
+    pub(crate) owner: RowOwner,
     /// What its text columns hold.
-    pub(crate) text: Text,
+    pub(crate) text: TextColumns,
     /// What becomes of its rows.
     pub(crate) fate: Fate,
 }
 
 /// Whose rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum RowOwner {
     /// An account's: a column or a foreign key leads to it.
     Account,
     /// No account's, and why.
@@ -48,7 +48,7 @@ pub(crate) enum Owner {
 
 /// The text columns of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct TextColumns {
     /// What people said, or what repeats it.
     pub(crate) words: &'static [&'static str],
     /// How people and rooms are called.
@@ -61,26 +61,26 @@ pub(crate) struct Text {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
     /// When a person is erased by an operator.
-    pub(crate) person: Erasure,
+    pub(crate) person: ErasureRule,
     /// When a chat is.
-    pub(crate) chat: Erasure,
+    pub(crate) chat: ErasureRule,
     /// When a message is deleted.
-    pub(crate) message: Erasure,
+    pub(crate) message: ErasureRule,
     /// When two chats become one.
-    pub(crate) merge: Merge,
+    pub(crate) merge: MergeRule,
     /// When they are older than their channel keeps.
-    pub(crate) expiry: Expiry,
+    pub(crate) expiry: ExpiryRule,
     /// Whether an export of a conversation holds them.
-    pub(crate) export: Export,
+    pub(crate) export: ExportRule,
     /// In a backup.
-    pub(crate) backup: Backup,
+    pub(crate) backup: BackupRule,
     /// When a backup takes the database's place.
     pub(crate) restore: Restore,
 }
 
 /// What an erasure does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Erasure {
+pub(crate) enum ErasureRule {
     /// The row goes.
     Deleted,
     /// What was said or named in it goes: as a column, or the row where it is no more than that.
@@ -91,7 +91,7 @@ pub(crate) enum Erasure {
 
 /// What a merge of two chats does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Merge {
+pub(crate) enum MergeRule {
     /// The row goes to the chat or conversation that stays.
     Moves,
     /// The row names a turn, and its new seq with it.
@@ -104,7 +104,7 @@ pub(crate) enum Merge {
 
 /// What age does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expiry {
+pub(crate) enum ExpiryRule {
     /// The row goes, with a class of `retention_days`.
     Deleted(Class),
     /// The row stays, without words.
@@ -126,7 +126,7 @@ pub(crate) enum Class {
 
 /// Whether a conversation's export holds a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Export {
+pub(crate) enum ExportRule {
     /// It does.
     Exported,
     /// It does not, and why.
@@ -135,7 +135,7 @@ pub(crate) enum Export {
 
 /// What a backup does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backup {
+pub(crate) enum BackupRule {
     /// The rows are copied.
     Copied,
     /// The rows are copied, and the files that they name.
@@ -155,7 +155,7 @@ pub(crate) enum Restore {
     Noted,
 }
 
-impl Table {
+impl StoreTable {
     /// The columns that may hold what somebody said or is called.
     pub(crate) fn spoken(&self) -> impl Iterator<Item = &'static str> {
         self.text.words.iter().chain(self.text.names).copied()

@@ -6,13 +6,13 @@ use vocative::config::ApiScope::{self, Act, Admin, Ask, Read};
 use vocative::http::api::ApiKey;
 use vocative::tools::PersonName;
 use vocative_contract::outbound::Part;
-use vocative_core::approving::{Approvers, Asking};
+use vocative_core::approving::{ApprovalRule, Approvers};
 use vocative_core::ids::{ApprovalId, QuestionId};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::tool_call::{CallRule, StoredCall};
 use vocative_store::NewId as _;
 use vocative_store::contract::{
-    Asked, ConsentSought, NewApproval, NewQuestion, NewToolCall, QuestionAsked, RecordedStep,
+    AskOutcome, ConsentSought, NewApproval, NewQuestion, NewToolCall, QuestionAsked, RecordedStep,
 };
 
 use super::{House, WAIT, client, key};
@@ -60,7 +60,7 @@ impl House {
             token: run.token,
             call: call.id,
             sought: ConsentSought {
-                asking: Asking::Always,
+                asking: ApprovalRule::Always,
                 rule: CallRule::Once,
                 ..ConsentSought::NONE
             },
@@ -75,7 +75,10 @@ impl House {
             expires_at_ms: None,
             now_ms: 200,
         };
-        assert_eq!(self.store.ask_approval(new).await.unwrap(), Asked::Waits);
+        assert_eq!(
+            self.store.ask_approval(new).await.unwrap(),
+            AskOutcome::Waits
+        );
         self.store
             .park_run(run.run.id, run.token, 201)
             .await

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
 use vocative::agent::models::Models;
 use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
 use vocative::agent::recall::RecallFrom;

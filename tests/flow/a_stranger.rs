@@ -3,7 +3,7 @@
 //! Ann, who belongs here, is served in the same channel.
 
 use serde_json::json;
-use vocative_sandbox::slack::{Fault, UserPost};
+use vocative_sandbox::slack::{CallFault, UserPost};
 
 use crate::files::slack_file;
 use crate::harness::{Flow, FlowBuilder};
@@ -100,7 +100,7 @@ async fn a_stranger_in_a_shared_channel() {
     for _ in 0..8 {
         flow.slack
             .faults()
-            .next("users.info", Fault::Error("internal_error".to_owned()));
+            .next("users.info", CallFault::Error("internal_error".to_owned()));
     }
     shares_a_file(&flow, "bob", "@vocative do you know me?");
     flow.settle().await;

@@ -1,7 +1,7 @@
 //! What the model is asked, and what becomes of what it says.
 
 use vocative_sandbox::model::{ModelAct, ModelReply};
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
 
 use crate::harness::{Flow, FlowBuilder, said};
@@ -236,8 +236,8 @@ async fn no_secret_is_ever_logged() {
     faults.next("getUpdates", TelegramFault::Gateway { code: 502 });
     faults.next("sendMessage", TelegramFault::ResetBefore);
     let faults = flow.slack.faults();
-    faults.next("chat.postMessage", Fault::ResetBefore);
-    faults.next("apps.connections.open", Fault::ResetBefore);
+    faults.next("chat.postMessage", CallFault::ResetBefore);
+    faults.next("apps.connections.open", CallFault::ResetBefore);
     flow.model.enqueue(ModelReply::status(500));
     flow.model.enqueue(ModelReply::new(ModelAct::Reset));
     let root = flow.slack.say("#general", "ann", "@vocative quartzite?");

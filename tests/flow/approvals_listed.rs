@@ -1,7 +1,7 @@
 //! Calls that wait, as a person sees them in the room, and who counts as one of a room.
 
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::approvals::{data, made, refund, with_refunds};
@@ -127,7 +127,7 @@ async fn where_it_is_not_known_who_is_in_a_room_nobody_decides_as_one_of_it() {
     flow.model.enqueue(refund("tea", 2));
     let asked = flow.slack.say(GENERAL, "ann", "@vocative refund the tea");
     let card = flow.card(&asked).await;
-    let error = Fault::Error("internal_error".to_owned());
+    let error = CallFault::Error("internal_error".to_owned());
     flow.slack.faults().next("conversations.members", error);
     flow.press("bob", &card, "Approve");
     flow.told_privately("U0BOB", "You can't decide this").await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 use serde_json::Value;
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{ChannelKind, EventFault, Fault, SlackChannel};
+use vocative_sandbox::slack::{CallFault, ChannelKind, EventFault, SlackConversation};
 use vocative_sandbox::wire::WireKind;
 
 use crate::harness::{Flow, FlowBuilder};
@@ -129,10 +129,10 @@ async fn after_half_an_hour_down_fifty_messages_are_captured_and_three_mentions_
     let said = thirty_minutes(&flow, &root);
     flow.slack
         .faults()
-        .next("users.conversations", Fault::Status(500));
+        .next("users.conversations", CallFault::Status(500));
     for method in ["conversations.history", "conversations.replies"] {
-        flow.slack.faults().next(method, Fault::RateLimited(1));
-        flow.slack.faults().next(method, Fault::Status(500));
+        flow.slack.faults().next(method, CallFault::RateLimited(1));
+        flow.slack.faults().next(method, CallFault::Status(500));
     }
     flow.start().await;
     assert_caught_up(&flow, &said).await;
@@ -160,7 +160,7 @@ async fn killed_while_it_catches_up_the_next_start_goes_on_and_answers_once() {
     let said = thirty_minutes(&flow, &root);
     flow.slack
         .faults()
-        .next("conversations.replies", Fault::LoseResponse);
+        .next("conversations.replies", CallFault::LoseResponse);
     flow.spawn();
     flow.wait_until("the catch-up hangs in the thread", || {
         flow.wire
@@ -526,7 +526,7 @@ async fn a_moment_that_was_missed_costs_a_page_of_each_channel_and_the_threads_t
     flow.slack.change_world(|world| {
         for n in 0..rooms {
             let (id, name) = (busy_room(n), format!("busy{n}"));
-            let room = SlackChannel::new(&id, &name, ChannelKind::Public, &["U0ANN", "U0BOB"]);
+            let room = SlackConversation::new(&id, &name, ChannelKind::Public, &["U0ANN", "U0BOB"]);
             world.channels.push(room);
         }
     });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::telegram::{TelegramPost, TelegramWorld};
 use vocative_sandbox::wire::{WireKind, WireRecord};
 
@@ -293,7 +293,7 @@ async fn a_press_is_acknowledged_before_its_form_is_open() {
     flow.model.enqueue(refund("tea", 120));
     let asked = flow.slack.say(GENERAL, "ann", "@vocative refund the tea");
     let card = flow.card(&asked).await;
-    let slow = Fault::Latency(2_000);
+    let slow = CallFault::Latency(2_000);
     flow.slack.faults().next("views.open", slow);
     flow.press("ann", &card, "Change");
     flow.wait_until("the press is acknowledged", || flow.slack.unacked() == 0)

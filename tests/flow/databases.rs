@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::types::FromSql;
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder};
@@ -191,7 +191,7 @@ async fn make() {
     // A post that waits, and a question at the model.
     flow.slack
         .faults()
-        .next("chat.postMessage", Fault::RateLimited(15));
+        .next("chat.postMessage", CallFault::RateLimited(15));
     flow.model.enqueue(ModelReply::text("In here, too."));
     flow.slack.say(DIRECT, "ann", "and in here?");
     let file = database(&flow);

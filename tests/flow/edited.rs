@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::Value;
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WirePeer};
 
@@ -112,7 +112,7 @@ async fn an_answer_changes_with_its_question_on_both_platforms() {
 async fn an_answer_that_cannot_be_edited_any_more_is_posted_anew() {
     let flow = start().await;
     let asked = ask(&flow).await;
-    let refusal = Fault::Error("cant_update_message".to_owned());
+    let refusal = CallFault::Error("cant_update_message".to_owned());
     flow.slack.faults().next("chat.update", refusal);
     flow.model.enqueue(ModelReply::text("In the hall."));
     edit(&flow, &asked);

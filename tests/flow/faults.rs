@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackKnobs};
+use vocative_sandbox::slack::{CallFault, SlackKnobs};
 use vocative_sandbox::telegram::{MigrationOrder, TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
@@ -27,7 +27,7 @@ async fn quick_looks() -> Flow {
 
 /// Asks in Slack while the next post meets this fault; returns how often the answer is there in the
 /// end.
-async fn posts_after(fault: Fault) -> usize {
+async fn posts_after(fault: CallFault) -> usize {
     let flow = quick_looks().await;
     flow.slack.faults().next("chat.postMessage", fault);
     let question = flow.slack.say("#general", "ann", "@vocative when is it?");
@@ -40,43 +40,43 @@ async fn posts_after(fault: Fault) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_post_that_was_applied_and_answered_with_500_is_there_once() {
-    assert_eq!(posts_after(Fault::StatusAfterApply(500)).await, 1);
+    assert_eq!(posts_after(CallFault::StatusAfterApply(500)).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_post_that_was_applied_and_answered_with_internal_error_is_there_once() {
-    let fault = Fault::ErrorAfterApply("internal_error".to_owned());
+    let fault = CallFault::ErrorAfterApply("internal_error".to_owned());
     assert_eq!(posts_after(fault).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_post_that_was_applied_before_the_connection_broke_is_there_once() {
-    assert_eq!(posts_after(Fault::ResetAfter).await, 1);
+    assert_eq!(posts_after(CallFault::ResetAfter).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slack_post_that_was_not_applied_before_the_connection_broke_is_there_once() {
-    assert_eq!(posts_after(Fault::ResetBefore).await, 1);
+    assert_eq!(posts_after(CallFault::ResetBefore).await, 1);
 }
 
 /// What Slack may answer to a post that it has taken.
-fn failures() -> [Fault; 3] {
+fn failures() -> [CallFault; 3] {
     [
-        Fault::StatusAfterApply(500),
-        Fault::ResetAfter,
-        Fault::ErrorAfterApply("fatal_error".to_owned()),
+        CallFault::StatusAfterApply(500),
+        CallFault::ResetAfter,
+        CallFault::ErrorAfterApply("fatal_error".to_owned()),
     ]
 }
 
 /// Answers in Slack that arrive while the daemon hears of a failure, history showing them so much
 /// later; how often each is there in the end.
-async fn posts_shown_after(flow: &Flow, delay_ms: u64, failures: &[Fault]) -> Vec<usize> {
+async fn posts_shown_after(flow: &Flow, delay_ms: u64, failures: &[CallFault]) -> Vec<usize> {
     let faults = flow.slack.faults();
     faults.set_visibility_delay_ms(delay_ms);
     let mut questions = Vec::new();
     for failure in failures {
         // Looks are limited, too.
-        faults.next("conversations.replies", Fault::RateLimited(1));
+        faults.next("conversations.replies", CallFault::RateLimited(1));
         faults.next("chat.postMessage", failure.clone());
         let question = flow.slack.say("#general", "ann", "@vocative when is it?");
         flow.slack_reply("#general", &question).await;
@@ -125,7 +125,7 @@ async fn a_slack_post_that_must_wait_holds_back_what_follows_in_its_chat() {
     flow.model.enqueue(ModelReply::text(&lines.join("\n")));
     flow.slack
         .faults()
-        .next("chat.postMessage", Fault::RateLimited(2));
+        .next("chat.postMessage", CallFault::RateLimited(2));
     let question = flow.slack.say("#general", "ann", "@vocative a long one");
     flow.wait_for_model(1).await;
     let after = flow.slack.say("#general", "bob", "@vocative a short one");

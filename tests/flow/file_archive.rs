@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use vocative_sandbox::slack::{Fault, UserPost};
+use vocative_sandbox::slack::{CallFault, UserPost};
 
 use crate::files::{show_on_slack, slack_file, stored};
 use crate::harness::{Flow, FlowBuilder};
@@ -47,7 +47,7 @@ async fn a_restored_backup_has_its_files_without_the_platform() {
     std::fs::remove_dir_all(flow.directory().join("data")).unwrap();
     flow.slack
         .faults()
-        .next("files.info", Fault::Error("file_deleted".to_owned()));
+        .next("files.info", CallFault::Error("file_deleted".to_owned()));
     let told = flow.cli(&["restore", text(&names[0])]).await;
     assert_eq!(told.status, Some(0), "{told:?}");
     assert!(
@@ -153,7 +153,7 @@ async fn status_counts_files_and_says_why_one_is_only_named() {
     let flow = with_a_file().await;
     flow.slack
         .faults()
-        .next("files.info", Fault::Error("file_deleted".to_owned()));
+        .next("files.info", CallFault::Error("file_deleted".to_owned()));
     show_on_slack(&flow, slack_file("b.md", "text/markdown", b"b"), "b?");
     let status = flow
         .wait_for_status("both files are settled", |status| {
@@ -176,7 +176,9 @@ async fn files_that_are_on_their_way_together_never_pass_the_limit_of_all() {
     let settings = "[files]\nmax_total_mib = 1\nwait_s = 0\n";
     let flow = FlowBuilder::default().config(settings).start().await;
     for _ in 0..4 {
-        flow.slack.faults().next("files-pri", Fault::Latency(500));
+        flow.slack
+            .faults()
+            .next("files-pri", CallFault::Latency(500));
     }
     for letter in [b'a', b'b', b'c', b'd'] {
         let bytes = vec![letter; 400 << 10];

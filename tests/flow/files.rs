@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use vocative_sandbox::slack::{Fault, SlackFile, UserPost};
+use vocative_sandbox::slack::{CallFault, SlackFile, UserPost};
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld, UserMessage};
 
 use crate::harness::{Flow, FlowBuilder};
@@ -177,7 +177,7 @@ async fn what_is_too_large_missing_or_a_sign_in_page_is_named_and_never_shown() 
     assert!(last_text(&flow, 0).ends_with("[file l.txt: not loaded, it is too large]"));
     flow.settle().await;
 
-    flow.slack.faults().next("files-pri", Fault::Html);
+    flow.slack.faults().next("files-pri", CallFault::Html);
     show_on_slack(&flow, slack_file("p.txt", "text/plain", b"text"), "page?");
     flow.wait_for_model(2).await;
     let said = last_text(&flow, 1);
@@ -190,7 +190,7 @@ async fn what_is_too_large_missing_or_a_sign_in_page_is_named_and_never_shown() 
 
     flow.slack
         .faults()
-        .next("files.info", Fault::Error("file_deleted".to_owned()));
+        .next("files.info", CallFault::Error("file_deleted".to_owned()));
     show_on_slack(&flow, slack_file("g.txt", "text/plain", b"text"), "gone?");
     flow.wait_for_model(3).await;
     let said = last_text(&flow, 2);
@@ -212,7 +212,9 @@ async fn an_answer_waits_for_a_file_so_long_and_no_longer() {
         .config("[files]\nwait_s = 1\n")
         .start()
         .await;
-    flow.slack.faults().next("files-pri", Fault::Latency(4_000));
+    flow.slack
+        .faults()
+        .next("files-pri", CallFault::Latency(4_000));
     show_on_slack(
         &flow,
         slack_file("s.txt", "text/plain", b"slow zebra"),
@@ -237,7 +239,7 @@ async fn a_stop_is_heard_while_a_file_is_waited_for() {
         .await;
     flow.slack
         .faults()
-        .next("files-pri", Fault::Latency(60_000));
+        .next("files-pri", CallFault::Latency(60_000));
     show_on_slack(
         &flow,
         slack_file("s.txt", "text/plain", b"slow zebra"),
@@ -266,7 +268,7 @@ async fn a_file_that_was_on_its_way_at_a_kill_is_fetched_after_the_next_start() 
         .await;
     flow.slack
         .faults()
-        .next("files-pri", Fault::Latency(60_000));
+        .next("files-pri", CallFault::Latency(60_000));
     flow.telegram
         .faults()
         .next("file", TelegramFault::Latency { ms: 60_000 });
@@ -561,7 +563,7 @@ async fn a_platform_whose_files_stand_still_keeps_no_other_one_waiting() {
         .start()
         .await;
     for _ in 0..4 {
-        let fault = Fault::Latency(60_000);
+        let fault = CallFault::Latency(60_000);
         flow.slack.faults().next("files-pri", fault);
     }
     for number in 0..6 {
@@ -597,7 +599,7 @@ async fn jobs_show_what_is_being_fetched_and_a_cancelled_file_is_only_named() {
     assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
     flow.slack
         .faults()
-        .next("files-pri", Fault::Latency(120_000));
+        .next("files-pri", CallFault::Latency(120_000));
     show_on_slack(
         &flow,
         slack_file("s.txt", "text/plain", b"slow zebra"),

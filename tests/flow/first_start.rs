@@ -1,6 +1,6 @@
 //! The very first start, and the list of chats that every start begins with.
 
-use vocative_sandbox::slack::{Fault, RetryPlan};
+use vocative_sandbox::slack::{CallFault, RetryPlan};
 use vocative_sandbox::wire::WireKind;
 
 use crate::catchup::{acme, started, wait_until_read};
@@ -24,7 +24,7 @@ async fn what_slack_gives_up_when_the_first_start_is_killed_is_answered_by_the_s
         ..RetryPlan::default()
     });
     for _ in 0..500 {
-        faults.next("apps.connections.open", Fault::Status(500));
+        faults.next("apps.connections.open", CallFault::Status(500));
     }
     flow.spawn();
     flow.wait_until("the daemon knows its account and asks for a socket", || {
@@ -55,7 +55,7 @@ async fn what_slack_gives_up_when_the_first_start_is_killed_is_answered_by_the_s
 async fn a_refused_list_of_chats_costs_a_start_what_slack_says_and_no_more() {
     let mut flow = started(FlowBuilder::default()).await;
     let before = calls_ms(&flow, LIST).len();
-    flow.slack.faults().next(LIST, Fault::RateLimited(1));
+    flow.slack.faults().next(LIST, CallFault::RateLimited(1));
     flow.restart().await;
     wait_until_read(&flow).await;
     let calls = calls_ms(&flow, LIST).split_off(before);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use vocative_sandbox::slack::{ChannelKind, RetryPlan, SlackChannel};
+use vocative_sandbox::slack::{ChannelKind, RetryPlan, SlackConversation};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
 
@@ -47,7 +47,7 @@ async fn flooded() -> Flow {
     flow.slack.change_world(|world| {
         for n in 0..ROOMS {
             let (id, name) = (slack_room(n), format!("flood{n}"));
-            let room = SlackChannel::new(&id, &name, ChannelKind::Public, &["U0ANN"]);
+            let room = SlackConversation::new(&id, &name, ChannelKind::Public, &["U0ANN"]);
             world.channels.push(room);
         }
     });

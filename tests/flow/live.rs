@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use vocative_sandbox::model::{ModelAct, ModelReply};
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramWorld};
 use vocative_sandbox::wire::{WireKind, WirePeer};
 
@@ -133,7 +133,7 @@ async fn an_answer_that_is_written_at_once_is_one_post() {
 async fn when_every_edit_is_refused_the_answer_takes_the_place_of_what_showed() {
     let flow = quick().start().await;
     for _ in 0..20 {
-        let refusal = Fault::Error("cant_update_message".to_owned());
+        let refusal = CallFault::Error("cant_update_message".to_owned());
         flow.slack.faults().next("chat.update", refusal);
     }
     flow.model.enqueue(written());
@@ -153,7 +153,7 @@ async fn a_rate_limit_on_edits_is_kept_to_and_loses_nothing() {
     let flow = quick().start().await;
     flow.slack
         .faults()
-        .next("chat.update", Fault::RateLimited(3));
+        .next("chat.update", CallFault::RateLimited(3));
     flow.model.enqueue(written());
     flow.slack.say(DM, "ann", "when is the deploy?");
     until_it_shows(&flow).await;

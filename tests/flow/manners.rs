@@ -1,7 +1,7 @@
 //! Good manners: commands, signs, words to one person, bots among themselves, quiet hours.
 
 use serde_json::{Value, json};
-use vocative_sandbox::slack::{Fault, UserPost};
+use vocative_sandbox::slack::{CallFault, UserPost};
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::harness::{Flow, FlowBuilder, said};
@@ -126,10 +126,10 @@ async fn a_command_that_was_acknowledged_is_carried_out_once_whatever_is_killed(
     for _ in 0..4 {
         flow.slack
             .faults()
-            .next("chat.postEphemeral", Fault::RateLimited(2));
+            .next("chat.postEphemeral", CallFault::RateLimited(2));
         flow.slack
             .faults()
-            .next("chat.postMessage", Fault::RateLimited(2));
+            .next("chat.postMessage", CallFault::RateLimited(2));
     }
     flow.slack
         .slash_command("#general", "U0ANN", "/vocative", "new");

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use vocative_sandbox::mcp::{Era, Fault, McpServer, McpWorld};
+use vocative_sandbox::mcp::{Era, McpCallFault, McpServer, McpWorld};
 use vocative_sandbox::model::ModelReply;
 use vocative_sandbox::slack::SlackPost;
 use vocative_sandbox::telegram::TelegramWorld;
@@ -265,15 +265,15 @@ async fn a_changed_tool_waits_for_a_person() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_server_does_the_question_is_answered() {
     let faults = [
-        (Fault::Refuses, "there is no such thing"),
+        (McpCallFault::Refuses, "there is no such thing"),
         (
-            Fault::Files,
+            McpCallFault::Files,
             r#""files":[{"name":"file-1.png","type":"image/png","bytes":70,"is_for_people":false},{"name":"report.csv"#,
         ),
-        (Fault::Hangs, "took longer than 1000 ms"),
-        (Fault::Dies, "may have acted or not"),
-        (Fault::Huge, "may have acted or not"),
-        (Fault::Broken, "took longer than 1000 ms"),
+        (McpCallFault::Hangs, "took longer than 1000 ms"),
+        (McpCallFault::Dies, "may have acted or not"),
+        (McpCallFault::Huge, "may have acted or not"),
+        (McpCallFault::Broken, "took longer than 1000 ms"),
     ];
     for (fault, expected) in faults {
         let world = McpWorld {
@@ -301,7 +301,7 @@ fn pictures(flow: &Flow) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
     let world = McpWorld {
-        fault: Some(Fault::Files),
+        fault: Some(McpCallFault::Files),
         ..McpWorld::default()
     };
     let images = "[defaults.model]\nimages = true\n";
@@ -362,7 +362,7 @@ async fn files_of_a_server_are_shown_through_a_kill_kept_and_posted_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_file_goes_past_a_hook() {
     let world = McpWorld {
-        fault: Some(Fault::Files),
+        fault: Some(McpCallFault::Files),
         ..McpWorld::default()
     };
     for point in ["after_tool", "before_save"] {
@@ -385,7 +385,7 @@ async fn no_file_goes_past_a_hook() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_of_a_call_is_told_and_a_call_that_is_given_up_is_cancelled() {
     let world = McpWorld {
-        fault: Some(Fault::Progress),
+        fault: Some(McpCallFault::Progress),
         ..with_tools(Era::Legacy, &["echo"])
     };
     let (flow, server) = with_address(world, "pin = \"trust\"\ntimeout_s = 3").await;
@@ -419,7 +419,7 @@ async fn progress_of_a_call_is_told_and_a_call_that_is_given_up_is_cancelled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_of_the_older_era_that_asks_while_it_works_is_told_that_nobody_answers() {
     let world = McpWorld {
-        fault: Some(Fault::Asks),
+        fault: Some(McpCallFault::Asks),
         ..with_tools(Era::Legacy, &["echo"])
     };
     let (flow, _file) = with_program(&world, "").await;
@@ -439,7 +439,7 @@ fn told(flow: &Flow) -> String {
 /// A flow with a server that asks for a size before it goes on with a call.
 async fn that_asks(settings: &str) -> (Flow, McpServer) {
     let world = McpWorld {
-        fault: Some(Fault::Asks),
+        fault: Some(McpCallFault::Asks),
         ..McpWorld::default()
     };
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -560,7 +560,7 @@ async fn a_server_that_nobody_answers_is_told_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_server_costs_its_tools_and_comes_back() {
     let world = McpWorld {
-        fault: Some(Fault::Dies),
+        fault: Some(McpCallFault::Dies),
         ..McpWorld::default()
     };
     let (flow, file) = with_program(&world, "repeatable = [\"echo\"]").await;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::telegram::TelegramWorld;
 use vocative_sandbox::wire::WireKind;
 
@@ -28,7 +28,7 @@ async fn a_room_in_which_nobody_asked_has_its_name_although_people_have_none() {
     let flow = Flow::start_default().await;
     // Tokens of earlier manifests may lack the scope for people.
     for _ in 0..100 {
-        let refused = Fault::Error("missing_scope".to_owned());
+        let refused = CallFault::Error("missing_scope".to_owned());
         flow.slack.faults().next("users.info", refused);
     }
     flow.slack.say("#general", "ann", "the build is green");
@@ -83,7 +83,7 @@ async fn agents_post_under_their_own_names_where_the_app_may() {
         )
     );
 
-    let lost = Fault::LoseResponse;
+    let lost = CallFault::LoseResponse;
     flow.slack.faults().next("chat.postMessage", lost);
     flow.model.enqueue(ModelReply::text("Here."));
     let asked = flow.slack.say("#general", "ann", "look: where?");

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use vocative_sandbox::slack::{AckedEnvelope, EventFault, Fault, RetryPlan};
+use vocative_sandbox::slack::{AckedEnvelope, CallFault, EventFault, RetryPlan};
 use vocative_sandbox::telegram::TelegramWorld;
 
 use crate::catchup::started;
@@ -115,7 +115,7 @@ async fn a_follow_up_that_is_heard_before_its_missed_root_is_read_back_is_answer
     // The catch-up hangs while people go on talking.
     flow.slack
         .faults()
-        .next("users.conversations", Fault::RateLimited(4));
+        .next("users.conversations", CallFault::RateLimited(4));
     flow.start().await;
     flow.slack.reply("#general", "ann", &root, "and where?");
     flow.wait_until_heard().await;

@@ -2,7 +2,7 @@
 //! no other, and nothing asks before its time.
 
 use rusqlite::{Connection, OpenFlags};
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
 use vocative_sandbox::wire::{WireKind, WirePeer, WireRecord};
 
@@ -50,7 +50,7 @@ fn requests(flow: &Flow) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_that_a_platform_asks_for_outlives_a_kill_and_stays_in_its_room() {
     let mut flow = FlowBuilder::default().offline().start().await;
-    let slack_fault = Fault::RateLimited(u64::from(WAIT_S));
+    let slack_fault = CallFault::RateLimited(u64::from(WAIT_S));
     flow.slack.faults().next("chat.postMessage", slack_fault);
     let telegram_fault = TelegramFault::RateLimited {
         retry_after_s: WAIT_S,

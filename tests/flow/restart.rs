@@ -1,7 +1,7 @@
 //! Killed, stopped and started again: what is committed goes on, and nothing is said twice.
 
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::telegram::{TelegramFault, TelegramWorld};
 
 use crate::harness::{Flow, FlowBuilder};
@@ -63,7 +63,7 @@ async fn a_question_outlives_more_kills_than_a_run_may_have_attempts() {
 async fn killed_with_a_slack_post_in_flight(flow: &mut Flow) {
     flow.slack
         .faults()
-        .next("chat.postMessage", Fault::LoseResponse);
+        .next("chat.postMessage", CallFault::LoseResponse);
     let question = flow.slack.say("#general", "ann", "@vocative when is it?");
     flow.slack_reply("#general", &question).await;
     flow.kill().await;

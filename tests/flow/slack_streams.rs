@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::wire::WireKind;
 
 use crate::harness::{Flow, FlowBuilder};
@@ -80,7 +80,7 @@ async fn an_answer_grows_in_its_thread_and_is_the_answer_in_the_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_no_stream_may_start_a_post_is_edited() {
     let flow = streaming().start().await;
-    let refusal = Fault::Error("channel_type_not_supported".to_owned());
+    let refusal = CallFault::Error("channel_type_not_supported".to_owned());
     flow.slack.faults().next("chat.startStream", refusal);
     flow.model.enqueue(written());
     let root = flow.slack.say("#general", "ann", "@vocative when?");
@@ -114,7 +114,7 @@ async fn a_stream_that_slack_ends_is_edited_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_a_person_stops_grows_no_more() {
     let flow = streaming().start().await;
-    let stopped = Fault::Error("stopped_by_user".to_owned());
+    let stopped = CallFault::Error("stopped_by_user".to_owned());
     flow.slack.faults().next("chat.appendStream", stopped);
     flow.model.enqueue(written());
     let root = flow.slack.say("#general", "ann", "@vocative when?");
@@ -130,7 +130,7 @@ async fn words_of_which_nobody_knows_whether_they_came_are_not_added_twice() {
     let flow = streaming().start().await;
     flow.slack
         .faults()
-        .next("chat.appendStream", Fault::ResetAfter);
+        .next("chat.appendStream", CallFault::ResetAfter);
     flow.model.enqueue(written());
     let root = flow.slack.say("#general", "ann", "@vocative when?");
     flow.slack_post("#general", |post| {
@@ -163,7 +163,7 @@ async fn a_daemon_killed_before_it_knows_of_its_stream_finds_it() {
     let mut flow = streaming().start().await;
     flow.slack
         .faults()
-        .next("chat.startStream", Fault::LoseResponse);
+        .next("chat.startStream", CallFault::LoseResponse);
     flow.model.enqueue(written());
     let root = flow.slack.say("#general", "ann", "@vocative when?");
     flow.slack_post("#general", |post| post.stream.is_some())

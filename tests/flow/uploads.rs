@@ -1,7 +1,7 @@
 //! Answers too long for their posts: the beginning, and the whole as a file. Never lost, never doubled.
 
 use vocative_sandbox::model::ModelReply;
-use vocative_sandbox::slack::{Fault, SlackPost};
+use vocative_sandbox::slack::{CallFault, SlackPost};
 use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramWorld};
 
 use crate::harness::{Flow, FlowBuilder};
@@ -145,8 +145,8 @@ async fn killed_between_the_steps_of_an_upload_the_file_is_shared_once() {
     let mut flow = start().await;
     let long = long_answer();
     for (method, fault) in [
-        ("upload", Fault::Latency(60_000)),
-        ("files.completeUploadExternal", Fault::LoseResponse),
+        ("upload", CallFault::Latency(60_000)),
+        ("files.completeUploadExternal", CallFault::LoseResponse),
     ] {
         flow.slack.faults().next(method, fault);
         let before = shared(&flow).len();

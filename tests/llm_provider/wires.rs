@@ -1,7 +1,7 @@
 //! What only one of the wires knows, and what goes back of an answer between the steps of a run. The
 //! server refuses what the providers refuse.
 
-use vocative::llm::{Api, Effort};
+use vocative::llm::{Effort, OpenAiApi};
 
 use vocative_core::prompting::files::PromptImage;
 
@@ -9,11 +9,11 @@ use super::streams::{Heard, listen};
 use super::*;
 
 /// Who serves a model, by which API, and its name.
-type Asked = (Provider, Option<Api>, &'static str);
+type Asked = (Provider, Option<OpenAiApi>, &'static str);
 
-const GPT: Asked = (Provider::OpenAi, Some(Api::Responses), "gpt-5.6");
+const GPT: Asked = (Provider::OpenAi, Some(OpenAiApi::Responses), "gpt-5.6");
 const CLAUDE: Asked = (Provider::Anthropic, None, "claude-fable-5-2");
-const LOCAL: Asked = (Provider::OpenAi, Some(Api::Chat), "kimi-k2");
+const LOCAL: Asked = (Provider::OpenAi, Some(OpenAiApi::Chat), "kimi-k2");
 
 fn settings_of((provider, api, model): Asked, server: &ModelServer) -> ModelSettings {
     ModelSettings {
@@ -159,7 +159,10 @@ async fn newer_models_on_chat_completions_are_asked_as_they_want_it_and_that_is_
     let server = server().await;
     let settings = ModelSettings {
         temperature: Some(0.5),
-        ..settings_of((Provider::OpenAi, Some(Api::Chat), "gpt-5.6"), &server)
+        ..settings_of(
+            (Provider::OpenAi, Some(OpenAiApi::Chat), "gpt-5.6"),
+            &server,
+        )
     };
     let model = build(&settings, http()).unwrap();
     for _ in 0..2 {
@@ -185,7 +188,7 @@ async fn settings_that_a_model_does_not_take_are_left_out() {
     for asked in [
         GPT,
         CLAUDE,
-        (Provider::OpenAi, Some(Api::Responses), "gpt-4o"),
+        (Provider::OpenAi, Some(OpenAiApi::Responses), "gpt-4o"),
     ] {
         let server = server().await;
         let settings = ModelSettings {

@@ -234,19 +234,19 @@ mod points {
     }
 
     /// Where to end, and how often it is passed before.
-    struct Target {
+    struct CrashTarget {
         name: String,
         left: AtomicU64,
     }
 
-    fn target() -> Option<&'static Target> {
-        static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+    fn target() -> Option<&'static CrashTarget> {
+        static TARGET: OnceLock<Option<CrashTarget>> = OnceLock::new();
         let read = || {
             let text = std::env::var(CRASH_AT).ok()?;
             let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
             let left = AtomicU64::new(count.parse().unwrap_or(1));
             let name = name.to_owned();
-            Some(Target { name, left })
+            Some(CrashTarget { name, left })
         };
         TARGET.get_or_init(read).as_ref()
     }

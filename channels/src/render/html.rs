@@ -30,7 +30,7 @@ const ATTRIBUTES: [&str; 12] = [
 
 /// What a tag means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+enum TagMeaning {
     Bold,
     Italic,
     Strike,
@@ -51,7 +51,7 @@ enum Meaning {
     Item,
 }
 
-impl Meaning {
+impl TagMeaning {
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "b" | "strong" => Self::Bold,
@@ -82,7 +82,7 @@ impl Meaning {
 /// A tag of a meaning.
 struct KnownTag<'a> {
     name: String,
-    meaning: Meaning,
+    meaning: TagMeaning,
     is_closing: bool,
     attributes: Vec<(String, &'a str)>,
 }
@@ -99,7 +99,7 @@ impl<'a> KnownTag<'a> {
             .find(|c: char| !c.is_ascii_alphanumeric())
             .unwrap_or(inside.len());
         let name = inside[..name_len].to_ascii_lowercase();
-        let meaning = Meaning::of(&name)?;
+        let meaning = TagMeaning::of(&name)?;
         let attributes = attributes(&inside[name_len..])?;
         Some(Self {
             name,
@@ -111,7 +111,7 @@ impl<'a> KnownTag<'a> {
 
     /// Whether it counts there: parts only in a block of HTML, lists anywhere.
     fn counts(&self, is_block: bool) -> bool {
-        let is_part = matches!(self.meaning, Meaning::Paragraph | Meaning::Title);
+        let is_part = matches!(self.meaning, TagMeaning::Paragraph | TagMeaning::Title);
         is_block || !is_part || matches!(self.name.as_str(), "ul" | "ol")
     }
 
@@ -253,7 +253,7 @@ fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
 
 fn is_beside_part(roles: &[TagRole<'_>], at: usize) -> bool {
     let breaks = |known: &KnownTag<'_>| {
-        use Meaning::{Item, LineBreak, Paragraph, Rule, Title};
+        use TagMeaning::{Item, LineBreak, Paragraph, Rule, Title};
         matches!(known.meaning, LineBreak | Rule | Paragraph | Title | Item)
     };
     let before = roles.get(at.wrapping_sub(1));
@@ -271,7 +271,7 @@ enum TagRole<'a> {
     Comment,
     Mark(KnownTag<'a>),
     /// With all up to the tag that closes it.
-    Around(Meaning, usize),
+    Around(TagMeaning, usize),
 }
 
 fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
@@ -309,7 +309,7 @@ fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
     }
     // The partner of a part's tag may stand in another block.
     for (n, known) in open.into_iter().flatten().chain(single) {
-        if matches!(known.meaning, Meaning::Paragraph | Meaning::Item) {
+        if matches!(known.meaning, TagMeaning::Paragraph | TagMeaning::Item) {
             roles[n] = TagRole::Mark(known);
         }
     }
@@ -337,7 +337,7 @@ fn pair<'e>(
     looked_at(count);
     let is_words = count == inside.len();
     match opening.meaning {
-        Meaning::Code | Meaning::Raised | Meaning::Lowered if is_words => {
+        TagMeaning::Code | TagMeaning::Raised | TagMeaning::Lowered if is_words => {
             roles[from] = TagRole::Around(opening.meaning, to);
         }
         _ => {
@@ -361,12 +361,12 @@ fn push_meaning<'a>(out: &mut Vec<Event<'a>>, known: &KnownTag<'_>, is_block: bo
         }
     };
     match known.meaning {
-        Meaning::Bold => out.push(styled(Tag::Strong)),
-        Meaning::Italic => out.push(styled(Tag::Emphasis)),
-        Meaning::Strike => out.push(styled(Tag::Strikethrough)),
-        Meaning::Spoiler => out.push(styled(SPOILER)),
-        Meaning::Link => out.push(styled(link(known.attribute("href").unwrap_or_default()))),
-        Meaning::Image => {
+        TagMeaning::Bold => out.push(styled(Tag::Strong)),
+        TagMeaning::Italic => out.push(styled(Tag::Emphasis)),
+        TagMeaning::Strike => out.push(styled(Tag::Strikethrough)),
+        TagMeaning::Spoiler => out.push(styled(SPOILER)),
+        TagMeaning::Link => out.push(styled(link(known.attribute("href").unwrap_or_default()))),
+        TagMeaning::Image => {
             let tag = link(known.attribute("src").unwrap_or_default());
             let end = tag.to_end();
             let label = decoded(known.attribute("alt").unwrap_or_default());
@@ -376,14 +376,14 @@ fn push_meaning<'a>(out: &mut Vec<Event<'a>>, known: &KnownTag<'_>, is_block: bo
                 Event::End(end),
             ]);
         }
-        Meaning::LineBreak => out.push(Event::HardBreak),
-        Meaning::Rule if is_block => out.push(Event::Rule),
-        Meaning::Rule | Meaning::Paragraph => out.push(part),
-        Meaning::Title if known.is_closing => out.extend([Event::End(TagEnd::Strong), part]),
-        Meaning::Title => out.extend([part, Event::Start(Tag::Strong)]),
-        Meaning::Item if known.is_closing => {}
-        Meaning::Item => out.extend([Event::HardBreak, Event::Text("• ".into())]),
-        Meaning::Words | Meaning::Code | Meaning::Raised | Meaning::Lowered => {}
+        TagMeaning::LineBreak => out.push(Event::HardBreak),
+        TagMeaning::Rule if is_block => out.push(Event::Rule),
+        TagMeaning::Rule | TagMeaning::Paragraph => out.push(part),
+        TagMeaning::Title if known.is_closing => out.extend([Event::End(TagEnd::Strong), part]),
+        TagMeaning::Title => out.extend([part, Event::Start(Tag::Strong)]),
+        TagMeaning::Item if known.is_closing => {}
+        TagMeaning::Item => out.extend([Event::HardBreak, Event::Text("• ".into())]),
+        TagMeaning::Words | TagMeaning::Code | TagMeaning::Raised | TagMeaning::Lowered => {}
     }
 }
 
@@ -396,7 +396,7 @@ fn link<'a>(url: &str) -> Tag<'a> {
     }
 }
 
-fn push_around<'a>(out: &mut Vec<Event<'a>>, meaning: Meaning, inside: &[Event<'a>]) {
+fn push_around<'a>(out: &mut Vec<Event<'a>>, meaning: TagMeaning, inside: &[Event<'a>]) {
     let words: String = inside
         .iter()
         .map(|event| match event {
@@ -409,10 +409,10 @@ fn push_around<'a>(out: &mut Vec<Event<'a>>, meaning: Meaning, inside: &[Event<'
         before => before.is_some_and(|it| !matches!(it, Event::SoftBreak | Event::HardBreak)),
     };
     out.push(match meaning {
-        Meaning::Code => Event::Code(words.into()),
+        TagMeaning::Code => Event::Code(words.into()),
         // By itself it is small print.
         _ if !is_attached => Event::Text(words.into()),
-        meaning => Event::Text(script(&words, meaning == Meaning::Raised).into()),
+        meaning => Event::Text(script(&words, meaning == TagMeaning::Raised).into()),
     });
 }
 

@@ -6,7 +6,7 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 use vocative_contract::work::looked_at;
 
 use super::parse::trimmed;
-use super::split::{Cost, Form, Surroundings};
+use super::split::{PostCost, PostMeasure, Surroundings};
 use super::tree::{Block, StyledRun};
 
 /// How often a longer piece is tried.
@@ -30,7 +30,7 @@ enum CutRank {
 }
 
 /// What is not cut.
-struct Atom {
+struct InlineAtom {
     from: (usize, usize),
     to: (usize, usize),
     length: usize,
@@ -39,7 +39,7 @@ struct Atom {
 
 /// What pieces are cut from, and what they become.
 pub(super) struct Cutting<'a> {
-    pub(super) form: &'a dyn Form,
+    pub(super) form: &'a dyn PostMeasure,
     pub(super) place: &'a Surroundings,
     pub(super) runs: &'a [StyledRun],
     /// The block that a piece is.
@@ -48,7 +48,11 @@ pub(super) struct Cutting<'a> {
 
 /// The pieces of a paragraph: the first within `first`, the others within `full`. The first one is
 /// empty if nothing of the paragraph fits.
-pub(super) fn cut_runs(cutting: &Cutting<'_>, first: Cost, full: Cost) -> Vec<Vec<StyledRun>> {
+pub(super) fn cut_runs(
+    cutting: &Cutting<'_>,
+    first: PostCost,
+    full: PostCost,
+) -> Vec<Vec<StyledRun>> {
     let Cutting {
         form, place, runs, ..
     } = *cutting;
@@ -87,14 +91,20 @@ impl Cutting<'_> {
     /// How many atoms a piece takes that by its estimate takes `length`. Estimates are high: what they
     /// leave free is filled, and the last piece is never one that would have fitted with the one before
     /// it. Two pieces in one post would show the cut as a paragraph's end.
-    fn widened(&self, atoms: &[Atom], length: usize, estimate: Cost, room: Cost) -> usize {
+    fn widened(
+        &self,
+        atoms: &[InlineAtom],
+        length: usize,
+        estimate: PostCost,
+        room: PostCost,
+    ) -> usize {
         let cost = |length: usize| {
             let runs = piece(self.runs, atoms[0].from, atoms[length - 1].to);
             let block = (self.block)(trimmed(runs));
             self.form.block_cost(&block, self.place, room)
         };
         // What is far too much is not even put together: that would cost the rest once for each piece.
-        let generous = Cost {
+        let generous = PostCost {
             length: room.length.saturating_mul(ESTIMATE_FACTOR_MAX),
             count: room.count.saturating_mul(ESTIMATE_FACTOR_MAX),
         };
@@ -115,7 +125,7 @@ impl Cutting<'_> {
                 wide = scaled(room, estimate, spent);
             } else {
                 // What follows is dearer.
-                wide = Cost {
+                wide = PostCost {
                     length: usize::midpoint(wide.length, estimate.length),
                     count: usize::midpoint(wide.count, estimate.count),
                 };
@@ -126,12 +136,12 @@ impl Cutting<'_> {
 }
 
 /// A room as it would have to be for estimates to fill it that are so much higher than what is spent.
-fn scaled(room: Cost, estimate: Cost, spent: Cost) -> Cost {
+fn scaled(room: PostCost, estimate: PostCost, spent: PostCost) -> PostCost {
     let scale = |room: usize, estimate: usize, spent: usize| {
         let spent = spent.max(1);
         room.saturating_mul(estimate.max(spent)) / spent
     };
-    Cost {
+    PostCost {
         length: scale(room.length, estimate.length, spent.length),
         count: scale(room.count, estimate.count, spent.count),
     }
@@ -139,16 +149,16 @@ fn scaled(room: Cost, estimate: Cost, spent: Cost) -> Cost {
 
 /// How many atoms the next piece takes, and its estimate.
 fn piece_end(
-    form: &dyn Form,
+    form: &dyn PostMeasure,
     place: &Surroundings,
     runs: &[StyledRun],
-    atoms: &[Atom],
-    room: Cost,
-) -> (usize, Cost) {
-    let mut spent = Cost::default();
-    let mut best: Option<((usize, CutRank), (usize, Cost))> = None;
+    atoms: &[InlineAtom],
+    room: PostCost,
+) -> (usize, PostCost) {
+    let mut spent = PostCost::default();
+    let mut best: Option<((usize, CutRank), (usize, PostCost))> = None;
     for (n, atom) in atoms.iter().enumerate() {
-        let mut cost = Cost {
+        let mut cost = PostCost {
             length: atom.length,
             count: 0,
         };
@@ -166,7 +176,7 @@ fn piece_end(
         }
         spent = spent.plus(cost);
         if !spent.is_within(room) {
-            return best.map_or((0, Cost::default()), |(_, end)| end);
+            return best.map_or((0, PostCost::default()), |(_, end)| end);
         }
         // A cut in the first half would make many small pieces, one in the first quarter more so.
         let share =
@@ -197,7 +207,12 @@ fn piece(runs: &[StyledRun], from: (usize, usize), to: (usize, usize)) -> Vec<St
     piece
 }
 
-fn atoms(form: &dyn Form, place: &Surroundings, runs: &[StyledRun], full: Cost) -> Vec<Atom> {
+fn atoms(
+    form: &dyn PostMeasure,
+    place: &Surroundings,
+    runs: &[StyledRun],
+    full: PostCost,
+) -> Vec<InlineAtom> {
     let mut atoms = Vec::new();
     let mut n = 0;
     while n < runs.len() {
@@ -209,7 +224,7 @@ fn atoms(form: &dyn Form, place: &Surroundings, runs: &[StyledRun], full: Cost) 
                 .iter()
                 .map(|run| text_length(form, place, &run.text))
                 .sum();
-            atoms.push(Atom {
+            atoms.push(InlineAtom {
                 from: (n, 0),
                 to: (n + group - 1, runs[n + group - 1].text.len()),
                 length,
@@ -244,13 +259,18 @@ fn group_len(runs: &[StyledRun]) -> usize {
 }
 
 /// What a group costs, counted only until it is too much.
-fn group_cost(form: &dyn Form, place: &Surroundings, group: &[StyledRun], room: Cost) -> Cost {
-    let mut cost = Cost::default();
+fn group_cost(
+    form: &dyn PostMeasure,
+    place: &Surroundings,
+    group: &[StyledRun],
+    room: PostCost,
+) -> PostCost {
+    let mut cost = PostCost::default();
     for run in group {
         let length = text_length(form, place, &run.text);
         cost = cost
             .plus(form.run_cost(run, place))
-            .plus(Cost { length, count: 0 });
+            .plus(PostCost { length, count: 0 });
         if !cost.is_within(room) {
             break;
         }
@@ -258,7 +278,7 @@ fn group_cost(form: &dyn Form, place: &Surroundings, group: &[StyledRun], room: 
     cost
 }
 
-fn text_length(form: &dyn Form, place: &Surroundings, text: &str) -> usize {
+fn text_length(form: &dyn PostMeasure, place: &Surroundings, text: &str) -> usize {
     looked_at(text.len());
     text.chars().map(|c| form.char_length(c, place)).sum()
 }
@@ -266,8 +286,8 @@ fn text_length(form: &dyn Form, place: &Surroundings, text: &str) -> usize {
 /// The words of a text with the white space behind them; what is longer than `longest` in pieces of
 /// whole graphemes, or of characters where a grapheme is longer.
 fn push_words(
-    atoms: &mut Vec<Atom>,
-    form: &dyn Form,
+    atoms: &mut Vec<InlineAtom>,
+    form: &dyn PostMeasure,
     place: &Surroundings,
     run: usize,
     text: &str,
@@ -279,7 +299,7 @@ fn push_words(
     let mut push = |start: usize, end: usize, length: usize| {
         if start < end {
             let rank = rank(&text[start..end]);
-            atoms.push(Atom {
+            atoms.push(InlineAtom {
                 from: (run, start),
                 to: (run, end),
                 length,
@@ -322,7 +342,7 @@ fn rank(word: &str) -> CutRank {
 }
 
 /// Runs may meet inside a grapheme.
-fn forbid_cuts_in_graphemes(atoms: &mut [Atom], runs: &[StyledRun]) {
+fn forbid_cuts_in_graphemes(atoms: &mut [InlineAtom], runs: &[StyledRun]) {
     for n in 1..atoms.len() {
         let (before, after) = (atoms[n - 1].to, atoms[n].from);
         if before.0 == after.0 {

@@ -2,7 +2,7 @@
 //!
 //! Owns the tree, how it is cut into parts, and what both platforms share (tables as aligned text, which
 //! addresses are links, who is mentioned). Pure, total and bounded: no input makes it fail, and its work
-//! grows with the input's length. It must not know a platform: those give a `Form` that says what a
+//! grows with the input's length. It must not know a platform: those give a `PostMeasure` that says what a
 //! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
 //!
 //! Reading order: `tree`, `source`, `parse` (with `html` and `link`), `split`, `inline`, `table`, `plain`; `around`
@@ -31,7 +31,7 @@ pub(crate) use {
     link::has_own_address,
     parse::parsed,
     plain::readable_text,
-    split::{Container, Cost, Form, Surroundings, parts_of},
+    split::{Container, PostCost, PostMeasure, Surroundings, parts_of},
     table::aligned,
     tree::{Block, Item, StyledRun, Styles},
 };

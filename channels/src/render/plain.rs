@@ -15,20 +15,20 @@ const RULE: &str = "———";
 
 /// Blocks as text that reads well without marks; a blank line stands between two of them.
 pub(crate) fn readable_text(blocks: &[Block]) -> String {
-    let mut out = Out::default();
+    let mut out = PlainWriter::default();
     out.push_blocks(blocks.iter(), "\n\n");
     out.text.truncate(out.text.trim_end().len());
     out.text
 }
 
 #[derive(Default)]
-struct Out {
+struct PlainWriter {
     text: String,
     /// What stands before each further line.
     prefix: String,
 }
 
-impl Out {
+impl PlainWriter {
     fn push_lines(&mut self, text: &str) {
         looked_at(text.len());
         for (n, line) in text.split('\n').enumerate() {

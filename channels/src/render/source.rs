@@ -68,7 +68,7 @@ struct AllSeen {
 }
 
 /// What is written instead of a piece of the text.
-struct Edit {
+struct SourceEdit {
     range: Range<usize>,
     with: String,
 }
@@ -87,14 +87,14 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     let (kept, tables) = kept(&text);
     let mut edits = edits(&text, &kept);
     edits.retain(|edit| !is_cover(&edit.with) || !is_in(&tables, edit.range.start));
-    edits.extend(unused.into_iter().map(|at| Edit {
+    edits.extend(unused.into_iter().map(|at| SourceEdit {
         range: at..at,
         with: "\\".to_owned(),
     }));
     edits.sort_by_key(|edit| edit.range.start);
     let mut out = String::with_capacity(text.len() + 4 * edits.len());
     let mut done = 0;
-    for Edit { range, with } in edits {
+    for SourceEdit { range, with } in edits {
         // A definition may begin within what looks like a formula.
         if range.start < done {
             continue;
@@ -181,7 +181,7 @@ fn kept(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
 }
 
 /// What is to be written otherwise, in order, outside of what stays as it is.
-fn edits(text: &str, kept: &[Range<usize>]) -> Vec<Edit> {
+fn edits(text: &str, kept: &[Range<usize>]) -> Vec<SourceEdit> {
     looked_at(text.len());
     let mut edits = Vec::new();
     let mut kept = kept.iter().peekable();
@@ -203,7 +203,7 @@ fn edits(text: &str, kept: &[Range<usize>]) -> Vec<Edit> {
 }
 
 /// What is to be written otherwise at one place, and where to look on. Nothing reaches over `end`.
-fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edit>, usize) {
+fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<SourceEdit>, usize) {
     let rest = &text[at..end];
     let first = rest.as_bytes()[0];
     match first {
@@ -241,7 +241,7 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
         mark => {
             let len = rest.bytes().take_while(|byte| *byte == mark).count();
             let seam = seam(text, at..at + len).filter(|_| len > 1 || mark == b'*');
-            let edit = seam.map(|place| Edit {
+            let edit = seam.map(|place| SourceEdit {
                 range: place..place,
                 with: SEAM.to_string(),
             });
@@ -252,8 +252,8 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Edi
 
 /// The tag in place of marks that cover text, or that end it. As in chats that have it: the marks touch what
 /// they cover, and nothing of a word stands outside of them.
-fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<Edit> {
-    let tag = |with: &str| Edit {
+fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<SourceEdit> {
+    let tag = |with: &str| SourceEdit {
         range: at..at + len,
         with: with.to_owned(),
     };
@@ -322,7 +322,7 @@ fn name_len(text: &str, at: usize, end: usize) -> Option<usize> {
 }
 
 /// An address or a name whose marks are none.
-fn address(url: &str, at: usize) -> Option<Edit> {
+fn address(url: &str, at: usize) -> Option<SourceEdit> {
     const MARKS: [char; 3] = ['*', '_', '~'];
     url.contains(MARKS).then(|| {
         let mut with = String::with_capacity(url.len() + 8);
@@ -332,7 +332,7 @@ fn address(url: &str, at: usize) -> Option<Edit> {
             }
             with.push(c);
         }
-        Edit {
+        SourceEdit {
             range: at..at + url.len(),
             with,
         }
@@ -360,7 +360,7 @@ fn seam(text: &str, run: Range<usize>) -> Option<usize> {
 }
 
 /// The formula that begins at a place, as code: a block where its marks stand on lines of their own.
-fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit> {
+fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<SourceEdit> {
     let rest = &text[at..end];
     let kind = MARKS_OF_FORMULAS
         .iter()
@@ -389,7 +389,7 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
     if kind != INLINE
         && let Some(with) = block_formula(text, &range, content)
     {
-        return Some(Edit { range, with });
+        return Some(SourceEdit { range, with });
     }
     let is_math = match kind {
         INLINE => content.contains(['\\', '^', '_', '=', '+', '<', '>']) || content.len() <= 3,
@@ -400,7 +400,7 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
     let ticks = content.split(|c| c != '`').map(str::len).max()? + 1;
     let ticks = "`".repeat(ticks);
     let space = if content.contains('`') { " " } else { "" };
-    (is_math && !content.is_empty()).then(|| Edit {
+    (is_math && !content.is_empty()).then(|| SourceEdit {
         range,
         with: format!("{ticks}{space}{content}{space}{ticks}"),
     })
@@ -409,7 +409,7 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Edit
 /// The formula between two single dollars that begins at a place, as code. Prices and shell variables are
 /// none: no white space stands inside the dollars, no letter or number outside, and it says something that
 /// only a formula does. *Source:* Pandoc's manual, `tex_math_dollars`.
-fn dollars(text: &str, at: usize, end: usize) -> Option<Edit> {
+fn dollars(text: &str, at: usize, end: usize) -> Option<SourceEdit> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '$' | '\\');
     let inside = text[at..end].strip_prefix('$')?;
     let window = &inside[..floor(inside, DOLLARS_MAX_BYTES)];
@@ -422,7 +422,7 @@ fn dollars(text: &str, at: usize, end: usize) -> Option<Edit> {
         !content.starts_with(char::is_whitespace) && !content.ends_with(char::is_whitespace);
     let is_letter = content.len() == 1 && content.starts_with(char::is_alphabetic);
     let is_math = is_letter || content.contains(['\\', '^', '_', '=', '<', '>', '+']);
-    (is_apart && is_tight && is_math && !content.contains('`')).then(|| Edit {
+    (is_apart && is_tight && is_math && !content.contains('`')).then(|| SourceEdit {
         range: at..at + content.len() + 2,
         with: format!("`{content}`"),
     })

@@ -2,7 +2,7 @@
 //! blocks of its kind, so that each part is a whole tree again (code with its language, table rows
 //! under their header).
 //!
-//! Greedy, front to back. What a block costs is asked of the platform's [`Form`] and only as far as the
+//! Greedy, front to back. What a block costs is asked of the platform's [`PostMeasure`] and only as far as the
 //! room goes, so that the work grows with the length of the text.
 
 use std::collections::VecDeque;
@@ -23,14 +23,14 @@ const REPLACED_MAX: usize = 40;
 /// What something takes of a post: its length in the platform's unit, and how many of what it counts
 /// besides (entities, blocks).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub(crate) struct PostCost {
     /// In the platform's unit of length.
     pub(crate) length: usize,
     /// How many.
     pub(crate) count: usize,
 }
 
-impl Cost {
+impl PostCost {
     /// Both together.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
@@ -65,13 +65,13 @@ pub(crate) struct Surroundings {
 }
 
 /// How a platform counts. Every answer may be too high, never too low.
-pub(crate) trait Form {
+pub(crate) trait PostMeasure {
     /// What fits one post.
-    fn room(&self) -> Cost;
+    fn room(&self) -> PostCost;
     /// What a block costs; anything beyond `room` once that is passed, without looking further.
-    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost;
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: PostCost) -> PostCost;
     /// What a run costs besides its characters.
-    fn run_cost(&self, run: &StyledRun, place: &Surroundings) -> Cost;
+    fn run_cost(&self, run: &StyledRun, place: &Surroundings) -> PostCost;
     /// The length of a character of text, however it must be written.
     fn char_length(&self, c: char, place: &Surroundings) -> usize;
     /// The length of a character of code.
@@ -92,7 +92,7 @@ pub(crate) enum Container {
 }
 
 /// The parts of a tree, none of them empty.
-pub(crate) fn parts_of(form: &dyn Form, blocks: Vec<Block>) -> Vec<Vec<Block>> {
+pub(crate) fn parts_of(form: &dyn PostMeasure, blocks: Vec<Block>) -> Vec<Vec<Block>> {
     let splitter = Splitter { form };
     let mut queue = VecDeque::from(blocks);
     let mut parts = Vec::new();
@@ -115,16 +115,16 @@ pub(crate) fn parts_of(form: &dyn Form, blocks: Vec<Block>) -> Vec<Vec<Block>> {
 }
 
 struct Splitter<'a> {
-    form: &'a dyn Form,
+    form: &'a dyn PostMeasure,
 }
 
 /// The pieces of a block: what fits now, and what comes later.
-struct Halves {
+struct BlockHalves {
     head: Option<Block>,
     rest: VecDeque<Block>,
 }
 
-impl Halves {
+impl BlockHalves {
     fn none(block: Block) -> Self {
         Self {
             head: None,
@@ -149,15 +149,15 @@ impl Splitter<'_> {
         &self,
         queue: &mut VecDeque<Block>,
         place: &Surroundings,
-        room: Cost,
-        full: Cost,
+        room: PostCost,
+        full: PostCost,
         is_fresh: bool,
     ) -> Vec<Block> {
         let mut taken: Vec<Block> = Vec::new();
         let mut left = room;
         let mut replaced = 0;
         while let Some(block) = queue.pop_front() {
-            let separator = Cost {
+            let separator = PostCost {
                 length: if taken.is_empty() {
                     0
                 } else {
@@ -178,7 +178,7 @@ impl Splitter<'_> {
                 queue.push_front(block);
                 break;
             }
-            let Halves { head, rest } = self.split(block, place, space, full, must);
+            let BlockHalves { head, rest } = self.split(block, place, space, full, must);
             // Something else to try in its place.
             let is_replaced = head.is_none() && must;
             put_before(queue, rest);
@@ -199,15 +199,15 @@ impl Splitter<'_> {
         &self,
         block: Block,
         place: &Surroundings,
-        space: Cost,
-        full: Cost,
+        space: PostCost,
+        full: PostCost,
         must: bool,
-    ) -> Halves {
+    ) -> BlockHalves {
         match block {
             Block::Paragraph(runs) => {
                 let block = Block::Paragraph;
                 let pieces = cut_runs(&self.cutting(place, &runs, &block), space, full);
-                Halves::of(pieces.into_iter().map(|runs| filled(runs, block)))
+                BlockHalves::of(pieces.into_iter().map(|runs| filled(runs, block)))
             }
             Block::Heading { level, content } => {
                 // Room for the marks that make it a heading.
@@ -220,20 +220,20 @@ impl Splitter<'_> {
                     full,
                 );
                 // It may set each of its runs apart.
-                let half = |room: Cost| Cost {
+                let half = |room: PostCost| PostCost {
                     count: room.count / 2,
                     ..room.minus(marks)
                 };
                 let heading = |content| Block::Heading { level, content };
                 let cutting = self.cutting(place, &content, &heading);
                 let pieces = cut_runs(&cutting, half(space), half(full));
-                Halves::of(pieces.into_iter().map(|runs| filled(runs, heading)))
+                BlockHalves::of(pieces.into_iter().map(|runs| filled(runs, heading)))
             }
             Block::Code { language, text } => self.split_code(&language, &text, place, space, full),
             Block::Quote(blocks) => self.split_quote(blocks, place, space, full, must),
             Block::List { start, items } => self.split_list(start, items, place, space, full, must),
             Block::Table(table) => self.split_table(table, place, space, must),
-            Block::Rule => Halves::none(Block::Rule),
+            Block::Rule => BlockHalves::none(Block::Rule),
         }
     }
 
@@ -257,9 +257,9 @@ impl Splitter<'_> {
         language: &str,
         text: &str,
         place: &Surroundings,
-        space: Cost,
-        full: Cost,
-    ) -> Halves {
+        space: PostCost,
+        full: PostCost,
+    ) -> BlockHalves {
         let code = |text: &str| Block::Code {
             language: language.to_owned(),
             text: text.to_owned(),
@@ -268,7 +268,7 @@ impl Splitter<'_> {
         let longest_ticks = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
         // The fences, which must be longer than any in the text.
         let marks = self.form.block_cost(&code("x"), place, full);
-        let fences = Cost {
+        let fences = PostCost {
             length: marks.length + 2 * longest_ticks.min(full.length / 8),
             count: marks.count,
         };
@@ -289,7 +289,7 @@ impl Splitter<'_> {
             start = end;
             room = others.length;
         }
-        Halves::of(pieces)
+        BlockHalves::of(pieces)
     }
 
     /// Where to cut code so that the first piece is within `room`: behind a line, else a grapheme.
@@ -336,14 +336,14 @@ impl Splitter<'_> {
         container: Container,
         place: &Surroundings,
         lines: usize,
-    ) -> (Surroundings, Cost) {
+    ) -> (Surroundings, PostCost) {
         let prefix = self.form.prefix_length(container);
         let inner = Surroundings {
             prefix_length: place.prefix_length + prefix,
             is_quoted: place.is_quoted || container == Container::Quote,
             is_listed: place.is_listed || container == Container::Item,
         };
-        let overhead = Cost {
+        let overhead = PostCost {
             length: prefix * lines + self.form.separator_length(place),
             count: usize::from(container == Container::Quote),
         };
@@ -354,15 +354,15 @@ impl Splitter<'_> {
         &self,
         mut blocks: VecDeque<Block>,
         place: &Surroundings,
-        space: Cost,
-        full: Cost,
+        space: PostCost,
+        full: PostCost,
         must: bool,
-    ) -> Halves {
+    ) -> BlockHalves {
         let (inner, overhead) = self.inside(Container::Quote, place, 2);
         let inner_full = full.minus(overhead);
         if inner_full.length < PIECE_MIN || inner_full.count == 0 {
             // Too narrow for a quotation: its words come without.
-            return Halves {
+            return BlockHalves {
                 head: None,
                 rest: blocks,
             };
@@ -370,7 +370,7 @@ impl Splitter<'_> {
         let head = self.take(&mut blocks, &inner, space.minus(overhead), inner_full, must);
         let rest = (!blocks.is_empty()).then_some(Block::Quote(blocks));
         let head = (!head.is_empty()).then(|| Block::Quote(head.into()));
-        Halves {
+        BlockHalves {
             head,
             rest: rest.into_iter().collect(),
         }
@@ -381,10 +381,10 @@ impl Splitter<'_> {
         start: Option<u64>,
         mut items: VecDeque<Item>,
         place: &Surroundings,
-        space: Cost,
-        full: Cost,
+        space: PostCost,
+        full: PostCost,
         must: bool,
-    ) -> Halves {
+    ) -> BlockHalves {
         let mut head: VecDeque<Item> = VecDeque::new();
         let mut left = space;
         let mut hoisted = VecDeque::new();
@@ -394,7 +394,7 @@ impl Splitter<'_> {
                 start: number,
                 items: VecDeque::from([item]),
             };
-            let separator = Cost {
+            let separator = PostCost {
                 length: self.form.separator_length(place),
                 count: 0,
             };
@@ -434,7 +434,7 @@ impl Splitter<'_> {
             rest.push_back(Block::List { start: next, items });
         }
         let head = (!head.is_empty()).then_some(Block::List { start, items: head });
-        Halves { head, rest }
+        BlockHalves { head, rest }
     }
 
     /// The beginning of an item that fits, and its blocks that don't; the item if nothing fits.
@@ -442,8 +442,8 @@ impl Splitter<'_> {
         &self,
         item: Item,
         place: &Surroundings,
-        room: Cost,
-        full: Cost,
+        room: PostCost,
+        full: PostCost,
         must: bool,
     ) -> Result<(Item, VecDeque<Block>), Item> {
         let (inner, overhead) = self.inside(Container::Item, place, 3);
@@ -464,7 +464,7 @@ impl Splitter<'_> {
     }
 
     /// The table, and whether it fits.
-    fn fitting(&self, table: Table, place: &Surroundings, space: Cost) -> (Table, bool) {
+    fn fitting(&self, table: Table, place: &Surroundings, space: PostCost) -> (Table, bool) {
         let block = Block::Table(table);
         let fits = self.form.block_cost(&block, place, space).is_within(space);
         match block {
@@ -477,9 +477,9 @@ impl Splitter<'_> {
         &self,
         mut table: Table,
         place: &Surroundings,
-        space: Cost,
+        space: PostCost,
         must: bool,
-    ) -> Halves {
+    ) -> BlockHalves {
         let head = Table {
             aligns: table.aligns.clone(),
             head: table.head.clone(),
@@ -513,15 +513,15 @@ impl Splitter<'_> {
         }
         if now.rows.is_empty() {
             if !must {
-                return Halves::none(Block::Table(table));
+                return BlockHalves::none(Block::Table(table));
             }
-            return Halves {
+            return BlockHalves {
                 head: None,
                 rest: rows_as_text(table),
             };
         }
         let rest = (!table.rows.is_empty()).then_some(Block::Table(table));
-        Halves {
+        BlockHalves {
             head: Some(Block::Table(now)),
             rest: rest.into_iter().collect(),
         }

@@ -25,7 +25,7 @@ impl Narrow {
         }
     }
 
-    fn cost(&self, block: &Block, room: Cost) -> Cost {
+    fn cost(&self, block: &Block, room: PostCost) -> PostCost {
         // As a renderer does: no further than the room goes.
         let mut length = 0;
         match block {
@@ -50,15 +50,15 @@ impl Narrow {
             Block::Rule => length = 1,
         }
         self.asked.set(self.asked.get() + length.min(room.length));
-        Cost { length, count: 0 }
+        PostCost { length, count: 0 }
     }
 
-    fn sum<'a>(&self, length: &mut usize, blocks: impl Iterator<Item = &'a Block>, room: Cost) {
+    fn sum<'a>(&self, length: &mut usize, blocks: impl Iterator<Item = &'a Block>, room: PostCost) {
         for block in blocks {
             if *length > room.length {
                 break;
             }
-            let left = Cost {
+            let left = PostCost {
                 length: room.length - *length,
                 count: room.count,
             };
@@ -69,20 +69,20 @@ impl Narrow {
     }
 }
 
-impl Form for Narrow {
-    fn room(&self) -> Cost {
-        Cost {
+impl PostMeasure for Narrow {
+    fn room(&self) -> PostCost {
+        PostCost {
             length: self.max,
             count: 100,
         }
     }
 
-    fn block_cost(&self, block: &Block, _place: &Surroundings, room: Cost) -> Cost {
+    fn block_cost(&self, block: &Block, _place: &Surroundings, room: PostCost) -> PostCost {
         self.cost(block, room)
     }
 
-    fn run_cost(&self, _run: &StyledRun, _place: &Surroundings) -> Cost {
-        Cost::default()
+    fn run_cost(&self, _run: &StyledRun, _place: &Surroundings) -> PostCost {
+        PostCost::default()
     }
 
     fn char_length(&self, _c: char, _place: &Surroundings) -> usize {

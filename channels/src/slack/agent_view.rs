@@ -7,7 +7,7 @@ use serde_json::json;
 use vocative_contract::error::ChannelError;
 use vocative_contract::outbound::{Dressing, Target};
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 
 /// The most prompts that Slack shows.
 const PROMPTS_MAX: usize = 4;
@@ -15,7 +15,7 @@ const PROMPTS_MAX: usize = 4;
 const TITLE_MAX_CHARS: usize = 200;
 
 /// Puts something up on the surface.
-pub(super) async fn dress(api: &Api, target: &Target, dressing: &Dressing) {
+pub(super) async fn dress(api: &SlackApi, target: &Target, dressing: &Dressing) {
     let done = match dressing {
         Dressing::Prompts(prompts) if prompts.is_empty() => return,
         Dressing::Prompts(prompts) => {
@@ -45,7 +45,7 @@ pub(super) async fn dress(api: &Api, target: &Target, dressing: &Dressing) {
 }
 
 async fn call(
-    api: &Api,
+    api: &SlackApi,
     method: &'static str,
     target: &Target,
     what: (&'static str, String),

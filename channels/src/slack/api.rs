@@ -24,7 +24,7 @@ use vocative_contract::crash;
 use vocative_contract::error::{ChannelError, Fallback, ServerFailed};
 use vocative_contract::file::FileError;
 
-use super::wire::{Answer, HistoryAnswer};
+use super::wire::{HistoryAnswer, SlackAnswer};
 
 /// The longest platform word that is kept in an error, in characters.
 const REASON_MAX_CHARS: usize = 120;
@@ -34,7 +34,7 @@ pub(super) const POST_MESSAGE: &str = "chat.postMessage";
 
 /// Calls the Web API.
 #[derive(Debug)]
-pub(super) struct Api {
+pub(super) struct SlackApi {
     client: reqwest::Client,
     timeouts: HttpTimeouts,
     base: String,
@@ -56,11 +56,11 @@ pub(super) enum Token {
 /// An answer that says `ok`, and the scopes its token has.
 #[derive(Debug)]
 pub(super) struct Granted {
-    pub(super) answer: Answer,
+    pub(super) answer: SlackAnswer,
     pub(super) scopes: Option<Vec<String>>,
 }
 
-impl Api {
+impl SlackApi {
     pub(super) fn new(settings: &super::SlackSettings) -> Result<Self, ChannelError> {
         Ok(Self {
             client: transport::client(settings.http)?,
@@ -287,7 +287,7 @@ pub(super) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Answer, ChannelError> {
+) -> Result<SlackAnswer, ChannelError> {
     if status == StatusCode::TOO_MANY_REQUESTS {
         let wait_ms = transport::retry_after_ms(headers);
         return Err(ChannelError::RetryAfter { operation, wait_ms });
@@ -300,7 +300,7 @@ pub(super) fn judge(
         };
         return Err(ChannelError::OutcomeUnknown { operation, cause });
     }
-    let answer = read_object::<Answer>(&String::from_utf8_lossy(body)).ok();
+    let answer = read_object::<SlackAnswer>(&String::from_utf8_lossy(body)).ok();
     match answer {
         Some(answer) if *answer.ok == Some(true) && status.is_success() => Ok(answer),
         Some(answer) if answer.error.is_some() => Err(refusal(operation, headers, &answer)),
@@ -334,7 +334,7 @@ fn http_refusal(operation: &'static str, status: StatusCode) -> ChannelError {
 }
 
 /// What an `ok: false` means.
-fn refusal(operation: &'static str, headers: &HeaderMap, answer: &Answer) -> ChannelError {
+fn refusal(operation: &'static str, headers: &HeaderMap, answer: &SlackAnswer) -> ChannelError {
     let error = answer.error.as_deref().unwrap_or_default();
     let mut reason = word(error);
     match error {
@@ -452,7 +452,7 @@ mod tests {
 
     use super::*;
 
-    fn judged(status: u16, body: &str) -> Result<Answer, ChannelError> {
+    fn judged(status: u16, body: &str) -> Result<SlackAnswer, ChannelError> {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_static("7"));
         let status = StatusCode::from_u16(status).unwrap();

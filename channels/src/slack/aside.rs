@@ -3,7 +3,7 @@
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Post};
 
-use super::api::{Api, POST_MESSAGE, Token};
+use super::api::{POST_MESSAGE, SlackApi, Token};
 use super::card::blocks_of;
 use super::outbound::delivered;
 use super::translate::time_of;
@@ -19,7 +19,11 @@ pub(super) enum Reacting {
 }
 
 /// Shows something to one person; where the bot is not in the room, it writes to them directly.
-pub(super) async fn tell(api: &Api, post: &Post, person: &str) -> Result<Delivered, ChannelError> {
+pub(super) async fn tell(
+    api: &SlackApi,
+    post: &Post,
+    person: &str,
+) -> Result<Delivered, ChannelError> {
     let method = "chat.postEphemeral";
     let mut arguments = vec![
         ("channel", post.target.chat.clone()),
@@ -53,7 +57,7 @@ pub(super) async fn tell(api: &Api, post: &Post, person: &str) -> Result<Deliver
 
 /// Answers a press. Slack shows no sign that it waits for more than the acknowledgement.
 pub(super) async fn answer(
-    api: &Api,
+    api: &SlackApi,
     post: &Post,
     person: &str,
 ) -> Result<Delivered, ChannelError> {
@@ -79,7 +83,7 @@ fn error_word(error: &ChannelError) -> &str {
 /// Puts a reaction of ours on a message or takes it away. One that is there, or is not, is as it should
 /// be.
 pub(super) async fn react(
-    api: &Api,
+    api: &SlackApi,
     post: &Post,
     message_id: &str,
     reacting: Reacting,

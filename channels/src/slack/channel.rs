@@ -15,7 +15,7 @@ use vocative_contract::history::HistoryReader;
 use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::webhook::Receiver;
 
-use super::api::{Api, Granted, Token};
+use super::api::{Granted, SlackApi, Token};
 use super::events_api::{EventsApi, HttpInbound};
 use super::file::SlackFiles;
 use super::history::SlackHistory;
@@ -97,7 +97,7 @@ impl SlackSettings {
 #[derive(Debug)]
 pub struct SlackChannel {
     settings: SlackSettings,
-    api: Arc<Api>,
+    api: Arc<SlackApi>,
     names: Arc<NameMemory>,
     /// There where events come over HTTP.
     events_api: Option<Arc<EventsApi>>,
@@ -112,7 +112,7 @@ impl SlackChannel {
     /// # Panics
     /// If no rustls crypto provider is installed.
     pub fn new(settings: SlackSettings) -> Result<Self, ChannelError> {
-        let api = Arc::new(Api::new(&settings)?);
+        let api = Arc::new(SlackApi::new(&settings)?);
         let sockets = settings.sockets.clamp(1, SOCKETS_MAX);
         let names = Arc::<NameMemory>::default();
         let events_api = match &settings.transport {
@@ -214,7 +214,9 @@ impl Channel for SlackChannel {
 }
 
 /// Asks `auth.test` who we are, and which scopes the token has if Slack says so.
-pub(super) async fn sign_in(api: &Api) -> Result<(Identity, Option<Vec<String>>), ChannelError> {
+pub(super) async fn sign_in(
+    api: &SlackApi,
+) -> Result<(Identity, Option<Vec<String>>), ChannelError> {
     let operation = "auth.test";
     let Granted { answer, scopes } = api.call(operation, Token::Bot, &[]).await?;
     let warnings = warnings(scopes.as_deref(), answer.bot_id.is_some());

@@ -5,7 +5,7 @@ use secrecy::ExposeSecret as _;
 use vocative_contract::channel::{CheckReach, Finding, FindingLevel};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};
 use super::socket::{self, ConnectFailure};
 
@@ -13,7 +13,11 @@ use super::socket::{self, ConnectFailure};
 const CUSTOMIZE_SCOPE: &str = "chat:write.customize";
 
 /// Runs the checks, one finding each.
-pub(super) async fn check(settings: &SlackSettings, api: &Api, reach: CheckReach) -> Vec<Finding> {
+pub(super) async fn check(
+    settings: &SlackSettings,
+    api: &SlackApi,
+    reach: CheckReach,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(token_forms(settings));
     findings.extend(account(settings, api).await);
@@ -56,7 +60,7 @@ fn token_forms(settings: &SlackSettings) -> Vec<Finding> {
         .collect()
 }
 
-async fn account(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
+async fn account(settings: &SlackSettings, api: &SlackApi) -> Vec<Finding> {
     let (identity, scopes) = match sign_in(api).await {
         Ok(signed_in) => signed_in,
         Err(error) => {
@@ -96,7 +100,7 @@ async fn account(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
 }
 
 /// What can be said of the request URLs: Slack tells nobody which they are.
-async fn request_urls(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
+async fn request_urls(settings: &SlackSettings, api: &SlackApi) -> Vec<Finding> {
     let SlackTransport::Http { signing_secret } = &settings.transport else {
         return Vec::new();
     };
@@ -134,7 +138,7 @@ async fn request_urls(settings: &SlackSettings, api: &Api) -> Vec<Finding> {
     findings
 }
 
-async fn socket(settings: &SlackSettings, api: &Api) -> Finding {
+async fn socket(settings: &SlackSettings, api: &SlackApi) -> Finding {
     let opened = match socket::open(api, &settings.timings).await {
         Ok(opened) => opened,
         Err(failure) => return socket_finding(&failure),

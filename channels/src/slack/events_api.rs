@@ -24,7 +24,7 @@ use vocative_contract::webhook::{Receiver, WebhookRequest, WebhookResponse};
 use super::names::NameMemory;
 use super::signature;
 use super::socket::notice;
-use super::translate::{Delivery, translate};
+use super::translate::{SlackDelivery, translate};
 use super::wire::Maybe;
 
 /// How long a commit may take, in milliseconds. Slack waits 3 s for the whole exchange.
@@ -109,7 +109,7 @@ impl EventsApi {
         let Some(identity) = self.identity.get() else {
             return WebhookResponse::of(503);
         };
-        let delivery = Delivery {
+        let delivery = SlackDelivery {
             channel: &self.channel,
             kind,
             envelope_id: id,
@@ -377,7 +377,7 @@ mod tests {
         let (events_api, disk) = (events_api(), Arc::<Disk>::default());
         let (intake, reporter) = (Arc::clone(&disk) as _, Arc::clone(&disk) as _);
         let opened = events_api.door.open(intake, reporter);
-        let delivery = Delivery {
+        let delivery = SlackDelivery {
             channel: "acme",
             kind: "events_api",
             envelope_id: "Ev1",

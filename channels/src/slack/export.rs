@@ -18,9 +18,9 @@ use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
 use vocative_contract::envelope::{ChatKind, InboundMessage, Sender, SenderKind};
 use vocative_contract::identity::Identity;
 
-use super::export_files::{Files, INDEXES};
+use super::export_files::{ExportFiles, INDEXES};
 use super::text;
-use super::translate::{Recorded, recorded};
+use super::translate::{RecordedMessage, recorded};
 use super::wire::{IdOr, List, Maybe, SlackEvent, UserObject};
 
 /// Where people are listed; the second is an Enterprise organisation's.
@@ -35,7 +35,7 @@ const LISTED_MAX: usize = 1_000_000;
 /// [`ExportError`] if there is no export at `path`, or it is of another workspace.
 pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, ExportError> {
     let mut export = SlackExport {
-        files: Files::open(path)?,
+        files: ExportFiles::open(path)?,
         identity: identity.clone(),
         people: HashMap::new(),
         chats: HashMap::new(),
@@ -50,7 +50,7 @@ pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, 
 }
 
 struct SlackExport {
-    files: Files,
+    files: ExportFiles,
     identity: Identity,
     /// By user id.
     people: HashMap<String, ExportedUser>,
@@ -315,7 +315,7 @@ fn message_of(raw: &[u8], chat: &ExportedChat, identity: &Identity) -> Result<Ex
     event.channel = Maybe(Some(IdOr::Id(chat.chat.clone())));
     event.channel_type = Maybe(None);
     match recorded(&event, identity) {
-        Recorded::Message(mut message, is_own) => {
+        RecordedMessage::Message(mut message, is_own) => {
             message.place.kind = chat.kind;
             message.place.title.clone_from(&chat.title);
             Ok(Exported::Message(Box::new(ExportedMessage {
@@ -324,8 +324,8 @@ fn message_of(raw: &[u8], chat: &ExportedChat, identity: &Identity) -> Result<Ex
                 is_own,
             })))
         }
-        Recorded::Nothing(reason) => Ok(Exported::Skipped { reason }),
-        Recorded::Unreadable(what) => Err(what),
+        RecordedMessage::Nothing(reason) => Ok(Exported::Skipped { reason }),
+        RecordedMessage::Unreadable(what) => Err(what),
     }
 }
 

@@ -19,13 +19,13 @@ pub(super) const FILE_MAX_BYTES: u64 = 512 << 20;
 pub(super) const INDEXES: [&str; 4] = ["channels.json", "groups.json", "dms.json", "mpims.json"];
 
 /// Where the files are.
-pub(super) struct Files {
-    source: Source,
+pub(super) struct ExportFiles {
+    source: ExportSource,
     /// By name, with the lists at the root and the days below their folders.
     list: Vec<ExportFile>,
 }
 
-enum Source {
+enum ExportSource {
     Folder(PathBuf),
     Zip {
         archive: Box<ZipArchive<BufReader<File>>>,
@@ -34,7 +34,7 @@ enum Source {
     },
 }
 
-impl Files {
+impl ExportFiles {
     /// Opens a folder, or a zip.
     pub(super) fn open(path: &Path) -> Result<Self, ExportError> {
         let metadata = std::fs::metadata(path).map_err(|cause| cannot(path, cause))?;
@@ -67,8 +67,8 @@ impl Files {
     /// Opens one of them.
     pub(super) fn read(&mut self, name: &str) -> io::Result<Box<dyn Read + '_>> {
         let reader: Box<dyn Read + '_> = match &mut self.source {
-            Source::Folder(root) => Box::new(File::open(root.join(name))?),
-            Source::Zip { archive, index } => {
+            ExportSource::Folder(root) => Box::new(File::open(root.join(name))?),
+            ExportSource::Zip { archive, index } => {
                 let at = index.get(name).copied().ok_or(io::ErrorKind::NotFound)?;
                 Box::new(archive.by_index(at).map_err(io::Error::other)?)
             }
@@ -100,7 +100,7 @@ impl Files {
         }
         list.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Self {
-            source: Source::Folder(root.to_owned()),
+            source: ExportSource::Folder(root.to_owned()),
             list,
         })
     }
@@ -140,7 +140,7 @@ impl Files {
         }
         let archive = Box::new(archive);
         Ok(Self {
-            source: Source::Zip { archive, index },
+            source: ExportSource::Zip { archive, index },
             list,
         })
     }

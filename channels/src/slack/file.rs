@@ -15,7 +15,7 @@ use vocative_contract::channel::BoxFuture;
 use vocative_contract::error::ChannelError;
 use vocative_contract::file::{FileDescription, FileError, FileSink, FileSource};
 
-use super::api::{Api, Token, not_fetched_from};
+use super::api::{SlackApi, Token, not_fetched_from};
 use super::text;
 use super::translate::{file_kind, file_name};
 use super::wire::{File, FileInfo, FileInfoAnswer, Maybe};
@@ -27,11 +27,11 @@ const ADD_SCOPE: &str =
 /// The file half of a Slack channel.
 #[derive(Debug)]
 pub(super) struct SlackFiles {
-    api: Arc<Api>,
+    api: Arc<SlackApi>,
 }
 
 impl SlackFiles {
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<SlackApi>) -> Self {
         Self { api }
     }
 

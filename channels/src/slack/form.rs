@@ -13,7 +13,7 @@ use vocative_contract::form::Form;
 use vocative_contract::handles::Forms;
 use vocative_contract::interaction::{PressedAuthor, PressedMessage};
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::translate::chat_kind;
 use super::wire::View;
 use crate::json_object::read_object;
@@ -33,12 +33,12 @@ const PROBLEM_MAX_CHARS: usize = 1_000;
 /// Opens forms in one workspace.
 #[derive(Debug)]
 pub(super) struct SlackForms {
-    api: Arc<Api>,
+    api: Arc<SlackApi>,
 }
 
 /// Where a form comes from: the modal carries it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Origin {
+struct FormOrigin {
     data: String,
     chat: String,
     thread: Option<String>,
@@ -46,7 +46,7 @@ struct Origin {
 }
 
 /// A form that was sent.
-pub(super) struct SentForm {
+pub(super) struct SubmittedForm {
     pub(super) data: String,
     pub(super) written: String,
     pub(super) place: Place,
@@ -54,7 +54,7 @@ pub(super) struct SentForm {
 }
 
 impl SlackForms {
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<SlackApi>) -> Self {
         Self { api }
     }
 
@@ -82,7 +82,7 @@ impl Forms for SlackForms {
 fn modal(form: &Form) -> Value {
     let short = |text: &str| text.chars().take(TITLE_MAX_CHARS).collect::<String>();
     let plain = |text: &str| json!({"type": "plain_text", "text": text, "emoji": false});
-    let origin = Origin {
+    let origin = FormOrigin {
         data: form.data.clone(),
         chat: form.place.chat.clone(),
         thread: form.place.thread.clone(),
@@ -109,13 +109,13 @@ fn modal(form: &Form) -> Value {
 }
 
 /// What a person sent with a modal; `None` = the modal is not one that this adapter opened.
-pub(super) fn sent(view: &View) -> Option<SentForm> {
+pub(super) fn sent(view: &View) -> Option<SubmittedForm> {
     if view.callback_id.as_deref() != Some(FORM) {
         return None;
     }
-    let origin: Origin = read_object(view.private_metadata.as_deref()?).ok()?;
+    let origin: FormOrigin = read_object(view.private_metadata.as_deref()?).ok()?;
     let written = view.state.as_ref()?.text_of(INPUT, INPUT)?;
-    Some(SentForm {
+    Some(SubmittedForm {
         data: origin.data,
         written,
         place: Place {
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    fn sent_with(change: impl FnOnce(&mut Value)) -> Option<SentForm> {
+    fn sent_with(change: impl FnOnce(&mut Value)) -> Option<SubmittedForm> {
         let mut view = modal(&form());
         view["state"] = json!({"values": {INPUT: {INPUT: {"value": "amount = 5"}}}});
         change(&mut view);

@@ -15,7 +15,7 @@ use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
 
 use super::socket::{FrameContent, said};
-use super::translate::{Delivery, translate};
+use super::translate::{SlackDelivery, translate};
 
 /// What a text frame of a socket becomes; `None` if it is nothing to acknowledge.
 #[must_use]
@@ -26,7 +26,7 @@ pub fn frame(text: &str, identity: &Identity, received_at_ms: i64) -> Option<Env
     else {
         return None;
     };
-    let delivery = Delivery {
+    let delivery = SlackDelivery {
         channel: "acme",
         kind: &kind,
         envelope_id: &id,

@@ -17,10 +17,10 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 use vocative_contract::identity::Identity;
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::look_ups::place_of;
 use super::outbound::ts_of;
-use super::translate::{Delivery, time_of, translate};
+use super::translate::{SlackDelivery, time_of, translate};
 use super::wire::{HistoryAnswer, ResponseMetadata};
 
 /// Between two calls of one method, in milliseconds: 40 a minute, which with the burst stays within
@@ -47,14 +47,14 @@ const KINDS: [&str; 4] = ["public_channel", "private_channel", "mpim", "im"];
 pub(super) struct SlackHistory {
     channel: String,
     identity: Identity,
-    api: Arc<Api>,
+    api: Arc<SlackApi>,
     history: Pace,
     replies: Pace,
     list: Pace,
 }
 
 impl SlackHistory {
-    pub(super) fn new(channel: String, identity: Identity, api: Arc<Api>) -> Self {
+    pub(super) fn new(channel: String, identity: Identity, api: Arc<SlackApi>) -> Self {
         Self {
             channel,
             identity,
@@ -242,7 +242,7 @@ pub(super) fn past_message(
         "is_ext_shared_channel": place.is_shared,
         "event": message,
     });
-    let delivery = Delivery {
+    let delivery = SlackDelivery {
         channel,
         kind: "events_api",
         envelope_id: &format!("history-{message_id}"),
@@ -319,7 +319,7 @@ mod tests {
         let live = json!({"type": "event_callback", "is_ext_shared_channel": false, "event": {
             "type": "message", "user": "U1", "text": "hi", "ts": "1763712000.000100",
             "thread_ts": "1763712000.000100", "channel": "C1", "channel_type": "group"}});
-        let delivery = Delivery {
+        let delivery = SlackDelivery {
             channel: "acme",
             kind: "events_api",
             envelope_id: "e1",

@@ -5,9 +5,9 @@ use vocative_contract::identity::Identity;
 use vocative_contract::interaction::{Control, Interaction, PressedAuthor, PressedMessage};
 use vocative_contract::markup::neutral_text;
 
-use super::form::{SentForm, sent};
-use super::translate::{Context, chat_kind, ignored, named_chat, untranslated, user_sender};
-use super::wire::{Action, ClickedMessage, Container, InteractivePayload};
+use super::form::{SubmittedForm, sent};
+use super::translate::{EventContext, chat_kind, ignored, named_chat, untranslated, user_sender};
+use super::wire::{ButtonAction, ButtonContainer, ClickedMessage, InteractivePayload};
 use crate::json_object::read_object;
 
 /// The event of an interactive payload.
@@ -16,7 +16,7 @@ pub(super) fn interactive(payload: &str, identity: &Identity) -> Event {
         return untranslated("the interaction is not an object");
     };
     // A press may come from whatever chat, shared ones too; nothing else in it says whose its person is.
-    let context = Context::of(identity).in_shared_chat();
+    let context = EventContext::of(identity).in_shared_chat();
     let user = payload.user.as_ref();
     let sender = user.and_then(|user| user_sender(user, &context));
     // Closing a modal and asking for options carry no trigger: nothing happened.
@@ -51,7 +51,7 @@ pub(super) fn interactive(payload: &str, identity: &Identity) -> Event {
 }
 
 /// The form of ours that was sent.
-fn sent_form(payload: &InteractivePayload) -> Option<SentForm> {
+fn sent_form(payload: &InteractivePayload) -> Option<SubmittedForm> {
     let view = payload.view.as_ref()?;
     (payload.kind.as_deref() == Some("view_submission"))
         .then(|| sent(view))
@@ -66,7 +66,7 @@ fn control(payload: &InteractivePayload) -> Control {
     }
 }
 
-fn is_button(action: &Action) -> bool {
+fn is_button(action: &ButtonAction) -> bool {
     action.kind.as_deref() == Some("button")
 }
 
@@ -101,7 +101,7 @@ fn message(payload: &InteractivePayload, identity: &Identity) -> Option<PressedM
 }
 
 /// Whether the button stands in an attachment, where shared messages are shown. Ours has none.
-fn is_attached(container: &Container) -> bool {
+fn is_attached(container: &ButtonContainer) -> bool {
     container.kind.as_deref() == Some("message_attachment")
 }
 

@@ -9,11 +9,11 @@ use vocative_contract::handles::LookUps;
 use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{Post, ReadBack};
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::belonging::belonging_of;
 use super::names::NameMemory;
 use super::outbound::{delivered, ts_of};
-use super::wire::{Answer, ChannelObject, IdOr, SlackEvent, UserObject};
+use super::wire::{ChannelObject, IdOr, SlackAnswer, SlackEvent, UserObject};
 use super::{stream, text, upload};
 
 /// How far before what it answers a post is looked for: Slack's servers need not agree to the second.
@@ -30,7 +30,7 @@ const READ_BACK_PAGES_MAX: usize = 20;
 /// Asks about one workspace.
 #[derive(Debug)]
 pub(super) struct SlackLookUps {
-    api: Arc<Api>,
+    api: Arc<SlackApi>,
     names: Arc<NameMemory>,
     identity: Identity,
 }
@@ -77,7 +77,7 @@ impl LookUps for SlackLookUps {
 }
 
 impl SlackLookUps {
-    pub(super) fn new(api: Arc<Api>, names: Arc<NameMemory>, identity: Identity) -> Self {
+    pub(super) fn new(api: Arc<SlackApi>, names: Arc<NameMemory>, identity: Identity) -> Self {
         Self {
             api,
             names,
@@ -116,7 +116,7 @@ impl SlackLookUps {
         post: &Post,
         since_ms: i64,
         cursor: Option<String>,
-    ) -> Result<Answer, ChannelError> {
+    ) -> Result<SlackAnswer, ChannelError> {
         let mut arguments = vec![
             ("channel", post.target.chat.clone()),
             ("oldest", ts_of(since_ms.saturating_sub(READ_BACK_LEAD_MS))),
@@ -239,7 +239,7 @@ impl SlackLookUps {
     }
 }
 
-fn next_cursor(answer: &Answer) -> Option<String> {
+fn next_cursor(answer: &SlackAnswer) -> Option<String> {
     let metadata = answer.response_metadata.as_ref()?;
     metadata
         .next_cursor
@@ -255,7 +255,7 @@ fn is_nobody(reason: &str) -> bool {
     )
 }
 
-fn person_of(answer: Answer) -> Option<String> {
+fn person_of(answer: SlackAnswer) -> Option<String> {
     match answer.user.0 {
         Some(IdOr::Object(user)) => UserObject::display_name(&user),
         _ => text::name(answer.bot.as_ref()?.name.as_deref()),

@@ -5,7 +5,8 @@
 //! whatever order Slack reads things in.
 
 use crate::render::{
-    Block, Container, Cost, Form, Item, StyledRun, Styles, Surroundings, aligned, has_own_address,
+    Block, Container, Item, PostCost, PostMeasure, StyledRun, Styles, Surroundings, aligned,
+    has_own_address,
 };
 
 use vocative_contract::work::looked_at;
@@ -29,23 +30,23 @@ pub(super) struct SlackForm {
     pub(super) max: usize,
 }
 
-impl Form for SlackForm {
-    fn room(&self) -> Cost {
+impl PostMeasure for SlackForm {
+    fn room(&self) -> PostCost {
         // A native table is a block, and so is what stands before and after it.
-        Cost {
+        PostCost {
             length: self.max,
             count: BLOCKS_MAX / 2 - 1,
         }
     }
 
-    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost {
-        let mut out = Out {
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: PostCost) -> PostCost {
+        let mut out = MarkdownWriter {
             chars_max: room.length,
             prefix: " ".repeat(place.prefix_length),
-            ..Out::new(Marks::All)
+            ..MarkdownWriter::new(WrittenMarks::All)
         };
         out.push_block(block);
-        let mut cost = Cost {
+        let mut cost = PostCost {
             length: out.chars,
             count: 0,
         };
@@ -56,7 +57,7 @@ impl Form for SlackForm {
         cost
     }
 
-    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> Cost {
+    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> PostCost {
         let ticks = if run.is_code {
             2 * longest_ticks(&run.text) + 6
         } else {
@@ -70,7 +71,7 @@ impl Form for SlackForm {
         } else {
             12
         };
-        Cost {
+        PostCost {
             // Two for what the line's first character may need.
             length: ticks + link + mention + styles + 2,
             count: 0,
@@ -120,7 +121,7 @@ const LINE_END: &str = "  \n";
 
 /// Which marks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marks {
+pub(super) enum WrittenMarks {
     /// All of them.
     All,
     /// None for styles: text that no reading can get wrong.
@@ -128,8 +129,8 @@ pub(super) enum Marks {
 }
 
 /// The blocks as Markdown.
-pub(super) fn markdown(blocks: &[Block], marks: Marks) -> String {
-    let mut out = Out::new(marks);
+pub(super) fn markdown(blocks: &[Block], marks: WrittenMarks) -> String {
+    let mut out = MarkdownWriter::new(marks);
     out.push_blocks(blocks.iter());
     out.text
 }
@@ -214,7 +215,7 @@ fn longest_ticks(text: &str) -> usize {
 
 /// What is open at a place in a paragraph.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layer<'a> {
+enum MarkdownLayer<'a> {
     Link(&'a str),
     Bold,
     Strike,
@@ -225,19 +226,19 @@ enum Layer<'a> {
 }
 
 /// The text under construction.
-struct Out {
+struct MarkdownWriter {
     text: String,
     chars: usize,
     /// Nothing is added once the text is longer.
     chars_max: usize,
     /// What stands before each further line.
     prefix: String,
-    marks: Marks,
+    marks: WrittenMarks,
     is_line_start: bool,
 }
 
-impl Out {
-    fn new(marks: Marks) -> Self {
+impl MarkdownWriter {
+    fn new(marks: WrittenMarks) -> Self {
         Self {
             text: String::new(),
             chars: 0,
@@ -370,7 +371,7 @@ impl Out {
     }
 
     fn push_runs(&mut self, runs: &[StyledRun]) {
-        let mut open: Vec<(Layer<'_>, &'static str)> = Vec::new();
+        let mut open: Vec<(MarkdownLayer<'_>, &'static str)> = Vec::new();
         for (n, piece) in runs.iter().enumerate().flat_map(|(n, _)| pieces(runs, n)) {
             if self.is_full() {
                 return;
@@ -378,7 +379,7 @@ impl Out {
             let wanted = self.layers(&piece);
             let kept = open.iter().take_while(|(layer, _)| wanted.contains(layer));
             let kept = kept.count();
-            let mut new: Vec<Layer<'_>> = wanted;
+            let mut new: Vec<MarkdownLayer<'_>> = wanted;
             new.retain(|layer| !open[..kept].iter().any(|(it, _)| it == layer));
             let is_bare = new.is_empty() && !piece.run.is_code;
             let next = piece.text.chars().next().filter(|_| is_bare);
@@ -394,7 +395,7 @@ impl Out {
                     Some(_) => Some('*'),
                     None => piece.text.chars().next(),
                 };
-                if !matches!(layer, Layer::Link(_)) && is_seam(next, before) {
+                if !matches!(layer, MarkdownLayer::Link(_)) && is_seam(next, before) {
                     self.push(JOINER.encode_utf8(&mut [0; 4]));
                 }
             }
@@ -405,16 +406,17 @@ impl Out {
     }
 
     /// What holds for a piece, the outermost first where all hold equally long.
-    fn layers<'r>(&self, piece: &Piece<'r>) -> Vec<Layer<'r>> {
+    fn layers<'r>(&self, piece: &StyledPiece<'r>) -> Vec<MarkdownLayer<'r>> {
         let run = piece.run;
         let link = run.link.as_deref().filter(|_| !is_autolink(run));
-        let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
-        if self.marks == Marks::All {
+        let mut layers: Vec<MarkdownLayer<'_>> =
+            link.map(MarkdownLayer::Link).into_iter().collect();
+        if self.marks == WrittenMarks::All {
             let wanted = [
-                (piece.styles.spoiler, Layer::Spoiler),
-                (piece.styles.strike, Layer::Strike),
-                (piece.styles.bold, Layer::Bold),
-                (piece.styles.italic, Layer::Italic),
+                (piece.styles.spoiler, MarkdownLayer::Spoiler),
+                (piece.styles.strike, MarkdownLayer::Strike),
+                (piece.styles.bold, MarkdownLayer::Bold),
+                (piece.styles.italic, MarkdownLayer::Italic),
             ];
             let wanted = wanted.into_iter().filter(|(is_on, _)| *is_on);
             layers.extend(wanted.map(|(_, layer)| layer));
@@ -425,7 +427,7 @@ impl Out {
     /// Closes all layers but the first ones; `next` is the letter that follows.
     fn close_layers(
         &mut self,
-        open: &mut Vec<(Layer<'_>, &'static str)>,
+        open: &mut Vec<(MarkdownLayer<'_>, &'static str)>,
         keep: usize,
         next: Option<char>,
     ) {
@@ -433,11 +435,14 @@ impl Out {
             && let Some((layer, mark)) = open.pop()
         {
             match layer {
-                Layer::Link(url) => {
+                MarkdownLayer::Link(url) => {
                     let target = format!("]({})", address(url));
                     self.push(&target);
                 }
-                Layer::Bold | Layer::Italic | Layer::Spoiler | Layer::Strike => {
+                MarkdownLayer::Bold
+                | MarkdownLayer::Italic
+                | MarkdownLayer::Spoiler
+                | MarkdownLayer::Strike => {
                     let next = next.filter(|_| open.len() == keep);
                     if is_seam(self.text.chars().next_back(), next) {
                         self.push(JOINER.encode_utf8(&mut [0; 4]));
@@ -564,7 +569,7 @@ fn is_entity(after: &str) -> bool {
 }
 
 /// A run's text, or the white space at one end of it.
-struct Piece<'r> {
+struct StyledPiece<'r> {
     run: &'r StyledRun,
     text: &'r str,
     styles: Styles,
@@ -572,7 +577,7 @@ struct Piece<'r> {
 
 /// The pieces of one run. White space is set only as what stands on both sides of it is: a mark beside
 /// it would be none.
-fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, Piece<'_>)> {
+fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, StyledPiece<'_>)> {
     let run = &runs[n];
     let of = |n: Option<usize>| n.and_then(|n| runs.get(n)).map_or(Styles::default(), set);
     let (before, own, after) = (of(n.checked_sub(1)), set(run), of(Some(n + 1)));
@@ -596,7 +601,7 @@ fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, Piece<'_
     pieces
         .into_iter()
         .filter(|(text, _)| !text.is_empty())
-        .map(move |(text, styles)| (n, Piece { run, text, styles }))
+        .map(move |(text, styles)| (n, StyledPiece { run, text, styles }))
 }
 
 /// How a run is set.
@@ -614,14 +619,14 @@ const LOOKED_AT_MAX: usize = 64;
 const PREFIX_LOOKED_AT_MAX: usize = 64;
 
 /// How many runs a layer holds for, as far as it is worth looking.
-fn extent(layer: Layer<'_>, runs: &[StyledRun]) -> usize {
+fn extent(layer: MarkdownLayer<'_>, runs: &[StyledRun]) -> usize {
     let holds = |run: &StyledRun| match layer {
-        Layer::Link(url) => run.link.as_deref() == Some(url),
+        MarkdownLayer::Link(url) => run.link.as_deref() == Some(url),
         _ if run.text.trim().is_empty() => true,
-        Layer::Bold => set(run).bold,
-        Layer::Italic => set(run).italic,
-        Layer::Strike => set(run).strike,
-        Layer::Spoiler => set(run).spoiler,
+        MarkdownLayer::Bold => set(run).bold,
+        MarkdownLayer::Italic => set(run).italic,
+        MarkdownLayer::Strike => set(run).strike,
+        MarkdownLayer::Spoiler => set(run).spoiler,
     };
     let held = runs.iter().take(LOOKED_AT_MAX).take_while(|run| holds(run));
     let held = held.count();
@@ -641,13 +646,13 @@ fn is_autolink(run: &StyledRun) -> bool {
 }
 
 /// The mark that opens a layer.
-fn opening(layer: Layer<'_>, text: &str, runs: &[StyledRun], n: usize) -> &'static str {
+fn opening(layer: MarkdownLayer<'_>, text: &str, runs: &[StyledRun], n: usize) -> &'static str {
     match layer {
-        Layer::Link(_) => "[",
-        Layer::Bold => "**",
-        Layer::Strike => "~~",
-        Layer::Spoiler => "\\|\\|",
-        Layer::Italic => {
+        MarkdownLayer::Link(_) => "[",
+        MarkdownLayer::Bold => "**",
+        MarkdownLayer::Strike => "~~",
+        MarkdownLayer::Spoiler => "\\|\\|",
+        MarkdownLayer::Italic => {
             // `_` reads better, but not inside a word.
             let mut ahead = runs[n..].iter().take(LOOKED_AT_MAX);
             let end = ahead.position(|run| !run.shown_styles().italic);

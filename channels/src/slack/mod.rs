@@ -47,7 +47,7 @@ pub use channel::{SlackChannel, SlackSettings, SlackTransport};
 pub use export::open_export;
 pub use render::{TEXT_MAX_CHARS, render};
 pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SocketTimings};
-pub use translate::{Delivery, translate};
+pub use translate::{SlackDelivery, translate};
 
 /// Where the Web API is unless a setting says otherwise.
 pub const API_URL: &str = "https://slack.com/api/";

@@ -13,7 +13,7 @@ const FENCE: &str = "```";
 
 /// The text with CommonMark's marks. What lies in `groups` (links, mentions) is never a mark.
 pub(super) fn commonmark(text: &str, groups: &[Range<usize>]) -> String {
-    let mut marks = Marks {
+    let mut marks = MrkdwnMarks {
         text,
         groups,
         closers: closers(text, groups),
@@ -50,7 +50,7 @@ fn closers(text: &str, groups: &[Range<usize>]) -> [TextPlaces; MARKS.len()] {
     closers
 }
 
-struct Marks<'a> {
+struct MrkdwnMarks<'a> {
     text: &'a str,
     groups: &'a [Range<usize>],
     closers: [TextPlaces; MARKS.len()],
@@ -61,7 +61,7 @@ struct Marks<'a> {
     out: String,
 }
 
-impl Marks<'_> {
+impl MrkdwnMarks<'_> {
     /// Preformatted blocks, and what stands between them.
     fn blocks(&mut self) {
         let mut at = 0;

@@ -18,9 +18,9 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 /// What was looked up.
 #[derive(Debug, Default)]
 pub(super) struct NameMemory {
-    people: Mutex<Kept<Option<String>>>,
-    belongings: Mutex<Kept<Option<Belonging>>>,
-    chats: Mutex<Kept<Place>>,
+    people: Mutex<KeptNames<Option<String>>>,
+    belongings: Mutex<KeptNames<Option<Belonging>>>,
+    chats: Mutex<KeptNames<Place>>,
 }
 
 impl NameMemory {
@@ -67,11 +67,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[derive(Debug)]
-struct Kept<V> {
+struct KeptNames<V> {
     entries: HashMap<String, (V, Instant)>,
 }
 
-impl<V> Default for Kept<V> {
+impl<V> Default for KeptNames<V> {
     fn default() -> Self {
         Self {
             entries: HashMap::new(),
@@ -79,7 +79,7 @@ impl<V> Default for Kept<V> {
     }
 }
 
-impl<V: Clone> Kept<V> {
+impl<V: Clone> KeptNames<V> {
     fn get(&self, id: &str, now: Instant) -> Option<V> {
         let (value, until) = self.entries.get(id)?;
         (now < *until).then(|| value.clone())
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn entries_end_by_time_and_are_bounded_in_number() {
         let start = Instant::now();
-        let mut kept = Kept::default();
+        let mut kept = KeptNames::default();
         kept.keep("U1", 1, start, HOUR);
         assert_eq!(kept.get("U1", start), Some(1));
         assert_eq!(kept.get("U1", start + HOUR), None);

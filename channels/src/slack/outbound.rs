@@ -11,7 +11,7 @@ use vocative_contract::handles::Outbound;
 use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{Delivered, Part};
 
-use super::api::{Api, Granted, Token};
+use super::api::{Granted, SlackApi, Token};
 use super::card::blocks_of;
 use super::form::SlackForms;
 use super::look_ups::SlackLookUps;
@@ -42,8 +42,8 @@ pub(super) const UPDATE: &str = "chat.update";
 const DELETE: &str = "chat.delete";
 
 /// The handles of one identity.
-pub(super) fn outbound(api: Arc<Api>, names: Arc<NameMemory>, identity: Identity) -> Outbound {
-    let rates = Arc::new(Rates::new());
+pub(super) fn outbound(api: Arc<SlackApi>, names: Arc<NameMemory>, identity: Identity) -> Outbound {
+    let rates = Arc::new(SlackRates::new());
     Outbound {
         renderer: Arc::new(SlackRenderer),
         signs: Arc::new(SlackSigns::new(Arc::clone(&api), Arc::clone(&rates))),
@@ -56,7 +56,7 @@ pub(super) fn outbound(api: Arc<Api>, names: Arc<NameMemory>, identity: Identity
 
 /// How fast Slack takes what is posted and shown.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct SlackRates {
     pub(super) channels: Paces,
     pub(super) everywhere: Everywhere,
     /// Edits of texts that are being written.
@@ -65,7 +65,7 @@ pub(super) struct Rates {
     pub(super) adding: Pace,
 }
 
-impl Rates {
+impl SlackRates {
     fn new() -> Self {
         Self {
             channels: Paces::new(CHANNEL_BURST, CHANNEL_EVERY_MS),
@@ -111,7 +111,7 @@ impl Rates {
 
 /// Gives a message of ours another text. Its metadata stays, and with it its marker.
 pub(super) async fn update(
-    api: &Api,
+    api: &SlackApi,
     chat: &str,
     message_id: &str,
     part: &Part,
@@ -123,7 +123,7 @@ pub(super) async fn update(
 
 /// Makes a call for a message of ours, and once more if that had to be stopped before.
 async fn call_closed(
-    api: &Api,
+    api: &SlackApi,
     method: &'static str,
     chat: &str,
     message_id: &str,
@@ -140,7 +140,7 @@ async fn call_closed(
 
 /// Deletes a message of the bot. One that is not there any more counts as deleted.
 pub(super) async fn delete(
-    api: &Api,
+    api: &SlackApi,
     chat: &str,
     message_id: &str,
 ) -> Result<Delivered, ChannelError> {

@@ -14,10 +14,10 @@ use vocative_contract::handles::Poster;
 use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{Delivered, Operation, Part, Post, Target};
 
-use super::api::{Api, Granted, POST_MESSAGE, Token};
+use super::api::{Granted, POST_MESSAGE, SlackApi, Token};
 use super::aside::{self, Reacting};
 use super::card::blocks_of;
-use super::outbound::{Rates, delete, delivered, update};
+use super::outbound::{SlackRates, delete, delivered, update};
 use super::render::escaped;
 use super::wire::IdOr;
 use super::{METADATA_EVENT_TYPE, stream, upload};
@@ -25,8 +25,8 @@ use super::{METADATA_EVENT_TYPE, stream, upload};
 /// Posts in one workspace.
 #[derive(Debug)]
 pub(super) struct SlackPoster {
-    api: Arc<Api>,
-    rates: Arc<Rates>,
+    api: Arc<SlackApi>,
+    rates: Arc<SlackRates>,
     identity: Identity,
     /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
     lacks_streams: AtomicBool,
@@ -83,7 +83,7 @@ impl Poster for SlackPoster {
 }
 
 impl SlackPoster {
-    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>, identity: Identity) -> Self {
+    pub(super) fn new(api: Arc<SlackApi>, rates: Arc<SlackRates>, identity: Identity) -> Self {
         Self {
             api,
             rates,

@@ -20,7 +20,7 @@ use vocative_contract::people::People;
 use vocative_contract::split::split_text;
 use vocative_contract::work::looked_at;
 
-use super::markdown::{MARKDOWN_MAX_CHARS, Marks, SlackForm, harmless, is_person, markdown};
+use super::markdown::{MARKDOWN_MAX_CHARS, SlackForm, WrittenMarks, harmless, is_person, markdown};
 use super::table;
 use super::text::unescaped;
 
@@ -109,7 +109,7 @@ fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
         return;
     }
     let words = readable_text(blocks);
-    for marks in [Marks::All, Marks::NoStyles] {
+    for marks in [WrittenMarks::All, WrittenMarks::NoStyles] {
         let posted = posted_blocks(blocks, marks);
         if markdown_chars(&posted) > max || posted.is_empty() {
             continue;
@@ -129,7 +129,7 @@ fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
 }
 
 /// Markdown blocks, and the first table that Slack takes as a block of its own. It takes one.
-fn posted_blocks(blocks: &[Block], marks: Marks) -> Vec<Value> {
+fn posted_blocks(blocks: &[Block], marks: WrittenMarks) -> Vec<Value> {
     let mut posted = Vec::new();
     let mut since = 0;
     let native = blocks
@@ -148,7 +148,7 @@ fn posted_blocks(blocks: &[Block], marks: Marks) -> Vec<Value> {
     posted
 }
 
-fn markdown_block(blocks: &[Block], marks: Marks) -> Option<Value> {
+fn markdown_block(blocks: &[Block], marks: WrittenMarks) -> Option<Value> {
     let text = markdown(blocks, marks);
     (!text.trim().is_empty()).then(|| json!({"type": "markdown", "text": text}))
 }

@@ -15,7 +15,7 @@ pub(super) type SignatureRefusal = &'static str;
 
 /// What the headers of a request claim.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim<'h> {
+pub(super) struct SignatureClaim<'h> {
     timestamp: &'h str,
     /// In hexadecimal.
     hash: &'h str,
@@ -23,7 +23,10 @@ pub(super) struct Claim<'h> {
 
 /// Reads the headers of a request at an instant, in seconds since the Unix epoch. What is of another
 /// time, or not signed at all, is refused without its body.
-pub(super) fn claim(headers: &HeaderMap, now_s: i64) -> Result<Claim<'_>, SignatureRefusal> {
+pub(super) fn claim(
+    headers: &HeaderMap,
+    now_s: i64,
+) -> Result<SignatureClaim<'_>, SignatureRefusal> {
     let header = |name: &str| only(headers, name)?.to_str().ok();
     let timestamp = header("x-slack-request-timestamp").ok_or("it has no timestamp, or several")?;
     let signature = header("x-slack-signature").ok_or("it has no signature, or several")?;
@@ -34,7 +37,7 @@ pub(super) fn claim(headers: &HeaderMap, now_s: i64) -> Result<Claim<'_>, Signat
     let hash = signature
         .strip_prefix("v0=")
         .ok_or("its signature is of an unknown version")?;
-    Ok(Claim { timestamp, hash })
+    Ok(SignatureClaim { timestamp, hash })
 }
 
 /// Checks a request at an instant, in seconds since the Unix epoch.
@@ -44,7 +47,7 @@ pub(super) fn check(
     body: &[u8],
     now_s: i64,
 ) -> Result<(), SignatureRefusal> {
-    let Claim { timestamp, hash } = claim(headers, now_s)?;
+    let SignatureClaim { timestamp, hash } = claim(headers, now_s)?;
     let parts: [&[u8]; 4] = [b"v0:", timestamp.as_bytes(), b":", body];
     if mac::is_hex_of(signing_secret.as_bytes(), &parts, hash) {
         Ok(())

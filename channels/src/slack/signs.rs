@@ -10,8 +10,8 @@ use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::{Dressing, Operation, Target};
 
 use super::agent_view;
-use super::api::{Api, Token};
-use super::outbound::{Rates, UPDATE, update};
+use super::api::{SlackApi, Token};
+use super::outbound::{SlackRates, UPDATE, update};
 use super::stream::{self, is_for_others};
 
 const APPEND: &str = "chat.appendStream";
@@ -22,14 +22,14 @@ const WORKING: &str = "is thinking…";
 /// Shows what goes on in one workspace.
 #[derive(Debug)]
 pub(super) struct SlackSigns {
-    api: Arc<Api>,
-    rates: Arc<Rates>,
+    api: Arc<SlackApi>,
+    rates: Arc<SlackRates>,
     /// Whether the app was refused a status line: then it is not asked for another one.
     lacks_status: AtomicBool,
 }
 
 impl SlackSigns {
-    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>) -> Self {
+    pub(super) fn new(api: Arc<SlackApi>, rates: Arc<SlackRates>) -> Self {
         Self {
             api,
             rates,

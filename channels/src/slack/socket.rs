@@ -28,11 +28,11 @@ use vocative_contract::crash;
 use vocative_contract::envelope::Event;
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::form;
 use super::names::NameMemory;
-use super::socket_pool::Shared;
-use super::translate::{Delivery, translate};
+use super::socket_pool::SocketShared;
+use super::translate::{SlackDelivery, translate};
 use super::wire::Frame;
 
 /// How many envelopes of one socket may be on their way to the disk; more stop the reading.
@@ -138,13 +138,13 @@ pub(super) struct Hello {
 
 /// A connection that has said hello.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedSocket {
     stream: WebSocket,
     pub(super) hello: Hello,
     early: Vec<Utf8Bytes>,
 }
 
-impl Opened {
+impl OpenedSocket {
     /// Closes a connection of which nothing is wanted.
     pub(super) async fn close(mut self, timings: &SocketTimings) {
         let wait = Duration::from_millis(timings.close_ms);
@@ -157,7 +157,10 @@ impl Opened {
 }
 
 /// Opens a connection: a fresh URL, the websocket, `hello`.
-pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, ConnectFailure> {
+pub(super) async fn open(
+    api: &SlackApi,
+    timings: &SocketTimings,
+) -> Result<OpenedSocket, ConnectFailure> {
     let granted = api
         .call("apps.connections.open", Token::App, &[])
         .await
@@ -177,7 +180,7 @@ pub(super) async fn open(api: &Api, timings: &SocketTimings) -> Result<Opened, C
     let hello = timeout(wait, hello(&mut stream, &mut early))
         .await
         .map_err(|_| lost("the socket did not say hello"))??;
-    Ok(Opened {
+    Ok(OpenedSocket {
         stream,
         hello,
         early,
@@ -376,8 +379,8 @@ enum SessionEnding {
 
 /// Runs a session until it ends, and its last acknowledgement is written or given up.
 pub(super) async fn run_session(
-    shared: Arc<Shared>,
-    opened: Opened,
+    shared: Arc<SocketShared>,
+    opened: OpenedSocket,
     controls: Controls,
     events: mpsc::Sender<SessionEvent>,
 ) {
@@ -506,7 +509,7 @@ async fn write_batch(
 
 /// The reading side of a session.
 struct FrameReader {
-    shared: Arc<Shared>,
+    shared: Arc<SocketShared>,
     socket: u64,
     stream: SplitStream<WebSocket>,
     controls: Controls,
@@ -670,7 +673,7 @@ impl FrameReader {
 
     fn envelope(&mut self, kind: &str, envelope_id: &str, payload: &str, takes_answer: bool) {
         let shared = Arc::clone(&self.shared);
-        let delivery = Delivery {
+        let delivery = SlackDelivery {
             channel: &shared.channel,
             kind,
             envelope_id,
@@ -724,7 +727,7 @@ pub(super) fn notice(channel: &str, names: &NameMemory, event: &Event) {
     }
 }
 
-impl Shared {
+impl SocketShared {
     fn acknowledged(&self, lag_ms: u64) {
         self.reporter.acknowledged(lag_ms);
         if lag_ms >= SLOW_ACK_MS

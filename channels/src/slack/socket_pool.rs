@@ -19,7 +19,7 @@ use vocative_contract::error::ChannelError;
 use vocative_contract::identity::Identity;
 
 use super::SOCKETS_MAX;
-use super::api::Api;
+use super::api::SlackApi;
 use super::names::NameMemory;
 use super::reopening::Reopening;
 use super::socket::{
@@ -36,7 +36,7 @@ pub(super) struct SlackInbound {
     pub(super) sockets: usize,
     pub(super) timings: SocketTimings,
     pub(super) identity: Identity,
-    pub(super) api: Arc<Api>,
+    pub(super) api: Arc<SlackApi>,
     pub(super) names: Arc<NameMemory>,
 }
 
@@ -47,7 +47,7 @@ impl Inbound for SlackInbound {
         reporter: Arc<dyn Reporter>,
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SocketShared {
             channel: self.channel.clone(),
             identity: self.identity.clone(),
             timings: self.timings,
@@ -78,11 +78,11 @@ impl Inbound for SlackInbound {
 }
 
 /// What all sockets of a channel share.
-pub(super) struct Shared {
+pub(super) struct SocketShared {
     pub(super) channel: String,
     pub(super) identity: Identity,
     pub(super) timings: SocketTimings,
-    pub(super) api: Arc<Api>,
+    pub(super) api: Arc<SlackApi>,
     pub(super) names: Arc<NameMemory>,
     pub(super) intake: Arc<dyn Intake>,
     pub(super) reporter: Arc<dyn Reporter>,
@@ -94,13 +94,13 @@ pub(super) struct Shared {
     pub(super) slow_gate: LogGate,
 }
 
-impl Shared {
+impl SocketShared {
     /// A session hears from here on, and acknowledges until the answer is dropped.
-    pub(super) fn enter(self: &Arc<Self>, outgoing: mpsc::Sender<Outgoing>) -> Live {
+    pub(super) fn enter(self: &Arc<Self>, outgoing: mpsc::Sender<Outgoing>) -> SocketSession {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.acks.register(id, outgoing);
         self.count(1);
-        Live {
+        SocketSession {
             id,
             shared: Arc::clone(self),
             hears: CancellationToken::new(),
@@ -137,13 +137,13 @@ impl Shared {
 }
 
 /// A session that is counted and can acknowledge; dropped, it is neither, whatever happened.
-pub(super) struct Live {
+pub(super) struct SocketSession {
     pub(super) id: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SocketShared>,
     hears: CancellationToken,
 }
 
-impl Live {
+impl SocketSession {
     /// It hears nothing any more, but may still acknowledge.
     pub(super) fn leave(&self) {
         if !self.hears.is_cancelled() {
@@ -158,7 +158,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for SocketSession {
     fn drop(&mut self) {
         self.leave();
         self.mute();
@@ -226,7 +226,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One place for a connection.
 struct Slot {
-    shared: Arc<Shared>,
+    shared: Arc<SocketShared>,
     can_overlap: bool,
     reopening: Reopening,
     sessions: JoinSet<()>,
@@ -241,7 +241,7 @@ struct Current {
 }
 
 impl Slot {
-    fn new(shared: Arc<Shared>, can_overlap: bool) -> Self {
+    fn new(shared: Arc<SocketShared>, can_overlap: bool) -> Self {
         Self {
             reopening: Reopening::new(&shared.timings),
             shared,
@@ -284,7 +284,7 @@ impl Slot {
         }
     }
 
-    fn start(&mut self, opened: socket::Opened) {
+    fn start(&mut self, opened: socket::OpenedSocket) {
         while self.sessions.try_join_next().is_some() {}
         let connections = opened.hello.connections;
         tracing::debug!(channel.id = %self.shared.channel, connections, "a Slack socket says hello");

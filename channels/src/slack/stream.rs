@@ -11,7 +11,7 @@ use vocative_contract::identity::Identity;
 use vocative_contract::outbound::{PartStream, Post};
 
 use super::METADATA_EVENT_TYPE;
-use super::api::{Api, Granted, Token};
+use super::api::{Granted, SlackApi, Token};
 use super::posting;
 use super::wire::SlackEvent;
 
@@ -27,7 +27,7 @@ const JOINER: char = '\u{2060}';
 
 /// Starts a message with a post's first words; `None` where the post is none that can be one.
 pub(super) async fn start(
-    api: &Api,
+    api: &SlackApi,
     identity: &Identity,
     post: &Post,
 ) -> Option<Result<Granted, ChannelError>> {
@@ -62,7 +62,7 @@ fn start_arguments(
 
 /// Adds words. A person may have pressed "stop".
 pub(super) async fn append(
-    api: &Api,
+    api: &SlackApi,
     chat: &str,
     message_id: &str,
     added: &str,
@@ -83,7 +83,7 @@ pub(super) async fn append(
 
 /// Ends a message, so that it can be edited and deleted. One that has ended is as it should be. From
 /// here on it carries a mark, so that nobody takes it for one that is looked for.
-pub(super) async fn stop(api: &Api, chat: &str, message_id: &str) -> Result<(), ChannelError> {
+pub(super) async fn stop(api: &SlackApi, chat: &str, message_id: &str) -> Result<(), ChannelError> {
     let metadata = serde_json::json!({
         "event_type": METADATA_EVENT_TYPE,
         "event_payload": { "outbox_id": "stopped" },

@@ -10,7 +10,7 @@ use vocative_contract::markup::{TEXT_MAX_BYTES, bounded, mention_token, neutral_
 use vocative_contract::work::looked_at;
 
 use super::mrkdwn;
-use super::wire::{Block, Element, IdOr, LegacyAttachment, Style, TextObject};
+use super::wire::{Element, IdOr, LayoutBlock, LegacyAttachment, Style, TextObject};
 
 /// A name fit for one line; `None` if nothing is left.
 pub(super) fn name(name: Option<&str>) -> Option<String> {
@@ -145,8 +145,8 @@ fn link(target: &str, label: Option<String>) -> Option<String> {
 ///
 /// It mirrors the `text` beside it, but says exactly what is bold, code or a list. Only the labels
 /// of channels and user groups are in `text` alone.
-pub(super) fn from_rich_text(blocks: &[Block], text: &str) -> Option<String> {
-    let is_rich_text = |block: &Block| block.kind.as_deref() == Some("rich_text");
+pub(super) fn from_rich_text(blocks: &[LayoutBlock], text: &str) -> Option<String> {
+    let is_rich_text = |block: &LayoutBlock| block.kind.as_deref() == Some("rich_text");
     let composed = || labelled(blocks, &labels(text));
     let composed = blocks.iter().all(is_rich_text).then(composed);
     composed.filter(|composed| !composed.trim().is_empty())
@@ -173,11 +173,11 @@ fn labels(text: &str) -> Labels {
 }
 
 /// The text of blocks of any kind.
-pub(super) fn from_blocks(blocks: &[Block]) -> String {
+pub(super) fn from_blocks(blocks: &[LayoutBlock]) -> String {
     labelled(blocks, &Labels::new())
 }
 
-fn labelled(blocks: &[Block], labels: &Labels) -> String {
+fn labelled(blocks: &[LayoutBlock], labels: &Labels) -> String {
     let texts = blocks.iter().map(|it| block(it, labels));
     let texts = texts.filter(|text| !text.is_empty());
     bounded(joined(texts, "\n").trim()).into_owned()
@@ -200,7 +200,7 @@ fn joined(texts: impl Iterator<Item = String>, between: &str) -> String {
 }
 
 /// The users that blocks mention, in order.
-pub(super) fn block_mentions(blocks: &[Block]) -> Vec<String> {
+pub(super) fn block_mentions(blocks: &[LayoutBlock]) -> Vec<String> {
     fn walk(elements: &[Element], users: &mut Vec<String>) {
         for element in elements {
             users.extend(element.user_id.iter().filter(|id| is_id(id)).cloned());
@@ -214,7 +214,7 @@ pub(super) fn block_mentions(blocks: &[Block]) -> Vec<String> {
     users
 }
 
-fn block(block: &Block, labels: &Labels) -> String {
+fn block(block: &LayoutBlock, labels: &Labels) -> String {
     match block.kind.as_deref() {
         Some("rich_text") => {
             let parts = block.elements.iter().map(|it| container(it, labels));
@@ -462,7 +462,7 @@ mod tests {
           {"type":"rich_text_quote","elements":[{"type":"text","text":"a\nb"}]},
           {"type":"rich_text_preformatted","elements":[{"type":"text","text":"let x;"}]}]},
           {"type":"section","text":{"type":"mrkdwn","text":"see <https://x.y|docs>"}}]"##;
-        let blocks: Vec<Block> = serde_json::from_str(json).unwrap();
+        let blocks: Vec<LayoutBlock> = serde_json::from_str(json).unwrap();
         insta::assert_snapshot!(replace_mentions(&from_blocks(&blocks), |id| format!("{{{id}}}")), @r"
         **hi** {U1} <see> [this](https://x.y)👋:party:@here#C1@S12025-11-21 08:00 UTC#fff
           1. one
@@ -483,7 +483,7 @@ mod tests {
           {"type":"text","text":"see "},{"type":"channel","channel_id":"C1"},{"type":"text","text":" "},
           {"type":"usergroup","usergroup_id":"S1"},{"type":"text","text":" 2*3*4 "},
           {"type":"text","text":"now","style":{"bold":true}},{"type":"text","text":" "},{"type":"user","user_id":"U1"}]}]}]"#;
-        let blocks: Vec<Block> = serde_json::from_str(json).unwrap();
+        let blocks: Vec<LayoutBlock> = serde_json::from_str(json).unwrap();
         let text = "see <#C1|general> <!subteam^S1|@oncall> 2*3*4 *now* <@U1>";
         let composed = from_rich_text(&blocks, text).map(|it| shown_tokens(&it));
         assert_eq!(
@@ -493,7 +493,7 @@ mod tests {
         let bare = from_rich_text(&blocks, "").map(|it| shown_tokens(&it));
         assert_eq!(bare.as_deref(), Some("see #C1 @S1 2*3*4 **now** {U1}"));
         let mixed = r#"[{"type":"rich_text","elements":[]},{"type":"image"}]"#;
-        let mixed: Vec<Block> = serde_json::from_str(mixed).unwrap();
+        let mixed: Vec<LayoutBlock> = serde_json::from_str(mixed).unwrap();
         assert_eq!(from_rich_text(&mixed, "text"), None);
         assert_eq!(from_rich_text(&[], "text"), None);
     }

@@ -29,7 +29,7 @@ const SLACK_ITSELF: &str = "USLACK";
 
 /// One delivery, as a socket or an HTTP request brought it.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivery<'a> {
+pub struct SlackDelivery<'a> {
     /// The configured channel's name.
     pub channel: &'a str,
     /// `events_api`, `slash_commands`, `interactive` or what else Slack invents.
@@ -44,7 +44,7 @@ pub struct Delivery<'a> {
 
 /// Translates one delivery for the bot of that identity.
 #[must_use]
-pub fn translate(delivery: &Delivery<'_>, identity: &Identity) -> Envelope {
+pub fn translate(delivery: &SlackDelivery<'_>, identity: &Identity) -> Envelope {
     let event = match delivery.kind {
         "events_api" => events_api(delivery.payload, identity),
         "slash_commands" => slash_command(delivery.payload, identity),
@@ -75,14 +75,14 @@ pub(super) fn ignored(reason: &'static str) -> Event {
 
 /// What surrounds an event: whose eyes see it.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct EventContext<'a> {
     identity: &'a Identity,
     /// The installations that the event is sent to.
     authorizations: &'a [Authorization],
     is_shared: Option<bool>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> EventContext<'a> {
     /// The context of a payload that says nothing of installations or of its chat.
     pub(super) fn of(identity: &'a Identity) -> Self {
         Self {
@@ -159,7 +159,7 @@ fn events_api(payload: &str, identity: &Identity) -> Event {
     let Some(event) = payload.event.as_ref() else {
         return untranslated("a payload without an event");
     };
-    let context = Context {
+    let context = EventContext {
         identity,
         authorizations: &payload.authorizations,
         is_shared: *payload.is_ext_shared_channel,
@@ -174,7 +174,7 @@ fn events_api(payload: &str, identity: &Identity) -> Event {
     }
 }
 
-fn message(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn message(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     match event.subtype.as_deref() {
         // Slack sends reply-count changes of a root without their subtype.
         None if event.message.is_some() => ignored("reply_count"),
@@ -225,7 +225,7 @@ fn is_service(subtype: &str) -> bool {
     )
 }
 
-fn app_mention(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn app_mention(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     match posted(event, context) {
         // A mention that was edited into a message comes with the message's first `ts`.
         Event::Posted(mention) if mention.edit_marker.is_some() => {
@@ -243,7 +243,7 @@ fn mentioning(mut message: InboundMessage) -> InboundMessage {
     message
 }
 
-fn posted(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn posted(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let Some(place) = place(event, event, context) else {
         return untranslated("a message without a channel");
     };
@@ -264,7 +264,7 @@ fn posted(event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 /// A message as an export records it.
-pub(super) enum Recorded {
+pub(super) enum RecordedMessage {
     /// Of a room, and whether it is ours.
     Message(Box<InboundMessage>, bool),
     /// Nothing that somebody said.
@@ -274,10 +274,10 @@ pub(super) enum Recorded {
 }
 
 /// A message of an export that `channel` was written into; what it is, is decided as for its event.
-pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> Recorded {
-    let context = Context::of(identity);
+pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> RecordedMessage {
+    let context = EventContext::of(identity);
     if event.kind.as_deref() != Some("message") {
-        return Recorded::Nothing("entries that are no messages".into());
+        return RecordedMessage::Nothing("entries that are no messages".into());
     }
     let subtype = event.subtype.as_deref();
     let event_of = match message(event, &context) {
@@ -286,17 +286,17 @@ pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> Recorded {
         other => other,
     };
     match event_of {
-        Event::Posted(message) => Recorded::Message(Box::new(message), false),
+        Event::Posted(message) => RecordedMessage::Message(Box::new(message), false),
         Event::OwnPost { place, .. } => match inbound_message(event, place, &context) {
-            Some(message) => Recorded::Message(Box::new(message), true),
-            None => Recorded::Unreadable("a message without a readable ts".to_owned()),
+            Some(message) => RecordedMessage::Message(Box::new(message), true),
+            None => RecordedMessage::Unreadable("a message without a readable ts".to_owned()),
         },
-        Event::Deleted { .. } => Recorded::Nothing("deleted messages".into()),
+        Event::Deleted { .. } => RecordedMessage::Nothing("deleted messages".into()),
         Event::Untranslated { reason } => match subtype.filter(|_| !says_something(event)) {
-            Some(subtype) => Recorded::Nothing(entries_of(subtype)),
-            None => Recorded::Unreadable(reason),
+            Some(subtype) => RecordedMessage::Nothing(entries_of(subtype)),
+            None => RecordedMessage::Unreadable(reason),
         },
-        _ => Recorded::Nothing("joins and other service messages".into()),
+        _ => RecordedMessage::Nothing("joins and other service messages".into()),
     }
 }
 
@@ -319,7 +319,7 @@ fn entries_of(subtype: &str) -> Cow<'static, str> {
     }
 }
 
-fn changed(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn changed(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let Some(message) = event.message.as_deref() else {
         return untranslated("a change without its message");
     };
@@ -374,7 +374,7 @@ fn edit_marker(message: &SlackEvent) -> Option<String> {
         .and_then(|edited| edited.ts.0.clone())
 }
 
-fn deleted(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn deleted(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let previous = event.previous_message.as_deref();
     let message_id = event
         .deleted_ts
@@ -387,14 +387,14 @@ fn deleted(event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 /// The placeholder of a deleted message that has replies.
-fn gone(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Event {
+fn gone(event: &SlackEvent, message: &SlackEvent, context: &EventContext<'_>) -> Event {
     match (place(event, message, context), message.ts.clone()) {
         (Some(place), Some(message_id)) => Event::Deleted { place, message_id },
         _ => untranslated("a tombstone without a channel or a ts"),
     }
 }
 
-fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
+fn other_event(kind: &str, event: &SlackEvent, context: &EventContext<'_>) -> Event {
     match kind {
         "reaction_added" => reaction(event, context, true),
         "reaction_removed" => reaction(event, context, false),
@@ -450,7 +450,7 @@ fn other_event(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 /// A member came or went; only our own coming and going matters.
-fn membership(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> Event {
+fn membership(event: &SlackEvent, context: &EventContext<'_>, standing: Standing) -> Event {
     if is_own(event, context) {
         presence(event, context, standing)
     } else {
@@ -463,7 +463,7 @@ fn opened(
     chat: Option<String>,
     thread: Option<String>,
     person: Option<&str>,
-    context: &Context<'_>,
+    context: &EventContext<'_>,
 ) -> Event {
     let (Some(chat), Some(person)) = (chat, person) else {
         return ignored("service");
@@ -493,7 +493,7 @@ fn nameless(id: &str, is_stranger: bool) -> Sender {
 
 /// Somebody pressed the button under which an agent works in a thread. That carries no id of its own: it
 /// is the press at that time.
-fn session_stopped(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Event {
+fn session_stopped(kind: &str, event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let place = place(event, &SlackEvent::default(), context);
     let (Some(place), Some(user), Some(at)) = (place, event.user_id(), event.event_ts.as_deref())
     else {
@@ -516,7 +516,7 @@ fn session_stopped(kind: &str, event: &SlackEvent, context: &Context<'_>) -> Eve
 
 /// Only thumbs say something of a message. An event of a reaction says of the person no more than the id, and may
 /// come from a shared channel.
-fn reaction(event: &SlackEvent, context: &Context<'_>, is_given: bool) -> Event {
+fn reaction(event: &SlackEvent, context: &EventContext<'_>, is_given: bool) -> Event {
     let thumb = event.reaction.as_deref().and_then(Thumb::of_reaction);
     let (Some(thumb), Some(user)) = (thumb, event.user_id()) else {
         return ignored("reaction");
@@ -545,14 +545,14 @@ fn reaction(event: &SlackEvent, context: &Context<'_>, is_given: bool) -> Event 
     })
 }
 
-fn presence(event: &SlackEvent, context: &Context<'_>, standing: Standing) -> Event {
+fn presence(event: &SlackEvent, context: &EventContext<'_>, standing: Standing) -> Event {
     match place(event, &SlackEvent::default(), context) {
         Some(place) => Event::Membership { place, standing },
         None => untranslated("a membership without a channel"),
     }
 }
 
-fn chat_changed(event: &SlackEvent, context: &Context<'_>, kind: Option<ChatKind>) -> Event {
+fn chat_changed(event: &SlackEvent, context: &EventContext<'_>, kind: Option<ChatKind>) -> Event {
     let Some(mut place) = place(event, &SlackEvent::default(), context) else {
         return untranslated("a changed chat without a channel");
     };
@@ -563,7 +563,7 @@ fn chat_changed(event: &SlackEvent, context: &Context<'_>, kind: Option<ChatKind
     Event::ChatChanged { place }
 }
 
-fn shared(event: &SlackEvent, context: &Context<'_>, is_shared: bool) -> Event {
+fn shared(event: &SlackEvent, context: &EventContext<'_>, is_shared: bool) -> Event {
     match chat_changed(event, context, None) {
         Event::ChatChanged { place } => Event::ChatChanged {
             place: Place { is_shared, ..place },
@@ -579,7 +579,7 @@ fn chat_moved(event: &SlackEvent) -> Event {
     }
 }
 
-fn person_changed(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn person_changed(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let Some(IdOr::Object(user)) = event.user.as_ref() else {
         return untranslated("a changed user without the user");
     };
@@ -590,7 +590,7 @@ fn person_changed(event: &SlackEvent, context: &Context<'_>) -> Event {
 }
 
 /// Only the bot's own token matters; users may revoke theirs.
-fn tokens_revoked(event: &SlackEvent, context: &Context<'_>) -> Event {
+fn tokens_revoked(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let is_ours = event
         .tokens
         .as_ref()
@@ -608,7 +608,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
     let Ok(payload) = read_object::<SlashPayload>(payload) else {
         return untranslated("the command is not an object");
     };
-    let context = Context::of(identity);
+    let context = EventContext::of(identity);
     let (Some(id), Some(chat), Some(user), Some(name)) = (
         payload.trigger_id.clone(),
         payload.channel_id.clone(),
@@ -652,7 +652,7 @@ pub(super) fn named_chat(name: Option<&str>) -> (Option<ChatKind>, Option<String
     }
 }
 
-pub(super) fn user_sender(user: &UserObject, context: &Context<'_>) -> Option<Sender> {
+pub(super) fn user_sender(user: &UserObject, context: &EventContext<'_>) -> Option<Sender> {
     let id = user.id.clone()?;
     let is_bot = *user.is_bot == Some(true) || id == SLACKBOT;
     Some(Sender {
@@ -668,7 +668,7 @@ pub(super) fn user_sender(user: &UserObject, context: &Context<'_>) -> Option<Se
     })
 }
 
-fn is_own(event: &SlackEvent, context: &Context<'_>) -> bool {
+fn is_own(event: &SlackEvent, context: &EventContext<'_>) -> bool {
     let ids = [event.user_id(), event.bot_id.as_deref()];
     ids.into_iter()
         .flatten()
@@ -676,7 +676,7 @@ fn is_own(event: &SlackEvent, context: &Context<'_>) -> bool {
 }
 
 /// Where `message` is, told by the event around it.
-fn place(event: &SlackEvent, message: &SlackEvent, context: &Context<'_>) -> Option<Place> {
+fn place(event: &SlackEvent, message: &SlackEvent, context: &EventContext<'_>) -> Option<Place> {
     let chat = event.channel_id()?.to_owned();
     let (mut kind, mut title) = (chat_kind(event.channel_type.as_deref(), &chat), None);
     if let Some(IdOr::Object(channel)) = event.channel.as_ref() {
@@ -711,7 +711,7 @@ pub(super) fn chat_kind(channel_type: Option<&str>, chat: &str) -> Option<ChatKi
 fn inbound_message(
     message: &SlackEvent,
     place: Place,
-    context: &Context<'_>,
+    context: &EventContext<'_>,
 ) -> Option<InboundMessage> {
     let message_id = message.ts.clone()?;
     let (sent_at_ms, ordinal) = time_of(&message_id)?;
@@ -751,7 +751,7 @@ pub(super) fn time_of(ts: &str) -> Option<(i64, i64)> {
     ))
 }
 
-fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
+fn sender(message: &SlackEvent, context: &EventContext<'_>) -> Sender {
     let profile = message.user_profile.as_ref();
     let bot_name = message
         .bot_profile
@@ -773,7 +773,7 @@ fn sender(message: &SlackEvent, context: &Context<'_>) -> Sender {
 }
 
 /// The team of a message's author, where it is told. In a shared chat `team` may be the host's.
-fn told_team<'a>(message: &'a SlackEvent, context: &Context<'_>) -> Option<&'a str> {
+fn told_team<'a>(message: &'a SlackEvent, context: &EventContext<'_>) -> Option<&'a str> {
     let authors = [&message.user_team, &message.source_team];
     let profile = message.user_profile.as_ref();
     let bot = message.bot_profile.as_ref();

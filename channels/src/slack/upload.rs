@@ -14,7 +14,7 @@ use vocative_contract::crash;
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, PartFile, Post, ReadBack};
 
-use super::api::{Api, Token};
+use super::api::{SlackApi, Token};
 use super::outbound::delivered;
 use super::posting;
 use super::wire::{FileInfoAnswer, UploadAnswer};
@@ -29,7 +29,7 @@ const LOOKS_MS: [u64; 3] = [0, 150, 600];
 
 /// How far an upload is, as the outbox keeps it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Progress {
+struct UploadProgress {
     version: u32,
     file_id: String,
     /// Where the bytes go; none once they are there.
@@ -37,7 +37,7 @@ struct Progress {
     address: Option<String>,
 }
 
-impl Progress {
+impl UploadProgress {
     const VERSION: u32 = 1;
 
     fn of(file: &PartFile) -> Option<Self> {
@@ -50,17 +50,20 @@ impl Progress {
 }
 
 /// Makes the next call before the share; what is to be kept of it. `None` = it may be shared.
-pub(super) async fn prepare(api: &Api, file: &PartFile) -> Result<Option<String>, ChannelError> {
-    match Progress::of(file) {
+pub(super) async fn prepare(
+    api: &SlackApi,
+    file: &PartFile,
+) -> Result<Option<String>, ChannelError> {
+    match UploadProgress::of(file) {
         None => get_address(api, file).await.map(Some),
-        Some(Progress {
+        Some(UploadProgress {
             file_id,
             address: Some(address),
             ..
         }) => {
             let sent = send(api, file, &address).await?;
-            let next = Progress {
-                version: Progress::VERSION,
+            let next = UploadProgress {
+                version: UploadProgress::VERSION,
                 file_id,
                 address: None,
             };
@@ -71,7 +74,7 @@ pub(super) async fn prepare(api: &Api, file: &PartFile) -> Result<Option<String>
     }
 }
 
-async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError> {
+async fn get_address(api: &SlackApi, file: &PartFile) -> Result<String, ChannelError> {
     let arguments = [
         ("filename", file.name.clone()),
         ("length", file.bytes().len().to_string()),
@@ -86,8 +89,8 @@ async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError>
             cause: "the answer names no address".into(),
         });
     };
-    let progress = Progress {
-        version: Progress::VERSION,
+    let progress = UploadProgress {
+        version: UploadProgress::VERSION,
         file_id,
         address: Some(address),
     };
@@ -95,7 +98,7 @@ async fn get_address(api: &Api, file: &PartFile) -> Result<String, ChannelError>
 }
 
 /// Sends the bytes, without the token; whether they were taken.
-async fn send(api: &Api, file: &PartFile, address: &str) -> Result<bool, ChannelError> {
+async fn send(api: &SlackApi, file: &PartFile, address: &str) -> Result<bool, ChannelError> {
     let status = api.upload(SEND, address, file.bytes().to_vec()).await?;
     match status {
         status if status.is_success() => Ok(true),
@@ -113,7 +116,7 @@ async fn send(api: &Api, file: &PartFile, address: &str) -> Result<bool, Channel
 
 /// Shares the file, and says which message shows it.
 pub(super) async fn share(
-    api: &Api,
+    api: &SlackApi,
     post: &Post,
     file: &PartFile,
 ) -> Result<Delivered, ChannelError> {
@@ -155,7 +158,7 @@ pub(super) async fn share(
 
 /// Looks whether the file was shared in the post's chat.
 pub(super) async fn find(
-    api: &Api,
+    api: &SlackApi,
     post: &Post,
     file: &PartFile,
 ) -> Result<ReadBack, ChannelError> {
@@ -178,7 +181,7 @@ pub(super) async fn find(
         .0
         .and_then(|file| file.shares.0)
         .unwrap_or_default();
-    let of_chat = |side: &HashMap<String, Vec<super::wire::Share>>| {
+    let of_chat = |side: &HashMap<String, Vec<super::wire::FileShare>>| {
         let share = side.get(&post.target.chat)?.first()?;
         share.ts.0.clone()
     };
@@ -188,7 +191,7 @@ pub(super) async fn find(
 }
 
 fn prepared(file: &PartFile) -> Result<String, ChannelError> {
-    let progress = Progress::of(file).filter(|progress| progress.address.is_none());
+    let progress = UploadProgress::of(file).filter(|progress| progress.address.is_none());
     progress
         .map(|it| it.file_id)
         .ok_or_else(|| ChannelError::NotSent {

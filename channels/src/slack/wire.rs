@@ -169,7 +169,7 @@ pub(super) struct SlackEvent {
     pub(super) user_team: Id,
     pub(super) source_team: Id,
     pub(super) text: Maybe<String>,
-    pub(super) blocks: List<Block>,
+    pub(super) blocks: List<LayoutBlock>,
     pub(super) attachments: List<LegacyAttachment>,
     pub(super) files: List<File>,
     pub(super) ts: Id,
@@ -337,7 +337,7 @@ pub(super) struct LegacyAttachment {
 /// A layout block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block {
+pub(super) struct LayoutBlock {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     pub(super) text: Maybe<IdOr<TextObject>>,
@@ -419,9 +419,9 @@ pub(super) struct InteractivePayload {
     pub(super) trigger_id: Id,
     pub(super) user: Maybe<UserObject>,
     pub(super) channel: Maybe<ChannelObject>,
-    pub(super) container: Maybe<Container>,
+    pub(super) container: Maybe<ButtonContainer>,
     pub(super) message: Maybe<ClickedMessage>,
-    pub(super) actions: List<Action>,
+    pub(super) actions: List<ButtonAction>,
     pub(super) callback_id: Maybe<String>,
     pub(super) view: Maybe<View>,
 }
@@ -429,7 +429,7 @@ pub(super) struct InteractivePayload {
 /// Where a button was.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Container {
+pub(super) struct ButtonContainer {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     pub(super) channel_id: Id,
@@ -449,7 +449,7 @@ pub(super) struct ClickedMessage {
 /// A button that was pressed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Action {
+pub(super) struct ButtonAction {
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
     pub(super) action_id: Maybe<String>,
@@ -483,7 +483,7 @@ impl ViewState {
 /// The parts of Web API answers that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Answer {
+pub(super) struct SlackAnswer {
     pub(super) ok: Maybe<bool>,
     pub(super) error: Maybe<String>,
     pub(super) needed: Maybe<String>,
@@ -524,21 +524,21 @@ pub(super) struct FileInfo {
     pub(super) size: Maybe<u64>,
     pub(super) url_private: Maybe<String>,
     pub(super) url_private_download: Maybe<String>,
-    pub(super) shares: Maybe<Shares>,
+    pub(super) shares: Maybe<FileShares>,
 }
 
 /// The messages that show a file, by channel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Shares {
-    pub(super) public: HashMap<String, Vec<Share>>,
-    pub(super) private: HashMap<String, Vec<Share>>,
+pub(super) struct FileShares {
+    pub(super) public: HashMap<String, Vec<FileShare>>,
+    pub(super) private: HashMap<String, Vec<FileShare>>,
 }
 
 /// A message that shows a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Share {
+pub(super) struct FileShare {
     pub(super) ts: Id,
 }
 

@@ -24,7 +24,7 @@ use vocative_contract::crash;
 use vocative_contract::error::{ChannelError, Fallback, ServerFailed};
 use vocative_contract::outbound::PartFile;
 
-use super::wire::{Answer, ResponseParameters};
+use super::wire::{ResponseParameters, TelegramAnswer};
 
 /// The longest description that is kept of a refusal, in characters.
 const DESCRIPTION_MAX_CHARS: usize = 200;
@@ -33,7 +33,7 @@ const DESCRIPTION_MAX_CHARS: usize = 200;
 pub(super) type Parameters = Map<String, Value>;
 
 /// Calls methods of one bot.
-pub(super) struct Api {
+pub(super) struct TelegramApi {
     api_url: String,
     token: SecretString,
     timeouts: HttpTimeouts,
@@ -41,10 +41,10 @@ pub(super) struct Api {
     clock: Arc<PlatformClock>,
 }
 
-impl fmt::Debug for Api {
+impl fmt::Debug for TelegramApi {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Api")
+            .debug_struct("TelegramApi")
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
@@ -85,7 +85,7 @@ impl CallFailure {
     }
 }
 
-impl Api {
+impl TelegramApi {
     /// An API at `api_url` (`https://api.telegram.org`, or that of a local Bot API server).
     pub(super) fn new(api_url: &str, token: SecretString, timeouts: HttpTimeouts) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Api {
         let body = http::body(operation, response)
             .await
             .map_err(CallFailure::Unanswered)?;
-        let answered = Answered {
+        let answered = RawAnswer {
             operation,
             status,
             header_wait_ms,
@@ -240,7 +240,7 @@ impl Api {
 }
 
 /// An answer in JSON, unread.
-pub(super) struct Answered<'a> {
+pub(super) struct RawAnswer<'a> {
     pub(super) operation: &'static str,
     pub(super) status: u16,
     pub(super) header_wait_ms: u64,
@@ -249,17 +249,17 @@ pub(super) struct Answered<'a> {
 
 /// The result that an answer holds, as it came, or why there is none. Pure.
 pub(super) fn read_answer(
-    answered: &Answered<'_>,
+    answered: &RawAnswer<'_>,
     token: &str,
 ) -> Result<Box<RawValue>, CallFailure> {
-    let Answered {
+    let RawAnswer {
         operation,
         status,
         header_wait_ms,
         body,
     } = *answered;
     let body = String::from_utf8_lossy(body);
-    let Ok(answer) = read_object::<Answer<'_>>(&body) else {
+    let Ok(answer) = read_object::<TelegramAnswer<'_>>(&body) else {
         return Err(foreign_answer(operation, status, header_wait_ms));
     };
     if answer.ok {
@@ -322,7 +322,7 @@ fn unreadable(operation: &'static str, cause: &'static str) -> CallFailure {
 }
 
 /// What a 400 means, by a part of its lower-cased description.
-enum Meaning {
+enum RefusalMeaning {
     ChatRefuses,
     Try(Fallback),
 }
@@ -332,54 +332,75 @@ enum Meaning {
 ///
 /// A topic is a room of its own: one that is closed or gone says nothing of its chat. The answer to a
 /// closed one is for nobody else, and is given up.
-const BAD_REQUESTS: [(&str, Meaning); 32] = [
+const BAD_REQUESTS: [(&str, RefusalMeaning); 32] = [
     (
         "message thread not found",
-        Meaning::Try(Fallback::WithoutThread),
+        RefusalMeaning::Try(Fallback::WithoutThread),
     ),
-    ("topic_deleted", Meaning::Try(Fallback::WithoutThread)),
-    ("topic_closed", Meaning::Try(Fallback::None)),
+    (
+        "topic_deleted",
+        RefusalMeaning::Try(Fallback::WithoutThread),
+    ),
+    ("topic_closed", RefusalMeaning::Try(Fallback::None)),
     (
         "message to be replied not found",
-        Meaning::Try(Fallback::WithoutReply),
+        RefusalMeaning::Try(Fallback::WithoutReply),
     ),
     (
         "message to reply not found",
-        Meaning::Try(Fallback::WithoutReply),
+        RefusalMeaning::Try(Fallback::WithoutReply),
     ),
-    ("message to edit not found", Meaning::Try(Fallback::NewPost)),
-    ("message can't be edited", Meaning::Try(Fallback::NewPost)),
-    ("message_id_invalid", Meaning::Try(Fallback::NewPost)),
+    (
+        "message to edit not found",
+        RefusalMeaning::Try(Fallback::NewPost),
+    ),
+    (
+        "message can't be edited",
+        RefusalMeaning::Try(Fallback::NewPost),
+    ),
+    ("message_id_invalid", RefusalMeaning::Try(Fallback::NewPost)),
     (
         "replied message not found",
-        Meaning::Try(Fallback::WithoutReply),
+        RefusalMeaning::Try(Fallback::WithoutReply),
     ),
-    ("can't parse entities", Meaning::Try(Fallback::Plain)),
-    ("can't parse messageentity", Meaning::Try(Fallback::Plain)),
-    ("bad request: entity ", Meaning::Try(Fallback::Plain)),
+    ("can't parse entities", RefusalMeaning::Try(Fallback::Plain)),
+    (
+        "can't parse messageentity",
+        RefusalMeaning::Try(Fallback::Plain),
+    ),
+    ("bad request: entity ", RefusalMeaning::Try(Fallback::Plain)),
     (
         "receive an entity with incorrect",
-        Meaning::Try(Fallback::Plain),
+        RefusalMeaning::Try(Fallback::Plain),
     ),
-    ("unsupported parse_mode", Meaning::Try(Fallback::Plain)),
-    ("message is too long", Meaning::Try(Fallback::Resplit)),
-    ("text is too long", Meaning::Try(Fallback::Resplit)),
-    ("message_too_long", Meaning::Try(Fallback::Resplit)),
-    ("chat not found", Meaning::ChatRefuses),
-    ("have no write access to the chat", Meaning::ChatRefuses),
-    ("need administrator rights", Meaning::ChatRefuses),
-    ("not enough rights", Meaning::ChatRefuses),
-    ("chat_write_forbidden", Meaning::ChatRefuses),
-    ("chat_send_plain_forbidden", Meaning::ChatRefuses),
-    ("chat_restricted", Meaning::ChatRefuses),
-    ("chat_admin_required", Meaning::ChatRefuses),
-    ("user_is_blocked", Meaning::ChatRefuses),
-    ("user_is_bot", Meaning::ChatRefuses),
-    ("input_user_deactivated", Meaning::ChatRefuses),
-    ("channel_private", Meaning::ChatRefuses),
-    ("peer_id_invalid", Meaning::ChatRefuses),
-    ("group chat was deactivated", Meaning::ChatRefuses),
-    ("group chat was deleted", Meaning::ChatRefuses),
+    (
+        "unsupported parse_mode",
+        RefusalMeaning::Try(Fallback::Plain),
+    ),
+    (
+        "message is too long",
+        RefusalMeaning::Try(Fallback::Resplit),
+    ),
+    ("text is too long", RefusalMeaning::Try(Fallback::Resplit)),
+    ("message_too_long", RefusalMeaning::Try(Fallback::Resplit)),
+    ("chat not found", RefusalMeaning::ChatRefuses),
+    (
+        "have no write access to the chat",
+        RefusalMeaning::ChatRefuses,
+    ),
+    ("need administrator rights", RefusalMeaning::ChatRefuses),
+    ("not enough rights", RefusalMeaning::ChatRefuses),
+    ("chat_write_forbidden", RefusalMeaning::ChatRefuses),
+    ("chat_send_plain_forbidden", RefusalMeaning::ChatRefuses),
+    ("chat_restricted", RefusalMeaning::ChatRefuses),
+    ("chat_admin_required", RefusalMeaning::ChatRefuses),
+    ("user_is_blocked", RefusalMeaning::ChatRefuses),
+    ("user_is_bot", RefusalMeaning::ChatRefuses),
+    ("input_user_deactivated", RefusalMeaning::ChatRefuses),
+    ("channel_private", RefusalMeaning::ChatRefuses),
+    ("peer_id_invalid", RefusalMeaning::ChatRefuses),
+    ("group chat was deactivated", RefusalMeaning::ChatRefuses),
+    ("group chat was deleted", RefusalMeaning::ChatRefuses),
 ];
 
 impl BotApiRefusal {
@@ -459,14 +480,14 @@ fn bad_request(operation: &'static str, reason: String, words: &str) -> ChannelE
         .find(|(part, _)| words.contains(part))
         .map(|(_, meaning)| meaning);
     match found {
-        Some(Meaning::ChatRefuses) => ChannelError::ChatRefused { operation, reason },
+        Some(RefusalMeaning::ChatRefuses) => ChannelError::ChatRefused { operation, reason },
         // Such descriptions quote the text.
-        Some(Meaning::Try(Fallback::Plain)) => rejected(
+        Some(RefusalMeaning::Try(Fallback::Plain)) => rejected(
             operation,
             "the formatting was refused".to_owned(),
             Fallback::Plain,
         ),
-        Some(Meaning::Try(fallback)) => rejected(operation, reason, *fallback),
+        Some(RefusalMeaning::Try(fallback)) => rejected(operation, reason, *fallback),
         None => rejected(operation, reason, Fallback::None),
     }
 }
@@ -635,7 +656,7 @@ mod tests {
     #[test]
     fn a_list_is_no_answer() {
         let read = |body: &str| {
-            let answered = Answered {
+            let answered = RawAnswer {
                 operation: "sendMessage",
                 status: 200,
                 header_wait_ms: 1_000,
@@ -680,7 +701,7 @@ mod tests {
     #[test]
     fn descriptions_and_debug_hold_no_token() {
         let token = SecretString::from("123:SECRET");
-        let api = Api::new("http://127.0.0.1:1/", token, HttpTimeouts::default());
+        let api = TelegramApi::new("http://127.0.0.1:1/", token, HttpTimeouts::default());
         let table = [
             ("no /bot123:SECRET/x\n", "no /bot<token>/x"),
             ("no 123:SEC\0\0RET", "no <token>"),

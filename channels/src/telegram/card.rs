@@ -23,7 +23,7 @@ const ROW_BUTTONS: usize = 2;
 /// A [`CardMisfit`] if one message can't show it whole.
 pub(super) fn render_card(card: &Card) -> Result<Part, CardMisfit> {
     card.check_buttons()?;
-    let mut out = Out::default();
+    let mut out = CardWriter::default();
     out.push_words(&card.heading, "")?;
     for (n, fact) in card.facts.iter().enumerate() {
         out.push_plain(if n == 0 { "\n\n" } else { "\n" });
@@ -67,13 +67,13 @@ fn button(button: &CardButton) -> Value {
 
 /// The message under construction; lengths in UTF-16 units.
 #[derive(Default)]
-struct Out {
+struct CardWriter {
     text: String,
     units: usize,
     entities: Vec<Value>,
 }
 
-impl Out {
+impl CardWriter {
     fn push_plain(&mut self, text: &str) {
         self.text.push_str(text);
         self.units += LengthUnit::Utf16.len(text);

@@ -18,13 +18,13 @@ use vocative_contract::identity::{Identity, Platform};
 use vocative_contract::markup::one_line as label;
 use vocative_contract::webhook::Receiver;
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::commands;
 use super::dismissing::DismissingInbound;
 use super::file::TelegramFiles;
 use super::outbound::outbound;
 use super::poll::{PollTimings, Poller};
-use super::registration::{Registration, Wanted, WebhookTimings, told};
+use super::registration::{Registration, WantedWebhook, WebhookTimings, told};
 use super::render::TEXT_MAX_UTF16;
 use super::webhook::{Webhook, WebhookInbound, WebhookSecret};
 use super::wire::{Me, WebhookInfo};
@@ -106,11 +106,11 @@ impl TelegramSettings {
 #[derive(Debug)]
 pub struct TelegramChannel {
     settings: TelegramSettings,
-    api: Arc<Api>,
+    api: Arc<TelegramApi>,
     /// Whether people can have the bot write messages in its own name (inline mode), as it last said.
     has_inline_mode: Arc<AtomicBool>,
     /// There where updates come over HTTP.
-    webhook: Option<(Arc<Webhook>, Wanted, WebhookTimings)>,
+    webhook: Option<(Arc<Webhook>, WantedWebhook, WebhookTimings)>,
 }
 
 impl TelegramChannel {
@@ -122,7 +122,7 @@ impl TelegramChannel {
             TelegramTransport::Poll => None,
             TelegramTransport::Webhook(webhook) => {
                 let secret = WebhookSecret::new(&settings.token, webhook.secret.as_ref());
-                let wanted = Wanted {
+                let wanted = WantedWebhook {
                     url: format!(
                         "{}{}?v={}",
                         webhook.public_url.trim_end_matches('/'),
@@ -149,7 +149,7 @@ impl TelegramChannel {
     }
 
     /// Another API with connections of its own.
-    fn another_api(&self) -> Api {
+    fn another_api(&self) -> TelegramApi {
         api(&self.settings).timed_by(self.api.clock())
     }
 
@@ -298,16 +298,16 @@ impl Channel for TelegramChannel {
     }
 }
 
-fn api(settings: &TelegramSettings) -> Api {
+fn api(settings: &TelegramSettings) -> TelegramApi {
     let timeouts = HttpTimeouts {
         total_ms: settings.call_timeout_ms,
         ..HttpTimeouts::default()
     };
-    Api::new(&settings.api_url, settings.token.clone(), timeouts)
+    TelegramApi::new(&settings.api_url, settings.token.clone(), timeouts)
 }
 
 /// What Telegram says of a webhook that this channel relies on.
-fn delivery_findings(info: &WebhookInfo, wanted: &Wanted) -> Vec<Finding> {
+fn delivery_findings(info: &WebhookInfo, wanted: &WantedWebhook) -> Vec<Finding> {
     let mut findings = Vec::new();
     if wanted.is_set(info) {
         findings.push(finding(

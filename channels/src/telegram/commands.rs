@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use vocative_contract::channel::{Announced, Announcement, Audience};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, CallFailure, Parameters};
+use super::api::{CallFailure, Parameters, TelegramApi};
 
 /// Administrators of ours that get a list of their own.
 const ADMINS_MAX: usize = 20;
@@ -25,7 +25,7 @@ struct BotCommand {
 
 /// A list and whom it is for.
 #[derive(Debug, PartialEq)]
-struct List<'a> {
+struct CommandList<'a> {
     scope: ListAudience,
     /// None = it shows nothing that a broader one does not show.
     commands: Vec<&'a Announced>,
@@ -55,7 +55,7 @@ impl ListAudience {
 }
 
 /// The lists as they should be.
-fn lists(announcement: &Announcement) -> Vec<List<'_>> {
+fn lists(announcement: &Announcement) -> Vec<CommandList<'_>> {
     let commands = announcement.commands.iter();
     let for_all = |it: &&Announced| it.audience == Audience::Everybody;
     let everybody: Vec<&Announced> = commands.clone().filter(for_all).collect();
@@ -70,26 +70,26 @@ fn lists(announcement: &Announcement) -> Vec<List<'_>> {
     // Private chats and groups have theirs in any case: a list in somebody's language, set by hand, would
     // otherwise show before the one for everybody.
     let mut lists = vec![
-        List {
+        CommandList {
             scope: ListAudience::Default,
             commands: everybody.clone(),
         },
-        List {
+        CommandList {
             scope: ListAudience::PrivateChats,
             commands: alone,
         },
-        List {
+        CommandList {
             scope: ListAudience::Groups,
             commands: everybody,
         },
-        List {
+        CommandList {
             scope: ListAudience::GroupAdmins,
             commands: of_admins,
         },
     ];
     let admins = announcement.admins.iter();
     let ids = admins.filter_map(|id| id.parse().ok().filter(|id| *id > 0));
-    lists.extend(ids.take(ADMINS_MAX).map(|id| List {
+    lists.extend(ids.take(ADMINS_MAX).map(|id| CommandList {
         scope: ListAudience::PrivateChat(id),
         commands: of_ours.clone(),
     }));
@@ -97,7 +97,10 @@ fn lists(announcement: &Announcement) -> Vec<List<'_>> {
 }
 
 /// Sets the lists that are other ones: setting is limited, asking is cheap. Returns whether any was.
-pub(super) async fn announce(api: &Api, announcement: &Announcement) -> Result<bool, ChannelError> {
+pub(super) async fn announce(
+    api: &TelegramApi,
+    announcement: &Announcement,
+) -> Result<bool, ChannelError> {
     let mut has_told = false;
     for list in lists(announcement) {
         has_told |= tell(api, &list).await?;
@@ -106,7 +109,7 @@ pub(super) async fn announce(api: &Api, announcement: &Announcement) -> Result<b
 }
 
 /// Sets one list where it is another one. Returns whether it was.
-async fn tell(api: &Api, list: &List<'_>) -> Result<bool, ChannelError> {
+async fn tell(api: &TelegramApi, list: &CommandList<'_>) -> Result<bool, ChannelError> {
     let ask = "getMyCommands";
     let mut parameters = Parameters::new();
     parameters.insert("scope".to_owned(), list.scope.parameter());
@@ -151,7 +154,7 @@ mod tests {
 
     const ANN: i64 = TelegramWorld::ANN;
 
-    async fn start() -> (TelegramServer, Api) {
+    async fn start() -> (TelegramServer, TelegramApi) {
         // Another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let world = TelegramWorld::team();
@@ -159,7 +162,7 @@ mod tests {
             .await
             .unwrap();
         let timeouts = HttpTimeouts::default();
-        let api = Api::new(&server.api_url(), server.token().into(), timeouts);
+        let api = TelegramApi::new(&server.api_url(), server.token().into(), timeouts);
         (server, api)
     }
 

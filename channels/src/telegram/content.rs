@@ -10,7 +10,7 @@ use super::wire::{Chat, Labelled, Media, Message, MessageOrigin, User};
 
 /// What a message says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct TelegramContent {
     /// Text and mentions.
     pub(super) words: NeutralText,
     /// What is attached.
@@ -18,7 +18,7 @@ pub(super) struct Content {
 }
 
 /// Describes a message.
-pub(super) fn describe(message: &Message, bot: &Identity) -> Content {
+pub(super) fn describe(message: &Message, bot: &Identity) -> TelegramContent {
     let thing = thing(message);
     let mut words = written_words(message, bot);
     words.text = join_description(thing.as_ref(), &words.text);
@@ -31,7 +31,7 @@ pub(super) fn describe(message: &Message, bot: &Identity) -> Content {
         let from = origin_name(origin).unwrap_or_else(|| "somebody".to_owned());
         words.text = format!("forwarded from {from}: {}", words.text);
     }
-    Content {
+    TelegramContent {
         words,
         attachments: thing.map(|thing| thing.attachment).into_iter().collect(),
     }
@@ -300,7 +300,7 @@ mod tests {
     use super::super::test_support::bot;
     use super::*;
 
-    fn describe_fields(fields: &Value) -> Content {
+    fn describe_fields(fields: &Value) -> TelegramContent {
         let mut message = json!({"message_id": 1, "chat": {"id": 9, "type": "private"}});
         for (name, value) in fields.as_object().unwrap() {
             message[name] = value.clone();

@@ -10,7 +10,7 @@ use vocative_contract::channel::{Accepted, BoxFuture, Inbound, Intake, IntakeErr
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::posting::ANSWER;
 
 /// Answers on their way at once. A press beyond them is not answered; its sign ends by itself.
@@ -18,14 +18,14 @@ const IN_FLIGHT_MAX: usize = 4;
 
 /// An intake behind which such presses are answered, once they are committed.
 struct Dismissing {
-    api: Arc<Api>,
+    api: Arc<TelegramApi>,
     intake: Arc<dyn Intake>,
     in_flight: Arc<Semaphore>,
 }
 
 /// An inbound half whose intake is [`Dismissing`].
 pub(super) struct DismissingInbound {
-    pub(super) api: Arc<Api>,
+    pub(super) api: Arc<TelegramApi>,
     pub(super) inbound: Box<dyn Inbound>,
 }
 

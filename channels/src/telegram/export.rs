@@ -123,17 +123,17 @@ impl Export for TelegramExport {
 impl TelegramExport {
     /// The file must begin like an export; the rest is told while it is read.
     fn check_shape(&self) -> Result<(), ExportError> {
-        struct Nothing(bool);
-        impl Visitor for Nothing {
-            fn begin_chat(&mut self, _: Header) -> Choice {
+        struct FirstChat(bool);
+        impl ExportVisitor for FirstChat {
+            fn begin_chat(&mut self, _: Header) -> ChatChoice {
                 self.0 = true;
-                Choice::End
+                ChatChoice::End
             }
-            fn message(&mut self, _: Result<&[u8], String>, _: Progress) -> ControlFlow<()> {
+            fn message(&mut self, _: Result<&[u8], String>, _: WalkProgress) -> ControlFlow<()> {
                 ControlFlow::Break(())
             }
         }
-        let mut nothing = Nothing(false);
+        let mut nothing = FirstChat(false);
         match self.walk(&mut nothing) {
             Ok(()) if nothing.0 => Ok(()),
             walked => {
@@ -152,7 +152,7 @@ impl TelegramExport {
     }
 
     /// Walks through every chat and message of the file.
-    fn walk(&self, visitor: &mut dyn Visitor) -> Result<(), (u64, ScanError)> {
+    fn walk(&self, visitor: &mut dyn ExportVisitor) -> Result<(), (u64, ScanError)> {
         let file = File::open(&self.path).map_err(|cause| (1, ScanError::Io(cause)))?;
         let mut stream = JsonStream::new(file).map_err(|cause| (1, cause))?;
         let walked = walk_object(&mut stream, visitor, true);
@@ -170,27 +170,31 @@ struct Header {
 
 /// How far a walk is.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct WalkProgress {
     line: u64,
     read_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum ChatChoice {
     Read,
     Skip,
     End,
 }
 
-trait Visitor {
-    fn begin_chat(&mut self, header: Header) -> Choice;
-    fn message(&mut self, raw: Result<&[u8], String>, at: Progress) -> ControlFlow<()>;
+trait ExportVisitor {
+    fn begin_chat(&mut self, header: Header) -> ChatChoice;
+    fn message(&mut self, raw: Result<&[u8], String>, at: WalkProgress) -> ControlFlow<()>;
 }
 
 type Walked = Result<ControlFlow<()>, ScanError>;
 
 /// The root of the file, or one chat in its list.
-fn walk_object(stream: &mut JsonStream<File>, visitor: &mut dyn Visitor, is_root: bool) -> Walked {
+fn walk_object(
+    stream: &mut JsonStream<File>,
+    visitor: &mut dyn ExportVisitor,
+    is_root: bool,
+) -> Walked {
     stream.enter(b'{', "an object")?;
     let (mut header, mut is_first) = (Header::default(), true);
     while let Some(key) = stream.next_key(&mut is_first)? {
@@ -229,7 +233,7 @@ fn read_field(
     Ok(())
 }
 
-fn walk_chats(stream: &mut JsonStream<File>, visitor: &mut dyn Visitor) -> Walked {
+fn walk_chats(stream: &mut JsonStream<File>, visitor: &mut dyn ExportVisitor) -> Walked {
     if !stream.is_next(b'{')? {
         stream.skip()?;
         return Ok(ControlFlow::Continue(()));
@@ -254,23 +258,23 @@ fn walk_chats(stream: &mut JsonStream<File>, visitor: &mut dyn Visitor) -> Walke
 
 fn walk_messages(
     stream: &mut JsonStream<File>,
-    visitor: &mut dyn Visitor,
+    visitor: &mut dyn ExportVisitor,
     header: &Header,
 ) -> Walked {
     match visitor.begin_chat(header.clone()) {
-        Choice::Read => {}
-        Choice::Skip => {
+        ChatChoice::Read => {}
+        ChatChoice::Skip => {
             stream.skip()?;
             return Ok(ControlFlow::Continue(()));
         }
-        Choice::End => return Ok(ControlFlow::Break(())),
+        ChatChoice::End => return Ok(ControlFlow::Break(())),
     }
     stream.enter(b'[', "a list of messages")?;
     let (mut raw, mut is_first) = (Vec::new(), true);
     while stream.next_element(&mut is_first)? {
         let line = stream.line();
         let lifted = stream.lift(&mut raw, MESSAGE_MAX_BYTES)?;
-        let at = Progress {
+        let at = WalkProgress {
             line,
             read_bytes: stream.read_bytes(),
         };
@@ -319,13 +323,13 @@ struct Stub {
     date_unixtime: Option<String>,
 }
 
-impl Visitor for Survey<'_> {
-    fn begin_chat(&mut self, _: Header) -> Choice {
+impl ExportVisitor for Survey<'_> {
+    fn begin_chat(&mut self, _: Header) -> ChatChoice {
         self.chats.push(Surveyed::default());
-        Choice::Read
+        ChatChoice::Read
     }
 
-    fn message(&mut self, raw: Result<&[u8], String>, _: Progress) -> ControlFlow<()> {
+    fn message(&mut self, raw: Result<&[u8], String>, _: WalkProgress) -> ControlFlow<()> {
         let chat = self.chats.last_mut().expect("a message is in a chat");
         let before = chat.messages;
         chat.messages += 1;
@@ -384,8 +388,8 @@ struct OpenChat {
     twins: Twins,
 }
 
-impl Visitor for ExportReading<'_> {
-    fn begin_chat(&mut self, header: Header) -> Choice {
+impl ExportVisitor for ExportReading<'_> {
+    fn begin_chat(&mut self, header: Header) -> ChatChoice {
         let surveyed = self.surveyed.next().unwrap_or_default();
         let choice = match open_chat(&header, surveyed, self.bot) {
             Ok(mut chat) if self.sink.begin_chat(&chat.place) => {
@@ -395,23 +399,23 @@ impl Visitor for ExportReading<'_> {
                     }
                 }
                 self.chat = Some(*chat);
-                Choice::Read
+                ChatChoice::Read
             }
-            Ok(_) => Choice::Skip,
+            Ok(_) => ChatChoice::Skip,
             Err(reason) => {
                 let reason = reason.into();
                 self.flow = self.sink.take(Exported::Skipped { reason }, 0);
-                Choice::Skip
+                ChatChoice::Skip
             }
         };
         if self.flow.is_break() {
-            Choice::End
+            ChatChoice::End
         } else {
             choice
         }
     }
 
-    fn message(&mut self, raw: Result<&[u8], String>, at: Progress) -> ControlFlow<()> {
+    fn message(&mut self, raw: Result<&[u8], String>, at: WalkProgress) -> ControlFlow<()> {
         let chat = self.chat.as_mut().expect("a message is in a chat");
         let index = chat.read;
         chat.read += 1;

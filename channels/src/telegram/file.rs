@@ -9,17 +9,17 @@ use vocative_contract::channel::BoxFuture;
 use vocative_contract::error::ChannelError;
 use vocative_contract::file::{FileError, FileSink, FileSource};
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::wire::StoredFile;
 
 /// The file half of a Telegram channel.
 #[derive(Debug)]
 pub(super) struct TelegramFiles {
-    api: Arc<Api>,
+    api: Arc<TelegramApi>,
 }
 
 impl TelegramFiles {
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<TelegramApi>) -> Self {
         Self { api }
     }
 

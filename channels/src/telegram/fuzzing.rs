@@ -11,7 +11,7 @@ use vocative_contract::identity::Identity;
 use vocative_contract::outbound::Part;
 use vocative_contract::people::People;
 
-use super::api::{Answered, read_answer};
+use super::api::{RawAnswer, read_answer};
 use super::wire::{Me, MessageEntity, SentMessage, WebhookInfo, lenient_list};
 
 const OPERATION: &str = "sendMessage";
@@ -26,7 +26,7 @@ pub fn answer(
     body: &[u8],
     token: &str,
 ) -> Result<String, ChannelError> {
-    let answered = Answered {
+    let answered = RawAnswer {
         operation: OPERATION,
         status,
         header_wait_ms,

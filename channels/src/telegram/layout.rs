@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 
 use crate::render::{
-    Block, Container, Cost, Form, Item, StyledRun, Styles, Surroundings, aligned, has_own_address,
+    Block, Container, Item, PostCost, PostMeasure, StyledRun, Styles, Surroundings, aligned,
+    has_own_address,
 };
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::work::looked_at;
@@ -24,31 +25,31 @@ pub(super) struct TelegramForm {
     pub(super) max: usize,
 }
 
-impl Form for TelegramForm {
-    fn room(&self) -> Cost {
-        Cost {
+impl PostMeasure for TelegramForm {
+    fn room(&self) -> PostCost {
+        PostCost {
             length: self.max,
             count: ENTITIES_MAX,
         }
     }
 
-    fn block_cost(&self, block: &Block, place: &Surroundings, room: Cost) -> Cost {
-        let mut out = Out {
+    fn block_cost(&self, block: &Block, place: &Surroundings, room: PostCost) -> PostCost {
+        let mut out = LayoutWriter {
             units_max: room.length,
             prefix: " ".repeat(place.prefix_length),
             is_quoted: place.is_quoted,
-            ..Out::default()
+            ..LayoutWriter::default()
         };
         out.push_block(block, place.is_listed);
-        Cost {
+        PostCost {
             length: out.units,
             count: out.entities.len(),
         }
     }
 
-    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> Cost {
+    fn run_cost(&self, run: &StyledRun, _place: &Surroundings) -> PostCost {
         // A username may be longer than the name that it replaces.
-        Cost {
+        PostCost {
             length: run.mention.as_ref().map_or(0, |id| id.len()),
             count: run.styles.count()
                 + usize::from(run.is_code)
@@ -95,11 +96,11 @@ const RULE: &str = "———";
 pub(super) struct Entity {
     offset: usize,
     length: usize,
-    kind: Kind,
+    kind: EntityKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum EntityKind {
     Bold,
     Italic,
     Strike,
@@ -114,22 +115,24 @@ enum Kind {
 impl Entity {
     fn as_json(&self) -> Value {
         let kind = match &self.kind {
-            Kind::Bold => "bold",
-            Kind::Italic => "italic",
-            Kind::Strike => "strikethrough",
-            Kind::Spoiler => "spoiler",
-            Kind::Code => "code",
-            Kind::Pre(_) => "pre",
-            Kind::Quote => "blockquote",
-            Kind::Link(_) => "text_link",
-            Kind::Person(_) => "text_mention",
+            EntityKind::Bold => "bold",
+            EntityKind::Italic => "italic",
+            EntityKind::Strike => "strikethrough",
+            EntityKind::Spoiler => "spoiler",
+            EntityKind::Code => "code",
+            EntityKind::Pre(_) => "pre",
+            EntityKind::Quote => "blockquote",
+            EntityKind::Link(_) => "text_link",
+            EntityKind::Person(_) => "text_mention",
         };
         let mut entity = json!({"type": kind, "offset": self.offset, "length": self.length});
         match &self.kind {
-            Kind::Pre(language) if !language.is_empty() => entity["language"] = json!(language),
-            Kind::Link(url) => entity["url"] = json!(url),
+            EntityKind::Pre(language) if !language.is_empty() => {
+                entity["language"] = json!(language);
+            }
+            EntityKind::Link(url) => entity["url"] = json!(url),
             // The server wants the id only; it knows the rest.
-            Kind::Person(id) => {
+            EntityKind::Person(id) => {
                 entity["user"] = json!({"id": id, "is_bot": false, "first_name": ""});
             }
             _ => {}
@@ -157,12 +160,12 @@ impl Laid {
 
 /// The blocks as a text, trimmed as the server trims.
 pub(super) fn laid(blocks: &[Block]) -> Laid {
-    let mut out = Out {
+    let mut out = LayoutWriter {
         units_max: usize::MAX,
-        ..Out::default()
+        ..LayoutWriter::default()
     };
     out.push_blocks(blocks.iter(), false);
-    let Out {
+    let LayoutWriter {
         mut text,
         mut entities,
         ..
@@ -195,7 +198,7 @@ pub(super) fn kept(c: char) -> Option<char> {
 
 /// What is open at a place in a paragraph.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layer<'a> {
+enum EntityLayer<'a> {
     Link(&'a str),
     Bold,
     Italic,
@@ -205,7 +208,7 @@ enum Layer<'a> {
 
 /// The text under construction.
 #[derive(Default)]
-struct Out {
+struct LayoutWriter {
     text: String,
     units: usize,
     entities: Vec<Entity>,
@@ -220,7 +223,7 @@ struct Out {
     sign_open_at: Option<usize>,
 }
 
-impl Out {
+impl LayoutWriter {
     fn is_full(&self) -> bool {
         self.units > self.units_max
     }
@@ -276,7 +279,7 @@ impl Out {
     }
 
     /// Adds an entity from `offset` to here.
-    fn close(&mut self, kind: Kind, offset: usize) {
+    fn close(&mut self, kind: EntityKind, offset: usize) {
         if self.units > offset {
             self.entities.push(Entity {
                 offset,
@@ -344,7 +347,7 @@ impl Out {
                 self.push_blocks(blocks.iter(), false);
                 self.is_quoted = false;
                 self.prefix = outer;
-                self.close(Kind::Quote, offset);
+                self.close(EntityKind::Quote, offset);
             }
             Block::List { start, items } => self.push_list(*start, items.iter()),
             Block::Rule => self.push_str(RULE),
@@ -385,12 +388,12 @@ impl Out {
         let prefix = std::mem::take(&mut self.prefix);
         let offset = self.units;
         self.push_str(text);
-        self.close(Kind::Pre(language.to_owned()), offset);
+        self.close(EntityKind::Pre(language.to_owned()), offset);
         self.prefix = prefix;
     }
 
     fn push_runs(&mut self, runs: &[StyledRun], all: Styles) {
-        let mut open: Vec<(Layer<'_>, usize)> = Vec::new();
+        let mut open: Vec<(EntityLayer<'_>, usize)> = Vec::new();
         for run in runs {
             if self.is_full() {
                 break;
@@ -409,16 +412,16 @@ impl Out {
         self.close_layers(&mut open, 0);
     }
 
-    fn close_layers(&mut self, open: &mut Vec<(Layer<'_>, usize)>, keep: usize) {
+    fn close_layers(&mut self, open: &mut Vec<(EntityLayer<'_>, usize)>, keep: usize) {
         while open.len() > keep
             && let Some((layer, offset)) = open.pop()
         {
             let kind = match layer {
-                Layer::Link(url) => Kind::Link(url.to_owned()),
-                Layer::Bold => Kind::Bold,
-                Layer::Italic => Kind::Italic,
-                Layer::Strike => Kind::Strike,
-                Layer::Spoiler => Kind::Spoiler,
+                EntityLayer::Link(url) => EntityKind::Link(url.to_owned()),
+                EntityLayer::Bold => EntityKind::Bold,
+                EntityLayer::Italic => EntityKind::Italic,
+                EntityLayer::Strike => EntityKind::Strike,
+                EntityLayer::Spoiler => EntityKind::Spoiler,
             };
             self.close(kind, offset);
         }
@@ -434,13 +437,13 @@ impl Out {
             // Nothing may be inside of code, and code not inside a link.
             self.push_str(&run.text);
             if run.link.is_none() && !run.text.trim().is_empty() {
-                self.close(Kind::Code, offset);
+                self.close(EntityKind::Code, offset);
             }
         } else if let Some(id) = &run.mention {
             match id.parse() {
                 Ok(id) => {
                     self.push_str(&run.text);
-                    self.close(Kind::Person(id), offset);
+                    self.close(EntityKind::Person(id), offset);
                 }
                 // A username: the server finds it by itself.
                 Err(_) if id.starts_with('@') => self.push_str(id),
@@ -515,21 +518,21 @@ fn is_box(block: &Block, is_quoted: bool) -> bool {
 }
 
 /// What holds for a run, the outermost first.
-fn layers(run: &StyledRun, all: Styles) -> Vec<Layer<'_>> {
+fn layers(run: &StyledRun, all: Styles) -> Vec<EntityLayer<'_>> {
     let styles = run.shown_styles();
     let is_bare = run.is_code || run.text.trim().is_empty();
     // The server finds a bare address by itself, and a name in it where it does not.
     let is_found = has_own_address(run) && !run.text.contains('@');
     let link = run.link.as_deref().filter(|_| !is_found);
-    let mut layers: Vec<Layer<'_>> = link.map(Layer::Link).into_iter().collect();
+    let mut layers: Vec<EntityLayer<'_>> = link.map(EntityLayer::Link).into_iter().collect();
     if run.mention.is_some() {
         return Vec::new();
     }
     let wanted = [
-        (styles.bold || (all.bold && !is_bare), Layer::Bold),
-        (styles.italic, Layer::Italic),
-        (styles.strike, Layer::Strike),
-        (styles.spoiler, Layer::Spoiler),
+        (styles.bold || (all.bold && !is_bare), EntityLayer::Bold),
+        (styles.italic, EntityLayer::Italic),
+        (styles.strike, EntityLayer::Strike),
+        (styles.spoiler, EntityLayer::Spoiler),
     ];
     layers.extend(
         wanted

@@ -12,7 +12,7 @@ use vocative_contract::handles::LookUps;
 
 use crate::rate::Rests;
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::content::chat_title;
 use super::outbound::chat_id;
 use super::translate::chat_place;
@@ -24,13 +24,13 @@ const GET_CHAT_MEMBER: &str = "getChatMember";
 /// Asks as one bot. Bots have no method that reads a chat's history, so no post is read back.
 #[derive(Debug)]
 pub(super) struct TelegramLookUps {
-    api: Arc<Api>,
+    api: Arc<TelegramApi>,
     /// Look-ups that the platform refused.
     rests: Rests,
 }
 
 impl TelegramLookUps {
-    pub(super) fn new(api: Arc<Api>) -> Self {
+    pub(super) fn new(api: Arc<TelegramApi>) -> Self {
         Self {
             api,
             rests: Rests::default(),
@@ -64,7 +64,10 @@ impl TelegramLookUps {
         let mut parameters = Parameters::new();
         parameters.insert("chat_id".to_owned(), chat_id(chat));
         parameters.insert("user_id".to_owned(), user.into());
-        let answer = self.api.call::<ChatMember>(operation, &parameters).await;
+        let answer = self
+            .api
+            .call::<LookedUpMember>(operation, &parameters)
+            .await;
         match answer.map_err(|failure| failure.into_error(operation)) {
             Ok(member) => Ok(Some(is_in(&member))),
             Err(ChannelError::Rejected { .. }) => Ok(Some(false)),
@@ -88,14 +91,14 @@ impl TelegramLookUps {
 
 /// Somebody in a chat, as far as it matters. *Source:* Bot API, `ChatMember`.
 #[derive(Debug, Deserialize)]
-struct ChatMember {
+struct LookedUpMember {
     status: String,
     /// Of somebody restricted: whether they are in the chat all the same.
     #[serde(default)]
     is_member: bool,
 }
 
-fn is_in(member: &ChatMember) -> bool {
+fn is_in(member: &LookedUpMember) -> bool {
     match member.status.as_str() {
         "creator" | "administrator" | "member" => true,
         "restricted" => member.is_member,

@@ -12,7 +12,7 @@ use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::handles::Outbound;
 use vocative_contract::outbound::{Delivered, Part, Target};
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::card::keyboard;
 use super::look_ups::TelegramLookUps;
 use super::posting::TelegramPoster;
@@ -41,8 +41,8 @@ const ALL_EVERY_MS: u64 = 50;
 
 /// The handles of one bot. `has_inline_mode` says whether messages of the bot may be other people's, who had
 /// it write them.
-pub(super) fn outbound(api: Arc<Api>, has_inline_mode: Arc<AtomicBool>) -> Outbound {
-    let rates = Arc::new(Rates::new());
+pub(super) fn outbound(api: Arc<TelegramApi>, has_inline_mode: Arc<AtomicBool>) -> Outbound {
+    let rates = Arc::new(TelegramRates::new());
     let prober = TelegramProber::new(Arc::clone(&api), Arc::clone(&rates), has_inline_mode);
     Outbound {
         renderer: Arc::new(TelegramRenderer),
@@ -56,13 +56,13 @@ pub(super) fn outbound(api: Arc<Api>, has_inline_mode: Arc<AtomicBool>) -> Outbo
 
 /// How fast Telegram takes what is posted and shown.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct TelegramRates {
     groups: Paces,
     privates: Paces,
     pub(super) everywhere: Everywhere,
 }
 
-impl Rates {
+impl TelegramRates {
     pub(super) fn new() -> Self {
         Self {
             groups: Paces::new(GROUP_BURST, GROUP_EVERY_MS),
@@ -101,7 +101,7 @@ impl Rates {
 
 /// Gives a message of ours another text; one that has it is as it should be.
 pub(super) async fn edit(
-    api: &Api,
+    api: &TelegramApi,
     chat: &str,
     message_id: &str,
     part: &Part,

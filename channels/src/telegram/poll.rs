@@ -23,20 +23,20 @@ use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::{Identity, Platform};
 
-use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
+use super::api::{BotApiRefusal, CallFailure, Parameters, TelegramApi};
 use super::channel::TelegramSettings;
 use super::translate::{translate, update_id};
 use super::wire::WebhookInfo;
 
 /// A call that failed.
-struct Failed {
+struct FailedCall {
     operation: &'static str,
     failure: CallFailure,
 }
 
 /// The failure of a call of that method.
-fn of(operation: &'static str) -> impl Fn(CallFailure) -> Failed {
-    move |failure| Failed { operation, failure }
+fn of(operation: &'static str) -> impl Fn(CallFailure) -> FailedCall {
+    move |failure| FailedCall { operation, failure }
 }
 
 const GET_UPDATES: &str = "getUpdates";
@@ -104,7 +104,7 @@ pub(super) struct Poller {
     identity: Identity,
     timings: PollTimings,
     poll_timeout_s: u32,
-    api: Api,
+    api: TelegramApi,
     /// The first update id that is not committed; `None` before the first batch.
     offset: Option<i64>,
     /// Whether the server was told of that offset in a poll that came back.
@@ -160,7 +160,8 @@ impl Poller {
             channel: settings.name.clone(),
             identity,
             poll_timeout_s,
-            api: Api::new(&settings.api_url, settings.token.clone(), timeouts).timed_by(clock),
+            api: TelegramApi::new(&settings.api_url, settings.token.clone(), timeouts)
+                .timed_by(clock),
             offset: None,
             is_confirmed: true,
             is_webhook_removed: false,
@@ -206,7 +207,7 @@ impl Poller {
     }
 
     /// One completed poll. May be dropped at any time: what was not taken in comes again.
-    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<UpdateBatch, Failed> {
+    async fn hear(&mut self, reporter: &dyn Reporter) -> Result<UpdateBatch, FailedCall> {
         if !self.is_webhook_removed {
             self.remove_webhook(reporter).await?;
             reporter.heard();
@@ -301,7 +302,7 @@ impl Poller {
     }
 
     /// Polling gets nothing while a webhook is set. Waiting updates are kept.
-    async fn remove_webhook(&mut self, reporter: &dyn Reporter) -> Result<(), Failed> {
+    async fn remove_webhook(&mut self, reporter: &dyn Reporter) -> Result<(), FailedCall> {
         let none = Parameters::new();
         let info = self.api.call(GET_WEBHOOK_INFO, &none).await;
         let info: WebhookInfo = info.map_err(of(GET_WEBHOOK_INFO))?;
@@ -466,7 +467,7 @@ impl Poller {
     /// Decides how to go on after a failed call. It never gives up.
     fn setback(
         &mut self,
-        Failed { operation, failure }: Failed,
+        FailedCall { operation, failure }: FailedCall,
         reporter: &dyn Reporter,
     ) -> NextPoll {
         let (state, wait_ms) = match failure {

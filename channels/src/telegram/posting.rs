@@ -11,9 +11,10 @@ use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::handles::Poster;
 use vocative_contract::outbound::{Delivered, Operation, Part, PartFile, Post, Target};
 
-use super::api::{Api, Parameters};
+use super::api::{Parameters, TelegramApi};
 use super::outbound::{
-    Rates, chat_id, edit, message_number, number, of_message, target_parameters, text_parameters,
+    TelegramRates, chat_id, edit, message_number, number, of_message, target_parameters,
+    text_parameters,
 };
 use super::wire::SentMessage;
 
@@ -29,12 +30,12 @@ const NOT_THERE: &str = "message to delete not found";
 /// Posts as one bot.
 #[derive(Debug)]
 pub(super) struct TelegramPoster {
-    api: Arc<Api>,
-    rates: Arc<Rates>,
+    api: Arc<TelegramApi>,
+    rates: Arc<TelegramRates>,
 }
 
 impl TelegramPoster {
-    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>) -> Self {
+    pub(super) fn new(api: Arc<TelegramApi>, rates: Arc<TelegramRates>) -> Self {
         Self { api, rates }
     }
 
@@ -269,8 +270,8 @@ mod tests {
             .unwrap();
         server.faults().limit_sends_per_minute(Some(per_minute_max));
         let token = server.token().into();
-        let api = Api::new(&server.api_url(), token, HttpTimeouts::default());
-        let poster = TelegramPoster::new(Arc::new(api), Arc::new(Rates::new()));
+        let api = TelegramApi::new(&server.api_url(), token, HttpTimeouts::default());
+        let poster = TelegramPoster::new(Arc::new(api), Arc::new(TelegramRates::new()));
         let group = Target {
             chat: TelegramWorld::SUPERGROUP.to_string(),
             ..target(None, None)

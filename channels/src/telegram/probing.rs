@@ -12,9 +12,9 @@ use vocative_contract::probe::{ProbeAnswer, Probed, Prober, Sequence};
 
 use crate::rate::{Pace, Paces};
 
-use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
+use super::api::{BotApiRefusal, CallFailure, Parameters, TelegramApi};
 use super::numbers;
-use super::outbound::{Rates, chat_id};
+use super::outbound::{TelegramRates, chat_id};
 
 /// Asks about a message without changing it: the server fetches the message and judges by what it is, and
 /// the bot never posts live locations. Source: tdlib/telegram-bot-api, `check_message`.
@@ -35,8 +35,8 @@ const DATE_RESOLUTION_MS: i64 = 1_000;
 /// Asks as one bot.
 #[derive(Debug)]
 pub(super) struct TelegramProber {
-    api: Arc<Api>,
-    rates: Arc<Rates>,
+    api: Arc<TelegramApi>,
+    rates: Arc<TelegramRates>,
     probes: Paces,
     all_probes: Pace,
     /// Whether messages of the bot may be other people's, who had it write them.
@@ -44,7 +44,11 @@ pub(super) struct TelegramProber {
 }
 
 impl TelegramProber {
-    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>, has_inline_mode: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        api: Arc<TelegramApi>,
+        rates: Arc<TelegramRates>,
+        has_inline_mode: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             api,
             rates,
@@ -135,8 +139,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn questions_about_messages_keep_a_pace_of_their_own() {
         let token = "1:x".to_owned().into();
-        let api = Api::new("http://127.0.0.1:9", token, HttpTimeouts::default());
-        let rates = Arc::new(Rates::new());
+        let api = TelegramApi::new("http://127.0.0.1:9", token, HttpTimeouts::default());
+        let rates = Arc::new(TelegramRates::new());
         let prober = TelegramProber::new(Arc::new(api), Arc::clone(&rates), Arc::default());
         let chats: Vec<String> = (1..=20_u32).map(|chat| chat.to_string()).collect();
         let mut asked = Vec::new();

@@ -14,7 +14,7 @@ use crate::backoff::Backoff;
 use vocative_contract::channel::{ConnectionState, Reporter};
 use vocative_contract::error::ChannelError;
 
-use super::api::{Api, BotApiRefusal, CallFailure, Parameters};
+use super::api::{BotApiRefusal, CallFailure, Parameters, TelegramApi};
 use super::poll::ALLOWED_UPDATES;
 use super::webhook::Webhook;
 use super::wire::WebhookInfo;
@@ -48,14 +48,14 @@ impl Default for WebhookTimings {
 
 /// What Telegram is to be told.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedWebhook {
     /// The whole URL; its fingerprint changes with the secret.
     pub(super) url: String,
     pub(super) secret: SecretString,
     pub(super) max_connections: u32,
 }
 
-impl Wanted {
+impl WantedWebhook {
     /// Whether Telegram has exactly this. The secret is in the URL's fingerprint.
     pub(super) fn is_set(&self, info: &WebhookInfo) -> bool {
         let mut kinds: Vec<&str> = info.allowed_updates.iter().map(String::as_str).collect();
@@ -81,8 +81,8 @@ impl Wanted {
 /// Keeps Telegram told.
 pub(super) struct Registration {
     channel: String,
-    api: Api,
-    wanted: Wanted,
+    api: TelegramApi,
+    wanted: WantedWebhook,
     timings: WebhookTimings,
     backoff: Backoff,
     /// Whether it was as wanted at the last look.
@@ -95,7 +95,12 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    pub(super) fn new(channel: &str, api: Api, wanted: Wanted, timings: WebhookTimings) -> Self {
+    pub(super) fn new(
+        channel: &str,
+        api: TelegramApi,
+        wanted: WantedWebhook,
+        timings: WebhookTimings,
+    ) -> Self {
         Self {
             channel: channel.to_owned(),
             api,
@@ -263,8 +268,8 @@ fn alarm(reason: &str) -> ConnectionState {
 mod tests {
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> WantedWebhook {
+        WantedWebhook {
             url: "https://bot.example.org/telegram/team?v=1".to_owned(),
             secret: SecretString::from("s".to_owned()),
             max_connections: 8,

@@ -13,22 +13,22 @@ use vocative_contract::outbound::{Operation, Target};
 
 use crate::rate::Rests;
 
-use super::api::Api;
-use super::outbound::{EDIT, Rates, edit, target_parameters, text_parameters};
+use super::api::TelegramApi;
+use super::outbound::{EDIT, TelegramRates, edit, target_parameters, text_parameters};
 
 const DRAFT: &str = "sendMessageDraft";
 
 /// Shows what goes on as one bot.
 #[derive(Debug)]
 pub(super) struct TelegramSigns {
-    api: Arc<Api>,
-    rates: Arc<Rates>,
+    api: Arc<TelegramApi>,
+    rates: Arc<TelegramRates>,
     /// Signs that the platform refused.
     rests: Rests,
 }
 
 impl TelegramSigns {
-    pub(super) fn new(api: Arc<Api>, rates: Arc<Rates>) -> Self {
+    pub(super) fn new(api: Arc<TelegramApi>, rates: Arc<TelegramRates>) -> Self {
         Self {
             api,
             rates,
@@ -129,8 +129,8 @@ mod tests {
     #[tokio::test]
     async fn a_sign_gives_way_to_answers() {
         let token = "1:x".to_owned().into();
-        let api = Api::new("http://127.0.0.1:9", token, HttpTimeouts::default());
-        let signs = TelegramSigns::new(Arc::new(api), Arc::new(Rates::new()));
+        let api = TelegramApi::new("http://127.0.0.1:9", token, HttpTimeouts::default());
+        let signs = TelegramSigns::new(Arc::new(api), Arc::new(TelegramRates::new()));
         let now = Instant::now();
         assert!(signs.may_show_working("-1", now));
         let refused = ChannelError::RetryAfter {

@@ -146,7 +146,7 @@ pub fn translate(channel: &str, identity: &Identity, raw: &str, received_at_ms: 
 
 /// What a message is in the life of its post.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum MessageStage {
     New,
     Edited,
 }
@@ -157,10 +157,10 @@ fn event(
     received_at_ms: i64,
 ) -> Result<Event, &'static str> {
     let messages = [
-        ("message", Stage::New),
-        ("channel_post", Stage::New),
-        ("edited_message", Stage::Edited),
-        ("edited_channel_post", Stage::Edited),
+        ("message", MessageStage::New),
+        ("channel_post", MessageStage::New),
+        ("edited_message", MessageStage::Edited),
+        ("edited_channel_post", MessageStage::Edited),
     ];
     for (kind, stage) in messages {
         if let Some(value) = present(update, kind) {
@@ -194,7 +194,7 @@ fn read<T: DeserializeOwned>(value: &Value, reason: &'static str) -> Result<T, &
 fn message_event(
     bot: &Identity,
     value: &Value,
-    stage: Stage,
+    stage: MessageStage,
     received_at_ms: i64,
 ) -> Result<Event, &'static str> {
     let message: Message = read(value, "the message is not readable")?;
@@ -237,15 +237,15 @@ fn message_event(
         let location = message.location.as_ref();
         location.is_some_and(|location| location.live_period.is_some())
     };
-    if stage == Stage::Edited && is_live(&message) {
+    if stage == MessageStage::Edited && is_live(&message) {
         return Ok(Event::Ignored {
             reason: "live_location",
         });
     }
     let inbound = inbound_message(bot, &message, received_at_ms);
     Ok(match stage {
-        Stage::New => Event::Posted(inbound),
-        Stage::Edited => Event::Edited(inbound),
+        MessageStage::New => Event::Posted(inbound),
+        MessageStage::Edited => Event::Edited(inbound),
     })
 }
 
@@ -430,7 +430,7 @@ fn interaction(bot: &Identity, value: &Value) -> Result<Event, &'static str> {
     }))
 }
 
-fn pressed(bot: &Identity, message: &wire::PressedMessage) -> PressedMessage {
+fn pressed(bot: &Identity, message: &wire::ButtonMessage) -> PressedMessage {
     let is_own = |from: &User| bot.is_self(&from.id.to_string());
     let author = match (&message.sender_chat, &message.from) {
         (None, Some(from)) if is_own(from) => PressedAuthor::Us,

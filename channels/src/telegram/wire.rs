@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 /// The envelope of every answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct TelegramAnswer<'a> {
     #[serde(default)]
     pub(super) ok: bool,
     #[serde(borrow, default)]
@@ -393,14 +393,14 @@ pub(super) struct CallbackQuery {
     pub(super) id: String,
     pub(super) from: User,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<PressedMessage>,
+    pub(super) message: Option<ButtonMessage>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) data: Option<String>,
 }
 
 /// The message a pressed button belongs to; it may be inaccessible.
 #[derive(Debug, Deserialize)]
-pub(super) struct PressedMessage {
+pub(super) struct ButtonMessage {
     pub(super) message_id: i64,
     pub(super) chat: Chat,
     #[serde(default, deserialize_with = "lenient")]

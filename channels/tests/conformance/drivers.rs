@@ -8,7 +8,7 @@ use vocative_channels::telegram::{
 };
 use vocative_contract::channel::Channel;
 use vocative_sandbox::slack::{
-    BlockAction, EventFault, Fault, RequestUrls, RetryPlan, SlackServer, SlackWorld,
+    BlockAction, CallFault, EventFault, RequestUrls, RetryPlan, SlackServer, SlackWorld,
 };
 use vocative_sandbox::telegram::{TelegramFault, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
@@ -139,12 +139,12 @@ impl Driver for SlackDriver {
 
     fn trouble(&self, trouble: Trouble) {
         let fault = match trouble {
-            Trouble::RateLimited { seconds } => Fault::RateLimited(seconds.into()),
-            Trouble::AccountRefused => Fault::Error("token_revoked".to_owned()),
-            Trouble::ChatRefuses => Fault::Error("is_archived".to_owned()),
-            Trouble::ResetBefore => Fault::ResetBefore,
-            Trouble::ResetAfter => Fault::ResetAfter,
-            Trouble::ServerError => Fault::Status(500),
+            Trouble::RateLimited { seconds } => CallFault::RateLimited(seconds.into()),
+            Trouble::AccountRefused => CallFault::Error("token_revoked".to_owned()),
+            Trouble::ChatRefuses => CallFault::Error("is_archived".to_owned()),
+            Trouble::ResetBefore => CallFault::ResetBefore,
+            Trouble::ResetAfter => CallFault::ResetAfter,
+            Trouble::ServerError => CallFault::Status(500),
         };
         self.0.faults().next("chat.postMessage", fault);
     }

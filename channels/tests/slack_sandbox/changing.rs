@@ -7,7 +7,7 @@ use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::live::{LiveForm, LivePost};
 use vocative_contract::outbound::{Operation, Part, PartStream, Post, PostSpeaker, ReadBack};
 use vocative_contract::people::People;
-use vocative_sandbox::slack::Fault;
+use vocative_sandbox::slack::CallFault;
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 
 use crate::stage::{ms, outbound_of, post, slack_server, slack_server_with};
@@ -124,7 +124,9 @@ async fn a_stream_takes_words_and_is_stopped_before_it_is_edited_or_deleted() {
     let message_id = delivered.message_id.clone();
     let edit = done(Operation::Edit { message_id }, "Tomorrow at nine.");
     // Nobody knows whether it was stopped: the edit is made again.
-    slack.faults().next("chat.stopStream", Fault::ResetAfter);
+    slack
+        .faults()
+        .next("chat.stopStream", CallFault::ResetAfter);
     let lost = other.poster.deliver(&edit).await;
     assert!(
         matches!(lost, Err(ChannelError::OutcomeUnknown { .. })),
@@ -177,7 +179,9 @@ async fn a_start_of_unknown_outcome_is_found_and_no_other_message_is_taken_for_i
             .unwrap(),
         ReadBack::NotFound
     );
-    slack.faults().next("chat.startStream", Fault::ResetAfter);
+    slack
+        .faults()
+        .next("chat.startStream", CallFault::ResetAfter);
     let lost = outbound.poster.deliver(&first).await;
     assert!(
         matches!(lost, Err(ChannelError::OutcomeUnknown { .. })),
@@ -220,8 +224,8 @@ async fn where_no_stream_starts_an_ordinary_post_is_made() {
         wire.records().into_iter().filter(is_start).count()
     };
     let refusals = [
-        Fault::Error("channel_type_not_supported".to_owned()),
-        Fault::Error("feature_not_enabled".to_owned()),
+        CallFault::Error("channel_type_not_supported".to_owned()),
+        CallFault::Error("feature_not_enabled".to_owned()),
     ];
     for (n, fault) in refusals.into_iter().enumerate() {
         slack.faults().next("chat.startStream", fault);
@@ -255,7 +259,7 @@ async fn where_no_stream_starts_an_ordinary_post_is_made() {
     // A rate limit costs the stream, not the post.
     slack
         .faults()
-        .next("chat.startStream", Fault::RateLimited(30));
+        .next("chat.startStream", CallFault::RateLimited(30));
     other
         .poster
         .deliver(&begun("o-5", &root, "Tomorrow"))
@@ -283,7 +287,9 @@ async fn edits_of_what_is_being_written_give_way_to_final_ones() {
         .await
         .unwrap();
     assert_eq!(slack.posts("D0ANN")[0].text, "Tomorrow at …");
-    slack.faults().next("chat.update", Fault::RateLimited(2));
+    slack
+        .faults()
+        .next("chat.update", CallFault::RateLimited(2));
     for _ in 0..2 {
         let refused = outbound.signs.show_live(&live("Tomorrow at nine")).await;
         assert!(
@@ -327,7 +333,7 @@ async fn a_status_shows_in_threads_and_an_app_without_one_is_not_asked_again() {
     let statuses: Vec<String> = slack.statuses().into_iter().map(|it| it.status).collect();
     assert_eq!(statuses, ["is thinking…", ""]);
 
-    let refusal = Fault::Error("missing_scope".to_owned());
+    let refusal = CallFault::Error("missing_scope".to_owned());
     slack.faults().next("assistant.threads.setStatus", refusal);
     outbound.signs.show_working(&in_thread).await;
     outbound.signs.show_working(&in_thread).await;

@@ -10,7 +10,7 @@ use vocative_contract::envelope::{ChatKind, Event};
 use vocative_contract::error::ChannelError;
 use vocative_contract::outbound::{Post, ReadBack};
 use vocative_contract::people::People;
-use vocative_sandbox::slack::{Fault, UserPost};
+use vocative_sandbox::slack::{CallFault, UserPost};
 use vocative_sandbox::wire::{WireKind, WireLog, WireRecord};
 
 use crate::stage::{Seen, Stage, WAIT, ms, post, settings, slack_server, slack_server_with};
@@ -51,9 +51,9 @@ async fn a_post_of_unknown_outcome_is_found_or_not() {
     let root = stage.slack.say("#general", "ann", "root");
     let outbound = stage.outbound();
     let faults = [
-        Fault::StatusAfterApply(500),
-        Fault::ResetAfter,
-        Fault::LoseResponse,
+        CallFault::StatusAfterApply(500),
+        CallFault::ResetAfter,
+        CallFault::LoseResponse,
     ];
     for (n, fault) in faults.into_iter().enumerate() {
         for (place, thread) in [("thread", Some(root.as_str())), ("channel", None)] {
@@ -75,7 +75,7 @@ async fn a_post_of_unknown_outcome_is_found_or_not() {
     stage
         .slack
         .faults()
-        .next("chat.postMessage", Fault::Status(503));
+        .next("chat.postMessage", CallFault::Status(503));
     let never = post("o-never", "C0GENERAL", None, "answer");
     outbound.poster.deliver(&never).await.unwrap_err();
     assert_eq!(
@@ -140,13 +140,13 @@ async fn a_delivery_that_fails_is_one_request() {
     // The fault, and whether the post is there all the same. Only one request meets it: a second one,
     // made underneath, would be answered and be there, too.
     for (fault, posts) in [
-        (Fault::ResetBefore, 0),
-        (Fault::ResetAfter, 1),
-        (Fault::Status(503), 0),
-        (Fault::StatusAfterApply(500), 1),
-        (Fault::ErrorAfterApply("internal_error".to_owned()), 1),
-        (Fault::RateLimited(7), 0),
-        (Fault::Html, 0),
+        (CallFault::ResetBefore, 0),
+        (CallFault::ResetAfter, 1),
+        (CallFault::Status(503), 0),
+        (CallFault::StatusAfterApply(500), 1),
+        (CallFault::ErrorAfterApply("internal_error".to_owned()), 1),
+        (CallFault::RateLimited(7), 0),
+        (CallFault::Html, 0),
     ] {
         let before = stage.slack.posts("#general").len();
         stage.slack.faults().next("chat.postMessage", fault.clone());
@@ -165,7 +165,7 @@ async fn refusals_say_what_to_do_next() {
     stage
         .slack
         .faults()
-        .next("chat.postMessage", Fault::RateLimited(7));
+        .next("chat.postMessage", CallFault::RateLimited(7));
     let error = outbound.poster.deliver(&hello).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::RetryAfter { wait_ms: 7_000, .. }),
@@ -174,7 +174,7 @@ async fn refusals_say_what_to_do_next() {
     stage
         .slack
         .faults()
-        .next("chat.postMessage", Fault::ResetBefore);
+        .next("chat.postMessage", CallFault::ResetBefore);
     let error = outbound.poster.deliver(&hello).await.unwrap_err();
     assert!(
         matches!(error, ChannelError::OutcomeUnknown { .. }),
@@ -213,7 +213,7 @@ async fn a_room_that_was_refused_rests_alone_and_several_are_the_workspace() {
     let refuse = async |chat: &str| {
         slack
             .faults()
-            .next("chat.postMessage", Fault::RateLimited(600));
+            .next("chat.postMessage", CallFault::RateLimited(600));
         let refused = outbound
             .poster
             .deliver(&post("o-1", chat, None, "hello"))
@@ -254,7 +254,7 @@ async fn a_method_that_was_refused_is_not_called_before_its_time() {
         wire.records().iter().filter(is_call).count()
     };
     for method in ["users.info", "conversations.history"] {
-        slack.faults().next(method, Fault::RateLimited(600));
+        slack.faults().next(method, CallFault::RateLimited(600));
     }
     for _ in 0..20 {
         let refused = [
@@ -323,7 +323,7 @@ async fn names_are_looked_up_once() {
             .unwrap()
             .is_shared
     );
-    stage.slack.faults().next("*", Fault::Status(500));
+    stage.slack.faults().next("*", CallFault::Status(500));
     assert_eq!(
         outbound
             .look_ups
@@ -395,9 +395,9 @@ async fn no_token_shows_in_any_error_or_debug_form() {
     let mut shown = format!("{settings:?} {channel:?}");
     for fault in [
         None,
-        Some(Fault::ResetBefore),
-        Some(Fault::Html),
-        Some(Fault::Status(500)),
+        Some(CallFault::ResetBefore),
+        Some(CallFault::Html),
+        Some(CallFault::Status(500)),
     ] {
         if let Some(fault) = fault {
             slack.faults().next("auth.test", fault);

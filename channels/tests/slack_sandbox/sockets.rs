@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use vocative_channels::slack::{SlackChannel, SlackSettings};
 use vocative_contract::channel::{Channel as _, ConnectionState};
-use vocative_sandbox::slack::{Fault, RetryPlan, SlackServer};
+use vocative_sandbox::slack::{CallFault, RetryPlan, SlackServer};
 
 use crate::stage::{Seen, Stage, TestIntake, TestReporter, WAIT, settings};
 
@@ -151,11 +151,11 @@ async fn a_silent_socket_is_noticed_and_replaced() {
 async fn failed_attempts_to_connect_are_repeated_with_patience() {
     let stage = Stage::new().await;
     let faults = stage.slack.faults();
-    faults.next("apps.connections.open", Fault::Status(500));
-    faults.next("apps.connections.open", Fault::Html);
+    faults.next("apps.connections.open", CallFault::Status(500));
+    faults.next("apps.connections.open", CallFault::Html);
     faults.next(
         "apps.connections.open",
-        Fault::Error("internal_error".to_owned()),
+        CallFault::Error("internal_error".to_owned()),
     );
     faults.next_upgrade(408);
     faults.next_upgrade(409);
@@ -174,7 +174,7 @@ async fn a_rate_limit_of_the_opening_is_honoured() {
     stage
         .slack
         .faults()
-        .next("apps.connections.open", Fault::RateLimited(1));
+        .next("apps.connections.open", CallFault::RateLimited(1));
     stage.slack.abort_sockets();
     let is_waiting = |seen: &Seen| {
         let states = seen.states.lock().unwrap();

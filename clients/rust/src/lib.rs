@@ -423,7 +423,7 @@ async fn read<T: for<'de> Deserialize<'de>>(response: Response) -> Result<T, Err
 /// The answer, unless it is a refusal.
 async fn checked(response: Response) -> Result<Response, Error> {
     #[derive(Default, Deserialize)]
-    struct Refusal {
+    struct ErrorBody {
         #[serde(default)]
         error: String,
         #[serde(default)]
@@ -433,7 +433,7 @@ async fn checked(response: Response) -> Result<Response, Error> {
     if status.is_success() {
         return Ok(response);
     }
-    let mut refusal: Refusal = response.json().await.unwrap_or_default();
+    let mut refusal: ErrorBody = response.json().await.unwrap_or_default();
     if refusal.error.is_empty() {
         "it is refused".clone_into(&mut refusal.error);
         "look at what answers under this address".clone_into(&mut refusal.advice);

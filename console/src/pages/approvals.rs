@@ -6,13 +6,13 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::rooms::look_form;
-use super::{Shown, button, nothing, older};
+use super::{PageResult, button, nothing, older};
 use crate::desk::{Ask, Deed};
 use crate::page::{Page, part};
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Approval, Grant};
 
 /// The most approvals on one page.
@@ -27,10 +27,10 @@ pub(crate) struct ListQuery {
 
 /// Calls that wait, and consents that hold.
 pub(crate) async fn list(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<ListQuery>,
-) -> Shown {
+) -> PageResult {
     let asked = Ask::Approvals {
         all: query.all,
         before: query.before,
@@ -114,7 +114,7 @@ fn grant_table(grants: &[Grant], who: &Visitor) -> Markup {
                         }
                         td.number data-label="Used" { (it.uses) }
                         td {
-                            @if who.person.role >= Role::Operator {
+                            @if who.person.role >= UserRole::Operator {
                                 (button(&format!("/grants/{}/revoke", it.id), "Take it back", "", None))
                             }
                         }
@@ -126,7 +126,11 @@ fn grant_table(grants: &[Grant], who: &Visitor) -> Markup {
 }
 
 /// One call, with everything that somebody who decides must see.
-pub(crate) async fn one(State(console): State<Console>, who: Who, Path(id): Path<String>) -> Shown {
+pub(crate) async fn one(
+    State(console): State<ConsoleState>,
+    who: Who,
+    Path(id): Path<String>,
+) -> PageResult {
     let asked = Ask::Approval {
         id,
         by: who.person.name.clone(),
@@ -183,7 +187,7 @@ fn facts(found: &Approval) -> Markup {
 fn decide(found: &Approval, who: &Visitor) -> Markup {
     let path = |what: &str| format!("/approvals/{}/{what}", found.id);
     html! {
-        @if who.person.role < Role::Operator { p.note.info { "Deciding needs the role operator." } }
+        @if who.person.role < UserRole::Operator { p.note.info { "Deciding needs the role operator." } }
         @else {
             section.decide {
                 h2 { "Decide" }
@@ -211,7 +215,7 @@ fn decide(found: &Approval, who: &Visitor) -> Markup {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct ApproveForm {
+pub(crate) struct ApproveCallForm {
     digest: String,
     #[serde(default)]
     grant: bool,
@@ -221,11 +225,11 @@ pub(crate) struct ApproveForm {
 
 /// Allows a call.
 pub(crate) async fn approve(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-    Form(form): Form<ApproveForm>,
-) -> Shown {
+    Form(form): Form<ApproveCallForm>,
+) -> PageResult {
     let back = format!("/approvals/{id}");
     let deed = Deed::Approve {
         id,
@@ -244,11 +248,11 @@ pub(crate) struct DenyForm {
 
 /// Forbids a call.
 pub(crate) async fn deny(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Form(form): Form<DenyForm>,
-) -> Shown {
+) -> PageResult {
     let back = format!("/approvals/{id}");
     let deed = Deed::Deny {
         id,
@@ -263,9 +267,9 @@ fn note(note: String) -> Option<String> {
 
 /// Takes a standing consent back.
 pub(crate) async fn revoke(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     console.act(&who, Deed::RevokeGrant(id), "/approvals").await
 }

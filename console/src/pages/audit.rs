@@ -4,11 +4,11 @@ use axum::extract::{Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, nothing, older};
+use super::{PageResult, nothing, older};
 use crate::desk::Ask;
 use crate::page::{Page, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::AuditLine;
 
 /// The most rows of the audit on one page.
@@ -21,10 +21,10 @@ pub(crate) struct AuditQuery {
 
 /// The rows, the newest first.
 pub(crate) async fn audit(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<AuditQuery>,
-) -> Shown {
+) -> PageResult {
     let rows: Vec<AuditLine> = console
         .ask(Ask::Audit {
             before: query.before,

@@ -4,11 +4,11 @@ use axum::extract::{Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, nothing};
+use super::{PageResult, nothing};
 use crate::desk::Ask;
-use crate::page::{Page, Refusal, part};
+use crate::page::{Page, PageRefusal, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::Cost;
 
 const DAY_MS: i64 = 86_400_000;
@@ -24,14 +24,14 @@ pub(crate) struct CostsQuery {
 
 /// Tokens and money, by what is asked for.
 pub(crate) async fn costs(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<CostsQuery>,
-) -> Shown {
+) -> PageResult {
     let by = query.by.unwrap_or_else(|| BY[0].to_owned());
     let days = query.days.unwrap_or(30);
     if !BY.contains(&by.as_str()) || !DAYS.contains(&days) {
-        return Err(Refusal::no_page());
+        return Err(PageRefusal::no_page());
     }
     let asked = Ask::Costs {
         by: by.clone(),

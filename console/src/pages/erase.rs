@@ -4,15 +4,15 @@ use axum::extract::{Form, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, nothing};
-use crate::desk::{Ask, Deed, EraseTarget, Trace};
-use crate::page::{Page, Refusal, part};
+use super::{PageResult, nothing};
+use crate::desk::{Ask, Deed, EraseChoice, Trace};
+use crate::page::{Page, PageRefusal, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Erased, Erasing, Plan, Verification};
 
 /// The form, and what was begun.
-pub(crate) async fn form(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn form(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let under_way: Vec<Erasing> = console.ask(Ask::Erasures).await?;
     let list = html! {
         @if under_way.is_empty() { (nothing("None since the daemon started.")) }
@@ -94,21 +94,21 @@ pub(crate) struct TargetForm {
 }
 
 impl TargetForm {
-    fn target(&self) -> Result<EraseTarget, Refusal> {
+    fn target(&self) -> Result<EraseChoice, PageRefusal> {
         match self.kind.as_str() {
-            "person" => Ok(EraseTarget::Person(self.name.clone())),
-            "room" => Ok(EraseTarget::Room(self.name.clone())),
-            _ => Err(Refusal::wrong("only a person or a room can be erased")),
+            "person" => Ok(EraseChoice::Person(self.name.clone())),
+            "room" => Ok(EraseChoice::Room(self.name.clone())),
+            _ => Err(PageRefusal::wrong("only a person or a room can be erased")),
         }
     }
 }
 
 /// What would go.
 pub(crate) async fn plan(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Form(form): Form<TargetForm>,
-) -> Shown {
+) -> PageResult {
     let plan: Plan = console.ask(Ask::ErasePlan(form.target()?)).await?;
     console.desk.note(&who.person, Trace::Planned).await?;
     let body = html! {
@@ -140,12 +140,12 @@ pub(crate) async fn plan(
 
 /// Begins to erase.
 pub(crate) async fn begin(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Form(form): Form<TargetForm>,
-) -> Shown {
+) -> PageResult {
     if form.again.trim() != form.name.trim() {
-        return Err(Refusal::wrong("the name that was typed is another one"));
+        return Err(PageRefusal::wrong("the name that was typed is another one"));
     }
     let deed = Deed::Erase(form.target()?);
     console.act(&who, deed, "/erase").await

@@ -4,17 +4,17 @@ use axum::extract::{Form, Path, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, nothing};
+use super::{PageResult, nothing};
 use crate::desk::{Ask, Deed};
 use crate::page::{Page, part};
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Server, Tool};
 
 /// All servers with their tools.
-pub(crate) async fn mcp(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn mcp(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let status = console.status().await?;
     let tools: Vec<Tool> = console.ask(Ask::McpTools).await?;
     let servers = html! {
@@ -60,7 +60,7 @@ fn offer(tool: &Tool, who: &Visitor) -> Markup {
             @if let Some(before) = &tool.told_before {
                 details id={ "before-" (tool.digest) } { summary { "What was approved" } (show::said(before)) }
             }
-            @if waits && who.person.role >= Role::Admin {
+            @if waits && who.person.role >= UserRole::Admin {
                 form.inline method="post" action={ "/mcp/" (tool.server) "/" (tool.tool) "/approve" } data-sure="Offer this tool to models as it is told here?" {
                     input type="hidden" name="digest" value=(tool.digest);
                     button.primary type="submit" { "Approve it" }
@@ -71,17 +71,17 @@ fn offer(tool: &Tool, who: &Visitor) -> Markup {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct ApproveForm {
+pub(crate) struct ApproveServerForm {
     digest: String,
 }
 
 /// Approves a tool as it was looked at.
 pub(crate) async fn approve(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path((server, tool)): Path<(String, String)>,
-    Form(form): Form<ApproveForm>,
-) -> Shown {
+    Form(form): Form<ApproveServerForm>,
+) -> PageResult {
     let deed = Deed::ApproveTool {
         server,
         tool,

@@ -4,27 +4,27 @@ use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, button, nothing, older};
+use super::{PageResult, button, nothing, older};
 use crate::desk::{Ask, Deed};
 use crate::page::{Page, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::Memory;
 
 /// The most entries of memory on one page.
 const LISTED: usize = 50;
 
 #[derive(Deserialize)]
-pub(crate) struct MemoryQuery {
+pub(crate) struct MemoryPageQuery {
     before: Option<i64>,
 }
 
 /// Everything that is remembered, the newest first. What was learnt in a direct chat is named, and not shown.
 pub(crate) async fn list(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
-    Query(query): Query<MemoryQuery>,
-) -> Shown {
+    Query(query): Query<MemoryPageQuery>,
+) -> PageResult {
     let found: Vec<Memory> = console
         .ask(Ask::Memories {
             before: query.before,
@@ -64,6 +64,10 @@ fn card(it: &Memory) -> Markup {
 }
 
 /// Forgets one entry of memory.
-pub(crate) async fn forget(State(console): State<Console>, who: Who, Path(id): Path<i64>) -> Shown {
+pub(crate) async fn forget(
+    State(console): State<ConsoleState>,
+    who: Who,
+    Path(id): Path<i64>,
+) -> PageResult {
     console.act(&who, Deed::ForgetMemory(id), "/memory").await
 }

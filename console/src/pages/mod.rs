@@ -22,14 +22,14 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 
-use crate::page::Refusal;
-use crate::state::Console;
+use crate::page::PageRefusal;
+use crate::state::ConsoleState;
 
 /// What a handler answers.
-pub(crate) type Shown = Result<Response, Refusal>;
+pub(crate) type PageResult = Result<Response, PageRefusal>;
 
 /// What everybody sees.
-pub(crate) fn of_viewers() -> Router<Console> {
+pub(crate) fn of_viewers() -> Router<ConsoleState> {
     Router::new()
         .route("/", get(overview::overview))
         .route("/rooms", get(rooms::rooms))
@@ -55,7 +55,7 @@ pub(crate) fn of_viewers() -> Router<Console> {
 }
 
 /// What operators see and do besides.
-pub(crate) fn of_operators() -> Router<Console> {
+pub(crate) fn of_operators() -> Router<ConsoleState> {
     Router::new()
         .route("/rooms/{id}/look", post(rooms::look))
         .route("/rooms/{id}/title", post(rooms::title))
@@ -77,7 +77,7 @@ pub(crate) fn of_operators() -> Router<Console> {
 }
 
 /// What admins do besides.
-pub(crate) fn of_admins() -> Router<Console> {
+pub(crate) fn of_admins() -> Router<ConsoleState> {
     Router::new()
         .route("/reload", post(settings::reload))
         .route("/mcp/{server}/{tool}/approve", post(mcp::approve))

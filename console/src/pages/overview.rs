@@ -3,18 +3,18 @@
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::{Shown, nothing};
+use super::{PageResult, nothing};
 use crate::desk::Ask;
 use crate::page::{Page, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Channel, RunLine, Status};
 
 /// The most runs that the overview shows.
 const RUNS: usize = 10;
 
 /// The daemon at a glance. Reads what `status` reads and ten runs, however many there are.
-pub(crate) async fn overview(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn overview(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let status = console.status().await?;
     let asked = Ask::Runs {
         before: None,

@@ -6,21 +6,21 @@ use serde::Deserialize;
 
 use super::approvals::{LISTED, ListQuery};
 use super::rooms::look_form;
-use super::{Shown, button, nothing, older};
+use super::{PageResult, button, nothing, older};
 use crate::desk::{Ask, Deed};
 use crate::page::{Page, part};
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::Question;
 
 /// Questions that wait.
 pub(crate) async fn list(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<ListQuery>,
-) -> Shown {
+) -> PageResult {
     let asked = Ask::Questions {
         all: query.all,
         before: query.before,
@@ -54,7 +54,11 @@ pub(crate) async fn list(
 }
 
 /// One question.
-pub(crate) async fn one(State(console): State<Console>, who: Who, Path(id): Path<String>) -> Shown {
+pub(crate) async fn one(
+    State(console): State<ConsoleState>,
+    who: Who,
+    Path(id): Path<String>,
+) -> PageResult {
     let found: Question = console.ask(Ask::Question(id)).await?;
     let shown = if console.shows(&who, &found.room) {
         html! {
@@ -66,7 +70,7 @@ pub(crate) async fn one(State(console): State<Console>, who: Who, Path(id): Path
                 h2 { "Answered" @if let Some(by) = &found.answered_by { " by " (show::word(by)) } }
                 (show::said(answer))
             }
-            @if found.state == "open" && who.person.role >= Role::Operator { (decide(&found, &who)) }
+            @if found.state == "open" && who.person.role >= UserRole::Operator { (decide(&found, &who)) }
         }
     } else {
         look_form(&who, &found.room, &format!("/questions/{}", found.id))
@@ -103,17 +107,17 @@ fn decide(found: &Question, who: &Visitor) -> Markup {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct AnswerForm {
+pub(crate) struct AnswerQuestionForm {
     text: String,
 }
 
 /// Answers a question.
 pub(crate) async fn answer(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-    Form(form): Form<AnswerForm>,
-) -> Shown {
+    Form(form): Form<AnswerQuestionForm>,
+) -> PageResult {
     let back = format!("/questions/{id}");
     let deed = Deed::AnswerQuestion {
         id,
@@ -124,10 +128,10 @@ pub(crate) async fn answer(
 
 /// Takes a question back.
 pub(crate) async fn cancel(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let back = format!("/questions/{id}");
     console.act(&who, Deed::CancelQuestion(id), &back).await
 }

@@ -5,13 +5,13 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Shown, button, nothing, older};
+use super::{PageResult, button, nothing, older};
 use crate::desk::{Ask, Deed, Trace};
 use crate::page::{Page, part};
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Entry, Post, Room, RoomLine, RoomPage, Run, Summaries, Summary, Turn};
 use crate::walls;
 
@@ -27,10 +27,10 @@ pub(crate) struct RoomsQuery {
 
 /// All rooms, those first in which something was said last.
 pub(crate) async fn rooms(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<RoomsQuery>,
-) -> Shown {
+) -> PageResult {
     let asked = Ask::Rooms {
         before: query.before,
         all: query.all,
@@ -106,11 +106,11 @@ pub(crate) struct RoomQuery {
 
 /// One room with its timeline.
 pub(crate) async fn room(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Query(query): Query<RoomQuery>,
-) -> Shown {
+) -> PageResult {
     let head: RoomLine = console.ask(Ask::RoomHead(id)).await?;
     let room = head.room();
     let shown = if console.shows(&who, &room) {
@@ -163,7 +163,7 @@ pub(super) fn look_form(who: &Visitor, room: &Room, back: &str) -> Markup {
         section.gate {
             h2 { "This is a direct chat" }
             p { "What is said in it was said to the bot alone. Nothing of it is shown until somebody has a reason to look." }
-            @if who.person.role >= Role::Operator {
+            @if who.person.role >= UserRole::Operator {
                 p { "Your look is recorded in the audit, with your name and the time. The texts are shown to you for ten minutes." }
                 form method="post" action={ "/rooms/" (room.id) "/look" } {
                     input type="hidden" name="back" value=(back);
@@ -183,11 +183,11 @@ pub(crate) struct LookForm {
 
 /// Records a look into a direct chat, and only then shows it.
 pub(crate) async fn look(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Form(form): Form<LookForm>,
-) -> Shown {
+) -> PageResult {
     let head: RoomLine = console.ask(Ask::RoomHead(id)).await?;
     let trace = Trace::Looked(head.id.clone());
     console.desk.note(&who.person, trace).await?;
@@ -285,7 +285,7 @@ fn happened(entry: &Entry) -> Markup {
 fn changes(who: &Visitor, head: &RoomLine) -> Markup {
     let is_archived = head.archived_at_ms.is_some();
     html! {
-        @if who.person.role >= Role::Operator {
+        @if who.person.role >= UserRole::Operator {
             details.more {
                 summary { "Name it or put it away" }
                 form method="post" action={ "/rooms/" (head.id) "/title" } {
@@ -309,11 +309,11 @@ pub(crate) struct TitleForm {
 
 /// Names a room.
 pub(crate) async fn title(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Form(form): Form<TitleForm>,
-) -> Shown {
+) -> PageResult {
     let title = Some(form.title).filter(|title| !title.trim().is_empty());
     let back = format!("/rooms/{id}");
     let deed = Deed::Title { room: id, title };
@@ -327,11 +327,11 @@ pub(crate) struct ArchiveForm {
 
 /// Puts a room away, or takes it back.
 pub(crate) async fn archive(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Form(form): Form<ArchiveForm>,
-) -> Shown {
+) -> PageResult {
     let back = format!("/rooms/{id}");
     let deed = Deed::Archive {
         room: id,
@@ -342,20 +342,20 @@ pub(crate) async fn archive(
 
 /// Has the summaries of a room made again.
 pub(crate) async fn rebuild(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let back = format!("/rooms/{id}/summaries");
     console.act(&who, Deed::RebuildSummaries(id), &back).await
 }
 
 /// What stands for older turns of a room.
 pub(crate) async fn summaries(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let head: RoomLine = console.ask(Ask::RoomHead(id)).await?;
     let room = head.room();
     let path = format!("/rooms/{}/summaries", room.id);
@@ -364,7 +364,7 @@ pub(crate) async fn summaries(
         html! {
             @if found.summaries.is_empty() { (nothing("Nothing was folded in this room.")) }
             @for summary in found.summaries.iter().rev() { (summary_card(summary)) }
-            @if who.person.role >= Role::Operator && !found.summaries.is_empty() {
+            @if who.person.role >= UserRole::Operator && !found.summaries.is_empty() {
                 (button(&format!("/rooms/{}/rebuild", room.id), "Make them again", "danger",
                     Some("Set all summaries of this room aside? Models are asked to make them again, which costs tokens.")))
             }

@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use super::overview::run_table;
 use super::rooms::look_form;
-use super::{Shown, button, older};
+use super::{PageResult, button, older};
 use crate::desk::{Ask, Deed};
 use crate::page::{Page, part};
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{AgentCall, Call, Line, RunLine, SaidSoFar, Step, Story, Task};
 
 /// The most runs on one page.
@@ -25,10 +25,10 @@ pub(crate) struct RunsQuery {
 
 /// Runs of all rooms, the newest first.
 pub(crate) async fn runs(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<RunsQuery>,
-) -> Shown {
+) -> PageResult {
     let asked = Ask::Runs {
         before: query.before,
         limit: RUNS,
@@ -49,7 +49,11 @@ pub(crate) async fn runs(
 }
 
 /// All of one run.
-pub(crate) async fn run(State(console): State<Console>, who: Who, Path(id): Path<String>) -> Shown {
+pub(crate) async fn run(
+    State(console): State<ConsoleState>,
+    who: Who,
+    Path(id): Path<String>,
+) -> PageResult {
     let story: Story = console.ask(Ask::Run(id)).await?;
     let is_open = is_open(&story);
     let shown = if console.shows(&who, &story.room) {
@@ -100,7 +104,7 @@ fn head(story: &Story, who: &Visitor) -> Markup {
         @for said in &story.hooks { p.note.info { (show::word(said)) } }
         p.tools {
             a.primary href={ "/runs/" (story.id) "/prompt" } { "What was it sent?" }
-            @if is_open(story) && who.person.role >= Role::Operator {
+            @if is_open(story) && who.person.role >= UserRole::Operator {
                 (button(&format!("/runs/{}/stop", story.id), "Stop it", "danger", Some("Stop this run? What it does now is given up.")))
             }
         }
@@ -244,10 +248,10 @@ fn call(call: &Call) -> Markup {
 
 /// Stops a run.
 pub(crate) async fn stop(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let back = format!("/runs/{id}");
     console.act(&who, Deed::StopRun(id), &back).await
 }

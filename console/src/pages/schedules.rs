@@ -4,13 +4,13 @@ use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{Shown, button, nothing};
+use super::{PageResult, button, nothing};
 use crate::desk::{Ask, Deed};
-use crate::page::{Page, Refusal, part};
-use crate::person::Role;
+use crate::page::{Page, PageRefusal, part};
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::Schedule;
 
 #[derive(Deserialize)]
@@ -21,10 +21,10 @@ pub(crate) struct SchedulesQuery {
 
 /// All that is planned.
 pub(crate) async fn list(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Query(query): Query<SchedulesQuery>,
-) -> Shown {
+) -> PageResult {
     let found: Vec<Schedule> = console.ask(Ask::Schedules { all: query.all }).await?;
     let rows = html! {
         @if found.is_empty() { (nothing("Nothing is planned.")) }
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     page.shown(&console, &who).await
 }
 
-fn card(console: &Console, who: &Visitor, it: &Schedule) -> Markup {
+fn card(console: &ConsoleState, who: &Visitor, it: &Schedule) -> Markup {
     html! {
         article.card {
             p.by {
@@ -65,12 +65,16 @@ fn card(console: &Console, who: &Visitor, it: &Schedule) -> Markup {
 }
 
 /// One of them, with what became of its newest times.
-pub(crate) async fn one(State(console): State<Console>, who: Who, Path(id): Path<i64>) -> Shown {
+pub(crate) async fn one(
+    State(console): State<ConsoleState>,
+    who: Who,
+    Path(id): Path<i64>,
+) -> PageResult {
     let found: Schedule = console.ask(Ask::Schedule(id)).await?;
     let is_open = matches!(found.state.as_str(), "active" | "paused");
     let body = html! {
         (part("schedule", &card(&console, &who, &found)))
-        @if is_open && who.person.role >= Role::Operator { (changes(&found)) }
+        @if is_open && who.person.role >= UserRole::Operator { (changes(&found)) }
         h2 { "Its newest times" }
         (part("firings", &firings(&found)))
     };
@@ -117,12 +121,12 @@ fn firings(found: &Schedule) -> Markup {
 
 /// Changes a schedule.
 pub(crate) async fn change(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path((id, change)): Path<(i64, String)>,
-) -> Shown {
+) -> PageResult {
     if !["run", "pause", "resume", "cancel"].contains(&change.as_str()) {
-        return Err(Refusal::no_page());
+        return Err(PageRefusal::no_page());
     }
     let back = format!("/schedules/{id}");
     let deed = Deed::ChangeSchedule { id, change };

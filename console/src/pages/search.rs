@@ -5,25 +5,25 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::rooms::look_form;
-use super::{Shown, nothing};
+use super::{PageResult, nothing};
 use crate::desk::Ask;
-use crate::page::{Page, Refusal};
+use crate::page::{Page, PageRefusal};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Found, Hit, RoomLine};
 
 #[derive(Deserialize)]
-pub(crate) struct SearchQuery {
+pub(crate) struct SearchPageQuery {
     #[serde(default)]
     room: String,
 }
 
 /// The form.
 pub(crate) async fn form(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
-    Query(query): Query<SearchQuery>,
-) -> Shown {
+    Query(query): Query<SearchPageQuery>,
+) -> PageResult {
     let page = Page {
         title: "Search",
         at: "/search",
@@ -32,7 +32,7 @@ pub(crate) async fn form(
     page.shown(&console, &who).await
 }
 
-async fn fields(console: &Console, room: &str, words: &str) -> Result<Markup, Refusal> {
+async fn fields(console: &ConsoleState, room: &str, words: &str) -> Result<Markup, PageRefusal> {
     let asked = Ask::Rooms {
         before: None,
         all: true,
@@ -64,12 +64,12 @@ pub(crate) struct SearchForm {
 
 /// What was found.
 pub(crate) async fn found(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Form(form): Form<SearchForm>,
-) -> Shown {
+) -> PageResult {
     if !console.doors.may_search(&who.key) {
-        return Err(Refusal::too_often());
+        return Err(PageRefusal::too_often());
     }
     let head: RoomLine = console.ask(Ask::RoomHead(form.room)).await?;
     let room = head.room();

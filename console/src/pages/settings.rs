@@ -3,16 +3,16 @@
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::{Shown, button};
+use super::{PageResult, button};
 use crate::desk::{Ask, Deed};
 use crate::page::Page;
-use crate::person::Role;
+use crate::person::UserRole;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::Setting;
 
 /// All settings.
-pub(crate) async fn settings(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn settings(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Vec<Setting> = console.ask(Ask::Settings).await?;
     let (own, defaults): (Vec<_>, Vec<_>) = found
         .iter()
@@ -22,7 +22,7 @@ pub(crate) async fn settings(State(console): State<Console>, who: Who) -> Shown 
             "As they were read when the daemon started or read its configuration again. Secrets are only referred to. They are changed in \
              the file, and nowhere else."
         }
-        @if who.person.role >= Role::Admin {
+        @if who.person.role >= UserRole::Admin {
             p.tools { (button("/reload", "Read the configuration again", "", Some("Read the configuration again?"))) }
         }
         h2 { "Set by you" }
@@ -57,6 +57,6 @@ fn table(settings: &[&Setting]) -> Markup {
 }
 
 /// Reads the configuration again.
-pub(crate) async fn reload(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn reload(State(console): State<ConsoleState>, who: Who) -> PageResult {
     console.act(&who, Deed::Reload, "/settings").await
 }

@@ -4,15 +4,15 @@
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::{Shown, nothing};
+use super::{PageResult, nothing};
 use crate::desk::Ask;
 use crate::page::{Page, part};
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Skill, Skills};
 
 /// All skills.
-pub(crate) async fn skills(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn skills(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Skills = console.ask(Ask::Skills).await?;
     let list = html! {
         @for problem in &found.problems { p.note.warn { "Folders of skills: " (show::word(problem)) } }

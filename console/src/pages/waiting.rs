@@ -3,17 +3,17 @@
 use axum::extract::{Path, State};
 use maud::{Markup, html};
 
-use super::{Shown, button, nothing};
+use super::{PageResult, button, nothing};
 use crate::desk::{Ask, Deed};
-use crate::page::{Page, Refusal, part};
-use crate::person::Role;
+use crate::page::{Page, PageRefusal, part};
+use crate::person::UserRole;
 use crate::sessions::Visitor;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{Post, Queued, Stuck, Waiting};
 
 /// Runs that wait, and for what.
-pub(crate) async fn queue(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn queue(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Vec<Queued> = console.ask(Ask::Queue).await?;
     let rows = html! {
         @if found.is_empty() { (nothing("Nothing waits.")) }
@@ -28,7 +28,7 @@ pub(crate) async fn queue(State(console): State<Console>, who: Who) -> Shown {
                 @if console.shows(&who, &it.room) {
                     @for text in &it.texts { (show::said(&show::beginning(text, 600))) }
                 } @else { (show::hidden(&it.room)) }
-                @if who.person.role >= Role::Operator {
+                @if who.person.role >= UserRole::Operator {
                     (button(&format!("/runs/{}/stop", it.run.id), "Stop it", "danger", Some("Stop this run?")))
                 }
             }
@@ -64,7 +64,7 @@ const DEAD: Decisions = Decisions {
 };
 
 /// What waits for a person: look into the room first whether a post is there.
-pub(crate) async fn held(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn held(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Stuck = console.ask(Ask::Held).await?;
     let body = html! {
         p.quiet { "Of a held post it is not known whether it arrived, or its room does not take it. Look into the room before you send it again." }
@@ -79,7 +79,7 @@ pub(crate) async fn held(State(console): State<Console>, who: Who) -> Shown {
 }
 
 /// What was given up.
-pub(crate) async fn dead(State(console): State<Console>, who: Who) -> Shown {
+pub(crate) async fn dead(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Stuck = console.ask(Ask::Dead).await?;
     let page = Page {
         title: "Given up",
@@ -89,7 +89,7 @@ pub(crate) async fn dead(State(console): State<Console>, who: Who) -> Shown {
     page.shown(&console, &who).await
 }
 
-fn stuck(console: &Console, who: &Visitor, found: &Stuck, of: &Decisions) -> Markup {
+fn stuck(console: &ConsoleState, who: &Visitor, found: &Stuck, of: &Decisions) -> Markup {
     html! {
         @if found.runs.is_empty() && found.posts.is_empty() { (nothing("There is nothing.")) }
         @for it in &found.runs { (run(console, who, it, of)) }
@@ -97,7 +97,7 @@ fn stuck(console: &Console, who: &Visitor, found: &Stuck, of: &Decisions) -> Mar
     }
 }
 
-fn run(console: &Console, who: &Visitor, it: &Waiting, of: &Decisions) -> Markup {
+fn run(console: &ConsoleState, who: &Visitor, it: &Waiting, of: &Decisions) -> Markup {
     html! {
         article.card {
             p.by { (show::state(&it.run.state)) " Question, run " (show::run(&it.run.id)) " of " b { (it.run.agent) } " in " (show::room(&it.room)) }
@@ -108,7 +108,7 @@ fn run(console: &Console, who: &Visitor, it: &Waiting, of: &Decisions) -> Markup
     }
 }
 
-fn post(console: &Console, who: &Visitor, it: &Post, of: &Decisions) -> Markup {
+fn post(console: &ConsoleState, who: &Visitor, it: &Post, of: &Decisions) -> Markup {
     // A post whose room is gone says nothing to those who may not look.
     let is_shown = it
         .room
@@ -133,7 +133,7 @@ fn post(console: &Console, who: &Visitor, it: &Post, of: &Decisions) -> Markup {
 fn decide(who: &Visitor, id: &str, of: &Decisions) -> Markup {
     let path = |word: &str| format!("{}/{id}/{word}", of.at);
     html! {
-        @if who.person.role >= Role::Operator {
+        @if who.person.role >= UserRole::Operator {
             p.tools {
                 (button(&path(of.yes.0), of.yes.1, "primary", None))
                 (button(&path(of.no.0), of.no.1, "danger", Some(of.sure)))
@@ -144,29 +144,29 @@ fn decide(who: &Visitor, id: &str, of: &Decisions) -> Markup {
 
 /// Decides about a held post or run.
 pub(crate) async fn release(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path((id, decision)): Path<(String, String)>,
-) -> Shown {
+) -> PageResult {
     let send = read(&decision, HELD.yes.0, HELD.no.0)?;
     console.act(&who, Deed::Release { id, send }, HELD.at).await
 }
 
 /// Decides about what was given up.
 pub(crate) async fn decide_dead(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path((id, decision)): Path<(String, String)>,
-) -> Shown {
+) -> PageResult {
     let retry = read(&decision, DEAD.yes.0, DEAD.no.0)?;
     let deed = Deed::DecideDead { id, retry };
     console.act(&who, deed, DEAD.at).await
 }
 
-fn read(decision: &str, yes: &str, no: &str) -> Result<bool, Refusal> {
+fn read(decision: &str, yes: &str, no: &str) -> Result<bool, PageRefusal> {
     match decision {
         it if it == yes => Ok(true),
         it if it == no => Ok(false),
-        _ => Err(Refusal::no_page()),
+        _ => Err(PageRefusal::no_page()),
     }
 }

@@ -7,12 +7,12 @@ use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::Shown;
+use super::PageResult;
 use super::rooms::look_form;
 use crate::desk::Ask;
 use crate::page::Page;
 use crate::show;
-use crate::state::{Console, Who};
+use crate::state::{ConsoleState, Who};
 use crate::views::{AsSent, Message, MessageCost, Omitted, Prompt, RoomLine, Story};
 
 /// Texts that are longer than this are folded up.
@@ -28,11 +28,11 @@ pub(crate) struct PromptQuery {
 
 /// What an agent would be sent of a room now, or after an earlier turn.
 pub(crate) async fn next_prompt(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
     Query(query): Query<PromptQuery>,
-) -> Shown {
+) -> PageResult {
     let head: RoomLine = console.ask(Ask::RoomHead(id)).await?;
     let room = head.room();
     let path = format!("/rooms/{}/prompt", room.id);
@@ -82,10 +82,10 @@ pub(crate) async fn next_prompt(
 
 /// What a run's model was sent.
 pub(crate) async fn sent_prompt(
-    State(console): State<Console>,
+    State(console): State<ConsoleState>,
     who: Who,
     Path(id): Path<String>,
-) -> Shown {
+) -> PageResult {
     let story: Story = console.ask(Ask::Run(id)).await?;
     let path = format!("/runs/{}/prompt", story.id);
     let shown = if console.shows(&who, &story.room) {
@@ -134,17 +134,17 @@ fn as_sent(sent: &AsSent) -> Markup {
 }
 
 /// A part of a prompt: its stored name, its words, why it is there, and how its color is called.
-struct Part {
+struct XrayPart {
     name: &'static str,
     words: &'static str,
     why: &'static str,
 }
 
-const fn kind(name: &'static str, words: &'static str, why: &'static str) -> Part {
-    Part { name, words, why }
+const fn kind(name: &'static str, words: &'static str, why: &'static str) -> XrayPart {
+    XrayPart { name, words, why }
 }
 
-const PARTS: &[Part] = &[
+const PARTS: &[XrayPart] = &[
     kind(
         "instructions",
         "Instructions",
@@ -193,9 +193,9 @@ const PARTS: &[Part] = &[
         "what is to be answered: it always stays",
     ),
 ];
-const OTHER: Part = kind("other", "Other", "another part");
+const OTHER: XrayPart = kind("other", "Other", "another part");
 
-fn part_of(name: &str) -> &'static Part {
+fn part_of(name: &str) -> &'static XrayPart {
     PARTS
         .iter()
         .find(|part| part.name == name)
@@ -231,7 +231,7 @@ fn xray(prompt: &Prompt) -> Markup {
 }
 
 /// Tokens of each part that is there, in the order of the prompt.
-fn shares(prompt: &Prompt) -> Vec<(&'static Part, u64, usize)> {
+fn shares(prompt: &Prompt) -> Vec<(&'static XrayPart, u64, usize)> {
     let mut of: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
     for cost in &prompt.costs {
         let at = PARTS.iter().position(|part| part.name == cost.part);

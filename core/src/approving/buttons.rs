@@ -15,7 +15,7 @@ const ID_CHARS: usize = 32;
 
 /// What a button decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum ApprovalChoice {
     /// The call is made.
     Approve,
     /// The call is made, and those like it for a day.
@@ -28,7 +28,7 @@ pub enum Choice {
     Change,
 }
 
-impl Choice {
+impl ApprovalChoice {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Approve,
@@ -55,7 +55,7 @@ pub struct ApprovalButton {
     /// Which approval.
     pub approval: ApprovalId,
     /// What it decides.
-    pub choice: Choice,
+    pub choice: ApprovalChoice,
     /// The beginning of the call's digest, in hexadecimal.
     pub digest: String,
 }
@@ -63,7 +63,7 @@ pub struct ApprovalButton {
 impl ApprovalButton {
     /// A button for a call.
     #[must_use]
-    pub fn new(approval: ApprovalId, choice: Choice, digest: &CallDigest) -> Self {
+    pub fn new(approval: ApprovalId, choice: ApprovalChoice, digest: &CallDigest) -> Self {
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             approval,
@@ -88,7 +88,7 @@ impl ApprovalButton {
         }
         let (id, rest) = rest.split_at(ID_CHARS);
         let (letter, digest) = rest.split_at(1);
-        let choice = Choice::ALL
+        let choice = ApprovalChoice::ALL
             .into_iter()
             .find(|choice| letter.starts_with(choice.letter()))?;
         Some(Self {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_button_is_read_back_and_stands_for_one_call() {
         let approval: ApprovalId = "0198c5de-1234-7abc-8def-0123456789ab".parse().unwrap();
-        for choice in Choice::ALL {
+        for choice in ApprovalChoice::ALL {
             let button = ApprovalButton::new(approval, choice, &[7; 32]);
             let data = button.data();
             assert!(data.len() <= 64, "{data}");
@@ -122,7 +122,7 @@ mod tests {
             assert!(read.is_for(&[7; 32]));
             assert!(!read.is_for(&[8; 32]));
         }
-        let data = ApprovalButton::new(approval, Choice::Approve, &[7; 32]).data();
+        let data = ApprovalButton::new(approval, ApprovalChoice::Approve, &[7; 32]).data();
         for wrong in [
             String::new(),
             "approve".to_owned(),

@@ -5,8 +5,8 @@ use vocative_contract::card::{ButtonStyle, Card, CardButton, CardFact, CardMisfi
 use vocative_contract::outbound::Part;
 
 use crate::approving::{
-    ApprovalButton, ApprovalState, Approvers, CardButtons, Choice, DecidedBy, FittedCard,
-    StoredApproval, Taint, Via, decided_line, fitted_card, read_words, shown_arguments, utc,
+    ApprovalButton, ApprovalChoice, ApprovalState, Approvers, CardButtons, DecidedBy, DecidedVia,
+    FittedCard, StoredApproval, Taint, decided_line, fitted_card, read_words, shown_arguments, utc,
     visible_line,
 };
 use crate::ids::ApprovalId;
@@ -69,7 +69,7 @@ pub struct CardOutcome<'a> {
     /// How its approval stands.
     pub state: ApprovalState,
     /// How it was decided.
-    pub via: Option<Via>,
+    pub via: Option<DecidedVia>,
     /// Who decided.
     pub by: &'a DecidedBy,
 }
@@ -93,15 +93,27 @@ pub fn waiting_card<'o>(
         style,
     };
     let approve = button(
-        Choice::Approve,
+        ApprovalChoice::Approve,
         language.button_approve(),
         ButtonStyle::Positive,
     );
-    let grant = button(Choice::Grant, language.button_grant(), ButtonStyle::Plain);
-    let deny = button(Choice::Deny, language.button_deny(), ButtonStyle::Negative);
-    let change = button(Choice::Change, language.button_change(), ButtonStyle::Plain);
+    let grant = button(
+        ApprovalChoice::Grant,
+        language.button_grant(),
+        ButtonStyle::Plain,
+    );
+    let deny = button(
+        ApprovalChoice::Deny,
+        language.button_deny(),
+        ButtonStyle::Negative,
+    );
+    let change = button(
+        ApprovalChoice::Change,
+        language.button_change(),
+        ButtonStyle::Plain,
+    );
     let show_all = button(
-        Choice::ShowAll,
+        ApprovalChoice::ShowAll,
         language.button_show_all(),
         ButtonStyle::Plain,
     );
@@ -308,7 +320,7 @@ mod tests {
         };
         let outcome = CardOutcome {
             state: ApprovalState::Changed,
-            via: Some(Via::Card),
+            via: Some(DecidedVia::Card),
             by: &ann,
         };
         let part = outcome_card(&facts, &outcome, &|card| shown(card, 4_000)).unwrap();
@@ -336,14 +348,14 @@ mod tests {
             let part = outcome_card(&facts, &outcome, &|card| shown(card, 4_000));
             part.unwrap().text
         };
-        insta::assert_snapshot!(show(ApprovalState::Approved, Some(Via::Card), &ann), @r"
+        insta::assert_snapshot!(show(ApprovalState::Approved, Some(DecidedVia::Card), &ann), @r"
         Approved: refund
         Approved: by Ann, 2023-11-14 22:13 UTC
         Note: fine
         Asked by: Ann\u{202E}
         amount = 120
         ");
-        insta::assert_snapshot!(show(ApprovalState::Denied, Some(Via::Cli), &ann), @r"
+        insta::assert_snapshot!(show(ApprovalState::Denied, Some(DecidedVia::Cli), &ann), @r"
         Denied: refund
         Denied: by Ann, who runs me, 2023-11-14 22:13 UTC
         Note: fine

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::approving::{ApprovalState, Approvers, Decider, Expiry, Told, may_decide};
+use crate::approving::{
+    ApprovalDeadline, ApprovalState, Approvers, Decider, NoDecision, may_decide,
+};
 use crate::words::Language;
 
 /// How often the arguments of one call may be changed.
@@ -12,11 +14,11 @@ pub const CHANGE_MAX_BYTES: usize = 65_536;
 
 /// What is known of a change when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChangeFacts<'a> {
+pub struct CallChangeFacts<'a> {
     /// How the approval stands.
     pub state: ApprovalState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// Who may decide.
     pub approvers: &'a Approvers,
     /// Who changes.
@@ -29,17 +31,17 @@ pub struct ChangeFacts<'a> {
 
 /// Why somebody may not change a call's arguments; `None` = they may. Who may not decide may not change.
 #[must_use]
-pub fn change_refused(facts: &ChangeFacts<'_>) -> Option<Told> {
+pub fn change_refused(facts: &CallChangeFacts<'_>) -> Option<NoDecision> {
     if !may_decide(facts.approvers, &facts.decider) {
-        return Some(Told::NotTheirs);
+        return Some(NoDecision::NotTheirs);
     }
     if facts.state != ApprovalState::Open {
-        return Some(Told::Over(facts.state));
+        return Some(NoDecision::Over(facts.state));
     }
     if facts.expiry.is_over(facts.now_ms) {
-        return Some(Told::Over(ApprovalState::Expired));
+        return Some(NoDecision::Over(ApprovalState::Expired));
     }
-    (facts.changes >= CHANGES_MAX).then_some(Told::ChangedTooOften)
+    (facts.changes >= CHANGES_MAX).then_some(NoDecision::ChangedTooOften)
 }
 
 /// Whether a reply to a card reads as other arguments: a JSON object, or nothing but lines `name = value`.
@@ -200,9 +202,9 @@ mod tests {
             is_served: true,
             is_member: true,
         };
-        let facts = |is_requester, state, changes, now_ms| ChangeFacts {
+        let facts = |is_requester, state, changes, now_ms| CallChangeFacts {
             state,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: 0,
                 expires_at_ms: Some(1_000),
             },
@@ -214,12 +216,12 @@ mod tests {
         use ApprovalState::{Changed, Expired, Open};
         let table = [
             (facts(true, Open, 0, 10), None),
-            (facts(false, Open, 0, 10), Some(Told::NotTheirs)),
-            (facts(true, Changed, 1, 10), Some(Told::Over(Changed))),
-            (facts(true, Open, 0, 1_000), Some(Told::Over(Expired))),
+            (facts(false, Open, 0, 10), Some(NoDecision::NotTheirs)),
+            (facts(true, Changed, 1, 10), Some(NoDecision::Over(Changed))),
+            (facts(true, Open, 0, 1_000), Some(NoDecision::Over(Expired))),
             (
                 facts(true, Open, CHANGES_MAX, 10),
-                Some(Told::ChangedTooOften),
+                Some(NoDecision::ChangedTooOften),
             ),
         ];
         for (facts, expected) in table {

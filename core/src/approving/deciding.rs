@@ -1,6 +1,6 @@
 //! What a decision does, given what is known when it comes. Of fifty presses at once one finds the approval open.
 
-use crate::approving::{Approvers, CHANGES_MAX, Choice, Decider, may_decide};
+use crate::approving::{ApprovalChoice, Approvers, CHANGES_MAX, Decider, may_decide};
 use crate::words::Language;
 
 /// The most open approvals of one person. A further call is refused, so that cards can't flood a room.
@@ -88,14 +88,14 @@ pub enum Consent {
 
 /// How long an approval is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expiry {
+pub struct ApprovalDeadline {
     /// When it was asked for, in milliseconds since the Unix epoch.
     pub asked_at_ms: i64,
     /// When it ends, in milliseconds since the Unix epoch; `None` = never.
     pub expires_at_ms: Option<i64>,
 }
 
-impl Expiry {
+impl ApprovalDeadline {
     /// Whether its time is over. A clock that jumped ahead ends it early; one that was put back by more than it
     /// lasts ends it, too, so that no approval is open for more than twice its time.
     #[must_use]
@@ -114,9 +114,9 @@ pub struct PressFacts<'a> {
     /// How the approval stands.
     pub state: ApprovalState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// What was pressed.
-    pub choice: Choice,
+    pub choice: ApprovalChoice,
     /// Whether it is known which message the card is: it is not while its post is on its way.
     pub is_card_known: bool,
     /// Whether it was pressed in the card's own message, in the card's own chat.
@@ -154,12 +154,12 @@ pub enum PressVerdict {
     /// The person who pressed is asked for other arguments, or told how to say them.
     Change,
     /// Nothing is decided; the person who pressed is told why.
-    Tell(Told),
+    Tell(NoDecision),
 }
 
 /// Why a press decides nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum NoDecision {
     /// It is not theirs to decide.
     NotTheirs,
     /// It was decided, or its time is over.
@@ -182,34 +182,38 @@ pub enum Told {
 #[must_use]
 pub fn press(facts: &PressFacts<'_>) -> PressVerdict {
     if !facts.is_card_known {
-        return PressVerdict::Tell(Told::NotYet);
+        return PressVerdict::Tell(NoDecision::NotYet);
     }
     if !facts.is_in_card || !facts.is_same_call {
-        return PressVerdict::Tell(Told::NotThisCard);
+        return PressVerdict::Tell(NoDecision::NotThisCard);
     }
     if !may_decide(facts.approvers, &facts.decider) {
-        return PressVerdict::Tell(Told::NotTheirs);
+        return PressVerdict::Tell(NoDecision::NotTheirs);
     }
     if facts.state != ApprovalState::Open {
-        return PressVerdict::Tell(Told::Over(facts.state));
+        return PressVerdict::Tell(NoDecision::Over(facts.state));
     }
     if facts.expiry.is_over(facts.now_ms) {
-        return PressVerdict::Tell(Told::Over(ApprovalState::Expired));
+        return PressVerdict::Tell(NoDecision::Over(ApprovalState::Expired));
     }
     match facts.choice {
-        Choice::Deny => PressVerdict::Deny,
-        Choice::ShowAll => PressVerdict::ShowAll,
-        Choice::Change => match facts.changes {
-            None => PressVerdict::Tell(Told::Unchangeable),
-            Some(CHANGES_MAX..) => PressVerdict::Tell(Told::ChangedTooOften),
+        ApprovalChoice::Deny => PressVerdict::Deny,
+        ApprovalChoice::ShowAll => PressVerdict::ShowAll,
+        ApprovalChoice::Change => match facts.changes {
+            None => PressVerdict::Tell(NoDecision::Unchangeable),
+            Some(CHANGES_MAX..) => PressVerdict::Tell(NoDecision::ChangedTooOften),
             Some(_) => PressVerdict::Change,
         },
-        Choice::Approve | Choice::Grant if !facts.is_whole => PressVerdict::Tell(Told::NotWhole),
-        Choice::Approve | Choice::Grant if facts.is_changer && facts.approvers.are_four_eyes() => {
-            PressVerdict::Tell(Told::OwnChange)
+        ApprovalChoice::Approve | ApprovalChoice::Grant if !facts.is_whole => {
+            PressVerdict::Tell(NoDecision::NotWhole)
         }
-        Choice::Approve => PressVerdict::Approve { has_grant: false },
-        Choice::Grant => PressVerdict::Approve {
+        ApprovalChoice::Approve | ApprovalChoice::Grant
+            if facts.is_changer && facts.approvers.are_four_eyes() =>
+        {
+            PressVerdict::Tell(NoDecision::OwnChange)
+        }
+        ApprovalChoice::Approve => PressVerdict::Approve { has_grant: false },
+        ApprovalChoice::Grant => PressVerdict::Approve {
             has_grant: facts.has_one_requester,
         },
     }
@@ -221,7 +225,7 @@ mod tests {
     use crate::approving::Approver;
 
     const ASKED_AT_MS: i64 = 1_000_000;
-    const EXPIRY: Expiry = Expiry {
+    const EXPIRY: ApprovalDeadline = ApprovalDeadline {
         asked_at_ms: ASKED_AT_MS,
         expires_at_ms: Some(ASKED_AT_MS + 300_000),
     };
@@ -244,7 +248,7 @@ mod tests {
                 "{after_ms}"
             );
         }
-        let never = Expiry {
+        let never = ApprovalDeadline {
             expires_at_ms: None,
             ..EXPIRY
         };
@@ -252,14 +256,11 @@ mod tests {
         assert!(!never.is_over(i64::MIN));
     }
 
-    #[test]
-    fn a_press_decides_only_on_the_cards_own_terms() {
-        use PressVerdict::{Approve, Deny, ShowAll, Tell};
-        let approvers = Approvers(vec![vec![Approver::Requester]]);
-        let fresh = PressFacts {
+    fn pressed_in_time(approvers: &Approvers) -> PressFacts<'_> {
+        PressFacts {
             state: ApprovalState::Open,
             expiry: EXPIRY,
-            choice: Choice::Approve,
+            choice: ApprovalChoice::Approve,
             is_card_known: true,
             is_in_card: true,
             is_same_call: true,
@@ -267,7 +268,7 @@ mod tests {
             is_changer: false,
             changes: Some(0),
             has_one_requester: true,
-            approvers: &approvers,
+            approvers,
             decider: Decider {
                 channel: "acme",
                 id: "U1",
@@ -277,48 +278,70 @@ mod tests {
                 is_member: true,
             },
             now_ms: ASKED_AT_MS + 1,
-        };
+        }
+    }
+
+    #[test]
+    fn a_press_decides_only_on_the_cards_own_terms() {
+        use PressVerdict::{Approve, Deny, ShowAll, Tell};
+        let approvers = Approvers(vec![vec![Approver::Requester]]);
+        let fresh = pressed_in_time(&approvers);
         type Change = fn(&mut PressFacts<'_>);
         let table: [(Change, PressVerdict); 20] = [
             (|_| {}, Approve { has_grant: false }),
-            (|it| it.choice = Choice::Grant, Approve { has_grant: true }),
             (
-                |it| (it.choice, it.has_one_requester) = (Choice::Grant, false),
+                |it| it.choice = ApprovalChoice::Grant,
+                Approve { has_grant: true },
+            ),
+            (
+                |it| (it.choice, it.has_one_requester) = (ApprovalChoice::Grant, false),
                 Approve { has_grant: false },
             ),
-            (|it| it.choice = Choice::Deny, Deny),
-            (|it| it.choice = Choice::ShowAll, ShowAll),
-            (|it| it.choice = Choice::Change, PressVerdict::Change),
+            (|it| it.choice = ApprovalChoice::Deny, Deny),
+            (|it| it.choice = ApprovalChoice::ShowAll, ShowAll),
             (
-                |it| (it.choice, it.changes) = (Choice::Change, Some(CHANGES_MAX)),
-                Tell(Told::ChangedTooOften),
+                |it| it.choice = ApprovalChoice::Change,
+                PressVerdict::Change,
             ),
             (
-                |it| (it.choice, it.changes) = (Choice::Change, None),
-                Tell(Told::Unchangeable),
+                |it| (it.choice, it.changes) = (ApprovalChoice::Change, Some(CHANGES_MAX)),
+                Tell(NoDecision::ChangedTooOften),
             ),
-            (|it| it.is_whole = false, Tell(Told::NotWhole)),
             (
-                |it| (it.is_whole, it.choice) = (false, Choice::Grant),
-                Tell(Told::NotWhole),
+                |it| (it.choice, it.changes) = (ApprovalChoice::Change, None),
+                Tell(NoDecision::Unchangeable),
             ),
-            (|it| (it.is_whole, it.choice) = (false, Choice::Deny), Deny),
+            (|it| it.is_whole = false, Tell(NoDecision::NotWhole)),
             (
-                |it| (it.is_whole, it.choice) = (false, Choice::ShowAll),
+                |it| (it.is_whole, it.choice) = (false, ApprovalChoice::Grant),
+                Tell(NoDecision::NotWhole),
+            ),
+            (
+                |it| (it.is_whole, it.choice) = (false, ApprovalChoice::Deny),
+                Deny,
+            ),
+            (
+                |it| (it.is_whole, it.choice) = (false, ApprovalChoice::ShowAll),
                 ShowAll,
             ),
-            (|it| it.is_card_known = false, Tell(Told::NotYet)),
-            (|it| it.is_in_card = false, Tell(Told::NotThisCard)),
-            (|it| it.is_same_call = false, Tell(Told::NotThisCard)),
-            (|it| it.decider.is_requester = false, Tell(Told::NotTheirs)),
-            (|it| it.decider.is_served = false, Tell(Told::NotTheirs)),
+            (|it| it.is_card_known = false, Tell(NoDecision::NotYet)),
+            (|it| it.is_in_card = false, Tell(NoDecision::NotThisCard)),
+            (|it| it.is_same_call = false, Tell(NoDecision::NotThisCard)),
+            (
+                |it| it.decider.is_requester = false,
+                Tell(NoDecision::NotTheirs),
+            ),
+            (
+                |it| it.decider.is_served = false,
+                Tell(NoDecision::NotTheirs),
+            ),
             (
                 |it| it.state = ApprovalState::Denied,
-                Tell(Told::Over(ApprovalState::Denied)),
+                Tell(NoDecision::Over(ApprovalState::Denied)),
             ),
             (
                 |it| it.now_ms += 300_000,
-                Tell(Told::Over(ApprovalState::Expired)),
+                Tell(NoDecision::Over(ApprovalState::Expired)),
             ),
             // What is over is told to those who may decide; others are told that they may not.
             (
@@ -326,7 +349,7 @@ mod tests {
                     it.state = ApprovalState::Approved;
                     it.decider.is_requester = false;
                 },
-                Tell(Told::NotTheirs),
+                Tell(NoDecision::NotTheirs),
             ),
         ];
         for (change, expected) in table {

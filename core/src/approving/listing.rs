@@ -190,7 +190,7 @@ pub fn denied_outcome(approval: &StoredApproval, language: Language) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::approving::{Approvers, DecidedBy, Expiry, Requester};
+    use crate::approving::{ApprovalDeadline, Approvers, DecidedBy, Requester};
     use crate::ids::{AccountId, AgentName};
 
     fn approval(n: u8, approvers: &str, by: &str) -> StoredApproval {
@@ -208,7 +208,7 @@ mod tests {
             approvers: Approvers::from_text(approvers).unwrap(),
             is_whole: true,
             state: ApprovalState::Open,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: 0,
                 expires_at_ms: Some(1_700_000_000_000),
             },

@@ -21,20 +21,20 @@ pub mod testing;
 mod visible;
 
 pub use approvers::{Approver, Approvers, Decider, may_decide};
-pub use buttons::{ApprovalButton, Choice};
+pub use buttons::{ApprovalButton, ApprovalChoice};
 pub use card::{CardFacts, CardOutcome, outcome_card, waiting_card};
 pub use changing::{
-    CHANGE_MAX_BYTES, CHANGES_MAX, ChangeFacts, arguments_to_change, change_refused,
+    CHANGE_MAX_BYTES, CHANGES_MAX, CallChangeFacts, arguments_to_change, change_refused,
     changed_arguments, changed_text, reads_as_change,
 };
 pub use deciding::{
-    ApprovalState, Consent, Expiry, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON, PressFacts,
-    PressVerdict, Told, press,
+    ApprovalDeadline, ApprovalState, Consent, GRANT_MS, NoDecision, OPEN_MAX_CHAT, OPEN_MAX_PERSON,
+    PressFacts, PressVerdict, press,
 };
 pub use listing::{ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, denied_outcome, other_list};
-pub use policy::{ApprovalPolicy, ArgumentRule, ArgumentTest, Asking, ask};
+pub use policy::{ApprovalPolicy, ApprovalRule, ArgumentRule, ArgumentTest, ask};
 pub use showing::{CardButtons, FittedCard, fitted_card, shown_arguments, shown_value};
 pub use stored::{Changer, Requester, StoredApproval, StoredGrant};
 pub use taint::{AfterUntrusted, OutsideSource, Taint, ask_after, read_words};
-pub use telling::{DecidedBy, Via, decided_line, denied_text, told_text, utc};
+pub use telling::{DecidedBy, DecidedVia, decided_line, denied_text, told_text, utc};
 pub use visible::visible_line;

@@ -55,7 +55,7 @@ pub enum ArgumentTest {
 
 /// Whether a call needs a person, from the least strict on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asking {
+pub enum ApprovalRule {
     /// It is made without asking.
     Free,
     /// One consent covers the person's later calls of the tool in the chat.
@@ -64,7 +64,7 @@ pub enum Asking {
     Always,
 }
 
-impl Asking {
+impl ApprovalRule {
     /// The stored name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -81,15 +81,15 @@ impl Asking {
 pub fn ask<'a>(
     policies: impl IntoIterator<Item = &'a ApprovalPolicy>,
     arguments: &Value,
-) -> Asking {
+) -> ApprovalRule {
     let each = policies.into_iter().map(|policy| match policy {
-        ApprovalPolicy::Never => Asking::Free,
-        ApprovalPolicy::First => Asking::First,
-        ApprovalPolicy::Always => Asking::Always,
-        ApprovalPolicy::When(rules) if is_named(rules, arguments) => Asking::Always,
-        ApprovalPolicy::When(_) => Asking::Free,
+        ApprovalPolicy::Never => ApprovalRule::Free,
+        ApprovalPolicy::First => ApprovalRule::First,
+        ApprovalPolicy::Always => ApprovalRule::Always,
+        ApprovalPolicy::When(rules) if is_named(rules, arguments) => ApprovalRule::Always,
+        ApprovalPolicy::When(_) => ApprovalRule::Free,
     });
-    each.max().unwrap_or(Asking::Always)
+    each.max().unwrap_or(ApprovalRule::Always)
 }
 
 fn is_named(rules: &[ArgumentRule], arguments: &Value) -> bool {
@@ -160,14 +160,17 @@ mod tests {
     fn the_strictest_policy_wins_and_none_at_all_asks() {
         use ApprovalPolicy::{Always, First, Never};
         let arguments = json!({});
-        let table: [(&[ApprovalPolicy], Asking); 7] = [
-            (&[], Asking::Always),
-            (&[Never], Asking::Free),
-            (&[First], Asking::First),
-            (&[Never, First], Asking::First),
-            (&[First, Always], Asking::Always),
-            (&[Always, Never], Asking::Always),
-            (&[ApprovalPolicy::When(Vec::new()), Never], Asking::Free),
+        let table: [(&[ApprovalPolicy], ApprovalRule); 7] = [
+            (&[], ApprovalRule::Always),
+            (&[Never], ApprovalRule::Free),
+            (&[First], ApprovalRule::First),
+            (&[Never, First], ApprovalRule::First),
+            (&[First, Always], ApprovalRule::Always),
+            (&[Always, Never], ApprovalRule::Always),
+            (
+                &[ApprovalPolicy::When(Vec::new()), Never],
+                ApprovalRule::Free,
+            ),
         ];
         for (policies, expected) in table {
             assert_eq!(ask(policies, &arguments), expected, "{policies:?}");
@@ -216,12 +219,16 @@ mod tests {
             ("/amount", NotIn(Vec::new()), true),
         ];
         for (at, test, asks) in table {
-            let expected = if asks { Asking::Always } else { Asking::Free };
+            let expected = if asks {
+                ApprovalRule::Always
+            } else {
+                ApprovalRule::Free
+            };
             let policy = rule(at, test);
             assert_eq!(ask([&policy], &arguments), expected, "{policy:?}");
             assert_eq!(
                 ask([&policy], &json!("{broken")),
-                Asking::Always,
+                ApprovalRule::Always,
                 "{policy:?}"
             );
         }

@@ -1,6 +1,6 @@
 //! An approval and a grant as they stand.
 
-use crate::approving::{ApprovalState, Approvers, DecidedBy, Expiry, Taint, Via};
+use crate::approving::{ApprovalDeadline, ApprovalState, Approvers, DecidedBy, DecidedVia, Taint};
 use crate::ids::{AccountId, AgentName, ApprovalId, GrantId, RunId};
 use crate::tool_call::CallDigest;
 
@@ -32,7 +32,7 @@ pub struct StoredApproval {
     /// How it stands.
     pub state: ApprovalState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// Everybody who asked for the run.
     pub requesters: Vec<Requester>,
     /// Who changed the call's arguments before, once for each change.
@@ -40,7 +40,7 @@ pub struct StoredApproval {
     /// Who decided, when, and what they said.
     pub decided: DecidedBy,
     /// How they did.
-    pub via: Option<Via>,
+    pub via: Option<DecidedVia>,
     /// What its run had read that its askers did not write, when it asked for the call.
     pub read: Vec<Taint>,
 }

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::approving::Asking;
+use crate::approving::ApprovalRule;
 use crate::tool_call::CallRule;
 use crate::words::Language;
 
@@ -121,14 +121,14 @@ impl AfterUntrusted {
 /// Whether a call needs a person, given what its run had read when it was asked for.
 #[must_use]
 pub fn ask_after(
-    asking: Asking,
+    asking: ApprovalRule,
     rule: CallRule,
     has_read_others: bool,
     set: AfterUntrusted,
-) -> Asking {
+) -> ApprovalRule {
     let acts = rule != CallRule::Repeatable;
     match set {
-        AfterUntrusted::Ask if acts && has_read_others => Asking::Always,
+        AfterUntrusted::Ask if acts && has_read_others => ApprovalRule::Always,
         AfterUntrusted::Ask | AfterUntrusted::Allow => asking,
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_call_that_acts_asks_once_its_run_has_read_what_others_wrote() {
         use AfterUntrusted::{Allow, Ask};
-        use Asking::{Always, First, Free};
+        use ApprovalRule::{Always, First, Free};
         use CallRule::{Keyed, Once, Repeatable};
         let table = [
             (Free, Once, false, Ask, Free),

@@ -2,12 +2,12 @@
 
 use chrono::DateTime;
 
-use crate::approving::{ApprovalState, Approvers, Told};
+use crate::approving::{ApprovalState, Approvers, NoDecision};
 use crate::words::Language;
 
 /// How somebody decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Via {
+pub enum DecidedVia {
     /// By a button of the card.
     Card,
     /// By a command in the chat.
@@ -20,7 +20,7 @@ pub enum Via {
     Console,
 }
 
-impl Via {
+impl DecidedVia {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Card,
@@ -73,12 +73,12 @@ pub fn utc(at_ms: i64) -> String {
 #[must_use]
 pub fn decided_line(
     state: ApprovalState,
-    via: Option<Via>,
+    via: Option<DecidedVia>,
     by: &DecidedBy,
     language: Language,
 ) -> String {
     match (&by.name, via) {
-        (Some(name), Some(Via::Cli | Via::Api | Via::Console)) => {
+        (Some(name), Some(DecidedVia::Cli | DecidedVia::Api | DecidedVia::Console)) => {
             language.decided_by_operator(name, utc(by.at_ms))
         }
         (Some(name), _) => language.decided_by(name, utc(by.at_ms)),
@@ -107,30 +107,37 @@ pub fn denied_text(state: ApprovalState, by: &DecidedBy) -> String {
 
 /// What a person is told whose press decides nothing.
 #[must_use]
-pub fn told_text(told: Told, approvers: &Approvers, by: &DecidedBy, language: Language) -> String {
+pub fn told_text(
+    told: NoDecision,
+    approvers: &Approvers,
+    by: &DecidedBy,
+    language: Language,
+) -> String {
     let at = utc(by.at_ms);
     match told {
-        Told::NotTheirs => language.not_yours_to_decide(approvers.words(language)),
-        Told::Over(ApprovalState::Approved) => match &by.name {
+        NoDecision::NotTheirs => language.not_yours_to_decide(approvers.words(language)),
+        NoDecision::Over(ApprovalState::Approved) => match &by.name {
             Some(name) => language.was_approved_by(name, at),
             None => language.was_approved(at),
         },
-        Told::Over(ApprovalState::Denied) => match &by.name {
+        NoDecision::Over(ApprovalState::Denied) => match &by.name {
             Some(name) => language.was_denied_by(name, at),
             None => language.was_denied(at),
         },
-        Told::Over(ApprovalState::Changed) => match &by.name {
+        NoDecision::Over(ApprovalState::Changed) => match &by.name {
             Some(name) => language.was_changed_by(name, at),
             None => language.was_changed(at),
         },
-        Told::Over(ApprovalState::Expired) => language.call_expired(),
-        Told::Over(ApprovalState::Cancelled) => language.call_cancelled(),
-        Told::OwnChange => language.own_change(),
-        Told::ChangedTooOften => language.changed_too_often(),
-        Told::Unchangeable => language.call_unchangeable(),
-        Told::Over(ApprovalState::Open) | Told::NotThisCard => language.button_not_valid(),
-        Told::NotYet => language.card_being_posted(),
-        Told::NotWhole => language.card_shows_not_all(),
+        NoDecision::Over(ApprovalState::Expired) => language.call_expired(),
+        NoDecision::Over(ApprovalState::Cancelled) => language.call_cancelled(),
+        NoDecision::OwnChange => language.own_change(),
+        NoDecision::ChangedTooOften => language.changed_too_often(),
+        NoDecision::Unchangeable => language.call_unchangeable(),
+        NoDecision::Over(ApprovalState::Open) | NoDecision::NotThisCard => {
+            language.button_not_valid()
+        }
+        NoDecision::NotYet => language.card_being_posted(),
+        NoDecision::NotWhole => language.card_shows_not_all(),
     }
 }
 
@@ -178,18 +185,18 @@ mod tests {
         let approvers = Approvers::from_text("requester").unwrap_or_default();
         let table = [
             (
-                Told::NotTheirs,
+                NoDecision::NotTheirs,
                 "You can't decide this. Who can: the person who asked.",
             ),
             (
-                Told::Over(ApprovalState::Approved),
+                NoDecision::Over(ApprovalState::Approved),
                 "It was approved by Ann at 2023-11-14 22:13 UTC.",
             ),
             (
-                Told::Over(ApprovalState::Expired),
+                NoDecision::Over(ApprovalState::Expired),
                 "Its time is over: it was not made.",
             ),
-            (Told::NotThisCard, "This button is not valid here."),
+            (NoDecision::NotThisCard, "This button is not valid here."),
         ];
         for (told, expected) in table {
             let said = told_text(told, &approvers, &ann(None), Language::English);
@@ -199,8 +206,8 @@ mod tests {
 
     #[test]
     fn ways_are_read_back() {
-        for via in Via::ALL {
-            assert_eq!(Via::from_name(via.name()), Some(via));
+        for via in DecidedVia::ALL {
+            assert_eq!(DecidedVia::from_name(via.name()), Some(via));
         }
     }
 }

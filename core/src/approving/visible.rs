@@ -86,7 +86,7 @@ fn push_line(out: &mut String, line: &str, scripts: &Scripts, is_quoted: bool) {
                 is_at_edge(rest.len() == line.len(), after, is_quoted),
             );
         } else {
-            let word = Word::of(piece, scripts);
+            let word = SurroundingWord::of(piece, scripts);
             for c in piece.chars() {
                 let is_hidden = !is_plain(c) || word.hides(c) || (is_mixed && is_right_to_left(c));
                 push_char(out, c, is_hidden, is_quoted);
@@ -311,7 +311,7 @@ impl Scripts {
 
 /// What a character is judged by: the word around it.
 #[derive(Debug)]
-struct Word<'a> {
+struct SurroundingWord<'a> {
     scripts: &'a Scripts,
     /// It has letters of ASCII.
     is_latin: bool,
@@ -319,7 +319,7 @@ struct Word<'a> {
     is_ascii: bool,
 }
 
-impl<'a> Word<'a> {
+impl<'a> SurroundingWord<'a> {
     fn of(piece: &str, scripts: &'a Scripts) -> Self {
         Self {
             scripts,

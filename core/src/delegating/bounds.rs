@@ -7,7 +7,7 @@ use crate::ids::AgentName;
 
 /// What bounds the work of an agent, or of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asking {
+pub struct WorkBounds {
     /// Calls of models for one run, those of a routing agent included.
     pub model_calls: u64,
     /// The agents and networks that it may ask; of a network, its agents do.
@@ -37,13 +37,13 @@ impl Below {
 
 /// The most that the runs below one come to that an agent works on, or any of the agents of a network.
 #[must_use]
-pub fn worst_below(all: &BTreeMap<AgentName, Asking>, asked: &AgentName) -> Below {
+pub fn worst_below(all: &BTreeMap<AgentName, WorkBounds>, asked: &AgentName) -> Below {
     below_run(all, asked, &mut Vec::new(), 0)
 }
 
 /// `path`: who waits above the run. The run stands at `depth`, of which there are `DEPTH_MAX + 1`, so that this ends.
 fn below_run<'a>(
-    all: &'a BTreeMap<AgentName, Asking>,
+    all: &'a BTreeMap<AgentName, WorkBounds>,
     asked: &'a AgentName,
     path: &mut Vec<&'a AgentName>,
     depth: usize,
@@ -70,8 +70,8 @@ fn below_run<'a>(
 
 /// What the runs come to that one asker of a run may have started, as many as one run may.
 fn below_asker<'a>(
-    all: &'a BTreeMap<AgentName, Asking>,
-    asks: &'a Asking,
+    all: &'a BTreeMap<AgentName, WorkBounds>,
+    asks: &'a WorkBounds,
     path: &mut Vec<&'a AgentName>,
     depth: usize,
 ) -> Below {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_agents_that_ask_each_other_come_to_is_known_before() {
         let name = |name: &str| AgentName::trusted(name);
-        let asking = |model_calls, delegates: &[&str], members: &[&str]| Asking {
+        let asking = |model_calls, delegates: &[&str], members: &[&str]| WorkBounds {
             model_calls,
             delegates: delegates.iter().map(|it| name(it)).collect(),
             members: members.iter().map(|it| name(it)).collect(),
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_network_whose_agent_waits_is_not_counted() {
         let name = |name: &str| AgentName::trusted(name);
-        let asking = |delegates: &[&str], members: &[&str]| Asking {
+        let asking = |delegates: &[&str], members: &[&str]| WorkBounds {
             model_calls: 1,
             delegates: delegates.iter().map(|it| name(it)).collect(),
             members: members.iter().map(|it| name(it)).collect(),

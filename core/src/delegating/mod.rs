@@ -9,7 +9,7 @@ mod deciding;
 mod stored;
 mod telling;
 
-pub use bounds::{Asking, Below, worst_below};
+pub use bounds::{Below, WorkBounds, worst_below};
 pub use deciding::{ChildUse, DelegatingFacts, NotDelegated, Share, delegate};
 pub use stored::{StoredTask, TaskState};
 pub use telling::{not_delegated_text, task_text, told_of_task};

@@ -44,16 +44,16 @@ const SECRET_PAIRS: [(&str, &str); 7] = [
 
 /// A form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Form {
+pub struct InputForm {
     /// What the server says to the person.
     pub message: String,
     /// What it asks for.
-    pub fields: Vec<Field>,
+    pub fields: Vec<InputField>,
 }
 
 /// A field of a form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
+pub struct InputField {
     /// Its name for the server.
     pub name: String,
     /// Its name for people.
@@ -110,7 +110,7 @@ pub enum FormRefused {
     Unfit(String),
 }
 
-impl Form {
+impl InputForm {
     /// The form of a request's parameters.
     ///
     /// # Errors
@@ -131,11 +131,11 @@ impl Form {
         let properties = schema["properties"].as_object();
         let properties = properties.into_iter().flatten();
         let fields = properties.map(|(name, schema)| {
-            let mut field = Field::of(name, schema)?;
+            let mut field = InputField::of(name, schema)?;
             field.is_required = required.contains(&name.as_str());
             Ok(field)
         });
-        let fields: Vec<Field> = fields.collect::<Result<_, FormRefused>>()?;
+        let fields: Vec<InputField> = fields.collect::<Result<_, FormRefused>>()?;
         if fields.len() > FIELDS_MAX {
             let what = format!("it has more than {FIELDS_MAX} fields");
             return Err(FormRefused::Unfit(what));
@@ -167,7 +167,7 @@ impl Form {
             [one] => lines.push(one.line(language)),
             several => {
                 lines.push(language.form_lines());
-                let line = |field: &Field| format!("- {}", field.line(language));
+                let line = |field: &InputField| format!("- {}", field.line(language));
                 lines.extend(several.iter().map(line));
             }
         }
@@ -209,7 +209,7 @@ impl Form {
     }
 }
 
-impl Field {
+impl InputField {
     fn of(name: &str, schema: &Value) -> Result<Self, FormRefused> {
         let text = |key: &str| schema[key].as_str().unwrap_or_default().trim();
         for words in [name, text("title"), text("description"), text("format")] {
@@ -375,9 +375,9 @@ mod tests {
 
     use super::*;
 
-    fn form(properties: &Value) -> Result<Form, FormRefused> {
+    fn form(properties: &Value) -> Result<InputForm, FormRefused> {
         let schema = json!({"type": "object", "properties": properties, "required": ["size"]});
-        Form::of(&json!({"mode": "form", "message": "Which box?", "requestedSchema": schema}))
+        InputForm::of(&json!({"mode": "form", "message": "Which box?", "requestedSchema": schema}))
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn what_can_not_be_asked_says_why() {
         let page = json!({"mode": "url", "message": "Sign in", "url": "https://example.com"});
-        assert_eq!(Form::of(&page), Err(FormRefused::Page));
+        assert_eq!(InputForm::of(&page), Err(FormRefused::Page));
         for (properties, words) in [
             (json!({"apiKey": {"type": "string"}}), "a secret (api key)"),
             (
@@ -462,11 +462,11 @@ mod tests {
             assert!(told.contains(words), "{words} in {told}");
         }
         let asks = json!({"message": "Please type your password", "requestedSchema": {}});
-        assert!(matches!(Form::of(&asks), Err(FormRefused::Secret(_))));
+        assert!(matches!(InputForm::of(&asks), Err(FormRefused::Secret(_))));
         // Words that only contain one are none: a spin, a tokenizer.
         assert!(form(&json!({"spin": {"type": "string", "title": "Tokenizer"}})).is_ok());
         let long = json!({"message": "x".repeat(2_000), "requestedSchema": {}});
-        let told = Form::of(&long)
+        let told = InputForm::of(&long)
             .unwrap()
             .question("boxes", None, Language::English)
             .unwrap_err();

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use form::{Field, FieldKind, Form, FormRefused};
+pub use form::{FieldKind, FormRefused, InputField, InputForm};
 pub use reading::FormAnswer;
 
 use crate::words::Language;
@@ -35,7 +35,7 @@ pub struct InputRound {
     /// What the server wants back word for word; nobody else reads it.
     pub state: Option<String>,
     /// What it asks for, by its own names.
-    pub forms: Vec<(String, Form)>,
+    pub forms: Vec<(String, InputForm)>,
 }
 
 /// A question that was asked for a round.
@@ -113,7 +113,7 @@ impl InputRound {
     /// What the server is told where a question can't be asked: that nobody answers.
     #[must_use]
     pub fn cancelled(&self) -> BTreeMap<String, Value> {
-        let cancelled = |(key, _): &(String, Form)| (key.clone(), json!({"action": "cancel"}));
+        let cancelled = |(key, _): &(String, InputForm)| (key.clone(), json!({"action": "cancel"}));
         self.forms.iter().map(cancelled).collect()
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let form = |field: &str| {
             let schema = json!({"type": "object", "properties": {field: {"type": "integer"}}, "required": [field]});
             let params = json!({"mode": "form", "message": "How many?", "requestedSchema": schema});
-            Form::of(&params).unwrap_or_else(|refused| panic!("{refused}"))
+            InputForm::of(&params).unwrap_or_else(|refused| panic!("{refused}"))
         };
         InputRound {
             number: 1,

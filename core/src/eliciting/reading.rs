@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate};
 use serde_json::{Map, Number, Value};
 
-use super::form::{Field, FieldKind, Form};
+use super::form::{FieldKind, InputField, InputForm};
 use crate::approving::visible_line;
 use crate::words::Language;
 
@@ -16,7 +16,7 @@ pub enum FormAnswer {
     Declined,
 }
 
-impl Form {
+impl InputForm {
     /// Reads an answer: of one field its value, of several a line each that begins with the field's name.
     ///
     /// # Errors
@@ -69,17 +69,17 @@ fn says(said: &str, text: impl Fn(Language) -> String) -> bool {
 }
 
 fn by_lines<'a>(
-    fields: &'a [Field],
+    fields: &'a [InputField],
     said: &str,
     language: Language,
-) -> Result<Vec<(&'a Field, Value)>, String> {
-    let mut values: Vec<(&Field, Value)> = Vec::new();
+) -> Result<Vec<(&'a InputField, Value)>, String> {
+    let mut values: Vec<(&InputField, Value)> = Vec::new();
     let lines = said.lines().map(str::trim).enumerate();
     for (n, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let line = line.trim_start_matches(['-', '*', '•']).trim();
         let named = line.split_once([':', '=']).and_then(|(name, value)| {
             let name = name.trim().to_lowercase();
-            let is_it = |field: &&Field| {
+            let is_it = |field: &&InputField| {
                 [&field.name, &field.title]
                     .iter()
                     .any(|it| it.to_lowercase() == name)
@@ -102,7 +102,7 @@ fn by_lines<'a>(
     Ok(values)
 }
 
-impl Field {
+impl InputField {
     /// The value that words say.
     ///
     /// # Errors
@@ -234,12 +234,12 @@ mod tests {
 
     use super::*;
 
-    fn form(properties: &Value, required: &[&str]) -> Form {
+    fn form(properties: &Value, required: &[&str]) -> InputForm {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        Form::of(&json!({"message": "?", "requestedSchema": schema})).unwrap()
+        InputForm::of(&json!({"message": "?", "requestedSchema": schema})).unwrap()
     }
 
-    fn given(form: &Form, text: &str) -> Result<Value, String> {
+    fn given(form: &InputForm, text: &str) -> Result<Value, String> {
         match form.read(text, Language::English)? {
             FormAnswer::Given(values) => Ok(values.into()),
             FormAnswer::Declined => Ok("declined".into()),
@@ -353,7 +353,7 @@ mod tests {
                 "{text}"
             );
         }
-        let none = Form::of(&json!({"message": "Go on?"})).unwrap();
+        let none = InputForm::of(&json!({"message": "Go on?"})).unwrap();
         assert_eq!(given(&none, "Accept"), Ok(json!({})));
         assert_eq!(given(&none, "decline!"), Ok(json!("declined")));
         assert!(given(&none, "why?").unwrap_err().contains("Accept"));

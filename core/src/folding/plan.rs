@@ -53,7 +53,7 @@ fn first_parted(turns: &[HistoryTurn], count: usize) -> Option<usize> {
 /// Entries, one a turn, packed into requests of at most `max_tokens` each. An entry that is larger
 /// goes over several, the first of which holds nothing else: the step before it ends at a whole turn.
 pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) -> Vec<FoldStep> {
-    let mut packing = Packing::default();
+    let mut packing = FoldPacking::default();
     for (index, entry) in entries.iter().enumerate() {
         let mut pieces = pieces(entry, max_tokens, counter);
         let Some(last) = pieces.pop() else {
@@ -79,14 +79,14 @@ pub fn steps(entries: &[String], max_tokens: usize, counter: &dyn TokenCounter) 
 
 /// Steps being packed.
 #[derive(Default)]
-struct Packing {
+struct FoldPacking {
     steps: Vec<FoldStep>,
     text: String,
     tokens: usize,
     turns: usize,
 }
 
-impl Packing {
+impl FoldPacking {
     fn has_room(&self, tokens: usize, max_tokens: usize) -> bool {
         self.turns < STEP_TURNS_MAX && self.tokens + tokens <= max_tokens
     }

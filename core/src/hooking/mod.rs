@@ -12,4 +12,4 @@ mod verdict;
 pub use narrowing::is_narrower;
 pub use point::HookPoint;
 pub use redacting::{PATTERN_MAX_CHARS, PATTERNS_MAX, PatternError, Redacted, Redactor, Removed};
-pub use verdict::{HookVerdict, Judged, NOTE_MAX_CHARS, REASON_MAX_CHARS, Verdict, settle};
+pub use verdict::{HookDecision, HookVerdict, Judged, NOTE_MAX_CHARS, REASON_MAX_CHARS, settle};

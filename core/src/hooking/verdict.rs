@@ -13,7 +13,7 @@ pub const NOTE_MAX_CHARS: usize = 2_000;
 
 /// What a hook says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookDecision {
     /// Nothing against it.
     Pass,
     /// It is not to happen.
@@ -62,7 +62,7 @@ pub struct HookVerdict {
     /// The hook's configured name.
     pub hook: String,
     /// What it said.
-    pub verdict: Verdict,
+    pub verdict: HookDecision,
 }
 
 /// What a verdict is asked about.
@@ -76,7 +76,7 @@ pub enum Judged<'a> {
     Call(&'a Value),
 }
 
-impl Verdict {
+impl HookDecision {
     /// The stored and shown name.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -147,8 +147,8 @@ impl HookVerdict {
             step => format!("{} (step {step})", self.point.name()),
         };
         let more = match (&self.verdict, self.verdict.reason()) {
-            (Verdict::Redact { count: 0, .. }, _) => String::new(),
-            (Verdict::Redact { count, .. }, _) => {
+            (HookDecision::Redact { count: 0, .. }, _) => String::new(),
+            (HookDecision::Redact { count, .. }, _) => {
                 format!(", {}", counted(*count, "place", "places"))
             }
             (_, "") => String::new(),
@@ -160,42 +160,42 @@ impl HookVerdict {
 
 /// What of a verdict holds at its point: one that asks for what can't be done there has failed.
 #[must_use]
-pub fn settle(point: HookPoint, judged: Judged<'_>, verdict: Verdict) -> Verdict {
+pub fn settle(point: HookPoint, judged: Judged<'_>, verdict: HookDecision) -> HookDecision {
     let is_admitted = match &verdict {
-        Verdict::Pass | Verdict::Failed { .. } => true,
-        Verdict::Deny { .. } => point.decides(),
-        Verdict::Ask { .. } => point == HookPoint::BeforeTool,
-        Verdict::Narrow { .. } => matches!(judged, Judged::Call(_)),
-        Verdict::Redact { .. } => matches!(judged, Judged::Text) && point.takes_words_out(),
-        Verdict::Note { .. } => point == HookPoint::BeforeRun,
+        HookDecision::Pass | HookDecision::Failed { .. } => true,
+        HookDecision::Deny { .. } => point.decides(),
+        HookDecision::Ask { .. } => point == HookPoint::BeforeTool,
+        HookDecision::Narrow { .. } => matches!(judged, Judged::Call(_)),
+        HookDecision::Redact { .. } => matches!(judged, Judged::Text) && point.takes_words_out(),
+        HookDecision::Note { .. } => point == HookPoint::BeforeRun,
     };
     if !is_admitted {
         let (verdict, point) = (verdict.name(), point.name());
         return failed(format!("it said \"{verdict}\", which it can't at {point}"));
     }
     match (verdict, judged) {
-        (Verdict::Narrow { arguments }, Judged::Call(asked)) => {
+        (HookDecision::Narrow { arguments }, Judged::Call(asked)) => {
             let read: Option<Value> = serde_json::from_str(&arguments).ok();
             match read.is_some_and(|narrowed| is_narrower(&narrowed, asked)) {
-                true => Verdict::Narrow { arguments },
+                true => HookDecision::Narrow { arguments },
                 false => failed("it wanted arguments that ask for more, or for something else"),
             }
         }
-        (Verdict::Deny { reason }, _) => Verdict::Deny {
+        (HookDecision::Deny { reason }, _) => HookDecision::Deny {
             reason: short(&reason),
         },
-        (Verdict::Ask { reason }, _) => Verdict::Ask {
+        (HookDecision::Ask { reason }, _) => HookDecision::Ask {
             reason: short(&reason),
         },
-        (Verdict::Note { text }, _) if text.chars().nth(NOTE_MAX_CHARS).is_some() => failed(
+        (HookDecision::Note { text }, _) if text.chars().nth(NOTE_MAX_CHARS).is_some() => failed(
             format!("its note is longer than {NOTE_MAX_CHARS} characters"),
         ),
         (verdict, _) => verdict,
     }
 }
 
-fn failed(reason: impl Into<String>) -> Verdict {
-    Verdict::Failed {
+fn failed(reason: impl Into<String>) -> HookDecision {
+    HookDecision::Failed {
         reason: reason.into(),
     }
 }
@@ -215,30 +215,30 @@ mod tests {
 
     use super::*;
 
-    fn every() -> [Verdict; 8] {
+    fn every() -> [HookDecision; 8] {
         [
-            Verdict::Pass,
-            Verdict::Deny {
+            HookDecision::Pass,
+            HookDecision::Deny {
                 reason: "no".to_owned(),
             },
-            Verdict::Ask {
+            HookDecision::Ask {
                 reason: String::new(),
             },
-            Verdict::Narrow {
+            HookDecision::Narrow {
                 arguments: r#"{"n":1}"#.to_owned(),
             },
-            Verdict::Redact {
+            HookDecision::Redact {
                 count: 2,
                 text: None,
             },
-            Verdict::Redact {
+            HookDecision::Redact {
                 count: 0,
                 text: Some("x".to_owned()),
             },
-            Verdict::Note {
+            HookDecision::Note {
                 text: "x".to_owned(),
             },
-            Verdict::Failed {
+            HookDecision::Failed {
                 reason: "gone".to_owned(),
             },
         ]
@@ -249,11 +249,11 @@ mod tests {
         for verdict in every() {
             let changed = verdict.changed().map(str::to_owned);
             let reason = verdict.reason().to_owned();
-            let stored = Verdict::stored(verdict.name(), reason, changed, verdict.count());
+            let stored = HookDecision::stored(verdict.name(), reason, changed, verdict.count());
             assert_eq!(stored, verdict);
         }
         for name in ["narrow", "note", "later"] {
-            let stored = Verdict::stored(name, String::new(), None, 0);
+            let stored = HookDecision::stored(name, String::new(), None, 0);
             assert_eq!(stored.name(), "failed", "{name}");
         }
     }
@@ -265,7 +265,7 @@ mod tests {
             let settled = every().map(|verdict| settle(point, judged, verdict));
             settled
                 .iter()
-                .map(Verdict::name)
+                .map(HookDecision::name)
                 .collect::<Vec<_>>()
                 .join(" ")
         };
@@ -301,11 +301,15 @@ mod tests {
         }
         for (chars, name) in [(NOTE_MAX_CHARS, "note"), (NOTE_MAX_CHARS + 1, "failed")] {
             let text = "ä".repeat(chars);
-            let settled = settle(HookPoint::BeforeRun, Judged::Going, Verdict::Note { text });
+            let settled = settle(
+                HookPoint::BeforeRun,
+                Judged::Going,
+                HookDecision::Note { text },
+            );
             assert_eq!(settled.name(), name, "{chars}");
         }
         for wrong in [r#"{"n":3}"#, r#"{"n":"#, "1"] {
-            let verdict = Verdict::Narrow {
+            let verdict = HookDecision::Narrow {
                 arguments: wrong.to_owned(),
             };
             let settled = settle(HookPoint::BeforeTool, Judged::Call(&asked), verdict);
@@ -315,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_one_line_within_its_limit() {
-        let verdict = Verdict::Deny {
+        let verdict = HookDecision::Deny {
             reason: format!("not\n here {}", "ä".repeat(500)),
         };
         let settled = settle(HookPoint::BeforePost, Judged::Text, verdict);

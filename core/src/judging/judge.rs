@@ -55,7 +55,7 @@ pub fn judge(
         policy,
     );
     if access != Access::Served {
-        let refused = Refused { access, kind };
+        let refused = AccessRefused { access, kind };
         let is_addressed = !addressed_to.is_empty();
         return refusal(message, facts, is_addressed, &refused, policy, now_ms);
     }
@@ -364,7 +364,7 @@ fn quiet_notice(
 }
 
 /// Why somebody is not served.
-struct Refused {
+struct AccessRefused {
     access: Access,
     kind: Option<ChatKind>,
 }
@@ -373,7 +373,7 @@ fn refusal(
     message: &InboundMessage,
     facts: &MessageFacts,
     is_addressed: bool,
-    refused: &Refused,
+    refused: &AccessRefused,
     policy: &ChannelPolicy,
     now_ms: i64,
 ) -> Verdict {
@@ -508,7 +508,7 @@ mod tests {
     use vocative_contract::markup::mention_token;
 
     use super::*;
-    use crate::approving::Expiry;
+    use crate::approving::ApprovalDeadline;
     use crate::judging::policy::AllowList;
     use crate::judging::testing::{agent, message, policy};
     use crate::manners::{CommandName, QuietHours};
@@ -572,7 +572,7 @@ mod tests {
             question: Some(ReplyFacts {
                 question: id,
                 state,
-                expiry: Expiry {
+                expiry: ApprovalDeadline {
                     asked_at_ms: 0,
                     expires_at_ms: Some(NOW_MS + 1),
                 },

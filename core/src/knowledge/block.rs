@@ -10,7 +10,7 @@ const TEXT_MAX_BYTES: usize = CHUNKS_MAX * CHUNK_MAX_CHARS * 4;
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// A heading of that level, 1 the outermost.
     Heading(u8),
     /// A paragraph, a list, a quote.
@@ -26,8 +26,8 @@ pub(super) enum Kind {
 
 /// A part of a document that belongs together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) kind: Kind,
+pub(super) struct DocumentBlock {
+    pub(super) kind: BlockKind,
     pub(super) text: String,
     pub(super) line: u32,
     pub(super) page: Option<u32>,
@@ -39,14 +39,14 @@ pub(super) struct Block {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub(super) title: Option<String>,
-    pub(super) all: Vec<Block>,
+    pub(super) all: Vec<DocumentBlock>,
     pub(super) is_cut: bool,
     bytes: usize,
 }
 
 impl Blocks {
     /// Adds a block, unless it says nothing or there are too many.
-    pub(super) fn add(&mut self, block: Block) {
+    pub(super) fn add(&mut self, block: DocumentBlock) {
         if !block.text.contains(|c: char| !c.is_whitespace()) {
             return;
         }

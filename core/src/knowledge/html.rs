@@ -7,7 +7,7 @@
 
 use vocative_contract::work::looked_at;
 
-use super::block::{Block, Blocks, Kind, one_line};
+use super::block::{BlockKind, Blocks, DocumentBlock, one_line};
 
 /// Elements whose content is no text of the document: skipped up to the next tag that closes one of that name.
 const SKIPPED: [&str; 10] = [
@@ -73,7 +73,7 @@ const ENTITIES: [(&str, char); 46] = [
 
 /// The blocks of a document.
 pub(super) fn blocks(html: &str) -> Blocks {
-    let mut reader = Reader::new();
+    let mut reader = HtmlReader::new();
     let mut at = 0;
     while at < html.len() && !reader.blocks.is_full() {
         let rest = &html[at..];
@@ -97,22 +97,22 @@ fn lines_in(text: &str) -> u32 {
     u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX)
 }
 
-struct Reader {
+struct HtmlReader {
     blocks: Blocks,
     text: String,
-    kind: Kind,
+    kind: BlockKind,
     /// The line of the document that is being read, and the one where the block begins.
     source_line: u32,
     start: u32,
     is_title: bool,
 }
 
-impl Reader {
+impl HtmlReader {
     fn new() -> Self {
         Self {
             blocks: Blocks::default(),
             text: String::new(),
-            kind: Kind::Text,
+            kind: BlockKind::Text,
             source_line: 1,
             start: 1,
             is_title: false,
@@ -166,7 +166,7 @@ impl Reader {
             "tr" if self.is_table() => self.end_row(),
             "p" | "div" | "li" | "ul" | "ol" if self.is_table() => self.space(),
             // The items of a list stand together.
-            "li" if self.kind == Kind::Text && self.text.starts_with("- ") => {
+            "li" if self.kind == BlockKind::Text && self.text.starts_with("- ") => {
                 let end = self.text.trim_end().len();
                 self.text.truncate(end);
                 self.text.push_str("\n- ");
@@ -175,12 +175,12 @@ impl Reader {
                 self.boundary(name);
                 match name {
                     "title" => self.is_title = true,
-                    "pre" => self.kind = Kind::Code,
-                    "table" => self.kind = Kind::Table { has_head: false },
+                    "pre" => self.kind = BlockKind::Code,
+                    "table" => self.kind = BlockKind::Table { has_head: false },
                     "li" => self.text.push_str("- "),
                     _ => {
                         if let Some(level) = level(name) {
-                            self.kind = Kind::Heading(level);
+                            self.kind = BlockKind::Heading(level);
                         }
                     }
                 }
@@ -208,7 +208,7 @@ impl Reader {
     }
 
     fn is_table(&self) -> bool {
-        matches!(self.kind, Kind::Table { .. })
+        matches!(self.kind, BlockKind::Table { .. })
     }
 
     fn end_row(&mut self) {
@@ -251,7 +251,7 @@ impl Reader {
             if c == '\n' {
                 self.source_line = self.source_line.saturating_add(1);
             }
-            let is_kept = self.kind == Kind::Code;
+            let is_kept = self.kind == BlockKind::Code;
             match c {
                 '\r' => {}
                 c if c.is_whitespace() && !is_kept => self.space(),
@@ -272,7 +272,7 @@ impl Reader {
 
     fn flush(&mut self) {
         let text = std::mem::take(&mut self.text);
-        let kind = std::mem::replace(&mut self.kind, Kind::Text);
+        let kind = std::mem::replace(&mut self.kind, BlockKind::Text);
         let text = text.trim_end();
         if std::mem::take(&mut self.is_title) {
             let title = one_line(text);
@@ -283,11 +283,11 @@ impl Reader {
             return;
         }
         let text = match kind {
-            Kind::Heading(_) => one_line(text),
-            Kind::Code if !text.trim().is_empty() => format!("```\n{text}\n```"),
-            Kind::Text | Kind::Table { .. } | Kind::Code => text.to_owned(),
+            BlockKind::Heading(_) => one_line(text),
+            BlockKind::Code if !text.trim().is_empty() => format!("```\n{text}\n```"),
+            BlockKind::Text | BlockKind::Table { .. } | BlockKind::Code => text.to_owned(),
         };
-        self.blocks.add(Block {
+        self.blocks.add(DocumentBlock {
             kind,
             text,
             line: self.start,

@@ -3,14 +3,14 @@
 //! *Source:* CommonMark 0.31 for headings (both kinds) and fences, GitHub's extension for tables. Deeper structure
 //! (lists in quotes) decides nothing about where a text may be cut, so it is not read.
 
-use super::block::{Block, Blocks, Kind, one_line};
+use super::block::{BlockKind, Blocks, DocumentBlock, one_line};
 
 /// The longest table of settings before a document, in lines.
 const FRONT_LINES_MAX: usize = 200;
 
 /// The blocks of a document.
 pub(super) fn blocks(text: &str) -> Blocks {
-    let mut reader = Reader::default();
+    let mut reader = MarkdownReader::default();
     let front = front_matter(text, &mut reader.blocks);
     for (line, said) in (1..).zip(text.lines()).skip(front) {
         reader.read(line, said);
@@ -20,7 +20,7 @@ pub(super) fn blocks(text: &str) -> Blocks {
 }
 
 #[derive(Default)]
-struct Reader {
+struct MarkdownReader {
     blocks: Blocks,
     /// The lines of what is being read.
     text: String,
@@ -28,16 +28,16 @@ struct Reader {
     lines: u32,
     /// Whether the second line makes a table of it.
     is_table: bool,
-    fence: Option<Fence>,
+    fence: Option<CodeFence>,
 }
 
 /// The mark between which code stands.
-struct Fence {
+struct CodeFence {
     mark: char,
     length: usize,
 }
 
-impl Reader {
+impl MarkdownReader {
     fn read(&mut self, line: u32, said: &str) {
         let bare = said.trim();
         if let Some(fence) = &self.fence {
@@ -50,7 +50,7 @@ impl Reader {
         }
         if bare.is_empty() {
             self.flush();
-        } else if let Some(fence) = Fence::begun_by(bare) {
+        } else if let Some(fence) = CodeFence::begun_by(bare) {
             self.flush();
             self.push(line, bare);
             self.fence = Some(fence);
@@ -80,22 +80,22 @@ impl Reader {
     }
 
     fn heading(&mut self, line: u32, level: u8, title: &str) {
-        self.add(Kind::Heading(level), one_line(title), line);
+        self.add(BlockKind::Heading(level), one_line(title), line);
     }
 
     fn flush(&mut self) {
         let kind = match (self.fence.take(), self.is_table) {
-            (Some(_), _) => Kind::Code,
-            (None, true) => Kind::Table { has_head: true },
-            (None, false) => Kind::Text,
+            (Some(_), _) => BlockKind::Code,
+            (None, true) => BlockKind::Table { has_head: true },
+            (None, false) => BlockKind::Text,
         };
         let text = std::mem::take(&mut self.text);
         self.add(kind, text, self.start);
         (self.lines, self.is_table) = (0, false);
     }
 
-    fn add(&mut self, kind: Kind, text: String, line: u32) {
-        self.blocks.add(Block {
+    fn add(&mut self, kind: BlockKind, text: String, line: u32) {
+        self.blocks.add(DocumentBlock {
             kind,
             text,
             line,
@@ -105,7 +105,7 @@ impl Reader {
     }
 }
 
-impl Fence {
+impl CodeFence {
     fn begun_by(line: &str) -> Option<Self> {
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let length = line.chars().take_while(|c| *c == mark).count();

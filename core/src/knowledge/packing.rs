@@ -2,7 +2,7 @@
 
 use vocative_contract::work::looked_at;
 
-use super::block::{Block, Blocks, Kind};
+use super::block::{BlockKind, Blocks, DocumentBlock};
 use super::{CHUNK_MAX_CHARS, CHUNKS_MAX, Chunk, Chunked};
 
 /// What stands between two blocks of a chunk.
@@ -10,13 +10,13 @@ const BETWEEN: &str = "\n\n";
 
 /// The chunks of a document.
 pub(super) fn packed(blocks: Blocks) -> Chunked {
-    let mut packing = Packing::default();
+    let mut packing = ChunkPacking::default();
     let first = blocks.all.iter().find(|it| is_heading(it));
     packing.chunked.title = blocks.title.or_else(|| first.map(|it| it.text.clone()));
     packing.chunked.is_cut = blocks.is_cut;
     for block in blocks.all {
         match block.kind {
-            Kind::Heading(level) => packing.heading(level, &block),
+            BlockKind::Heading(level) => packing.heading(level, &block),
             _ => packing.body(&block),
         }
     }
@@ -25,12 +25,12 @@ pub(super) fn packed(blocks: Blocks) -> Chunked {
     packing.chunked
 }
 
-fn is_heading(block: &Block) -> bool {
-    matches!(block.kind, Kind::Heading(_))
+fn is_heading(block: &DocumentBlock) -> bool {
+    matches!(block.kind, BlockKind::Heading(_))
 }
 
 #[derive(Default)]
-struct Packing {
+struct ChunkPacking {
     chunked: Chunked,
     headings: Vec<(u8, String)>,
     /// A heading with nothing below it yet.
@@ -42,13 +42,13 @@ struct Packing {
 }
 
 /// A part of a block that fits.
-struct Piece {
+struct BlockPart {
     text: String,
     line: u32,
 }
 
-impl Packing {
-    fn heading(&mut self, level: u8, block: &Block) {
+impl ChunkPacking {
+    fn heading(&mut self, level: u8, block: &DocumentBlock) {
         self.flush();
         if self.bare.is_some_and(|(above, ..)| above >= level) {
             self.end_heading();
@@ -67,7 +67,7 @@ impl Packing {
         }
     }
 
-    fn body(&mut self, block: &Block) {
+    fn body(&mut self, block: &DocumentBlock) {
         self.bare = None;
         if self.page != block.page {
             self.flush();
@@ -113,24 +113,24 @@ impl Packing {
 }
 
 /// The parts of a block, each of which fits.
-fn pieces(block: &Block) -> Vec<Piece> {
+fn pieces(block: &DocumentBlock) -> Vec<BlockPart> {
     if block.text.len() <= CHUNK_MAX_CHARS || block.text.chars().count() <= CHUNK_MAX_CHARS {
-        return vec![Piece {
+        return vec![BlockPart {
             text: block.text.clone(),
             line: block.line,
         }];
     }
     let (head, tail) = match block.kind {
-        Kind::Code => fences(&block.text),
-        Kind::Table { has_head: true } => (first_lines(&block.text, 2), ""),
-        Kind::Heading(_) | Kind::Text | Kind::Table { has_head: false } => ("", ""),
+        BlockKind::Code => fences(&block.text),
+        BlockKind::Table { has_head: true } => (first_lines(&block.text, 2), ""),
+        BlockKind::Heading(_) | BlockKind::Text | BlockKind::Table { has_head: false } => ("", ""),
     };
     // A head that leaves no room is not repeated.
     let is_long = head.chars().count() + tail.chars().count() > CHUNK_MAX_CHARS / 4;
     let (head, tail) = if is_long { ("", "") } else { (head, tail) };
     let body = &block.text[head.len()..block.text.len() - tail.len()];
     let room = CHUNK_MAX_CHARS - head.chars().count() - tail.chars().count();
-    let is_by_line = matches!(block.kind, Kind::Code | Kind::Table { .. });
+    let is_by_line = matches!(block.kind, BlockKind::Code | BlockKind::Table { .. });
     let mut line = block.line + lines_in(head);
     let mut pieces = Vec::new();
     for part in parts(body, room, is_by_line) {
@@ -139,7 +139,7 @@ fn pieces(block: &Block) -> Vec<Piece> {
             let bare = part.trim_end();
             // A closing fence stands on a line of its own.
             let bare = bare.trim_start_matches('\n');
-            pieces.push(Piece {
+            pieces.push(BlockPart {
                 text: format!("{head}{bare}{tail}"),
                 line: if block.has_own_lines {
                     first

@@ -1,6 +1,6 @@
 //! Text without marks: paragraphs, with empty lines between them.
 
-use super::block::{Block, Blocks, Kind};
+use super::block::{BlockKind, Blocks, DocumentBlock};
 
 /// The blocks of a text.
 pub(super) fn blocks(text: &str) -> Blocks {
@@ -36,8 +36,8 @@ fn paragraphs(text: &str, page: Option<u32>, blocks: &mut Blocks) {
 }
 
 fn flush(paragraph: &mut String, line: u32, page: Option<u32>, blocks: &mut Blocks) {
-    blocks.add(Block {
-        kind: Kind::Text,
+    blocks.add(DocumentBlock {
+        kind: BlockKind::Text,
         text: std::mem::take(paragraph),
         line,
         page,

@@ -82,7 +82,7 @@ mod tests {
     use super::super::testing::{history, kael, replying, said};
     use super::super::{ClassEstimate, Utf16Div4, assemble};
     use super::*;
-    use crate::history::Role;
+    use crate::history::HistoryRole;
     use crate::options::AssemblerOptions;
 
     /// The longest text that was counted, and all of them together, in bytes.
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn long_turns_that_are_counted_already_are_not_counted_again() {
         let long = "a long story ".repeat(1_000);
-        let mut turns = vec![said(0, Role::Kept, "bob", &long.repeat(4))];
-        turns.extend((1..80).map(|number| said(number, Role::Kept, "bob", &long)));
-        turns.push(said(99, Role::Trigger, "alice", "and then?"));
+        let mut turns = vec![said(0, HistoryRole::Kept, "bob", &long.repeat(4))];
+        turns.extend((1..80).map(|number| said(number, HistoryRole::Kept, "bob", &long)));
+        turns.push(said(99, HistoryRole::Trigger, "alice", "and then?"));
         let mut history = history(turns);
         let recounts = count_turns(&mut history, &ClassEstimate);
         assert_eq!(recounts.len(), 81);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_count_by_another_counter_or_an_older_version_is_not_used() {
         let counted = |name: &str| {
-            let mut entry = said(1, Role::Kept, "bob", "hello there");
+            let mut entry = said(1, HistoryRole::Kept, "bob", "hello there");
             entry.turn.tokens = Some(TokenCount {
                 tokens: 1_000,
                 counter: name.to_owned(),
@@ -187,7 +187,7 @@ mod tests {
         turn: crate::history::HistoryTurn,
         counter: &dyn TokenCounter,
     ) -> (usize, usize) {
-        let mut history = history(vec![turn, said(9, Role::Trigger, "alice", "x")]);
+        let mut history = history(vec![turn, said(9, HistoryRole::Trigger, "alice", "x")]);
         count_turns(&mut history, counter);
         let options = AssemblerOptions {
             token_budget: 1_000_000,
@@ -211,7 +211,7 @@ mod tests {
             quote in prop::option::of(any_text()),
             name in prop::sample::select(vec!["bob", "alice", "atlas"]),
         ) {
-            let turn = replying(said(1, Role::Kept, name, &text), 5, quote.as_deref());
+            let turn = replying(said(1, HistoryRole::Kept, name, &text), 5, quote.as_deref());
             let mentions = text.matches('\u{FFF9}').count() + quote.as_deref().map_or(0, |q| q.matches('\u{FFF9}').count());
             let (cost, whole) = cost_and_whole(turn, &ClassEstimate);
             prop_assert!(whole <= cost, "{cost} for {whole}: {text:?}");
@@ -220,7 +220,7 @@ mod tests {
 
         #[test]
         fn the_parts_of_an_own_message_cost_at_least_the_whole(text in any_text()) {
-            let (cost, whole) = cost_and_whole(said(1, Role::Kept, "kael", &text), &ClassEstimate);
+            let (cost, whole) = cost_and_whole(said(1, HistoryRole::Kept, "kael", &text), &ClassEstimate);
             let breaks = text.chars().filter(|c| c.is_whitespace()).count();
             prop_assert!(whole <= cost, "{cost} for {whole}: {text:?}");
             let mentions = text.matches('\u{FFF9}').count();
@@ -245,7 +245,7 @@ mod tests {
                 ("alice", Some("quoted\nlines")),
                 ("kael", None),
             ] {
-                let turn = replying(said(1, Role::Kept, name, text), 5, quote);
+                let turn = replying(said(1, HistoryRole::Kept, name, text), 5, quote);
                 let (cost, whole) = cost_and_whole(turn, &O200k);
                 assert!(
                     cost.abs_diff(whole) <= 4,

@@ -151,7 +151,7 @@ mod weight {
 
 /// Scripts whose words have a cost of their own, besides that of their letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum WordScript {
     Latin,
     Cyrillic,
     None,
@@ -164,14 +164,14 @@ impl TokenCounter for ClassEstimate {
 
     fn count(&self, text: &str) -> u32 {
         let mut thousandths = 0_u64;
-        let mut previous = Word::None;
+        let mut previous = WordScript::None;
         for c in text.chars() {
             let (word, weight) = class(c);
             if word != previous {
                 thousandths += match word {
-                    Word::Latin => weight::LATIN_WORD_START,
-                    Word::Cyrillic => weight::CYRILLIC_WORD_START,
-                    Word::None => 0,
+                    WordScript::Latin => weight::LATIN_WORD_START,
+                    WordScript::Cyrillic => weight::CYRILLIC_WORD_START,
+                    WordScript::None => 0,
                 };
             }
             previous = word;
@@ -185,14 +185,14 @@ impl TokenCounter for ClassEstimate {
     }
 }
 
-fn class(c: char) -> (Word, u64) {
+fn class(c: char) -> (WordScript, u64) {
     let weight = match c {
-        'a'..='z' | 'A'..='Z' => return (Word::Latin, weight::ASCII_LETTER),
-        '\u{00C0}'..='\u{00FF}' => return (Word::Latin, weight::LATIN_1_LETTER),
-        '\u{0100}'..='\u{024F}' => return (Word::Latin, weight::LATIN_EXTENDED),
-        '\u{1E00}'..='\u{1EFF}' => return (Word::Latin, weight::VIETNAMESE_LETTER),
-        '\u{0410}'..='\u{044F}' => return (Word::Cyrillic, weight::RUSSIAN_LETTER),
-        '\u{0400}'..='\u{052F}' => return (Word::Cyrillic, weight::OTHER_CYRILLIC),
+        'a'..='z' | 'A'..='Z' => return (WordScript::Latin, weight::ASCII_LETTER),
+        '\u{00C0}'..='\u{00FF}' => return (WordScript::Latin, weight::LATIN_1_LETTER),
+        '\u{0100}'..='\u{024F}' => return (WordScript::Latin, weight::LATIN_EXTENDED),
+        '\u{1E00}'..='\u{1EFF}' => return (WordScript::Latin, weight::VIETNAMESE_LETTER),
+        '\u{0410}'..='\u{044F}' => return (WordScript::Cyrillic, weight::RUSSIAN_LETTER),
+        '\u{0400}'..='\u{052F}' => return (WordScript::Cyrillic, weight::OTHER_CYRILLIC),
         '0'..='9' => weight::DIGIT,
         '\n' => weight::NEWLINE,
         c if c.is_whitespace() => weight::SPACE,
@@ -211,7 +211,7 @@ fn class(c: char) -> (Word, u64) {
         }
         _ => weight::OTHER,
     };
-    (Word::None, weight)
+    (WordScript::None, weight)
 }
 
 /// UTF-16 units divided by four, rounded up: the other system's estimate.

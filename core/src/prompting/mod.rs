@@ -38,7 +38,7 @@ pub use share::leave_share;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::history::{History, Role};
+use crate::history::{History, HistoryRole};
 use crate::ids::{AgentName, Seq, TurnId};
 use crate::options::{AssemblerOptions, Profile};
 use crate::turn::Position;
@@ -187,16 +187,16 @@ impl PromptPart {
     }
 
     /// What a turn is there for that was read for that reason.
-    fn of(role: Role) -> Self {
+    fn of(role: HistoryRole) -> Self {
         match role {
-            Role::Kept => Self::History,
-            Role::RepliedTo => Self::RepliedTo,
-            Role::Root => Self::Root,
-            Role::Parent => Self::Parent,
-            Role::ThreadAnswer => Self::ThreadAnswer,
-            Role::Ambient => Self::Ambient,
-            Role::Recalled => Self::Recalled,
-            Role::Trigger => Self::Trigger,
+            HistoryRole::Kept => Self::History,
+            HistoryRole::RepliedTo => Self::RepliedTo,
+            HistoryRole::Root => Self::Root,
+            HistoryRole::Parent => Self::Parent,
+            HistoryRole::ThreadAnswer => Self::ThreadAnswer,
+            HistoryRole::Ambient => Self::Ambient,
+            HistoryRole::Recalled => Self::Recalled,
+            HistoryRole::Trigger => Self::Trigger,
         }
     }
 }

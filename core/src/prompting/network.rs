@@ -126,7 +126,7 @@ mod tests {
     use super::super::testing::{history, said};
     use super::super::{AgentView, ClassEstimate, assemble};
     use super::*;
-    use crate::history::Role;
+    use crate::history::HistoryRole;
     use crate::ids::AgentName;
     use crate::options::AssemblerOptions;
 
@@ -140,8 +140,8 @@ mod tests {
 
     fn prompt(tail: &NetworkTail) -> Prompt {
         let history = history(vec![
-            said(1, Role::Kept, "alice", "hello"),
-            said(2, Role::Trigger, "bob", "refund me"),
+            said(1, HistoryRole::Kept, "alice", "hello"),
+            said(2, HistoryRole::Trigger, "bob", "refund me"),
         ]);
         let view = AgentView {
             name: AgentName::trusted("pen"),

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use super::{AgentView, FOUND_LABEL, PromptRole};
-use crate::history::{History, Role};
+use crate::history::{History, HistoryRole};
 use crate::ids::ParticipantId;
 use crate::turn::{Participant, ParticipantKind, Position, Turn};
 
@@ -63,12 +63,17 @@ impl<'a> Projector<'a> {
     }
 
     /// The message a turn becomes.
-    pub(super) fn project(&self, turn: &Turn, role: Role, quote: Quote) -> (PromptRole, String) {
+    pub(super) fn project(
+        &self,
+        turn: &Turn,
+        role: HistoryRole,
+        quote: Quote,
+    ) -> (PromptRole, String) {
         let content = self.with_names(&turn.content);
         if self.is_own(turn) {
             return (PromptRole::Assistant, content);
         }
-        let overheard = if role == Role::Ambient {
+        let overheard = if role == HistoryRole::Ambient {
             "(overheard) "
         } else {
             ""
@@ -95,7 +100,7 @@ impl<'a> Projector<'a> {
 
     /// What [`Self::project`] puts around what a turn says: its label, quoted lines, and the names of
     /// those it mentions. Only for counting.
-    pub(super) fn frame(&self, turn: &Turn, role: Role, quote: Quote) -> String {
+    pub(super) fn frame(&self, turn: &Turn, role: HistoryRole, quote: Quote) -> String {
         let names: String = mentioned_ids(&turn.content)
             .iter()
             .map(|id| format!(" {}", self.mentioned_name(id)))
@@ -103,7 +108,7 @@ impl<'a> Projector<'a> {
         if self.is_own(turn) {
             return names;
         }
-        let overheard = if role == Role::Ambient {
+        let overheard = if role == HistoryRole::Ambient {
             "(overheard) "
         } else {
             ""
@@ -225,10 +230,13 @@ fn labels(
     let mut read: Vec<_> = history.turns.iter().collect();
     read.sort_by_key(|entry| {
         let rank = match entry.role {
-            Role::Kept | Role::Root | Role::Parent | Role::ThreadAnswer => 0,
-            Role::RepliedTo => 1,
-            Role::Ambient | Role::Trigger => 2,
-            Role::Recalled => 3,
+            HistoryRole::Kept
+            | HistoryRole::Root
+            | HistoryRole::Parent
+            | HistoryRole::ThreadAnswer => 0,
+            HistoryRole::RepliedTo => 1,
+            HistoryRole::Ambient | HistoryRole::Trigger => 2,
+            HistoryRole::Recalled => 3,
         };
         let is_before = landmark.is_some_and(|landmark| entry.turn.position < landmark);
         let rank = if is_before { 3 } else { rank };

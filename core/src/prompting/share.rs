@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use crate::history::{History, Role};
+use crate::history::{History, HistoryRole};
 use crate::ids::TurnId;
 use crate::options::HistoryShare;
 use crate::turn::Turn;
@@ -16,15 +16,20 @@ pub fn leave_share(history: &mut History, share: HistoryShare) {
         HistoryShare::Last(count) => count as usize,
         HistoryShare::None => 0,
     };
-    let of = |is_wanted: fn(Role) -> bool| {
+    let of = |is_wanted: fn(HistoryRole) -> bool| {
         let turns = history.turns.iter();
         turns
             .filter(move |read| is_wanted(read.role))
             .map(|read| &read.turn)
     };
-    let mut questions: Vec<&Turn> = of(|role| role == Role::Trigger).collect();
+    let mut questions: Vec<&Turn> = of(|role| role == HistoryRole::Trigger).collect();
     if questions.is_empty() {
-        let is_said = |role| !matches!(role, Role::Ambient | Role::ThreadAnswer | Role::Recalled);
+        let is_said = |role| {
+            !matches!(
+                role,
+                HistoryRole::Ambient | HistoryRole::ThreadAnswer | HistoryRole::Recalled
+            )
+        };
         questions.extend(of(is_said).max_by_key(|turn| turn.position));
     }
     let mut kept: HashSet<TurnId> = questions
@@ -32,7 +37,12 @@ pub fn leave_share(history: &mut History, share: HistoryShare) {
         .flat_map(|turn| [Some(turn.id), turn.reply_to])
         .flatten()
         .collect();
-    let is_earlier = |role| matches!(role, Role::Kept | Role::Root | Role::Parent | Role::Ambient);
+    let is_earlier = |role| {
+        matches!(
+            role,
+            HistoryRole::Kept | HistoryRole::Root | HistoryRole::Parent | HistoryRole::Ambient
+        )
+    };
     let mut earlier: Vec<&Turn> = of(is_earlier)
         .filter(|turn| !kept.contains(&turn.id))
         .collect();
@@ -66,14 +76,14 @@ mod tests {
 
     #[test]
     fn a_share_is_the_question_what_it_replies_to_and_the_newest_turns_with_their_answers() {
-        let mut question = said(6, Role::Trigger, "alice", "and that?");
+        let mut question = said(6, HistoryRole::Trigger, "alice", "and that?");
         question.turn.reply_to = Some(turn_id(1));
         let mut read = history(vec![
-            said(1, Role::RepliedTo, "bob", "the plan"),
-            said(2, Role::Kept, "alice", "what was it?"),
-            said(3, Role::Kept, "kael", "this"),
-            said(4, Role::Kept, "alice", "in a thread?"),
-            said(5, Role::ThreadAnswer, "kael", "there"),
+            said(1, HistoryRole::RepliedTo, "bob", "the plan"),
+            said(2, HistoryRole::Kept, "alice", "what was it?"),
+            said(3, HistoryRole::Kept, "kael", "this"),
+            said(4, HistoryRole::Kept, "alice", "in a thread?"),
+            said(5, HistoryRole::ThreadAnswer, "kael", "there"),
             question,
         ]);
         read.thread_answers.insert(turn_id(4), Some(turn_id(5)));
@@ -124,7 +134,7 @@ mod tests {
             roles in prop::collection::vec(0_usize..6, 0..40),
             count in 1_u32..50,
         ) {
-            let all = [Role::Kept, Role::Root, Role::Parent, Role::Ambient, Role::RepliedTo, Role::Trigger];
+            let all = [HistoryRole::Kept, HistoryRole::Root, HistoryRole::Parent, HistoryRole::Ambient, HistoryRole::RepliedTo, HistoryRole::Trigger];
             let turns = roles.iter().zip(1..).map(|(role, n)| said(n, all[*role], "alice", "hm"));
             let read = history(turns.collect());
             let questions = roles.iter().filter(|role| **role == 5).count().max(1);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::AgentView;
-use crate::history::{History, HistoryTurn, ReadCost, Role};
+use crate::history::{History, HistoryRole, HistoryTurn, ReadCost};
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, ParticipantId, Seq, TurnId};
 use crate::place::{Conversation, ConversationKey, Scope};
 use crate::turn::{Participant, ParticipantKind, Position, Turn, TurnKind, Visibility};
@@ -51,7 +51,7 @@ pub fn turn_id(number: u32) -> TurnId {
 }
 
 /// A turn; its number is its id, time and seq.
-pub fn said(number: u32, role: Role, name: &str, content: &str) -> HistoryTurn {
+pub fn said(number: u32, role: HistoryRole, name: &str, content: &str) -> HistoryTurn {
     HistoryTurn {
         role,
         turn: Turn {

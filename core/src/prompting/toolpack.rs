@@ -9,7 +9,7 @@ use super::{
     AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
     PromptRole, TokenCounter,
 };
-use crate::history::{History, Role};
+use crate::history::{History, HistoryRole};
 use crate::ids::TurnId;
 use crate::options::AssemblerOptions;
 use crate::turn::{Participant, ParticipantKind, Turn};
@@ -24,7 +24,7 @@ pub(super) fn assemble(
     let loaded: Vec<&Turn> = history
         .turns
         .iter()
-        .filter(|entry| matches!(entry.role, Role::Kept | Role::Trigger))
+        .filter(|entry| matches!(entry.role, HistoryRole::Kept | HistoryRole::Trigger))
         .map(|entry| &entry.turn)
         .collect();
     let mut omitted = Vec::new();

@@ -35,7 +35,7 @@ use super::{
     AgentView, MessageCost, Omission, OmissionReason, Prompt, PromptMessage, PromptPart,
     PromptRole, TokenCounter,
 };
-use crate::history::{History, Role, SummaryView};
+use crate::history::{History, HistoryRole, SummaryView};
 use crate::ids::TurnId;
 use crate::options::AssemblerOptions;
 use crate::turn::{ParticipantKind, Position, Turn, Visibility};
@@ -97,14 +97,17 @@ fn name_summarized(
                 && turn.participant.platform_id == agent.name.as_str());
         let is_left = matches!(
             line.state,
-            State::Left(OmissionReason::OverBudget | OmissionReason::ReplierLeftOut)
+            LineState::Left(OmissionReason::OverBudget | OmissionReason::ReplierLeftOut)
         );
         let is_own_conversation = !matches!(
             line.role,
-            Role::Root | Role::Parent | Role::ThreadAnswer | Role::Recalled
+            HistoryRole::Root
+                | HistoryRole::Parent
+                | HistoryRole::ThreadAnswer
+                | HistoryRole::Recalled
         );
         if is_left && concerns && is_own_conversation && turn.position <= summary.through {
-            line.state = State::Left(OmissionReason::Summarized);
+            line.state = LineState::Left(OmissionReason::Summarized);
         }
     }
 }
@@ -117,16 +120,16 @@ struct Pinned {
 
 struct PromptLine<'a> {
     turn: &'a Turn,
-    role: Role,
+    role: HistoryRole,
     message: PromptMessage,
     tokens: usize,
-    state: State,
+    state: LineState,
     /// The turn that replies to it, where it is there for that turn only.
     comes_before: Option<TurnId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum LineState {
     Open,
     Whole,
     Cut(usize),
@@ -135,25 +138,29 @@ enum State {
 
 impl PromptLine<'_> {
     fn is_in(&self) -> bool {
-        matches!(self.state, State::Whole | State::Cut(_))
+        matches!(self.state, LineState::Whole | LineState::Cut(_))
     }
 
     /// Whether it may be left out, or shown with an answer, for the thread that it opened.
     fn may_have_thread(&self) -> bool {
-        self.state == State::Open && matches!(self.role, Role::Kept | Role::Parent | Role::Ambient)
+        self.state == LineState::Open
+            && matches!(
+                self.role,
+                HistoryRole::Kept | HistoryRole::Parent | HistoryRole::Ambient
+            )
     }
 
     fn shorten(&mut self, cut: Cut) {
         self.message.content = cut.text;
         self.tokens = cut.tokens;
-        self.state = State::Cut(cut.left_out);
+        self.state = LineState::Cut(cut.left_out);
     }
 }
 
 /// Each turn once, in the room's order, under the strongest reason it was read for. A question that was
 /// answered in a thread of its own stands where its answer was said.
 fn lines(history: &History) -> Vec<PromptLine<'_>> {
-    let mut roles: HashMap<TurnId, Role> = HashMap::new();
+    let mut roles: HashMap<TurnId, HistoryRole> = HashMap::new();
     for entry in &history.turns {
         let role = roles.entry(entry.turn.id).or_insert(entry.role);
         if strength(entry.role) > strength(*role) {
@@ -166,23 +173,23 @@ fn lines(history: &History) -> Vec<PromptLine<'_>> {
     turns.sort_by_key(|turn| {
         let answer = history.thread_answers.get(&turn.id).copied().flatten();
         let answered = answer
-            .filter(|answer| roles.get(answer) == Some(&Role::ThreadAnswer))
+            .filter(|answer| roles.get(answer) == Some(&HistoryRole::ThreadAnswer))
             .and_then(|answer| positions.get(&answer).copied());
-        let is_answer = roles[&turn.id] == Role::ThreadAnswer;
+        let is_answer = roles[&turn.id] == HistoryRole::ThreadAnswer;
         (answered.unwrap_or(turn.position), is_answer, turn.position)
     });
-    if !roles.values().any(|role| *role == Role::Trigger) {
+    if !roles.values().any(|role| *role == HistoryRole::Trigger) {
         let newest = turns
             .iter()
             .filter(|turn| {
                 !matches!(
                     roles[&turn.id],
-                    Role::Ambient | Role::ThreadAnswer | Role::Recalled
+                    HistoryRole::Ambient | HistoryRole::ThreadAnswer | HistoryRole::Recalled
                 )
             })
             .max_by_key(|turn| turn.position)
             .map(|turn| turn.id);
-        roles.extend(newest.map(|turn| (turn, Role::Trigger)));
+        roles.extend(newest.map(|turn| (turn, HistoryRole::Trigger)));
     }
     turns
         .into_iter()
@@ -196,7 +203,7 @@ fn lines(history: &History) -> Vec<PromptLine<'_>> {
                     role: PromptRole::User,
                     content: String::new(),
                 },
-                state: State::Open,
+                state: LineState::Open,
                 comes_before: None,
             })
         })
@@ -209,7 +216,7 @@ fn write_out(lines: &mut [PromptLine<'_>], projector: &Projector<'_>, counter: &
     let targets: HashSet<TurnId> = lines.iter().filter_map(|line| line.turn.reply_to).collect();
     let wanted = lines
         .iter_mut()
-        .filter(|line| line.state == State::Open || targets.contains(&line.turn.id));
+        .filter(|line| line.state == LineState::Open || targets.contains(&line.turn.id));
     for line in wanted {
         let (role, content) = projector.project(line.turn, line.role, Quote::Shown);
         let frame = projector.frame(line.turn, line.role, Quote::Shown);
@@ -223,20 +230,20 @@ fn cost(turn: &Turn, frame: &str, counter: &dyn TokenCounter) -> usize {
     counter.cost_with(tokens_of(turn, counter), frame)
 }
 
-fn strength(role: Role) -> u8 {
+fn strength(role: HistoryRole) -> u8 {
     match role {
-        Role::Trigger => 5,
-        Role::Root => 4,
-        Role::Kept => 3,
-        Role::Parent => 2,
-        Role::RepliedTo => 1,
-        Role::ThreadAnswer | Role::Ambient | Role::Recalled => 0,
+        HistoryRole::Trigger => 5,
+        HistoryRole::Root => 4,
+        HistoryRole::Kept => 3,
+        HistoryRole::Parent => 2,
+        HistoryRole::RepliedTo => 1,
+        HistoryRole::ThreadAnswer | HistoryRole::Ambient | HistoryRole::Recalled => 0,
     }
 }
 
 /// From where on the history is looked at; `None` = from its oldest turn.
 fn landmark(lines: &[PromptLine<'_>], history: &History) -> Option<Position> {
-    let kept = lines.iter().filter(|line| line.role == Role::Kept);
+    let kept = lines.iter().filter(|line| line.role == HistoryRole::Kept);
     let kept: Vec<&Turn> = kept.map(|line| line.turn).collect();
     let ids: Vec<TurnId> = kept.iter().map(|turn| turn.id).collect();
     start::landmark(&ids, history.has_older).map(|n| kept[n].position)
@@ -249,9 +256,9 @@ fn leave_out_before(lines: &mut [PromptLine<'_>], landmark: Option<Position>) {
         return;
     };
     for line in lines {
-        let is_of_history = matches!(line.role, Role::Kept | Role::RepliedTo);
-        if is_of_history && line.state == State::Open && line.turn.position < landmark {
-            line.state = State::Left(OmissionReason::BeforeStart);
+        let is_of_history = matches!(line.role, HistoryRole::Kept | HistoryRole::RepliedTo);
+        if is_of_history && line.state == LineState::Open && line.turn.position < landmark {
+            line.state = LineState::Left(OmissionReason::BeforeStart);
         }
     }
 }
@@ -259,9 +266,9 @@ fn leave_out_before(lines: &mut [PromptLine<'_>], landmark: Option<Position>) {
 fn leave_out_unreadable(lines: &mut [PromptLine<'_>]) {
     for line in lines {
         if line.turn.visibility != Visibility::Room {
-            line.state = State::Left(OmissionReason::NotInRoom);
-        } else if line.turn.content.trim().is_empty() && line.role != Role::Trigger {
-            line.state = State::Left(OmissionReason::Empty);
+            line.state = LineState::Left(OmissionReason::NotInRoom);
+        } else if line.turn.content.trim().is_empty() && line.role != HistoryRole::Trigger {
+            line.state = LineState::Left(OmissionReason::Empty);
         }
     }
 }
@@ -270,13 +277,13 @@ fn leave_out_unreadable(lines: &mut [PromptLine<'_>]) {
 fn leave_out_unanswered(lines: &mut [PromptLine<'_>], history: &History) {
     let answers: HashSet<TurnId> = lines
         .iter()
-        .filter(|line| line.state == State::Open)
+        .filter(|line| line.state == LineState::Open)
         .map(|line| line.turn.id)
         .collect();
     for line in lines.iter_mut().filter(|line| line.may_have_thread()) {
         let answer = history.thread_answers.get(&line.turn.id);
         if answer.is_some_and(|answer| answer.is_none_or(|id| !answers.contains(&id))) {
-            line.state = State::Left(OmissionReason::OwnThread);
+            line.state = LineState::Left(OmissionReason::OwnThread);
         }
     }
 }
@@ -326,7 +333,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
 
     /// Decides what is in; returns the summary if it is.
     fn spend(mut self) -> Option<Pinned> {
-        let triggers = self.open(|role| role == Role::Trigger);
+        let triggers = self.open(|role| role == HistoryRole::Trigger);
         let costs = triggers.iter().map(|index| self.lines[*index].tokens);
         let limit = trigger_limit(costs.collect(), self.trigger_max_tokens);
         for index in &triggers {
@@ -334,17 +341,23 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         }
         let summary = self.history.summary.as_ref();
         let summary = summary.and_then(|summary| self.take_summary(summary));
-        for index in self.open(|role| role == Role::Root) {
+        for index in self.open(|role| role == HistoryRole::Root) {
             self.take(index);
         }
         self.take_history(&triggers);
-        for index in self.open(|role| role == Role::Ambient).into_iter().rev() {
+        for index in self
+            .open(|role| role == HistoryRole::Ambient)
+            .into_iter()
+            .rev()
+        {
             self.take_ambient(index);
         }
-        for line in self.lines.iter_mut().filter(|l| l.state == State::Open) {
-            line.state = State::Left(match line.role {
-                Role::RepliedTo | Role::ThreadAnswer => OmissionReason::ReplierLeftOut,
-                Role::Recalled => OmissionReason::OverRecallTokens,
+        for line in self.lines.iter_mut().filter(|l| l.state == LineState::Open) {
+            line.state = LineState::Left(match line.role {
+                HistoryRole::RepliedTo | HistoryRole::ThreadAnswer => {
+                    OmissionReason::ReplierLeftOut
+                }
+                HistoryRole::Recalled => OmissionReason::OverRecallTokens,
                 _ => OmissionReason::OverBudget,
             });
         }
@@ -353,7 +366,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
 
     /// The history from its start on, and what its turns and the triggers reply to.
     fn take_history(&mut self, triggers: &[usize]) {
-        let history = self.open(|role| matches!(role, Role::Kept | Role::Parent));
+        let history = self.open(|role| matches!(role, HistoryRole::Kept | HistoryRole::Parent));
         for index in &history {
             self.shorten(*index, self.line_max_tokens);
         }
@@ -371,13 +384,13 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let capacity = (self.tokens_left + taken).saturating_sub(self.ambient_reserved);
         let (left_out, history) = history.split_at(start::start(&costs, asked, capacity));
         for index in left_out {
-            self.lines[*index].state = State::Left(OmissionReason::OverBudget);
+            self.lines[*index].state = LineState::Left(OmissionReason::OverBudget);
         }
         for index in history {
             self.take_with_answer(*index);
         }
         for index in history {
-            self.take_replied_to(*index, |line| line.state == State::Open);
+            self.take_replied_to(*index, |line| line.state == LineState::Open);
         }
         for index in triggers {
             // Also what the history does not reach back to.
@@ -401,7 +414,9 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let target = self.replied_to(index);
         let target = target.filter(|target| {
             let line = &self.lines[*target];
-            line.role == Role::RepliedTo && line.state == State::Open && claimed.insert(*target)
+            line.role == HistoryRole::RepliedTo
+                && line.state == LineState::Open
+                && claimed.insert(*target)
         });
         target.map_or(0, |target| {
             self.lines[target].tokens.min(self.line_max_tokens)
@@ -431,17 +446,17 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         })
     }
 
-    fn open(&self, is_wanted: impl Fn(Role) -> bool) -> Vec<usize> {
+    fn open(&self, is_wanted: impl Fn(HistoryRole) -> bool) -> Vec<usize> {
         let lines = self.lines.iter().enumerate();
         lines
-            .filter(|(_, line)| line.state == State::Open && is_wanted(line.role))
+            .filter(|(_, line)| line.state == LineState::Open && is_wanted(line.role))
             .map(|(index, _)| index)
             .collect()
     }
 
     fn take_trigger(&mut self, index: usize, limit: usize) {
         let line = &mut self.lines[index];
-        line.state = State::Whole;
+        line.state = LineState::Whole;
         if line.tokens > limit {
             let text = &line.message.content;
             let shorter = cut(text, line.tokens, limit, self.counter)
@@ -456,7 +471,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let Some(answer) = self.open_answer(index) else {
             return self.take(index);
         };
-        self.lines[answer].state = State::Whole;
+        self.lines[answer].state = LineState::Whole;
         self.shorten(answer, THREAD_ANSWER_MAX_TOKENS);
         let tokens = self.lines[answer].tokens;
         if tokens <= self.tokens_left {
@@ -467,7 +482,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
             self.tokens_left += tokens;
         }
         for index in [index, answer] {
-            self.lines[index].state = State::Left(OmissionReason::OverBudget);
+            self.lines[index].state = LineState::Left(OmissionReason::OverBudget);
         }
         false
     }
@@ -491,7 +506,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
             .get(&self.lines[index].turn.id)?)?;
         let index = *self.index_of.get(&answer)?;
         let line = &self.lines[index];
-        (line.role == Role::ThreadAnswer && line.state == State::Open).then_some(index)
+        (line.role == HistoryRole::ThreadAnswer && line.state == LineState::Open).then_some(index)
     }
 
     /// What a turn replies to, if it was read.
@@ -508,9 +523,13 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let line = &self.lines[target];
         let is_readable = matches!(
             line.state,
-            State::Open | State::Left(OmissionReason::OverBudget | OmissionReason::BeforeStart)
+            LineState::Open
+                | LineState::Left(OmissionReason::OverBudget | OmissionReason::BeforeStart)
         );
-        if !is_readable || !may_come(line) || matches!(line.role, Role::Ambient | Role::Trigger) {
+        if !is_readable
+            || !may_come(line)
+            || matches!(line.role, HistoryRole::Ambient | HistoryRole::Trigger)
+        {
             return;
         }
         let replier = self.lines[index].turn.id;
@@ -521,11 +540,11 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
 
     fn take_ambient(&mut self, index: usize) {
         let line = &mut self.lines[index];
-        line.state = State::Left(OmissionReason::OverAmbientShare);
+        line.state = LineState::Left(OmissionReason::OverAmbientShare);
         if line.tokens > self.tokens_left {
-            line.state = State::Left(OmissionReason::OverBudget);
+            line.state = LineState::Left(OmissionReason::OverBudget);
         } else if line.tokens <= self.ambient_left {
-            line.state = State::Whole;
+            line.state = LineState::Whole;
             self.ambient_left -= line.tokens;
             self.tokens_left -= line.tokens;
         }
@@ -536,15 +555,15 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         let limit = self.tokens_left.min(self.line_max_tokens);
         let line = &mut self.lines[index];
         if line.tokens <= self.tokens_left {
-            if !matches!(line.state, State::Cut(_)) {
-                line.state = State::Whole;
+            if !matches!(line.state, LineState::Cut(_)) {
+                line.state = LineState::Whole;
             }
         } else if limit >= CUT_MIN_TOKENS
             && let Some(shorter) = cut(&line.message.content, line.tokens, limit, self.counter)
         {
             line.shorten(shorter);
         } else {
-            line.state = State::Left(OmissionReason::OverBudget);
+            line.state = LineState::Left(OmissionReason::OverBudget);
         }
         if line.is_in() {
             self.tokens_left -= line.tokens;
@@ -618,10 +637,12 @@ fn prompt(
 
 /// The lines that are in the prompt, in its order, and how many of them stay as they are in later prompts.
 fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
-    let triggers = lines.iter().filter(|line| line.role == Role::Trigger);
+    let triggers = lines
+        .iter()
+        .filter(|line| line.role == HistoryRole::Trigger);
     let asked = triggers.map(|line| line.turn.position).min();
     let is_of_this_run = |line: &PromptLine<'_>| {
-        matches!(line.role, Role::Ambient | Role::Recalled)
+        matches!(line.role, HistoryRole::Ambient | HistoryRole::Recalled)
             || asked.is_some_and(|asked| line.turn.position > asked)
     };
     let mut before: HashMap<TurnId, PromptLine<'_>> = HashMap::new();
@@ -632,8 +653,8 @@ fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
             Some(replier) => {
                 before.insert(replier, line);
             }
-            None if line.role == Role::Trigger => triggers.push(line),
-            None if line.role == Role::Recalled => found.push(line),
+            None if line.role == HistoryRole::Trigger => triggers.push(line),
+            None if line.role == HistoryRole::Recalled => found.push(line),
             None if is_of_this_run(&line) => tail.push(line),
             None => stable.push(line),
         }
@@ -662,9 +683,9 @@ fn with_their_targets<'a>(
 
 fn omission(line: &PromptLine<'_>, projector: &Projector<'_>) -> Option<Omission> {
     let why = match line.state {
-        State::Left(why) => why,
-        State::Cut(tokens) => OmissionReason::Cut { tokens },
-        State::Open | State::Whole => return None,
+        LineState::Left(why) => why,
+        LineState::Cut(tokens) => OmissionReason::Cut { tokens },
+        LineState::Open | LineState::Whole => return None,
     };
     Some(Omission {
         turn: line.turn.id,
@@ -684,9 +705,9 @@ fn drop_quotes_of_neighbours(
     for index in 1..ordered.len() {
         let (before, rest) = ordered.split_at_mut(index);
         let (previous, line) = (&before[index - 1], &mut rest[0]);
-        let is_found = previous.role == Role::Recalled || line.role == Role::Recalled;
+        let is_found = previous.role == HistoryRole::Recalled || line.role == HistoryRole::Recalled;
         let is_neighbour = line.turn.reply_to == Some(previous.turn.id) && !is_found;
-        let is_whole = previous.state == State::Whole && line.state == State::Whole;
+        let is_whole = previous.state == LineState::Whole && line.state == LineState::Whole;
         let quotes_all =
             line.turn.quote.as_deref().map(str::trim) == Some(previous.turn.content.trim());
         if is_neighbour && is_whole && quotes_all {

@@ -1,6 +1,6 @@
 //! Whether a press of a question's button, or a reply to it, is its answer. Of fifty at once one finds it open.
 
-use crate::approving::Expiry;
+use crate::approving::ApprovalDeadline;
 use crate::ids::QuestionId;
 use crate::questioning::QuestionState;
 
@@ -10,7 +10,7 @@ pub struct AnswerFacts {
     /// How the question stands.
     pub state: QuestionState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// Whether it is known which message the question is: it is not while its post is on its way.
     pub is_post_known: bool,
     /// Whether the answer was given at the question's own post.
@@ -84,7 +84,7 @@ pub struct ReplyFacts {
     /// How it stands.
     pub state: QuestionState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// Where the message is.
     pub nearness: Nearness,
     /// Whether its sender is asked.
@@ -121,7 +121,7 @@ mod tests {
         use QuestionState::{Answered, Cancelled, Expired};
         let fresh = AnswerFacts {
             state: QuestionState::Open,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: 1_000,
                 expires_at_ms: Some(2_000),
             },

@@ -1,6 +1,6 @@
 //! A question as it stands.
 
-use crate::approving::{Expiry, Requester};
+use crate::approving::{ApprovalDeadline, Requester};
 use crate::ids::{AccountId, AgentName, QuestionId, RunId, TurnId};
 use crate::words::Language;
 
@@ -64,7 +64,7 @@ pub struct StoredQuestion {
     /// How it stands.
     pub state: QuestionState,
     /// How long it is open.
-    pub expiry: Expiry,
+    pub expiry: ApprovalDeadline,
     /// When it was answered or ended, in milliseconds since the Unix epoch.
     pub ended_at_ms: Option<i64>,
     /// Its answer, if it was answered.

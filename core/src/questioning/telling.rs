@@ -55,7 +55,7 @@ pub fn not_counted_text(not: NotCounted, asked: &str, language: Language) -> Str
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::approving::{Expiry, Requester};
+    use crate::approving::{ApprovalDeadline, Requester};
     use crate::ids::{AccountId, AgentName};
     use crate::questioning::StoredAnswer;
 
@@ -77,7 +77,7 @@ mod tests {
                 username: None,
             }],
             state: QuestionState::Open,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: 0,
                 expires_at_ms: Some(1),
             },

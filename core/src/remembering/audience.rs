@@ -8,14 +8,14 @@ use crate::words::Language;
 
 /// Whether an entry may appear outside the room where it was learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Share {
+pub enum MemoryScope {
     /// Only there.
     Room,
     /// In other rooms of the account, too: an operator said so.
     Team,
 }
 
-impl Share {
+impl MemoryScope {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Room, Self::Team];
 
@@ -47,14 +47,14 @@ pub struct LearntIn {
     /// What kind it is.
     pub kind_now: Option<ChatKind>,
     /// What was said of it since.
-    pub share: Share,
+    pub share: MemoryScope,
     /// Whether somebody said it of themselves, or of nobody.
     pub is_own_words: bool,
 }
 
 /// Where an agent is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct AskedRoom {
     /// The account.
     pub account: AccountId,
     /// The room.
@@ -65,14 +65,14 @@ pub struct Asking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     /// What was said of it.
-    pub share: Share,
+    pub share: MemoryScope,
     /// The kind of its room, when it was learnt and since.
     pub kind: ChatKind,
 }
 
 /// What an entry must be for other rooms of its account; besides, it must be somebody's own words.
 pub const ELSEWHERE: Elsewhere = Elsewhere {
-    share: Share::Team,
+    share: MemoryScope::Team,
     kind: ChatKind::Public,
 };
 
@@ -81,7 +81,7 @@ pub const ELSEWHERE: Elsewhere = Elsewhere {
 /// *Invariant:* what was learnt in a direct or private room, or in one whose kind is not known, appears in no other
 /// room; what somebody said about somebody else appears only where they said it; nothing leaves its account.
 #[must_use]
-pub fn may_appear(learnt: &LearntIn, asking: Asking) -> bool {
+pub fn may_appear(learnt: &LearntIn, asking: AskedRoom) -> bool {
     if learnt.account != asking.account {
         return false;
     }
@@ -122,11 +122,11 @@ mod tests {
     ];
 
     /// Every combination there is.
-    fn all() -> Vec<(LearntIn, Asking)> {
+    fn all() -> Vec<(LearntIn, AskedRoom)> {
         let mut all = Vec::new();
         for kind_then in KINDS {
             for kind_now in KINDS {
-                for share in Share::ALL {
+                for share in MemoryScope::ALL {
                     for n in 0..8 {
                         let learnt = LearntIn {
                             account: AccountId(1),
@@ -136,7 +136,7 @@ mod tests {
                             share,
                             is_own_words: n & 1 == 0,
                         };
-                        let asking = Asking {
+                        let asking = AskedRoom {
                             account: AccountId(1 + i64::from(n & 2 != 0)),
                             chat: ChatId(1 + i64::from(n & 4 != 0)),
                         };
@@ -157,7 +157,7 @@ mod tests {
                 || (learnt.account == asking.account
                     && is_open(learnt.kind_then)
                     && is_open(learnt.kind_now)
-                    && learnt.share == Share::Team
+                    && learnt.share == MemoryScope::Team
                     && learnt.is_own_words);
             assert_eq!(
                 may_appear(&learnt, asking),

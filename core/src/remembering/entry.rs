@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
-use crate::remembering::{ChangeFacts, LearntIn, Share};
+use crate::remembering::{LearntIn, MemoryChangeFacts, MemoryScope};
 
 /// An entry's number, by which people and operators call it; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,7 +167,7 @@ impl StoredMemory {
 
     /// Where it may appear besides its room.
     #[must_use]
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> MemoryScope {
         self.learnt.share
     }
 
@@ -184,8 +184,8 @@ impl StoredMemory {
         named: MemoryRef,
         room: ChatId,
         askers: &'a [ParticipantId],
-    ) -> ChangeFacts<'a> {
-        ChangeFacts {
+    ) -> MemoryChangeFacts<'a> {
+        MemoryChangeFacts {
             named,
             version: Some(self.at.version),
             is_over: self.until_ms.is_some(),

@@ -16,15 +16,17 @@ mod sources;
 mod telling;
 mod writing;
 
-pub use audience::{Asking, ELSEWHERE, Elsewhere, LearntIn, Share, may_appear, share_refusal};
+pub use audience::{
+    AskedRoom, ELSEWHERE, Elsewhere, LearntIn, MemoryScope, may_appear, share_refusal,
+};
 pub use choosing::{Chosen, choose, found, found_each};
 pub use entry::{MemoryId, MemoryKind, MemoryOrigin, MemoryPerson, MemoryRef, StoredMemory};
 pub use ordering::{MemoryCommand, MemoryOrder, MemorySeen};
 pub use sources::{has_words, own_words};
 pub use telling::{entry_line, prompt_text, refusal_text};
 pub use writing::{
-    ChangeFacts, MemoryChange, MemoryRefusal, RoomUse, checked_text, judge_change, judge_room,
-    room_use,
+    MemoryChange, MemoryChangeFacts, MemoryRefusal, RoomUse, checked_text, judge_change,
+    judge_room, room_use,
 };
 
 /// The most core notes that stand in a prompt, and that a room may have of one agent. *Source:* issue 16.

@@ -98,7 +98,7 @@ pub fn refusal_text(refusal: &MemoryRefusal, language: Language) -> String {
 pub(crate) mod testing {
     use super::*;
     use crate::ids::{AccountId, AgentName, ChatId, ParticipantId};
-    use crate::remembering::{LearntIn, MemoryId, MemoryPerson, MemoryRef, Share};
+    use crate::remembering::{LearntIn, MemoryId, MemoryPerson, MemoryRef, MemoryScope};
 
     /// An entry that Ann said about herself in `C1`.
     pub(crate) fn entry(n: i64, kind: MemoryKind, text: &str) -> StoredMemory {
@@ -120,7 +120,7 @@ pub(crate) mod testing {
                 chat: ChatId(1),
                 kind_then: None,
                 kind_now: None,
-                share: Share::Room,
+                share: MemoryScope::Room,
                 is_own_words: true,
             },
             room: "C1".to_owned(),

@@ -56,7 +56,7 @@ pub enum MemoryChange {
 
 /// What is known of an entry that is to be changed, where it may appear.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangeFacts<'a> {
+pub struct MemoryChangeFacts<'a> {
     /// As it was named.
     pub named: MemoryRef,
     /// Its version; `None` = there is none that may appear here.
@@ -80,7 +80,10 @@ pub struct ChangeFacts<'a> {
 ///
 /// # Errors
 /// Why it is not.
-pub fn judge_change(change: MemoryChange, facts: &ChangeFacts<'_>) -> Result<(), MemoryRefusal> {
+pub fn judge_change(
+    change: MemoryChange,
+    facts: &MemoryChangeFacts<'_>,
+) -> Result<(), MemoryRefusal> {
     let entry = facts.named;
     let Some(version) = facts.version else {
         return Err(MemoryRefusal::NoSuchEntry { entry });
@@ -178,8 +181,8 @@ mod tests {
         version: 1,
     };
 
-    fn facts(askers: &[ParticipantId]) -> ChangeFacts<'_> {
-        ChangeFacts {
+    fn facts(askers: &[ParticipantId]) -> MemoryChangeFacts<'_> {
+        MemoryChangeFacts {
             named: NAMED,
             version: Some(1),
             is_over: false,
@@ -209,14 +212,14 @@ mod tests {
                     "{askers:?}"
                 );
             }
-            let gone = ChangeFacts {
+            let gone = MemoryChangeFacts {
                 version: None,
                 ..facts(&[ANN])
             };
             let entry = NAMED;
             let no_such = MemoryRefusal::NoSuchEntry { entry };
             assert_eq!(judge_change(change, &gone), Err(no_such));
-            let changed = ChangeFacts {
+            let changed = MemoryChangeFacts {
                 version: Some(2),
                 ..facts(&[ANN])
             };
@@ -225,7 +228,7 @@ mod tests {
                 Err(MemoryRefusal::Changed { entry })
             );
         }
-        let of_room = |is_of_room| ChangeFacts {
+        let of_room = |is_of_room| MemoryChangeFacts {
             subject: None,
             is_of_room,
             ..facts(&[EVE])
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(judge_change(Replace, &of_room(true)), Ok(()));
         assert_eq!(judge_change(Forget, &of_room(true)), not_theirs);
         assert_eq!(judge_change(Replace, &of_room(false)), not_theirs);
-        let over = ChangeFacts {
+        let over = MemoryChangeFacts {
             is_over: true,
             ..facts(&[ANN])
         };

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use super::reach::{LOOKED_AT_MAX, Reach, reach};
+pub use super::reach::{LOOKED_AT_MAX, NetworkReach, reach};
 
-use super::network::{Action, CALLS_MAX, Network, Rule, Term, When};
+use super::network::{CALLS_MAX, Network, RoutingRule, RuleAction, RuleTerm, When};
 use super::router::ASKED_MAX;
 use crate::ids::AgentName;
 
@@ -67,12 +67,12 @@ pub(super) fn calls_max(network: &Network) -> u32 {
 /// The longest path that the rules allow.
 #[must_use]
 pub fn longest_path(network: &Network) -> LongestPath {
-    let mut search = Search {
+    let mut search = CourseSearch {
         network,
         found: HashMap::new(),
         is_cut: false,
     };
-    let start = Place {
+    let start = CoursePoint {
         calls: 0,
         last: None,
         stack: Vec::new(),
@@ -103,18 +103,18 @@ pub fn worst_cost(network: &Network, max_steps: &BTreeMap<AgentName, u32>) -> Wo
         // A rule is used at most once at a decision, and no decision but the last leads to nothing.
         let uses = rule.at_most.min(max_calls);
         match &rule.action {
-            Action::Call(agents) => {
+            RuleAction::Call(agents) => {
                 for _ in 0..uses {
                     costs.extend(agents.iter().map(of));
                 }
             }
-            Action::AskRouter => {
+            RuleAction::AskRouter => {
                 asked = asked.saturating_add(uses);
                 let members = network.members.iter().chain([&network.default_agent]);
                 let most = members.map(of).max().unwrap_or(0);
                 costs.extend(std::iter::repeat_n(most, uses as usize));
             }
-            Action::Stop { .. } => {}
+            RuleAction::Stop { .. } => {}
         }
     }
     costs.sort_unstable_by(|a, b| b.cmp(a));
@@ -133,12 +133,12 @@ pub fn worst_cost(network: &Network, max_steps: &BTreeMap<AgentName, u32>) -> Wo
 
 /// The agent calls of all uses of all rules, within `max_calls`.
 fn sum_of_uses(network: &Network) -> u32 {
-    let of = |rule: &Rule| match &rule.action {
-        Action::Call(agents) => rule
+    let of = |rule: &RoutingRule| match &rule.action {
+        RuleAction::Call(agents) => rule
             .at_most
             .saturating_mul(u32::try_from(agents.len()).unwrap_or(u32::MAX)),
-        Action::AskRouter => rule.at_most,
-        Action::Stop { .. } => 0,
+        RuleAction::AskRouter => rule.at_most,
+        RuleAction::Stop { .. } => 0,
     };
     let sum = network.rules.iter().map(of).fold(0, u32::saturating_add);
     sum.min(network.max_calls)
@@ -146,22 +146,22 @@ fn sum_of_uses(network: &Network) -> u32 {
 
 /// Where a run may stand before a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct CoursePoint {
     calls: u32,
     last: Option<AgentName>,
     stack: Vec<AgentName>,
     used: Vec<u32>,
 }
 
-struct Search<'a> {
+struct CourseSearch<'a> {
     network: &'a Network,
-    found: HashMap<Place, Vec<AgentName>>,
+    found: HashMap<CoursePoint, Vec<AgentName>>,
     is_cut: bool,
 }
 
-impl Search<'_> {
+impl CourseSearch<'_> {
     /// Who may still be called from a place on, on the longest path.
-    fn longest(&mut self, place: &Place) -> Vec<AgentName> {
+    fn longest(&mut self, place: &CoursePoint) -> Vec<AgentName> {
         let left = (self.network.max_calls - place.calls) as usize;
         if left == 0 {
             return Vec::new();
@@ -192,8 +192,8 @@ impl Search<'_> {
     }
 
     /// Where the run may stand after one more agent call.
-    fn nexts(&self, place: &Place) -> Vec<Place> {
-        let mut nexts: Vec<Place> = Vec::new();
+    fn nexts(&self, place: &CoursePoint) -> Vec<CoursePoint> {
+        let mut nexts: Vec<CoursePoint> = Vec::new();
         let mut add = |added: &[AgentName], rule: Option<usize>| {
             let waiting: Vec<&AgentName> = place.stack.iter().chain(added).collect();
             let mut used = place.used.clone();
@@ -202,7 +202,7 @@ impl Search<'_> {
             }
             for mut stack in enabled(&waiting) {
                 let agent = stack.remove(0);
-                let next = Place {
+                let next = CoursePoint {
                     calls: place.calls + 1,
                     last: Some(agent),
                     stack,
@@ -222,8 +222,8 @@ impl Search<'_> {
                 continue;
             }
             match &rule.action {
-                Action::Call(agents) => add(agents, Some(n)),
-                Action::AskRouter => {
+                RuleAction::Call(agents) => add(agents, Some(n)),
+                RuleAction::AskRouter => {
                     for agent in self
                         .network
                         .members
@@ -235,10 +235,10 @@ impl Search<'_> {
                     // It is done, and who waits goes on.
                     add(&[], Some(n));
                 }
-                Action::Stop { .. } => {}
+                RuleAction::Stop { .. } => {}
             }
             // A rule whose agents are disabled is passed over; no other one is, if it surely holds.
-            if holds == Holds::Always && !matches!(rule.action, Action::Call(_)) {
+            if holds == Holds::Always && !matches!(rule.action, RuleAction::Call(_)) {
                 return nexts;
             }
         }
@@ -271,8 +271,8 @@ enum Holds {
     Never,
 }
 
-fn may_hold(when: &When, place: &Place) -> Holds {
-    let all = |terms: &[Term]| {
+fn may_hold(when: &When, place: &CoursePoint) -> Holds {
+    let all = |terms: &[RuleTerm]| {
         let each = terms.iter().map(|term| term_may_hold(term, place));
         each.fold(Holds::Always, |all, one| match (all, one) {
             (Holds::Never, _) | (_, Holds::Never) => Holds::Never,
@@ -292,18 +292,20 @@ fn may_hold(when: &When, place: &Place) -> Holds {
     }
 }
 
-fn term_may_hold(term: &Term, place: &Place) -> Holds {
+fn term_may_hold(term: &RuleTerm, place: &CoursePoint) -> Holds {
     let surely = |is: bool| if is { Holds::Always } else { Holds::Never };
     match term {
-        Term::Calls(range) => surely(range.has(place.calls)),
-        Term::LastAgent(agents) => surely(
+        RuleTerm::Calls(range) => surely(range.has(place.calls)),
+        RuleTerm::LastAgent(agents) => surely(
             place
                 .last
                 .as_ref()
                 .is_some_and(|last| agents.contains(last)),
         ),
-        Term::StackEmpty(is) => surely(place.stack.is_empty() == *is),
-        Term::LastText(_) | Term::LastTool(_) | Term::LastFailed(_) if place.last.is_none() => {
+        RuleTerm::StackEmpty(is) => surely(place.stack.is_empty() == *is),
+        RuleTerm::LastText(_) | RuleTerm::LastTool(_) | RuleTerm::LastFailed(_)
+            if place.last.is_none() =>
+        {
             Holds::Never
         }
         _ => Holds::Perhaps,

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::bounds::Around;
-use super::facts::Sender;
-use super::network::{Network, Rule, StateTest, Term, TextTest, When};
-use super::state::{KeySchema, Merge, SimpleKind, StateKind, canonical};
+use super::facts::AskerKind;
+use super::network::{Network, RoutingRule, RuleTerm, StateTest, TextTest, When};
+use super::state::{KeySchema, SimpleKind, StateKind, ValueMerge, canonical};
 use crate::ids::AgentName;
 use crate::place::Scope;
 
@@ -105,11 +105,11 @@ impl Dimension {
     fn new(
         of: Of,
         size: usize,
-        rules: &[Rule],
-        passes: &dyn Fn(&Term, usize) -> Option<bool>,
+        rules: &[RoutingRule],
+        passes: &dyn Fn(&RuleTerm, usize) -> Option<bool>,
     ) -> Self {
-        let mask = |terms: &[Term]| {
-            let own: Vec<&Term> = terms
+        let mask = |terms: &[RuleTerm]| {
+            let own: Vec<&RuleTerm> = terms
                 .iter()
                 .filter(|term| passes(term, 0).is_some())
                 .collect();
@@ -117,7 +117,7 @@ impl Dimension {
             (!own.is_empty()).then(|| Bits::of(size, (0..size).filter(all_pass)))
         };
         // The last one is no rule: it always holds.
-        let masks = |part: fn(&When) -> &[Term]| {
+        let masks = |part: fn(&When) -> &[RuleTerm]| {
             let each = rules.iter().map(|rule| mask(part(&rule.when)));
             each.chain([None]).collect()
         };
@@ -137,20 +137,22 @@ impl Dimension {
 
 /// A test of words.
 #[derive(Clone, Debug, PartialEq)]
-enum Atom {
+enum ConditionAtom {
     Asked(TextTest),
     Said(TextTest),
     Tool(Vec<String>),
-    Other(Term),
+    Other(RuleTerm),
 }
 
-impl Atom {
-    fn of(term: &Term, is_known: &dyn Fn(&Term) -> bool) -> Option<Self> {
+impl ConditionAtom {
+    fn of(term: &RuleTerm, is_known: &dyn Fn(&RuleTerm) -> bool) -> Option<Self> {
         match term {
-            Term::Text(test) => Some(Self::Asked(test.clone())),
-            Term::LastText(test) => Some(Self::Said(test.clone())),
-            Term::LastTool(tools) => Some(Self::Tool(tools.clone())),
-            Term::State(..) | Term::Chat(_) if !is_known(term) => Some(Self::Other(term.clone())),
+            RuleTerm::Text(test) => Some(Self::Asked(test.clone())),
+            RuleTerm::LastText(test) => Some(Self::Said(test.clone())),
+            RuleTerm::LastTool(tools) => Some(Self::Tool(tools.clone())),
+            RuleTerm::State(..) | RuleTerm::Chat(_) if !is_known(term) => {
+                Some(Self::Other(term.clone()))
+            }
             _ => None,
         }
     }
@@ -225,33 +227,38 @@ struct Atoms {
 }
 
 impl Atoms {
-    fn new(rules: &[Rule], is_known: &dyn Fn(&Term) -> bool) -> Self {
-        let mut all: Vec<Atom> = Vec::new();
+    fn new(rules: &[RoutingRule], is_known: &dyn Fn(&RuleTerm) -> bool) -> Self {
+        let mut all: Vec<ConditionAtom> = Vec::new();
         for term in rules
             .iter()
             .flat_map(|it| it.when.terms.iter().chain(&it.when.not))
         {
-            let atom = Atom::of(term, is_known);
+            let atom = ConditionAtom::of(term, is_known);
             all.extend(atom.filter(|atom| !all.contains(atom)));
         }
         let size = all.len();
-        let found = |terms: &[Term]| {
-            let own = terms.iter().filter_map(|term| Atom::of(term, is_known));
-            let place = |atom: Atom| all.iter().position(|it| *it == atom);
+        let found = |terms: &[RuleTerm]| {
+            let own = terms
+                .iter()
+                .filter_map(|term| ConditionAtom::of(term, is_known));
+            let place = |atom: ConditionAtom| all.iter().position(|it| *it == atom);
             Bits::of(size, own.filter_map(place))
         };
-        let of = |part: fn(&When) -> &[Term]| -> Vec<Bits> {
+        let of = |part: fn(&When) -> &[RuleTerm]| -> Vec<Bits> {
             let each = rules.iter().map(|rule| found(part(&rule.when)));
             each.chain([Bits::none(size)]).collect()
         };
-        let pairs = |holds: fn(&Atom, &Atom) -> bool| -> Vec<Bits> {
-            let of = |one: &Atom| {
+        let pairs = |holds: fn(&ConditionAtom, &ConditionAtom) -> bool| -> Vec<Bits> {
+            let of = |one: &ConditionAtom| {
                 let others = (0..size).filter(|other| holds(one, &all[*other]));
                 Bits::of(size, others)
             };
             all.iter().map(of).collect()
         };
-        let (implied, excluded) = (pairs(Atom::implies), pairs(Atom::excludes));
+        let (implied, excluded) = (
+            pairs(ConditionAtom::implies),
+            pairs(ConditionAtom::excludes),
+        );
         let closed = |sets: &[Bits], by: &[Bits]| -> Vec<Bits> {
             let close = |set: &Bits| {
                 let mut closed = Bits::none(size);
@@ -357,7 +364,7 @@ fn constants(network: &Network, key: &str, schema: Option<&KeySchema>) -> Vec<Va
     let mut all: Vec<Value> = Vec::new();
     for rule in &network.rules {
         for term in rule.when.terms.iter().chain(&rule.when.not) {
-            if let Term::State(of, test) = term
+            if let RuleTerm::State(of, test) = term
                 && of == key
             {
                 all.extend(test.one_of.iter().cloned());
@@ -436,7 +443,7 @@ impl Conditions {
         let mut dimensions = vec![
             calls_dimension(network),
             Dimension::new(Of::Stack, 2, rules, &|term, point| match term {
-                Term::StackEmpty(is) => Some((point == 0) == *is),
+                RuleTerm::StackEmpty(is) => Some((point == 0) == *is),
                 _ => None,
             }),
             last_dimension(rules, &agents, around),
@@ -450,9 +457,9 @@ impl Conditions {
                 dimensions.push(value_dimension(rules, key, &of));
             }
         }
-        let is_known = |term: &Term| {
+        let is_known = |term: &RuleTerm| {
             let of = match term {
-                Term::State(key, _) => Of::State(key.clone()),
+                RuleTerm::State(key, _) => Of::State(key.clone()),
                 _ => Of::Chat,
             };
             dimensions.iter().any(|it| it.of == of)
@@ -499,8 +506,8 @@ impl Conditions {
                 found.filter(|(d, _)| self.dimensions[**d].of == Of::State(key.clone()));
             if let (Some(schema), Some((d, values))) = (schema, found.next()) {
                 let to = match schema.merge {
-                    Merge::Append => values.allowed.clone(),
-                    Merge::Max | Merge::Replace => {
+                    ValueMerge::Append => values.allowed.clone(),
+                    ValueMerge::Max | ValueMerge::Replace => {
                         Bits::of(values.points.len(), values.point(value))
                     }
                 };
@@ -584,12 +591,12 @@ impl Conditions {
     }
 }
 
-fn keys(rules: &[Rule]) -> BTreeSet<&str> {
+fn keys(rules: &[RoutingRule]) -> BTreeSet<&str> {
     let terms = rules
         .iter()
         .flat_map(|it| it.when.terms.iter().chain(&it.when.not));
     let keys = terms.filter_map(|term| match term {
-        Term::State(key, _) => Some(key.as_str()),
+        RuleTerm::State(key, _) => Some(key.as_str()),
         _ => None,
     });
     keys.collect()
@@ -598,12 +605,12 @@ fn keys(rules: &[Rule]) -> BTreeSet<&str> {
 fn calls_dimension(network: &Network) -> Dimension {
     let size = super::bounds::calls_max(network) as usize + 1;
     Dimension::new(Of::Calls, size, &network.rules, &|term, point| match term {
-        Term::Calls(range) => Some(range.has(u32::try_from(point).unwrap_or(u32::MAX))),
+        RuleTerm::Calls(range) => Some(range.has(u32::try_from(point).unwrap_or(u32::MAX))),
         _ => None,
     })
 }
 
-fn last_dimension(rules: &[Rule], agents: &[AgentName], around: &Around<'_>) -> Dimension {
+fn last_dimension(rules: &[RoutingRule], agents: &[AgentName], around: &Around<'_>) -> Dimension {
     let size = 1 + 2 * agents.len();
     Dimension::new(Of::Last, size, rules, &|term, point| {
         let last = (point > 0).then(|| (&agents[(point - 1) / 2], point % 2 == 0));
@@ -611,11 +618,11 @@ fn last_dimension(rules: &[Rule], agents: &[AgentName], around: &Around<'_>) -> 
             Some(last.is_some_and(|(agent, has_failed)| test(agent, has_failed)))
         };
         match term {
-            Term::LastAgent(named) => passes(&|agent, _| named.contains(agent)),
-            Term::LastFailed(is) => passes(&|_, has_failed| has_failed == *is),
+            RuleTerm::LastAgent(named) => passes(&|agent, _| named.contains(agent)),
+            RuleTerm::LastFailed(is) => passes(&|_, has_failed| has_failed == *is),
             // Who failed said nothing.
-            Term::LastText(test) => passes(&|_, has_failed| !has_failed || test.holds("")),
-            Term::LastTool(tools) => {
+            RuleTerm::LastText(test) => passes(&|_, has_failed| !has_failed || test.holds("")),
+            RuleTerm::LastTool(tools) => {
                 passes(&|agent, _| tools.iter().any(|tool| (around.has_tool)(agent, tool)))
             }
             _ => None,
@@ -623,27 +630,27 @@ fn last_dimension(rules: &[Rule], agents: &[AgentName], around: &Around<'_>) -> 
     })
 }
 
-fn asked_dimensions(rules: &[Rule], around: &Around<'_>) -> [Dimension; 4] {
+fn asked_dimensions(rules: &[RoutingRule], around: &Around<'_>) -> [Dimension; 4] {
     const SCOPES: [Scope; 3] = [Scope::Channel, Scope::Thread, Scope::Dm];
     // Who asks is a person or a bot, and perhaps an admin, too.
-    const SENDERS: [&[Sender]; 4] = [
-        &[Sender::Person],
-        &[Sender::Bot],
-        &[Sender::Person, Sender::Admin],
-        &[Sender::Bot, Sender::Admin],
+    const SENDERS: [&[AskerKind]; 4] = [
+        &[AskerKind::Person],
+        &[AskerKind::Bot],
+        &[AskerKind::Person, AskerKind::Admin],
+        &[AskerKind::Bot, AskerKind::Admin],
     ];
     let folded: Vec<String> = around.names.iter().map(|it| it.to_lowercase()).collect();
     [
         // The first point is that no name was said.
         Dimension::new(Of::Alias, 1 + folded.len(), rules, &|term, point| {
-            let Term::Alias(names) = term else {
+            let RuleTerm::Alias(names) = term else {
                 return None;
             };
             let name = point.checked_sub(1).map(|n| &folded[n]);
             Some(name.is_some_and(|name| names.iter().any(|it| it.to_lowercase() == *name)))
         }),
         Dimension::new(Of::Scope, SCOPES.len(), rules, &|term, point| match term {
-            Term::Scope(scopes) => Some(scopes.contains(&SCOPES[point])),
+            RuleTerm::Scope(scopes) => Some(scopes.contains(&SCOPES[point])),
             _ => None,
         }),
         Dimension::new(
@@ -651,43 +658,45 @@ fn asked_dimensions(rules: &[Rule], around: &Around<'_>) -> [Dimension; 4] {
             SENDERS.len(),
             rules,
             &|term, point| match term {
-                Term::Sender(senders) => Some(senders.iter().any(|it| SENDERS[point].contains(it))),
+                RuleTerm::Sender(senders) => {
+                    Some(senders.iter().any(|it| SENDERS[point].contains(it)))
+                }
                 _ => None,
             },
         ),
         Dimension::new(Of::Files, 2, rules, &|term, point| match term {
-            Term::HasFiles(is) => Some((point == 1) == *is),
+            RuleTerm::HasFiles(is) => Some((point == 1) == *is),
             _ => None,
         }),
     ]
 }
 
 /// The chats that rules name, and any other; `None`: they are too many.
-fn chat_dimension(rules: &[Rule]) -> Option<Dimension> {
+fn chat_dimension(rules: &[RoutingRule]) -> Option<Dimension> {
     let terms = rules
         .iter()
         .flat_map(|it| it.when.terms.iter().chain(&it.when.not));
     let named = terms.filter_map(|term| match term {
-        Term::Chat(chats) => Some(chats),
+        RuleTerm::Chat(chats) => Some(chats),
         _ => None,
     });
     let all: BTreeSet<&String> = named.flatten().collect();
     let all: Vec<&String> = all.into_iter().collect();
-    let of = |term: &Term, point: usize| match term {
-        Term::Chat(chats) => Some(all.get(point).is_some_and(|chat| chats.contains(chat))),
+    let of = |term: &RuleTerm, point: usize| match term {
+        RuleTerm::Chat(chats) => Some(all.get(point).is_some_and(|chat| chats.contains(chat))),
         _ => None,
     };
     (all.len() <= CONSTANTS_MAX).then(|| Dimension::new(Of::Chat, all.len() + 1, rules, &of))
 }
 
-fn value_dimension(rules: &[Rule], key: &str, of: &Values) -> Dimension {
+fn value_dimension(rules: &[RoutingRule], key: &str, of: &Values) -> Dimension {
     let size = of.points.len();
     Dimension::new(
         Of::State(key.to_owned()),
         size,
         rules,
         &|term, point| match term {
-            Term::State(named, test) if named == key => Some(of.passes(test, point)),
+            RuleTerm::State(named, test) if named == key => Some(of.passes(test, point)),
             _ => None,
         },
     )

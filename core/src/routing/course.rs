@@ -8,7 +8,7 @@ use crate::run::Usage;
 
 /// Whose word it was that an agent is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecidedBy {
+pub enum RoutedBy {
     /// A rule's.
     Rule,
     /// Nobody's: it waited to be called.
@@ -19,7 +19,7 @@ pub enum DecidedBy {
     Default,
 }
 
-impl DecidedBy {
+impl RoutedBy {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Rule, Self::Stack, Self::Router, Self::Default];
 
@@ -89,7 +89,7 @@ pub struct StoredDecision {
     /// The agent calls before it.
     pub calls: u32,
     /// Who is called, and whose word that was; `Err`: the run ends, and why.
-    pub next: Result<(AgentName, DecidedBy), StopReason>,
+    pub next: Result<(AgentName, RoutedBy), StopReason>,
     /// The rule that matched, from 1.
     pub rule: Option<u32>,
     /// Who waits to be called behind that.

@@ -1,8 +1,8 @@
 //! Which agent is next.
 
-use super::course::{DecidedBy, StopReason};
+use super::course::{RoutedBy, StopReason};
 use super::facts::Facts;
-use super::network::{Action, Network};
+use super::network::{Network, RuleAction};
 use super::router::Routed;
 use super::state::StateValues;
 use crate::ids::AgentName;
@@ -11,7 +11,7 @@ use crate::ids::AgentName;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided {
     /// What follows.
-    pub decision: Decision,
+    pub decision: RoutingDecision,
     /// The rule that matched, from 1; `None`: none did.
     pub rule: Option<u32>,
     /// Who waits to be called behind that.
@@ -24,13 +24,13 @@ pub struct Decided {
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RoutingDecision {
     /// An agent is called.
     Call {
         /// Who.
         agent: AgentName,
         /// Whose word that was.
-        by: DecidedBy,
+        by: RoutedBy,
     },
     /// The routing agent is asked; [`on_routed`] says what follows.
     AskRouter,
@@ -45,14 +45,14 @@ pub enum Decision {
 #[must_use]
 pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
     let mut decided = Decided {
-        decision: Decision::Stop(StopReason::NoRule),
+        decision: RoutingDecision::Stop(StopReason::NoRule),
         rule: None,
         stack: facts.stack.to_vec(),
         state: facts.state.clone(),
         refused: Vec::new(),
     };
     if facts.is_circling {
-        decided.decision = Decision::Stop(StopReason::NoProgress);
+        decided.decision = RoutingDecision::Stop(StopReason::NoProgress);
         return decided;
     }
     let is_at_end = facts.calls >= network.max_calls;
@@ -63,9 +63,9 @@ pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
         }
         let number = u32::try_from(n + 1).unwrap_or(u32::MAX);
         let decision = match &rule.action {
-            Action::Stop { reason } => Decision::Stop(StopReason::Rule(reason.clone())),
-            Action::AskRouter => Decision::AskRouter,
-            Action::Call(agents) => {
+            RuleAction::Stop { reason } => RoutingDecision::Stop(StopReason::Rule(reason.clone())),
+            RuleAction::AskRouter => RoutingDecision::AskRouter,
+            RuleAction::Call(agents) => {
                 let is_enabled = |agent: &&AgentName| !facts.disabled.contains(*agent);
                 let (called, refused): (Vec<_>, Vec<_>) = agents.iter().partition(is_enabled);
                 for agent in refused {
@@ -77,7 +77,7 @@ pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
                     continue;
                 }
                 decided.stack.extend(called.into_iter().cloned());
-                next_of_stack(&mut decided, facts, DecidedBy::Rule)
+                next_of_stack(&mut decided, facts, RoutedBy::Rule)
             }
         };
         decided.rule = Some(number);
@@ -86,7 +86,7 @@ pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
         let _ = network.state.set_all(&mut decided.state, set);
         return bounded(decided, decision, is_at_end, facts);
     }
-    let decision = next_of_stack(&mut decided, facts, DecidedBy::Stack);
+    let decision = next_of_stack(&mut decided, facts, RoutedBy::Stack);
     bounded(decided, decision, is_at_end, facts)
 }
 
@@ -97,9 +97,9 @@ pub fn on_routed(network: &Network, facts: &Facts<'_>, asked: Decided, routed: &
     let mut decided = asked;
     let default = &network.default_agent;
     let picked = match routed {
-        Routed::Agent(agent) => Some((agent, DecidedBy::Router)),
-        Routed::NoAnswer => Some((default, DecidedBy::Default)),
-        Routed::Done if facts.calls == 0 => Some((default, DecidedBy::Default)),
+        Routed::Agent(agent) => Some((agent, RoutedBy::Router)),
+        Routed::NoAnswer => Some((default, RoutedBy::Default)),
+        Routed::Done if facts.calls == 0 => Some((default, RoutedBy::Default)),
         Routed::Done => None,
     };
     decided.decision = match picked {
@@ -109,10 +109,10 @@ pub fn on_routed(network: &Network, facts: &Facts<'_>, asked: Decided, routed: &
         }
         Some((agent, _)) => {
             decided.refused.push(agent.clone());
-            next_of_stack(&mut decided, facts, DecidedBy::Stack)
+            next_of_stack(&mut decided, facts, RoutedBy::Stack)
         }
-        None => match next_of_stack(&mut decided, facts, DecidedBy::Stack) {
-            Decision::Stop(_) => Decision::Stop(StopReason::RouterDone),
+        None => match next_of_stack(&mut decided, facts, RoutedBy::Stack) {
+            RoutingDecision::Stop(_) => RoutingDecision::Stop(StopReason::RouterDone),
             other => other,
         },
     };
@@ -120,18 +120,18 @@ pub fn on_routed(network: &Network, facts: &Facts<'_>, asked: Decided, routed: &
 }
 
 /// Calls who waits first. Who is disabled meanwhile is passed over.
-fn next_of_stack(decided: &mut Decided, facts: &Facts<'_>, by: DecidedBy) -> Decision {
+fn next_of_stack(decided: &mut Decided, facts: &Facts<'_>, by: RoutedBy) -> RoutingDecision {
     let stack = std::mem::take(&mut decided.stack);
     for (n, agent) in stack.iter().enumerate() {
         if !facts.disabled.contains(agent) {
             decided.stack = stack[n + 1..].to_vec();
             // Who waited before comes first, whatever was added behind.
             let by = if n < facts.stack.len() {
-                DecidedBy::Stack
+                RoutedBy::Stack
             } else {
                 by
             };
-            return Decision::Call {
+            return RoutingDecision::Call {
                 agent: agent.clone(),
                 by,
             };
@@ -140,21 +140,21 @@ fn next_of_stack(decided: &mut Decided, facts: &Facts<'_>, by: DecidedBy) -> Dec
             decided.refused.push(agent.clone());
         }
     }
-    Decision::Stop(StopReason::NoRule)
+    RoutingDecision::Stop(StopReason::NoRule)
 }
 
 /// The decision within `max_calls`: the one behind the last call leads to nothing more.
 fn bounded(
     mut decided: Decided,
-    decision: Decision,
+    decision: RoutingDecision,
     is_at_end: bool,
     facts: &Facts<'_>,
 ) -> Decided {
     decided.decision = match decision {
-        Decision::Call { .. } | Decision::AskRouter if is_at_end => {
+        RoutingDecision::Call { .. } | RoutingDecision::AskRouter if is_at_end => {
             decided.stack = facts.stack.to_vec();
             decided.state = facts.state.clone();
-            Decision::Stop(StopReason::MaxCalls)
+            RoutingDecision::Stop(StopReason::MaxCalls)
         }
         other => other,
     };

@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     /// In which chat, as CHANNEL/CHAT.
     pub chat: &'a str,
     /// What who asked is.
-    pub senders: &'a [Sender],
+    pub senders: &'a [AskerKind],
     /// Whether files came with the question.
     pub has_files: bool,
     /// What was asked.
@@ -52,7 +52,7 @@ pub struct LastCall<'a> {
 
 /// What somebody who asks is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sender {
+pub enum AskerKind {
     /// A person.
     Person,
     /// A bot.
@@ -61,7 +61,7 @@ pub enum Sender {
     Admin,
 }
 
-impl Sender {
+impl AskerKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Person, Self::Bot, Self::Admin];
 

@@ -24,10 +24,10 @@ pub mod state;
 mod tests;
 
 pub use conclude::{Conclusion, SaidBy, conclude};
-pub use course::{CallOutcome, Course, DecidedBy, MemberCall, StopReason, StoredDecision};
-pub use decide::{Decided, Decision, decide, on_routed};
-pub use facts::{Facts, LastCall, Sender};
+pub use course::{CallOutcome, Course, MemberCall, RoutedBy, StopReason, StoredDecision};
+pub use decide::{Decided, RoutingDecision, decide, on_routed};
+pub use facts::{AskerKind, Facts, LastCall};
 pub use network::{
-    Action, AnswerFrom, CALLS_DEFAULT, CALLS_MAX, MEMBERS_MAX, Network, PATTERN_MAX_CHARS,
-    RULES_MAX, Range, Rule, SUBJECT_MAX_BYTES, StateTest, Term, TextTest, When,
+    AnswerFrom, CALLS_DEFAULT, CALLS_MAX, CountRange, MEMBERS_MAX, Network, PATTERN_MAX_CHARS,
+    RULES_MAX, RoutingRule, RuleAction, RuleTerm, SUBJECT_MAX_BYTES, StateTest, TextTest, When,
 };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::facts::{Facts, Sender};
+use super::facts::{AskerKind, Facts};
 use super::state::{StateSchema, has_same, order_to};
 use crate::ids::AgentName;
 use crate::place::Scope;
@@ -42,7 +42,7 @@ pub struct Network {
     /// Whose words are never posted.
     pub silent: BTreeSet<AgentName>,
     /// What decides who is next, from top to bottom.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RoutingRule>,
     /// The values that its agents share.
     pub state: StateSchema,
     /// Whether the values outlive the run, for each conversation.
@@ -66,20 +66,20 @@ pub enum AnswerFrom {
 
 /// One line of what decides who is next.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct RoutingRule {
     /// When it matches.
     pub when: When,
     /// Values that it sets.
     pub set: Vec<(String, Value)>,
     /// What follows.
-    pub action: Action,
+    pub action: RuleAction,
     /// How often it may be used in one run, from 1.
     pub at_most: u32,
 }
 
 /// What follows from a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RuleAction {
     /// These agents are called, one after the other, behind those that wait to be.
     Call(Vec<AgentName>),
     /// The routing agent is asked.
@@ -95,16 +95,16 @@ pub enum Action {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct When {
     /// What must hold.
-    pub terms: Vec<Term>,
+    pub terms: Vec<RuleTerm>,
     /// What must not hold all together; empty: nothing.
-    pub not: Vec<Term>,
+    pub not: Vec<RuleTerm>,
 }
 
 /// One condition of a rule. Lists mean "one of".
 #[derive(Clone, Debug, PartialEq)]
-pub enum Term {
+pub enum RuleTerm {
     /// Agent calls of this run so far.
-    Calls(Range),
+    Calls(CountRange),
     /// Who was called last.
     LastAgent(Vec<AgentName>),
     /// What that agent said.
@@ -124,7 +124,7 @@ pub enum Term {
     /// In which chat, as CHANNEL/CHAT.
     Chat(Vec<String>),
     /// Who asked.
-    Sender(Vec<Sender>),
+    Sender(Vec<AskerKind>),
     /// Whether files came with the question.
     HasFiles(bool),
     /// What was asked.
@@ -133,14 +133,14 @@ pub enum Term {
 
 /// Whole numbers from one to another, both included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Range {
+pub struct CountRange {
     /// The least.
     pub ge: Option<u32>,
     /// The most.
     pub le: Option<u32>,
 }
 
-impl Range {
+impl CountRange {
     /// One number.
     #[must_use]
     pub fn exactly(n: u32) -> Self {
@@ -263,7 +263,7 @@ impl When {
     /// Whether it holds.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> bool {
-        let all = |terms: &[Term]| terms.iter().all(|term| term.holds(facts));
+        let all = |terms: &[RuleTerm]| terms.iter().all(|term| term.holds(facts));
         all(&self.terms) && (self.not.is_empty() || !all(&self.not))
     }
 
@@ -274,7 +274,7 @@ impl When {
     }
 }
 
-impl Term {
+impl RuleTerm {
     /// Whether it holds.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> bool {
@@ -309,12 +309,12 @@ impl Network {
         let mut all = BTreeSet::new();
         for rule in &self.rules {
             match &rule.action {
-                Action::Call(agents) => all.extend(agents),
-                Action::AskRouter => {
+                RuleAction::Call(agents) => all.extend(agents),
+                RuleAction::AskRouter => {
                     all.extend(&self.members);
                     all.insert(&self.default_agent);
                 }
-                Action::Stop { .. } => {}
+                RuleAction::Stop { .. } => {}
             }
         }
         all

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 
 use super::bounds::{Around, DeadRule, calls_max};
 use super::conditions::{Bits, CALLS, Conditions, Dimension, LAST, Of, STACK};
-use super::network::{Action, CALLS_MAX, Network, RULES_MAX, Range, Rule, Term};
+use super::network::{
+    CALLS_MAX, CountRange, Network, RULES_MAX, RoutingRule, RuleAction, RuleTerm,
+};
 use crate::ids::AgentName;
 
 /// At how many places a run may stand after as many calls; behind that they are taken together.
@@ -21,7 +23,7 @@ pub const LOOKED_AT_MAX: usize =
 
 /// What a network can come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct NetworkReach {
     /// The rules that never match, with why.
     pub dead: Vec<DeadRule>,
     /// Who may be called.
@@ -34,12 +36,12 @@ pub struct Reach {
 
 /// Says what a network can come to. What it says never to be is in no run.
 #[must_use]
-pub fn reach(network: &Network, around: &Around<'_>) -> Reach {
+pub fn reach(network: &Network, around: &Around<'_>) -> NetworkReach {
     if network.rules.len() > RULES_MAX {
-        return Reach::default();
+        return NetworkReach::default();
     }
     let conditions = Conditions::new(network, around);
-    let mut walk = Walk::new(network, around, &conditions);
+    let mut walk = ReachWalk::new(network, around, &conditions);
     walk.go();
     let called = walk.called();
     let dead = (0..network.rules.len()).filter(|rule| !walk.of_rules[*rule].is_used);
@@ -47,7 +49,7 @@ pub fn reach(network: &Network, around: &Around<'_>) -> Reach {
         rule: number(rule),
         why: walk.why(rule),
     });
-    Reach {
+    NetworkReach {
         dead: dead.collect(),
         called: called.into_iter().cloned().collect(),
         most_calls: walk.most_calls,
@@ -61,14 +63,14 @@ fn number(rule: usize) -> u32 {
 
 /// Who may have been called last, and who may wait behind that, the next first.
 #[derive(Clone, Debug)]
-struct Place {
+struct StackState {
     last: Bits,
     stack: Vec<Bits>,
     /// Any number of these wait behind those.
     more: Bits,
 }
 
-impl Place {
+impl StackState {
     /// Takes another place for this one, too.
     fn join(&mut self, other: &Self) {
         self.last.join(&other.last);
@@ -99,7 +101,7 @@ struct OfRule {
     behind: BTreeSet<usize>,
 }
 
-struct Walk<'a> {
+struct ReachWalk<'a> {
     network: &'a Network,
     conditions: &'a Conditions,
     /// Agents that may be disabled.
@@ -113,7 +115,7 @@ struct Walk<'a> {
     looked_at: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ReachWalk<'a> {
     fn new(network: &'a Network, around: &Around<'_>, conditions: &'a Conditions) -> Self {
         let agents = &conditions.agents;
         let those = |is: &dyn Fn(&AgentName) -> bool| {
@@ -147,7 +149,7 @@ impl<'a> Walk<'a> {
     fn go(&mut self) {
         let agents = self.conditions.agents.len();
         let mut here = self.conditions.start();
-        let mut places = vec![Place {
+        let mut places = vec![StackState {
             last: here[LAST].clone(),
             stack: Vec::new(),
             more: Bits::none(agents),
@@ -180,14 +182,14 @@ impl<'a> Walk<'a> {
     /// that ends the run is the last.
     fn fresh(&self) -> Vec<bool> {
         let each = self.network.rules.iter().zip(&self.of_rules);
-        let is_fresh = |(rule, known): (&Rule, &OfRule)| {
-            matches!(rule.action, Action::Stop { .. }) || known.matches < rule.at_most
+        let is_fresh = |(rule, known): (&RoutingRule, &OfRule)| {
+            matches!(rule.action, RuleAction::Stop { .. }) || known.matches < rule.at_most
         };
         each.map(is_fresh).chain([false]).collect()
     }
 
     /// Makes what is so at a place what is so here.
-    fn stand(&mut self, place: &Place, here: &mut [Bits]) {
+    fn stand(&mut self, place: &StackState, here: &mut [Bits]) {
         let is_waiting = !place.stack.is_empty() || !place.more.is_empty();
         let surely = |agents: &Bits| !agents.meets(&self.passed_over);
         let may_be_empty = !place.stack.iter().any(surely);
@@ -233,11 +235,11 @@ impl<'a> Walk<'a> {
     /// Whether a rule that matches counts: of those that it calls somebody is surely there.
     fn is_never_passed_over(&self, rule: usize) -> bool {
         match &self.network.rules[rule].action {
-            Action::Call(agents) => {
+            RuleAction::Call(agents) => {
                 let mut each = agents.iter().filter_map(|agent| self.agent(agent));
                 each.any(|agent| !self.passed_over.has(agent))
             }
-            Action::AskRouter | Action::Stop { .. } => true,
+            RuleAction::AskRouter | RuleAction::Stop { .. } => true,
         }
     }
 
@@ -251,22 +253,28 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds where the run may stand after a decision.
-    fn follow(&mut self, rule: Option<usize>, place: &Place, calls: u32, nexts: &mut Vec<Place>) {
+    fn follow(
+        &mut self,
+        rule: Option<usize>,
+        place: &StackState,
+        calls: u32,
+        nexts: &mut Vec<StackState>,
+    ) {
         let action = rule.map(|rule| &self.network.rules[rule].action);
         if let Some(rule) = rule {
-            let is_stop = matches!(action, Some(Action::Stop { .. }));
+            let is_stop = matches!(action, Some(RuleAction::Stop { .. }));
             // Behind the last call nobody is called, whatever a rule says; what ends the run counts.
             let is_used = is_stop || calls < calls_max(self.network);
             self.of_rules[rule].is_used |= is_used;
             self.of_rules[rule].is_at_cap |= !is_used;
         }
         match action {
-            Some(Action::Stop { .. }) => {}
-            Some(Action::Call(agents)) => {
+            Some(RuleAction::Stop { .. }) => {}
+            Some(RuleAction::Call(agents)) => {
                 let added = agents.iter().map(|agent| self.agents([agent]));
                 self.call(place, added.collect(), nexts);
             }
-            Some(Action::AskRouter) => {
+            Some(RuleAction::AskRouter) => {
                 let members = &self.network.members;
                 let any = self.agents(members.iter().chain([&self.network.default_agent]));
                 self.call(place, vec![any], nexts);
@@ -278,7 +286,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds where the run may stand when who waits first is called. Who is disabled is passed over.
-    fn call(&self, place: &Place, added: Vec<Bits>, nexts: &mut Vec<Place>) {
+    fn call(&self, place: &StackState, added: Vec<Bits>, nexts: &mut Vec<StackState>) {
         let mut queue = place.clone();
         for agents in added {
             match queue.more.is_empty() && queue.stack.len() < WAITING_MAX {
@@ -287,7 +295,7 @@ impl<'a> Walk<'a> {
             }
         }
         for (n, agents) in queue.stack.iter().enumerate() {
-            let next = Place {
+            let next = StackState {
                 last: self.called_last(agents),
                 stack: queue.stack[n + 1..].to_vec(),
                 more: queue.more.clone(),
@@ -298,7 +306,7 @@ impl<'a> Walk<'a> {
             }
         }
         if !queue.more.is_empty() {
-            let next = Place {
+            let next = StackState {
                 last: self.called_last(&queue.more),
                 stack: Vec::new(),
                 more: queue.more,
@@ -317,9 +325,9 @@ impl<'a> Walk<'a> {
     }
 
     /// What the values may be behind these rules and those who were called then.
-    fn set_values(&self, matched: &BTreeSet<usize>, nexts: &[Place], here: &mut [Bits]) {
+    fn set_values(&self, matched: &BTreeSet<usize>, nexts: &[StackState], here: &mut [Bits]) {
         let is_stop =
-            |rule: &usize| matches!(self.network.rules[*rule].action, Action::Stop { .. });
+            |rule: &usize| matches!(self.network.rules[*rule].action, RuleAction::Stop { .. });
         for rule in matched.iter().filter(|rule| !is_stop(rule)) {
             for (d, to) in self.conditions.sets(self.network, *rule) {
                 here[d].join(&to);
@@ -395,7 +403,7 @@ impl<'a> Walk<'a> {
             Of::Calls => self.why_calls(calls_range(terms)),
             Of::Last => self.why_last(terms),
             Of::Stack if !passes_any => "somebody waits, or nobody".to_owned(),
-            Of::Stack => match terms.contains(&Term::StackEmpty(false)) {
+            Of::Stack => match terms.contains(&RuleTerm::StackEmpty(false)) {
                 true => "nobody ever waits to be called".to_owned(),
                 false => "somebody always waits to be called".to_owned(),
             },
@@ -409,7 +417,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn why_calls(&self, range: Range) -> String {
+    fn why_calls(&self, range: CountRange) -> String {
         let least = range.ge.unwrap_or(0);
         match range.le {
             Some(most) if most < least => {
@@ -423,28 +431,28 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn why_last(&self, terms: &[Term]) -> String {
+    fn why_last(&self, terms: &[RuleTerm]) -> String {
         let called = self.called();
         if called.is_empty() {
             return "nobody is ever called".to_owned();
         }
         let is_named = |agent: &AgentName| {
             let mut named = terms.iter().filter_map(|term| match term {
-                Term::LastAgent(agents) => Some(agents),
+                RuleTerm::LastAgent(agents) => Some(agents),
                 _ => None,
             });
             named.all(|agents| agents.contains(agent))
         };
         if !called.iter().any(|agent| is_named(agent)) {
             let names = terms.iter().filter_map(|term| match term {
-                Term::LastAgent(agents) => Some(agents.iter().map(AgentName::as_str)),
+                RuleTerm::LastAgent(agents) => Some(agents.iter().map(AgentName::as_str)),
                 _ => None,
             });
             let names: Vec<&str> = names.flatten().collect();
             return format!("nothing calls {}", names.join(" or "));
         }
         let tools = terms.iter().filter_map(|term| match term {
-            Term::LastTool(tools) => Some(tools.iter().map(String::as_str)),
+            RuleTerm::LastTool(tools) => Some(tools.iter().map(String::as_str)),
             _ => None,
         });
         let tools: Vec<&str> = tools.flatten().collect();
@@ -465,7 +473,7 @@ fn wants_unset(value: &Dimension, rule: usize) -> bool {
 }
 
 /// Adds a place; more than [`PLACES_MAX`] are taken together.
-fn add(place: Place, places: &mut Vec<Place>) {
+fn add(place: StackState, places: &mut Vec<StackState>) {
     let mut known = places.iter_mut();
     let same = known.find(|it| it.stack == place.stack && it.more == place.more);
     if let Some(same) = same {
@@ -478,12 +486,12 @@ fn add(place: Place, places: &mut Vec<Place>) {
 }
 
 /// All that a rule's terms want of the calls so far.
-fn calls_range(terms: &[Term]) -> Range {
+fn calls_range(terms: &[RuleTerm]) -> CountRange {
     let ranges = terms.iter().filter_map(|term| match term {
-        Term::Calls(range) => Some(range),
+        RuleTerm::Calls(range) => Some(range),
         _ => None,
     });
-    ranges.fold(Range::default(), |all, one| Range {
+    ranges.fold(CountRange::default(), |all, one| CountRange {
         ge: all.ge.max(one.ge),
         le: [all.le, one.le].into_iter().flatten().min(),
     })

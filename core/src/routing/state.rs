@@ -29,7 +29,7 @@ pub struct KeySchema {
     /// The most items of a list, up to [`ITEMS_MAX`].
     pub max_items: usize,
     /// What setting it does.
-    pub merge: Merge,
+    pub merge: ValueMerge,
 }
 
 /// The type of a value.
@@ -80,7 +80,7 @@ impl SimpleKind {
 
 /// What setting a value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merge {
+pub enum ValueMerge {
     /// The new value takes the place of the old.
     Replace,
     /// A list grows by it.
@@ -89,7 +89,7 @@ pub enum Merge {
     Max,
 }
 
-impl Merge {
+impl ValueMerge {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Replace, Self::Append, Self::Max];
 
@@ -311,7 +311,7 @@ impl KeySchema {
             wanted: self.wanted(),
         };
         let merged = match (self.merge, old) {
-            (Merge::Append, _) => {
+            (ValueMerge::Append, _) => {
                 let mut items = old.and_then(Value::as_array).cloned().unwrap_or_default();
                 match new {
                     Value::Array(more) => items.extend(more.iter().cloned()),
@@ -326,8 +326,10 @@ impl KeySchema {
                 }
                 Value::Array(items)
             }
-            (Merge::Max, Some(old)) if order(old, new) == Some(Ordering::Greater) => old.clone(),
-            (Merge::Max | Merge::Replace, _) => new.clone(),
+            (ValueMerge::Max, Some(old)) if order(old, new) == Some(Ordering::Greater) => {
+                old.clone()
+            }
+            (ValueMerge::Max | ValueMerge::Replace, _) => new.clone(),
         };
         match self.allows(&merged) {
             true => Ok(self.tidied(merged)),
@@ -497,15 +499,15 @@ mod tests {
             one_of: Vec::new(),
             default,
             max_items: ITEMS_DEFAULT,
-            merge: Merge::Replace,
+            merge: ValueMerge::Replace,
         };
         let mut kind = one(SimpleKind::String, Some(json!("other")));
         kind.one_of = vec![json!("refund"), json!("other")];
         let mut notes = one(SimpleKind::String, None);
         notes.kind = StateKind::List(SimpleKind::String);
-        (notes.merge, notes.max_items) = (Merge::Append, 3);
+        (notes.merge, notes.max_items) = (ValueMerge::Append, 3);
         let mut best = one(SimpleKind::Integer, Some(json!(3)));
-        best.merge = Merge::Max;
+        best.merge = ValueMerge::Max;
         let mut rating = one(SimpleKind::Number, None);
         rating.one_of = vec![json!(1), json!(2.0)];
         let keys = [
@@ -660,7 +662,7 @@ mod tests {
                 one_of: Vec::new(),
                 default: None,
                 max_items: 1,
-                merge: Merge::Replace,
+                merge: ValueMerge::Replace,
             };
             schema.0.insert(format!("k{n}"), text);
         }

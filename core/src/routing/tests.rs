@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::bounds::{Around, LongestPath, Reach, longest_path, reach, worst_cost};
-use super::router::{Asking, Choice, Routed, messages, read};
+use super::bounds::{Around, LongestPath, NetworkReach, longest_path, reach, worst_cost};
+use super::router::{Routed, RouterChoice, RouterForm, messages, read};
 use super::*;
 use crate::ids::AgentName;
 use crate::place::Scope;
 use crate::run::Usage;
-use state::{KeySchema, Merge, SimpleKind, StateKind, StateSchema, StateValues};
+use state::{KeySchema, SimpleKind, StateKind, StateSchema, StateValues, ValueMerge};
 
 fn agent(name: &str) -> AgentName {
     AgentName::trusted(name)
@@ -25,13 +25,13 @@ fn agents(names: &[&str]) -> Vec<AgentName> {
     names.iter().copied().map(agent).collect()
 }
 
-fn network(rules: Vec<Rule>) -> Network {
+fn network(rules: Vec<RoutingRule>) -> Network {
     let boolean = KeySchema {
         kind: StateKind::One(SimpleKind::Boolean),
         one_of: Vec::new(),
         default: None,
         max_items: 20,
-        merge: Merge::Replace,
+        merge: ValueMerge::Replace,
     };
     let keys = ["found", "ok"].map(|key| (key.to_owned(), boolean.clone()));
     Network {
@@ -49,8 +49,8 @@ fn network(rules: Vec<Rule>) -> Network {
     }
 }
 
-fn rule(terms: Vec<Term>, action: Action, at_most: u32) -> Rule {
-    Rule {
+fn rule(terms: Vec<RuleTerm>, action: RuleAction, at_most: u32) -> RoutingRule {
+    RoutingRule {
         when: When {
             terms,
             not: Vec::new(),
@@ -61,24 +61,24 @@ fn rule(terms: Vec<Term>, action: Action, at_most: u32) -> Rule {
     }
 }
 
-fn calls(n: u32) -> Term {
-    Term::Calls(Range::exactly(n))
+fn calls(n: u32) -> RuleTerm {
+    RuleTerm::Calls(CountRange::exactly(n))
 }
 
-fn last(name: &str) -> Term {
-    Term::LastAgent(agents(&[name]))
+fn last(name: &str) -> RuleTerm {
+    RuleTerm::LastAgent(agents(&[name]))
 }
 
-fn is(key: &str, value: Value) -> Term {
+fn is(key: &str, value: Value) -> RuleTerm {
     let test = StateTest {
         one_of: vec![value],
         ..StateTest::default()
     };
-    Term::State(key.to_owned(), test)
+    RuleTerm::State(key.to_owned(), test)
 }
 
-fn call(names: &[&str]) -> Action {
-    Action::Call(agents(names))
+fn call(names: &[&str]) -> RuleAction {
+    RuleAction::Call(agents(names))
 }
 
 /// Agents with every tool, that are never disabled.
@@ -106,7 +106,7 @@ struct Asked {
     alias: Option<&'static str>,
     scope: Scope,
     chat: &'static str,
-    senders: Vec<Sender>,
+    senders: Vec<AskerKind>,
     has_files: bool,
     text: &'static str,
 }
@@ -117,7 +117,7 @@ impl Default for Asked {
             alias: None,
             scope: Scope::Channel,
             chat: "acme/C1",
-            senders: vec![Sender::Person],
+            senders: vec![AskerKind::Person],
             has_files: false,
             text: "a question",
         }
@@ -182,7 +182,7 @@ impl<'a> Play<'a> {
             let n = self.course.count();
             self.order.push(format!("R{n}"));
             let mut decided = decide(self.network, &self.facts(&state, &used));
-            if decided.decision == Decision::AskRouter {
+            if decided.decision == RoutingDecision::AskRouter {
                 self.order.push("RA".to_owned());
                 let routed = if self.routed.is_empty() {
                     Routed::Done
@@ -192,9 +192,9 @@ impl<'a> Play<'a> {
                 decided = on_routed(self.network, &self.facts(&state, &used), decided, &routed);
             }
             let next = match decided.decision {
-                Decision::Call { agent, by } => Ok((agent, by)),
-                Decision::Stop(reason) => Err(reason),
-                Decision::AskRouter => unreachable!("it was answered"),
+                RoutingDecision::Call { agent, by } => Ok((agent, by)),
+                RoutingDecision::Stop(reason) => Err(reason),
+                RoutingDecision::AskRouter => unreachable!("it was answered"),
             };
             self.course.decisions.push(StoredDecision {
                 calls: n,
@@ -288,7 +288,7 @@ fn a_silent_sorter_alone_is_no_answer() {
     let mut network = network(vec![
         rule(vec![calls(0)], call(&["sort"]), 1),
         rule(
-            vec![last("sort"), Term::LastText(invoice)],
+            vec![last("sort"), RuleTerm::LastText(invoice)],
             call(&["desk"]),
             1,
         ),
@@ -329,10 +329,10 @@ fn what_a_rule_adds_comes_behind_those_who_wait() {
     assert_eq!(
         by,
         [
-            DecidedBy::Rule,
-            DecidedBy::Stack,
-            DecidedBy::Stack,
-            DecidedBy::Stack
+            RoutedBy::Rule,
+            RoutedBy::Stack,
+            RoutedBy::Stack,
+            RoutedBy::Stack
         ]
     );
 }
@@ -403,7 +403,7 @@ fn a_draft_goes_round_until_its_rules_are_used_up() {
 
 #[test]
 fn the_routing_agent_picks_until_it_is_done() {
-    let network = network(vec![rule(Vec::new(), Action::AskRouter, 5)]);
+    let network = network(vec![rule(Vec::new(), RuleAction::AskRouter, 5)]);
     let mut play = Play::of(&network);
     play.routed = vec![
         Routed::Agent(agent("look")),
@@ -433,7 +433,7 @@ fn a_failure_is_a_fact_that_rules_may_take_up() {
     let mut play = Play::of(&plain);
     assert_eq!(play.run(does), "R0 look R1 pen R2 ■ no_rule");
     assert_eq!(play.said(), "pen failed");
-    rules.push(rule(vec![Term::LastFailed(true)], call(&["desk"]), 1));
+    rules.push(rule(vec![RuleTerm::LastFailed(true)], call(&["desk"]), 1));
     let caught = network(rules);
     let mut play = Play::of(&caught);
     assert_eq!(play.run(does), "R0 look R1 pen R2 desk R3 ■ no_rule");
@@ -522,7 +522,7 @@ fn terms_hold_as_their_names_say() {
         alias: Some("Help"),
         scope: Scope::Thread,
         chat: "acme/C1",
-        senders: &[Sender::Person, Sender::Admin],
+        senders: &[AskerKind::Person, AskerKind::Admin],
         has_files: true,
         text: "help, refund me",
     };
@@ -538,41 +538,44 @@ fn terms_hold_as_their_names_say() {
         is_set: Some(is_set),
         ..StateTest::default()
     };
-    let range = |ge, le| Term::Calls(Range { ge, le });
+    let range = |ge, le| RuleTerm::Calls(CountRange { ge, le });
     let table = [
         (calls(2), true),
         (range(Some(1), None), true),
         (range(None, Some(1)), false),
         (last("desk"), true),
         (last("pen"), false),
-        (Term::LastText(text("more context")), true),
-        (Term::LastText(pattern(r"(?i)\bneed more context\b")), true),
-        (Term::LastText(pattern("need more context")), false),
+        (RuleTerm::LastText(text("more context")), true),
         (
-            Term::LastText(TextTest {
+            RuleTerm::LastText(pattern(r"(?i)\bneed more context\b")),
+            true,
+        ),
+        (RuleTerm::LastText(pattern("need more context")), false),
+        (
+            RuleTerm::LastText(TextTest {
                 is_empty: Some(true),
                 ..TextTest::default()
             }),
             false,
         ),
-        (Term::LastTool(vec!["refund".to_owned()]), true),
-        (Term::LastTool(vec!["look".to_owned()]), false),
-        (Term::LastFailed(false), true),
-        (Term::StackEmpty(true), false),
+        (RuleTerm::LastTool(vec!["refund".to_owned()]), true),
+        (RuleTerm::LastTool(vec!["look".to_owned()]), false),
+        (RuleTerm::LastFailed(false), true),
+        (RuleTerm::StackEmpty(true), false),
         (is("found", json!(true)), true),
         (is("ok", json!(true)), false),
         (is("score", json!(1)), true),
         (is("score", json!(1.5)), false),
         (is("scores", json!([1, 2.0])), true),
-        (Term::State("ok".to_owned(), set(false)), true),
-        (Term::State("found".to_owned(), set(false)), false),
-        (Term::Alias(vec!["help".to_owned()]), true),
-        (Term::Scope(vec![Scope::Dm, Scope::Thread]), true),
-        (Term::Chat(vec!["acme/C2".to_owned()]), false),
-        (Term::Sender(vec![Sender::Admin]), true),
-        (Term::Sender(vec![Sender::Bot]), false),
-        (Term::HasFiles(true), true),
-        (Term::Text(text("refund")), true),
+        (RuleTerm::State("ok".to_owned(), set(false)), true),
+        (RuleTerm::State("found".to_owned(), set(false)), false),
+        (RuleTerm::Alias(vec!["help".to_owned()]), true),
+        (RuleTerm::Scope(vec![Scope::Dm, Scope::Thread]), true),
+        (RuleTerm::Chat(vec!["acme/C2".to_owned()]), false),
+        (RuleTerm::Sender(vec![AskerKind::Admin]), true),
+        (RuleTerm::Sender(vec![AskerKind::Bot]), false),
+        (RuleTerm::HasFiles(true), true),
+        (RuleTerm::Text(text("refund")), true),
     ];
     for (term, expected) in table {
         assert_eq!(term.holds(&facts), expected, "{term:?}");
@@ -588,8 +591,8 @@ fn terms_hold_as_their_names_say() {
         ..facts
     };
     for term in [
-        Term::LastFailed(false),
-        Term::LastText(TextTest::default()),
+        RuleTerm::LastFailed(false),
+        RuleTerm::LastText(TextTest::default()),
         last("desk"),
     ] {
         assert!(!term.holds(&first), "{term:?}");
@@ -600,7 +603,7 @@ fn terms_hold_as_their_names_say() {
         text: &long,
         ..first
     };
-    assert!(!Term::Text(text("refund")).holds(&far));
+    assert!(!RuleTerm::Text(text("refund")).holds(&far));
     // Whether it says anything is asked of all of it.
     let blank = format!("{}refund", " ".repeat(SUBJECT_MAX_BYTES));
     let says = |is_empty| {
@@ -612,7 +615,7 @@ fn terms_hold_as_their_names_say() {
             text: &blank,
             ..far.clone()
         };
-        Term::Text(test).holds(&facts)
+        RuleTerm::Text(test).holds(&facts)
     };
     assert_eq!((says(false), says(true)), (true, false));
     assert!(TextTest::pattern(&"x".repeat(PATTERN_MAX_CHARS + 1)).is_err());
@@ -643,7 +646,7 @@ fn the_longest_path_and_its_worst_cost_are_known_before() {
         (cost.agent_calls, cost.model_calls, cost.routing_calls),
         (6, 9, 0)
     );
-    let routed = network(vec![rule(Vec::new(), Action::AskRouter, 5)]);
+    let routed = network(vec![rule(Vec::new(), RuleAction::AskRouter, 5)]);
     let cost = worst_cost(&routed, &steps);
     assert_eq!(
         (cost.agent_calls, cost.model_calls, cost.routing_calls),
@@ -660,7 +663,7 @@ fn the_longest_path_and_its_worst_cost_are_known_before() {
 #[test]
 #[allow(clippy::too_many_lines, reason = "one table")]
 fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
-    let choices = ["look", "pen"].map(|name| Choice {
+    let choices = ["look", "pen"].map(|name| RouterChoice {
         name: agent(name),
         description: format!("It does {name}."),
     });
@@ -727,7 +730,7 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
         );
     }
     // Of two that differ in their case only, each is named as it is written.
-    let twins = ["desk", "Desk"].map(|name| Choice {
+    let twins = ["desk", "Desk"].map(|name| RouterChoice {
         name: agent(name),
         description: String::new(),
     });
@@ -752,7 +755,7 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
         &Course::default(),
         Some("found = true"),
         asked,
-        Asking::Text,
+        RouterForm::Text,
         None,
     );
     insta::assert_snapshot!(messages[1].content, @r#"
@@ -763,28 +766,28 @@ fn answers_of_the_routing_agent_count_or_are_told_to_be_wrong() {
     "#);
 }
 
-fn any_rule() -> impl Strategy<Value = Rule> {
+fn any_rule() -> impl Strategy<Value = RoutingRule> {
     let names = ["look", "pen", "desk", "check"];
     let name = move || (0..names.len()).prop_map(move |n| names[n]);
     let term = prop_oneof![
         (0_u32..6).prop_map(calls),
-        (0_u32..4, 0_u32..8).prop_map(|(ge, le)| Term::Calls(Range {
+        (0_u32..4, 0_u32..8).prop_map(|(ge, le)| RuleTerm::Calls(CountRange {
             ge: Some(ge),
             le: Some(le)
         })),
         name().prop_map(last),
-        any::<bool>().prop_map(Term::StackEmpty),
-        any::<bool>().prop_map(Term::LastFailed),
+        any::<bool>().prop_map(RuleTerm::StackEmpty),
+        any::<bool>().prop_map(RuleTerm::LastFailed),
         any::<bool>().prop_map(|value| is("found", json!(value))),
-        Just(Term::LastText(TextTest {
+        Just(RuleTerm::LastText(TextTest {
             contains: vec!["ONE".to_owned()],
             ..TextTest::default()
         })),
     ];
     let action = prop_oneof![
         6 => proptest::collection::vec(name(), 1..4).prop_map(|names| call(&names)),
-        2 => Just(Action::AskRouter),
-        1 => Just(Action::Stop { reason: None }),
+        2 => Just(RuleAction::AskRouter),
+        1 => Just(RuleAction::Stop { reason: None }),
     ];
     let terms = proptest::collection::vec(term, 0..3);
     (terms, proptest::bool::ANY, action, 1_u32..10).prop_map(|(terms, is_not, action, at_most)| {
@@ -806,7 +809,7 @@ fn a_text_of_one_mark_is_looked_at_up_to_its_limits() {
     };
     assert!(test("\u{301}").holds(&marks));
     assert!(!test("e").holds(&marks));
-    let choices = [Choice {
+    let choices = [RouterChoice {
         name: agent("look"),
         description: String::new(),
     }];
@@ -815,7 +818,7 @@ fn a_text_of_one_mark_is_looked_at_up_to_its_limits() {
         &Course::default(),
         None,
         &marks,
-        Asking::Text,
+        RouterForm::Text,
         None,
     );
     assert!(asked[1].content.len() < 5_000);
@@ -825,7 +828,10 @@ fn a_text_of_one_mark_is_looked_at_up_to_its_limits() {
 fn a_disabled_agent_of_a_list_may_make_a_path_longer() {
     let mut again = rule(vec![], call(&["look", "pen"]), 2);
     again.when.not = vec![last("look")];
-    let mut network = network(vec![again, rule(vec![], Action::Stop { reason: None }, 1)]);
+    let mut network = network(vec![
+        again,
+        rule(vec![], RuleAction::Stop { reason: None }, 1),
+    ]);
     network.max_calls = 4;
     // Without "look" the rule matches again behind "pen".
     assert_eq!(longest_path(&network).calls, 2);
@@ -940,9 +946,9 @@ proptest! {
         let integer = SimpleKind::Integer;
         let keys = ["all", "any", "most"];
         let schema = StateSchema([
-            ("all", key(Merge::Append, StateKind::List(integer))),
-            ("any", key(Merge::Replace, StateKind::One(integer))),
-            ("most", key(Merge::Max, StateKind::One(integer))),
+            ("all", key(ValueMerge::Append, StateKind::List(integer))),
+            ("any", key(ValueMerge::Replace, StateKind::One(integer))),
+            ("most", key(ValueMerge::Max, StateKind::One(integer))),
         ].map(|(key, schema)| (key.to_owned(), schema)).into());
         let of = |set: &[(usize, i64)]| {
             let mut values = schema.defaults();
@@ -982,7 +988,7 @@ proptest! {
             one_of: Vec::new(),
             default: None,
             max_items: 5,
-            merge: Merge::Append,
+            merge: ValueMerge::Append,
         };
         let schema = StateSchema(["a", "b", "c"].map(|key| (key.to_owned(), list.clone())).into());
         let mut values = schema.defaults();

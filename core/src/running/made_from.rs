@@ -5,7 +5,7 @@ use crate::turn::TurnKind;
 
 /// How much of what a run reads counts as what its answer was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum SourceExtent {
     /// A message goes: what answered it, and what was made from it for other questions, if that is in the room
     /// already. An answer to somebody else's question that is still on its way is given: nothing is lost.
     FromMessage,
@@ -35,7 +35,7 @@ pub struct ReadingTurn {
 impl ReadingTurn {
     /// Whether it goes with what its run read.
     #[must_use]
-    pub fn goes(self, made: Made) -> bool {
+    pub fn goes(self, made: SourceExtent) -> bool {
         !self.is_of_before() && !self.is_still_given(made)
     }
 
@@ -54,8 +54,8 @@ impl ReadingTurn {
     }
 
     /// Whether it answers somebody else, who has not got it yet.
-    fn is_still_given(self, made: Made) -> bool {
-        made == Made::FromMessage && !self.is_asked && self.is_on_its_way
+    fn is_still_given(self, made: SourceExtent) -> bool {
+        made == SourceExtent::FromMessage && !self.is_asked && self.is_on_its_way
     }
 }
 
@@ -89,7 +89,8 @@ mod tests {
             (asked, [true, true]),
         ];
         for (turn, expected) in table {
-            let goes = [Made::FromMessage, Made::FromEverything].map(|made| turn.goes(made));
+            let goes = [SourceExtent::FromMessage, SourceExtent::FromEverything]
+                .map(|made| turn.goes(made));
             assert_eq!(goes, expected, "{turn:?}");
         }
     }
@@ -111,12 +112,16 @@ mod tests {
             (read(RunStage::Leased, Some(0)), true),
         ];
         for (turn, expected) in table {
-            assert_eq!(turn.goes(Made::FromEverything), expected, "{turn:?}");
+            assert_eq!(
+                turn.goes(SourceExtent::FromEverything),
+                expected,
+                "{turn:?}"
+            );
             let tool = ReadingTurn {
                 kind: TurnKind::ToolResult,
                 ..turn
             };
-            assert!(tool.goes(Made::FromEverything), "{tool:?}");
+            assert!(tool.goes(SourceExtent::FromEverything), "{tool:?}");
         }
     }
 }

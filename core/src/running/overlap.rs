@@ -37,7 +37,7 @@ impl OpenRun {
 
 /// A message that an agent is to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct UnansweredMessage {
     /// What becomes of it where an earlier one waits.
     pub overlap: Overlap,
     /// When its answer is due, in milliseconds since the Unix epoch.
@@ -46,7 +46,7 @@ pub struct Question {
     pub now_ms: i64,
 }
 
-impl Question {
+impl UnansweredMessage {
     /// Whether it is answered together with what this run is to answer. What is said now waits for nothing that is
     /// due much later.
     #[must_use]
@@ -106,7 +106,7 @@ mod tests {
         let later = but(|run| run.not_before_ms = NOW_MS + PLACE_KEPT_MS_MAX + 1);
         let of_people = but(|run| run.stage = RunStage::Waiting);
         // At night, when nothing is answered.
-        let quiet = Question {
+        let quiet = UnansweredMessage {
             not_before_ms: later.not_before_ms,
             ..question(Overlap::Drop)
         };
@@ -135,8 +135,8 @@ mod tests {
         not_before_ms: 0,
     };
 
-    fn question(overlap: Overlap) -> Question {
-        Question {
+    fn question(overlap: Overlap) -> UnansweredMessage {
+        UnansweredMessage {
             overlap,
             not_before_ms: 0,
             now_ms: NOW_MS,
@@ -200,7 +200,7 @@ mod tests {
             not_before_ms: later_ms,
             ..WAITS
         };
-        let question = Question {
+        let question = UnansweredMessage {
             not_before_ms: later_ms,
             ..question(Overlap::Auto)
         };

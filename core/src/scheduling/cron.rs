@@ -120,7 +120,7 @@ impl Cron {
             return Err(CronProblem::Fields);
         };
         let field = |text, what, range, names| {
-            Field {
+            CronFieldText {
                 text,
                 what,
                 range,
@@ -227,14 +227,14 @@ impl Cron {
 }
 
 /// A field of an expression.
-struct Field<'a> {
+struct CronFieldText<'a> {
     text: &'a str,
     what: CronField,
     range: (u32, u32),
     names: &'a [&'a str],
 }
 
-impl Field<'_> {
+impl CronFieldText<'_> {
     fn bits(&self) -> Result<u64, CronProblem> {
         let wrong = || CronProblem::Field {
             field: self.text.to_owned(),

@@ -98,19 +98,19 @@ pub struct Firing {
     /// How many times before it were missed; counted to a bound.
     pub missed_before: u32,
     /// When it is due next.
-    pub next: Next,
+    pub next: NextFiring,
 }
 
 /// When a schedule is due next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextFiring {
     /// Then, in milliseconds since the Unix epoch.
     At(i64),
     /// Never.
     Over,
 }
 
-impl Next {
+impl NextFiring {
     /// The time, if there is one.
     #[must_use]
     pub fn at_ms(self) -> Option<i64> {
@@ -153,7 +153,7 @@ pub fn decide(facts: &DueFacts<'_>) -> Firing {
         at_ms,
         outcome,
         missed_before,
-        next: Next::of(facts.timing.next_after(facts.now_ms.max(at_ms))),
+        next: NextFiring::of(facts.timing.next_after(facts.now_ms.max(at_ms))),
     }
 }
 
@@ -167,6 +167,6 @@ pub fn is_doubtful(set_at_ms: Option<i64>, now_ms: i64) -> bool {
 /// When a schedule is due whose time says nothing: of what has passed nobody knows whether it fired, so nothing is
 /// made up for.
 #[must_use]
-pub fn renewed(timing: &Timing, now_ms: i64) -> Next {
-    Next::of(timing.next_after(now_ms))
+pub fn renewed(timing: &Timing, now_ms: i64) -> NextFiring {
+    NextFiring::of(timing.next_after(now_ms))
 }

@@ -12,10 +12,12 @@ mod timing;
 mod wording;
 
 pub use cron::{Cron, CronField, CronProblem};
-pub use firing::{DueFacts, Firing, FiringOutcome, Missed, Next, decide, is_doubtful, renewed};
+pub use firing::{
+    DueFacts, Firing, FiringOutcome, Missed, NextFiring, decide, is_doubtful, renewed,
+};
 pub use stored::{
-    NewSchedule, Owned, Refused, ScheduleCounts, ScheduleState, StoredFiring, StoredSchedule,
-    may_add,
+    NewSchedule, Owned, ScheduleCounts, ScheduleRefused, ScheduleState, StoredFiring,
+    StoredSchedule, may_add,
 };
 pub use telling::{
     asked_text, changed_text, list_text, made_text, problem_text, refused_text, reminder_text,

@@ -140,7 +140,7 @@ pub struct ScheduleCounts {
 
 /// Why a schedule is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ScheduleRefused {
     /// The person has as many as one may have.
     #[error("you have {OF_PERSON_MAX} already, which is the most; cancel one first")]
     Person,
@@ -158,13 +158,13 @@ pub enum Refused {
 /// Whether one more may be made.
 ///
 /// # Errors
-/// [`Refused`] says why not.
-pub fn may_add(new: &NewSchedule, counts: ScheduleCounts) -> Result<(), Refused> {
+/// [`ScheduleRefused`] says why not.
+pub fn may_add(new: &NewSchedule, counts: ScheduleCounts) -> Result<(), ScheduleRefused> {
     match () {
-        () if new.task.trim().is_empty() => Err(Refused::Empty),
-        () if new.task.chars().count() > TASK_MAX_CHARS => Err(Refused::TooLong),
-        () if counts.of_person >= OF_PERSON_MAX => Err(Refused::Person),
-        () if counts.of_chat >= OF_CHAT_MAX => Err(Refused::Chat),
+        () if new.task.trim().is_empty() => Err(ScheduleRefused::Empty),
+        () if new.task.chars().count() > TASK_MAX_CHARS => Err(ScheduleRefused::TooLong),
+        () if counts.of_person >= OF_PERSON_MAX => Err(ScheduleRefused::Person),
+        () if counts.of_chat >= OF_CHAT_MAX => Err(ScheduleRefused::Chat),
         () => Ok(()),
     }
 }

@@ -4,7 +4,8 @@ use chrono::{Datelike as _, NaiveDateTime};
 
 use super::cron::{CronField, CronProblem};
 use super::stored::{
-    NewSchedule, OF_CHAT_MAX, OF_PERSON_MAX, Refused, ScheduleState, StoredSchedule, TASK_MAX_CHARS,
+    NewSchedule, OF_CHAT_MAX, OF_PERSON_MAX, ScheduleRefused, ScheduleState, StoredSchedule,
+    TASK_MAX_CHARS,
 };
 use super::timing::{Timing, TimingProblem};
 use super::wording::WordingProblem;
@@ -96,12 +97,12 @@ fn cron_text(problem: &CronProblem, language: Language) -> String {
 
 /// What a person is told of one that is not made.
 #[must_use]
-pub fn refused_text(refused: Refused, language: Language) -> String {
+pub fn refused_text(refused: ScheduleRefused, language: Language) -> String {
     language.that_cannot_be(match refused {
-        Refused::Person => language.schedules_of_person(OF_PERSON_MAX),
-        Refused::Chat => language.schedules_of_chat(OF_CHAT_MAX),
-        Refused::Empty => language.schedule_empty(),
-        Refused::TooLong => language.schedule_too_long(TASK_MAX_CHARS),
+        ScheduleRefused::Person => language.schedules_of_person(OF_PERSON_MAX),
+        ScheduleRefused::Chat => language.schedules_of_chat(OF_CHAT_MAX),
+        ScheduleRefused::Empty => language.schedule_empty(),
+        ScheduleRefused::TooLong => language.schedule_too_long(TASK_MAX_CHARS),
     })
 }
 

@@ -330,7 +330,7 @@ fn at_most_one_of_what_was_missed_fires() {
             at_ms: ms(fired_at),
             outcome,
             missed_before,
-            next: next.map_or(Next::Over, |at| Next::At(ms(at))),
+            next: next.map_or(NextFiring::Over, |at| NextFiring::At(ms(at))),
         };
         assert_eq!(decide(&facts), expected, "{timing:?} {missed:?} {now}");
         if outcome == Fired {
@@ -358,7 +358,7 @@ fn at_most_one_of_what_was_missed_fires() {
     };
     let firing = decide(&facts);
     assert_eq!((firing.outcome, firing.missed_before), (Late, 1_000));
-    assert_eq!(firing.next, Next::At(ms("2036-11-23T10:00:00Z")));
+    assert_eq!(firing.next, NextFiring::At(ms("2036-11-23T10:00:00Z")));
 }
 
 #[test]
@@ -375,13 +375,13 @@ fn a_time_of_another_clock_is_worked_out_again() {
     }
     assert_eq!(
         renewed(&daily, now_ms),
-        Next::At(ms("2026-11-24T09:00:00Z"))
+        NextFiring::At(ms("2026-11-24T09:00:00Z"))
     );
     let once = Timing::Once {
         at_ms: now_ms,
         zone: Zone::Fixed(0),
     };
-    assert_eq!(renewed(&once, now_ms), Next::Over);
+    assert_eq!(renewed(&once, now_ms), NextFiring::Over);
 }
 
 #[test]
@@ -476,11 +476,19 @@ fn a_person_and_a_chat_have_only_so_many() {
     };
     let table = [
         (new.clone(), counts(9, 19), Ok(())),
-        (new.clone(), counts(10, 0), Err(Refused::Person)),
-        (new.clone(), counts(0, 20), Err(Refused::Chat)),
-        (with(" ".to_owned()), counts(0, 0), Err(Refused::Empty)),
+        (new.clone(), counts(10, 0), Err(ScheduleRefused::Person)),
+        (new.clone(), counts(0, 20), Err(ScheduleRefused::Chat)),
+        (
+            with(" ".to_owned()),
+            counts(0, 0),
+            Err(ScheduleRefused::Empty),
+        ),
         (with("é".repeat(1_000)), counts(0, 0), Ok(())),
-        (with("é".repeat(1_001)), counts(0, 0), Err(Refused::TooLong)),
+        (
+            with("é".repeat(1_001)),
+            counts(0, 0),
+            Err(ScheduleRefused::TooLong),
+        ),
     ];
     for (new, counts, expected) in table {
         assert_eq!(may_add(&new, counts), expected);
@@ -542,10 +550,10 @@ fn a_problem_reads_alike_for_people_and_for_models() {
         assert_eq!(told.lines().next(), Some(first.as_str()));
     }
     for refused in [
-        Refused::Person,
-        Refused::Chat,
-        Refused::Empty,
-        Refused::TooLong,
+        ScheduleRefused::Person,
+        ScheduleRefused::Chat,
+        ScheduleRefused::Empty,
+        ScheduleRefused::TooLong,
     ] {
         let told = refused_text(refused, Language::English);
         assert_eq!(told, format!("That can't be: {refused}."));

@@ -46,7 +46,7 @@ pub enum WordingProblem {
 /// # Errors
 /// [`WordingProblem`] says what is wrong.
 pub fn read_order(text: &str, now_ms: i64, zone: Zone) -> Result<ScheduleOrder, WordingProblem> {
-    let words = Words(text.trim());
+    let words = WordCursor(text.trim());
     let (first, rest) = words.next();
     let first = first.to_lowercase();
     if first.is_empty() || (first == "list" && rest.0.is_empty()) {
@@ -75,7 +75,7 @@ pub fn read_order(text: &str, now_ms: i64, zone: Zone) -> Result<ScheduleOrder, 
 /// # Errors
 /// [`WordingProblem`] says what is wrong.
 pub fn read_timing(text: &str, now_ms: i64, zone: Zone) -> Result<Timing, WordingProblem> {
-    let (first, rest) = Words(text.trim()).next();
+    let (first, rest) = WordCursor(text.trim()).next();
     match add(&first.to_lowercase(), rest, now_ms, zone)? {
         ScheduleOrder::Add { timing, task } if task.trim().is_empty() => Ok(timing),
         _ => Err(WordingProblem::When),
@@ -84,9 +84,9 @@ pub fn read_timing(text: &str, now_ms: i64, zone: Zone) -> Result<Timing, Wordin
 
 /// The words of a text, one by one.
 #[derive(Clone, Copy)]
-struct Words<'a>(&'a str);
+struct WordCursor<'a>(&'a str);
 
-impl<'a> Words<'a> {
+impl<'a> WordCursor<'a> {
     fn next(self) -> (&'a str, Self) {
         let (word, rest) = self
             .0
@@ -98,11 +98,11 @@ impl<'a> Words<'a> {
 
 fn add(
     first: &str,
-    rest: Words<'_>,
+    rest: WordCursor<'_>,
     now_ms: i64,
     zone: Zone,
 ) -> Result<ScheduleOrder, WordingProblem> {
-    let added = |timing, rest: Words<'_>| ScheduleOrder::Add {
+    let added = |timing, rest: WordCursor<'_>| ScheduleOrder::Add {
         timing,
         task: rest.0.to_owned(),
     };
@@ -141,7 +141,7 @@ fn add(
 /// `17:30`, `at 17:30`, `today 17:30`, `tomorrow 9:00`, `2026-12-01 9:00`.
 fn once(
     first: &str,
-    rest: Words<'_>,
+    rest: WordCursor<'_>,
     now_ms: i64,
     zone: Zone,
 ) -> Result<ScheduleOrder, WordingProblem> {
@@ -172,7 +172,7 @@ fn once(
 }
 
 /// The expression behind `cron`, or a nickname, and what is behind it.
-fn expression<'a>(first: &str, mut rest: Words<'a>) -> (String, Words<'a>) {
+fn expression<'a>(first: &str, mut rest: WordCursor<'a>) -> (String, WordCursor<'a>) {
     if first.starts_with('@') {
         return (first.to_owned(), rest);
     }
@@ -186,7 +186,7 @@ fn expression<'a>(first: &str, mut rest: Words<'a>) -> (String, Words<'a>) {
 }
 
 /// The zone that stands next, if one does: a place with its part of the world, or UTC.
-fn named_zone(rest: Words<'_>, zone: Zone) -> (Zone, Words<'_>) {
+fn named_zone(rest: WordCursor<'_>, zone: Zone) -> (Zone, WordCursor<'_>) {
     let (word, behind) = rest.next();
     let is_named = word.contains('/') || word == "UTC";
     match Zone::read(word).filter(|_| is_named) {
@@ -195,7 +195,7 @@ fn named_zone(rest: Words<'_>, zone: Zone) -> (Zone, Words<'_>) {
     }
 }
 
-fn time(rest: Words<'_>) -> Option<(NaiveTime, Words<'_>)> {
+fn time(rest: WordCursor<'_>) -> Option<(NaiveTime, WordCursor<'_>)> {
     let (mut word, mut behind) = rest.next();
     if word == "at" {
         (word, behind) = behind.next();

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use super::query::Query;
-use super::scoring::{Line, Scorer, rarity};
+use super::scoring::{PreparedLine, Scorer, rarity};
 use super::text::{WordKind, words};
 
 /// The most lines that are shown.
@@ -132,13 +132,13 @@ pub fn cleared(
     candidates: &[Candidate<'_>],
     near_usually: Option<f32>,
 ) -> Vec<usize> {
-    let judges: Vec<Judge> = wordings.iter().filter_map(Judge::of).collect();
+    let judges: Vec<LineJudge> = wordings.iter().filter_map(LineJudge::of).collect();
     if judges.is_empty() {
         return Vec::new();
     }
-    let standings: Vec<Standing> = candidates
+    let standings: Vec<LineStanding> = candidates
         .iter()
-        .map(|candidate| Standing::of(candidate, &judges, near_usually))
+        .map(|candidate| LineStanding::of(candidate, &judges, near_usually))
         .collect();
     let mut scores: Vec<f64> = standings.iter().map(|it| it.score).collect();
     scores.sort_by(|a, b| b.total_cmp(a));
@@ -146,9 +146,10 @@ pub fn cleared(
         scores.first().copied().unwrap_or_default(),
         scores.get(1).copied().unwrap_or_default(),
     );
-    let is_leading =
-        |it: &Standing| it.share >= SHARE_LEADING && it.score >= best && it.score >= next * LEAD;
-    let clears = |it: &&Standing| {
+    let is_leading = |it: &LineStanding| {
+        it.share >= SHARE_LEADING && it.score >= best && it.score >= next * LEAD
+    };
+    let clears = |it: &&LineStanding| {
         let by_words =
             it.has_rare && !it.lacks_names && (it.share >= SHARE_ENOUGH || is_leading(it));
         !it.asks && (it.is_near || (by_words && it.score >= best * BESIDE_BEST))
@@ -188,7 +189,7 @@ fn rare_lines(lines: usize) -> usize {
 }
 
 /// What a question's words weigh.
-struct Judge {
+struct LineJudge {
     scorer: Scorer,
     /// The words that are the names of people.
     plains: Vec<String>,
@@ -198,7 +199,7 @@ struct Judge {
     is_name: Vec<bool>,
 }
 
-impl Judge {
+impl LineJudge {
     /// `None` where no word of the question is rare.
     fn of(wording: &Wording) -> Option<Self> {
         let mut query = wording.query.clone();
@@ -229,7 +230,7 @@ impl Judge {
 
 /// How a line stands to the question that it answers best.
 #[derive(Debug, Default)]
-struct Standing {
+struct LineStanding {
     asks: bool,
     is_near: bool,
     has_rare: bool,
@@ -239,9 +240,9 @@ struct Standing {
     score: f64,
 }
 
-impl Standing {
-    fn of(candidate: &Candidate<'_>, judges: &[Judge], near_usually: Option<f32>) -> Self {
-        let line = Line::of(candidate.text);
+impl LineStanding {
+    fn of(candidate: &Candidate<'_>, judges: &[LineJudge], near_usually: Option<f32>) -> Self {
+        let line = PreparedLine::of(candidate.text);
         let speaker = words(candidate.speaker).into_iter().map(|word| word.plain);
         let speaker: HashSet<String> = speaker.collect();
         let lift = near_usually.map(|usual| (candidate.nearness - usual) / (1.0 - usual).max(0.01));
@@ -282,9 +283,9 @@ mod tests {
     fn shown<'a>(question: &str, lines: &[&'a str], of: usize) -> Vec<&'a str> {
         let query = Query::parse(&wording_of(question, &["kael".to_owned()]));
         let even = Scorer::new(&query, &vec![1.0; query.wished.len()]);
-        let read: Vec<Line> = lines.iter().map(|line| Line::of(line)).collect();
+        let read: Vec<PreparedLine> = lines.iter().map(|line| PreparedLine::of(line)).collect();
         let lines_with = (0..query.wished.len()).map(|n| {
-            let has = |line: &&Line| even.relevance(line, 0).wishes & (1 << n) != 0;
+            let has = |line: &&PreparedLine| even.relevance(line, 0).wishes & (1 << n) != 0;
             read.iter().filter(has).count()
         });
         let wording = Wording {

@@ -11,7 +11,7 @@ use super::text::{Word, WordKind};
 
 /// A language of the Latin script whose inflections are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
+pub enum StemLanguage {
     /// English.
     English,
     /// German.
@@ -30,7 +30,7 @@ pub enum Language {
     Swedish,
 }
 
-impl Language {
+impl StemLanguage {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::English,
@@ -90,7 +90,7 @@ impl Language {
 pub struct Languages {
     bits: u8,
     /// The one that it surely is.
-    sure: Option<Language>,
+    sure: Option<StemLanguage>,
 }
 
 impl Languages {
@@ -98,7 +98,7 @@ impl Languages {
     /// letters of their own in it. All, where nothing tells.
     #[must_use]
     pub fn of(words: &[Word]) -> Self {
-        let mut signs = [0_u32; Language::ALL.len()];
+        let mut signs = [0_u32; StemLanguage::ALL.len()];
         let mut known = 0_u32;
         for word in words.iter().filter(|word| word.kind == WordKind::Spaced) {
             let has_letters = !word.written.is_ascii();
@@ -106,7 +106,8 @@ impl Languages {
             if !has_letters && grammars == 0 {
                 continue;
             }
-            for (n, (language, signs)) in Language::ALL.into_iter().zip(&mut signs).enumerate() {
+            for (n, (language, signs)) in StemLanguage::ALL.into_iter().zip(&mut signs).enumerate()
+            {
                 let has_letter =
                     has_letters && word.written.contains(|c| language.letters().contains(&c));
                 *signs += u32::from(has_letter) + u32::from(grammars >> n & 1);
@@ -125,7 +126,7 @@ impl Languages {
         let mut best = languages.each();
         // A word of another grammar is often one of English (`door`, `war`), seldom the other way round.
         if let (Some(one), None) = (best.next(), best.next())
-            && (most > 1 || one == Language::English)
+            && (most > 1 || one == StemLanguage::English)
         {
             languages.sure = Some(one);
         }
@@ -142,9 +143,9 @@ impl Languages {
     }
 
     /// Each.
-    pub fn each(self) -> impl Iterator<Item = Language> {
+    pub fn each(self) -> impl Iterator<Item = StemLanguage> {
         let is_one = move |n: usize| self.bits & (1 << n) != 0;
-        let all = Language::ALL.into_iter().enumerate();
+        let all = StemLanguage::ALL.into_iter().enumerate();
         all.filter(move |(n, _)| is_one(*n))
             .map(|(_, language)| language)
     }
@@ -163,7 +164,7 @@ impl Languages {
 fn grammars_with(plain: &str) -> u8 {
     static GRAMMARS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| {
         let mut grammars = HashMap::new();
-        for (n, language) in Language::ALL.into_iter().enumerate() {
+        for (n, language) in StemLanguage::ALL.into_iter().enumerate() {
             for word in language.grammar() {
                 *grammars.entry(*word).or_default() |= 1 << n;
             }
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn grammars_are_sorted_and_plain() {
-        let lists = Language::ALL.map(Language::grammar);
+        let lists = StemLanguage::ALL.map(StemLanguage::grammar);
         for list in lists.into_iter().chain([RUSSIAN]) {
             let mut sorted = list.to_vec();
             sorted.sort_unstable();
@@ -350,18 +351,18 @@ mod tests {
 
     #[test]
     fn a_language_is_told_by_its_grammar_and_letters() {
-        use Language::{Dutch, English, French, German, Portuguese, Spanish};
-        let cases: [(&str, &[Language]); 7] = [
+        use StemLanguage::{Dutch, English, French, German, Portuguese, Spanish};
+        let cases: [(&str, &[StemLanguage]); 7] = [
             ("the code is on the door", &[English]),
             ("Die Rechnung ist noch nicht da", &[German]),
             ("le mot de passe est dans le tiroir", &[French]),
             ("la contraseña está en el cajón", &[Spanish]),
             ("a senha não está com você", &[Portuguese]),
             ("het wachtwoord is van de buren", &[Dutch]),
-            ("Passwörter geändert", &[German, Language::Swedish]),
+            ("Passwörter geändert", &[German, StemLanguage::Swedish]),
         ];
         for (text, expected) in cases {
-            let found: Vec<Language> = Languages::of(&words(text)).each().collect();
+            let found: Vec<StemLanguage> = Languages::of(&words(text)).each().collect();
             assert_eq!(found, expected, "{text:?}");
         }
         assert_eq!(

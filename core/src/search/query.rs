@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::language::{Language, Languages};
+use super::language::{Languages, StemLanguage};
 use super::stems::stems_of_word;
 use super::text::{Word, WordKind, words};
 
@@ -19,7 +19,7 @@ pub const TERMS_MAX: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     /// What lines should have.
-    pub wished: Vec<Wish>,
+    pub wished: Vec<WordWish>,
     /// What lines must have.
     pub required: Vec<Required>,
     /// Whether the wished words only hold sentences together (`who are you`): no index of stems has them.
@@ -30,7 +30,7 @@ pub struct Query {
 
 /// A word that lines should have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct WordWish {
     /// It in plain form.
     pub plain: String,
     /// Its stems in every language that it may be of.
@@ -114,7 +114,7 @@ fn names(text: &str) -> BTreeSet<String> {
     let words = words(text);
     let may_be_german = Languages::of(&words)
         .each()
-        .any(|it| it == Language::German);
+        .any(|it| it == StemLanguage::German);
     let is_capital = |c: char| c.is_uppercase() && !(may_be_german && c <= '\u{ff}');
     let begins_sentence = |at: usize| {
         let before = text[..at].trim_end();
@@ -127,7 +127,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 /// The telling words of a text, each once; all of them, if none tells anything. Returns also whether that is so.
-fn wishes(text: &str) -> (Vec<Wish>, bool) {
+fn wishes(text: &str) -> (Vec<WordWish>, bool) {
     let words = words(text);
     let languages = Languages::of(&words);
     let tells = |word: &&Word| !languages.is_grammar(&word.plain);
@@ -138,7 +138,7 @@ fn wishes(text: &str) -> (Vec<Wish>, bool) {
     } else {
         telling
     };
-    let mut wished: Vec<Wish> = Vec::new();
+    let mut wished: Vec<WordWish> = Vec::new();
     for word in &chosen {
         let is_gram = matches!(word.kind, WordKind::Single | WordKind::Pair);
         // One character tells next to nothing where two are known.
@@ -158,7 +158,7 @@ fn wishes(text: &str) -> (Vec<Wish>, bool) {
         } else {
             1.0
         };
-        wished.push(Wish {
+        wished.push(WordWish {
             plain: word.plain.clone(),
             stems: stems_of_word(word, Languages::all()),
             weight,

@@ -41,7 +41,7 @@ const NEAR_MAX: u32 = 8;
 
 /// A line as it is scored: made once, scored for each query.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct PreparedLine {
     words: Vec<LineWord>,
     usual_words: f64,
     /// Whether it only asks.
@@ -76,7 +76,7 @@ impl KnownStems {
     }
 }
 
-impl Line {
+impl PreparedLine {
     /// The line of a text, mentions as names.
     #[must_use]
     pub fn of(text: &str) -> Self {
@@ -189,7 +189,7 @@ impl Scorer {
 
     /// How well a line answers. `said_by` = the wished words that are its speaker's name, one bit each.
     #[must_use]
-    pub fn relevance(&self, line: &Line, said_by: u64) -> Relevance {
+    pub fn relevance(&self, line: &PreparedLine, said_by: u64) -> Relevance {
         let (mut shares, mut found) = (vec![0.0_f64; self.weights.len()], Vec::new());
         let mut relevance = Relevance {
             wishes: said_by,
@@ -260,7 +260,7 @@ impl Scorer {
         if of > 0.0 { near / of } else { 0.0 }
     }
 
-    fn factors(line: &Line) -> f64 {
+    fn factors(line: &PreparedLine) -> f64 {
         let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * line.length() / line.usual_words;
         let length = (1.0 / length).clamp(LENGTH_LEAST, 1.0);
         length * if line.asks { ASKING_FACTOR } else { 1.0 }
@@ -301,11 +301,11 @@ mod tests {
     /// The lines in the order of their scores, each word as rare as it is among them.
     fn ranked<'a>(query: &str, lines: &[&'a str]) -> Vec<&'a str> {
         let query = Query::parse(query);
-        let read: Vec<Line> = lines.iter().map(|line| Line::of(line)).collect();
+        let read: Vec<PreparedLine> = lines.iter().map(|line| PreparedLine::of(line)).collect();
         let rarities: Vec<f64> = (0..query.wished.len())
             .map(|n| {
                 let even = Scorer::new(&query, &vec![1.0; query.wished.len()]);
-                let has = |line: &&Line| even.relevance(line, 0).wishes & (1 << n) != 0;
+                let has = |line: &&PreparedLine| even.relevance(line, 0).wishes & (1 << n) != 0;
                 rarity(read.iter().filter(has).count(), 1_000)
             })
             .collect();
@@ -388,7 +388,7 @@ mod tests {
     fn a_perfect_line_scores_one_and_none_more() {
         let query = Query::parse("wifi code");
         let scorer = Scorer::new(&query, &[1.0, 2.0]);
-        let score = |text: &str| scorer.relevance(&Line::of(text), 0).score;
+        let score = |text: &str| scorer.relevance(&PreparedLine::of(text), 0).score;
         assert!((score("wifi code") - 1.0).abs() < 1e-9);
         assert!(score("wifi code wifi code") <= 1.0 + 1e-9);
         assert!(score("code") > score("wifi"));
@@ -400,9 +400,9 @@ mod tests {
     fn the_first_match_is_where_it_stands() {
         let query = Query::parse("\"at nine\" deploys");
         let scorer = Scorer::new(&query, &[1.0]);
-        let line = Line::of("Café: the deploy is at nine");
+        let line = PreparedLine::of("Café: the deploy is at nine");
         assert!(line.has_required(&query));
         assert_eq!(scorer.relevance(&line, 0).at, "Café: the ".len());
-        assert!(!Line::of("the deploy is at ten").has_required(&query));
+        assert!(!PreparedLine::of("the deploy is at ten").has_required(&query));
     }
 }

@@ -45,7 +45,7 @@ pub enum WordKind {
 #[must_use]
 pub fn words(text: &str) -> Vec<Word> {
     looked_at(text.len());
-    let mut words = Words::default();
+    let mut words = WordSplitter::default();
     let mut start = None;
     for (at, c) in text.char_indices() {
         if is_of_word(c) {
@@ -65,7 +65,7 @@ pub fn words(text: &str) -> Vec<Word> {
 }
 
 #[derive(Default)]
-struct Words {
+struct WordSplitter {
     found: Vec<Word>,
     place: u32,
     /// Where the last spaced word ends, in bytes.
@@ -74,7 +74,7 @@ struct Words {
     hyphen: Option<usize>,
 }
 
-impl Words {
+impl WordSplitter {
     fn ends_at(&self, at: usize) -> bool {
         self.end == at
             && self

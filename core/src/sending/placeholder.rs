@@ -18,7 +18,7 @@ pub struct HeldPlaceholder {
 
 /// Where a placeholder stands for the one who writes into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Showing {
+pub enum PlaceholderShowing {
     /// It is not posted yet, or it is unknown whether it is.
     Waits,
     /// It is in the room.
@@ -29,12 +29,14 @@ pub enum Showing {
 
 /// Where a placeholder stands for the one who writes into it.
 #[must_use]
-pub fn showing(stage: PostStage, has_message: bool) -> Showing {
+pub fn showing(stage: PostStage, has_message: bool) -> PlaceholderShowing {
     match stage {
-        PostStage::Sent if has_message => Showing::Shows,
-        PostStage::Sent | PostStage::Dead | PostStage::Held | PostStage::Replaced => Showing::Over,
+        PostStage::Sent if has_message => PlaceholderShowing::Shows,
+        PostStage::Sent | PostStage::Dead | PostStage::Held | PostStage::Replaced => {
+            PlaceholderShowing::Over
+        }
         PostStage::Pending | PostStage::Leased | PostStage::Unknown | PostStage::Quarantined => {
-            Showing::Waits
+            PlaceholderShowing::Waits
         }
     }
 }
@@ -64,13 +66,13 @@ pub enum OnRetract {
     /// Its message is deleted as soon as it is there.
     Delete {
         /// What its entry says until then.
-        left: Left,
+        left: PlaceholderLeft,
     },
 }
 
 /// What the entry of a placeholder says that is to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum PlaceholderLeft {
     /// Nothing: it is out.
     Nothing,
     /// A mark that is nobody's words.
@@ -119,9 +121,9 @@ impl HeldPlaceholder {
             return OnRetract::LetGo;
         }
         let left = match (self.stage, self.is_streamed) {
-            (PostStage::Sent, _) => Left::Nothing,
-            (_, false) => Left::Mark,
-            (_, true) => Left::StreamedMark,
+            (PostStage::Sent, _) => PlaceholderLeft::Nothing,
+            (_, false) => PlaceholderLeft::Mark,
+            (_, true) => PlaceholderLeft::StreamedMark,
         };
         OnRetract::Delete { left }
     }
@@ -201,10 +203,26 @@ mod tests {
         let delete = |left| OnRetract::Delete { left };
         let expected = [
             (OnAnswer::Rewrite, OnRetract::LetGo, OnRetract::LetGo),
-            (edit, delete(Left::Mark), delete(Left::StreamedMark)),
-            (edit, delete(Left::Mark), delete(Left::StreamedMark)),
-            (edit, delete(Left::Mark), delete(Left::StreamedMark)),
-            (shown, delete(Left::Nothing), delete(Left::Nothing)),
+            (
+                edit,
+                delete(PlaceholderLeft::Mark),
+                delete(PlaceholderLeft::StreamedMark),
+            ),
+            (
+                edit,
+                delete(PlaceholderLeft::Mark),
+                delete(PlaceholderLeft::StreamedMark),
+            ),
+            (
+                edit,
+                delete(PlaceholderLeft::Mark),
+                delete(PlaceholderLeft::StreamedMark),
+            ),
+            (
+                shown,
+                delete(PlaceholderLeft::Nothing),
+                delete(PlaceholderLeft::Nothing),
+            ),
             (edit, OnRetract::LetGo, OnRetract::LetGo),
             (edit, OnRetract::LetGo, OnRetract::LetGo),
             (OnAnswer::LetGo, OnRetract::LetGo, OnRetract::LetGo),
@@ -250,14 +268,14 @@ mod tests {
     #[test]
     fn a_placeholder_shows_once_its_message_is_known() {
         let table = [
-            (PostStage::Pending, false, Showing::Waits),
-            (PostStage::Leased, false, Showing::Waits),
-            (PostStage::Unknown, false, Showing::Waits),
-            (PostStage::Sent, true, Showing::Shows),
-            (PostStage::Sent, false, Showing::Over),
-            (PostStage::Held, false, Showing::Over),
-            (PostStage::Dead, false, Showing::Over),
-            (PostStage::Replaced, true, Showing::Over),
+            (PostStage::Pending, false, PlaceholderShowing::Waits),
+            (PostStage::Leased, false, PlaceholderShowing::Waits),
+            (PostStage::Unknown, false, PlaceholderShowing::Waits),
+            (PostStage::Sent, true, PlaceholderShowing::Shows),
+            (PostStage::Sent, false, PlaceholderShowing::Over),
+            (PostStage::Held, false, PlaceholderShowing::Over),
+            (PostStage::Dead, false, PlaceholderShowing::Over),
+            (PostStage::Replaced, true, PlaceholderShowing::Over),
         ];
         for (stage, has_message, expected) in table {
             assert_eq!(showing(stage, has_message), expected, "{stage:?}");

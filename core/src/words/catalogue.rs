@@ -12,7 +12,7 @@ use super::texts::Key;
 /// A text of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Text {
+pub(super) enum CatalogueText {
     /// The same for every number.
     Plain(String),
     /// By a number.
@@ -25,7 +25,7 @@ pub(super) enum Text {
 }
 
 /// A catalogue as its file has it.
-pub(super) type Texts = BTreeMap<String, Text>;
+pub(super) type Texts = BTreeMap<String, CatalogueText>;
 
 /// A value for a place of a text.
 pub(super) type Value<'a> = (&'static str, &'a dyn Display);
@@ -39,15 +39,15 @@ pub(super) fn read(language: Language) -> Result<Texts, toml::de::Error> {
 }
 
 /// The texts of a language, by the number of their key.
-fn catalogue(language: Language) -> &'static [Text] {
-    static ALL: LazyLock<[Vec<Text>; 2]> = LazyLock::new(|| Language::ALL.map(in_order));
+fn catalogue(language: Language) -> &'static [CatalogueText] {
+    static ALL: LazyLock<[Vec<CatalogueText>; 2]> = LazyLock::new(|| Language::ALL.map(in_order));
     match language {
         Language::English => &ALL[0],
         Language::German => &ALL[1],
     }
 }
 
-fn in_order(language: Language) -> Vec<Text> {
+fn in_order(language: Language) -> Vec<CatalogueText> {
     let texts = read(language).expect("a test reads every catalogue");
     let of = |key: &Key| {
         let text = texts.get(key.name()).cloned();
@@ -64,9 +64,9 @@ pub(super) fn say(
     values: &[Value<'_>],
 ) -> String {
     match &catalogue(language)[key as usize] {
-        Text::Plain(text) => filled(text, values),
-        Text::Counted { one, .. } if count == Some(1) => filled(one, values),
-        Text::Counted { other, .. } => filled(other, values),
+        CatalogueText::Plain(text) => filled(text, values),
+        CatalogueText::Counted { one, .. } if count == Some(1) => filled(one, values),
+        CatalogueText::Counted { other, .. } => filled(other, values),
     }
 }
 
@@ -113,11 +113,11 @@ mod tests {
                 let told = format!("{language:?} {}", key.name());
                 let wanted: BTreeSet<&str> = key.places().iter().copied().collect();
                 match &texts[key.name()] {
-                    Text::Plain(text) => {
+                    CatalogueText::Plain(text) => {
                         assert_eq!(places(text), wanted, "{told}");
                         assert!(!key.is_counted(), "{told} has forms");
                     }
-                    Text::Counted { one, other } => {
+                    CatalogueText::Counted { one, other } => {
                         assert!(places(one).is_subset(&wanted), "{told}");
                         assert_eq!(places(other), wanted, "{told}");
                         assert!(key.is_counted(), "{told} has no forms");
@@ -132,8 +132,8 @@ mod tests {
         for language in Language::ALL {
             for (name, text) in read(language).unwrap() {
                 let forms = match &text {
-                    Text::Plain(text) => vec![text],
-                    Text::Counted { one, other } => vec![one, other],
+                    CatalogueText::Plain(text) => vec![text],
+                    CatalogueText::Counted { one, other } => vec![one, other],
                 };
                 for form in forms {
                     assert_eq!(form.trim(), form, "{language:?} {name}");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use vocative::transcripts::transcript::{StoredMessage, Transcript, TranscriptError, parse};
-use vocative_core::history::{History, HistoryTurn, ReadCost, Role};
+use vocative_core::history::{History, HistoryRole, HistoryTurn, ReadCost};
 use vocative_core::ids::{
     AccountId, AgentName, ChatId, ConversationId, ParticipantId, Seq, TurnId,
 };
@@ -68,7 +68,7 @@ fn check_prompt(prompt: &Prompt, history: &History, options: &AssemblerOptions) 
             "a turn is lost, or in it and left out"
         );
     }
-    let is_trigger = |entry: &&HistoryTurn| entry.role == Role::Trigger;
+    let is_trigger = |entry: &&HistoryTurn| entry.role == HistoryRole::Trigger;
     let triggers: Vec<TurnId> = history
         .turns
         .iter()
@@ -140,15 +140,15 @@ fn history(transcript: &Transcript) -> History {
 }
 
 /// Every reason comes up; the last message is a trigger unless its id says otherwise.
-fn role(message: &StoredMessage, all: &[&StoredMessage]) -> Role {
+fn role(message: &StoredMessage, all: &[&StoredMessage]) -> HistoryRole {
     let is_last = all.last().is_some_and(|last| last.id == message.id);
     match message.id.bytes().map(u32::from).sum::<u32>() % 11 {
-        0 => Role::Ambient,
-        1 => Role::Parent,
-        2 => Role::RepliedTo,
-        3 => Role::Root,
-        _ if is_last => Role::Trigger,
-        _ => Role::Kept,
+        0 => HistoryRole::Ambient,
+        1 => HistoryRole::Parent,
+        2 => HistoryRole::RepliedTo,
+        3 => HistoryRole::Root,
+        _ if is_last => HistoryRole::Trigger,
+        _ => HistoryRole::Kept,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What comes over HTTP: requests that Slack signs, forms with files, where a reader goes on.
 
 use vocative_channels::multipart::Multipart;
-use vocative_channels::slack::{Delivery, fuzzing, translate};
+use vocative_channels::slack::{SlackDelivery, fuzzing, translate};
 use vocative_core::ids::EventId;
 
 use super::speech::{NOW_MS, check_envelope, slack_bot};
@@ -23,7 +23,7 @@ pub(super) fn slack(input: &[u8]) {
     check_signature(timestamp, claimed, body);
     match fuzzing::request(path, body) {
         Some(Err((kind, payload))) => {
-            let delivery = Delivery {
+            let delivery = SlackDelivery {
                 channel: "acme",
                 kind,
                 envelope_id: "e1",

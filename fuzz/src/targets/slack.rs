@@ -1,7 +1,7 @@
 //! Slack: frames, payloads, histories, answers, texts.
 
 use serde_json::{Map, Value};
-use vocative_channels::slack::{Delivery, TEXT_MAX_CHARS, fuzzing, translate};
+use vocative_channels::slack::{SlackDelivery, TEXT_MAX_CHARS, fuzzing, translate};
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::markup::mentioned_ids;
@@ -31,7 +31,7 @@ pub(super) fn event(input: &[u8]) {
         "interactive",
         "something_new",
     ] {
-        let delivery = Delivery {
+        let delivery = SlackDelivery {
             channel: "acme",
             kind,
             envelope_id: "e1",

@@ -6,7 +6,9 @@ use std::hint::black_box;
 use serde_json::{Value, json};
 use vocative::llm::fuzzing::without_thoughts;
 use vocative_channels::render::{noted, prefixed};
-use vocative_channels::slack::{Delivery, fuzzing as slack_doors, translate as translate_slack};
+use vocative_channels::slack::{
+    SlackDelivery, fuzzing as slack_doors, translate as translate_slack,
+};
 use vocative_channels::{slack, telegram};
 use vocative_contract::capability::LengthUnit;
 use vocative_contract::envelope::{Event, InboundMessage};
@@ -172,7 +174,7 @@ fn event(content: &Value) -> Cow<'static, str> {
 }
 
 fn slack_event(payload: &str) {
-    let delivery = Delivery {
+    let delivery = SlackDelivery {
         channel: "acme",
         kind: "events_api",
         envelope_id: "e1",
@@ -232,7 +234,7 @@ fn read_telegram(text: &str, entities: &[Value]) {
 /// A message that says a text.
 fn message(text: &str) -> Option<InboundMessage> {
     let payload = event(&json!({"text": "x"}));
-    let delivery = Delivery {
+    let delivery = SlackDelivery {
         channel: "acme",
         kind: "events_api",
         envelope_id: "e1",

@@ -3,7 +3,7 @@
 
 use vocative_contract::envelope::ChatKind;
 
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 
 /// The rooms. The last ones are direct chats of the first people.
 pub(super) const ROOMS: [(&str, ChatKind); 7] = [
@@ -134,7 +134,7 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn of(seed: u64) -> Self {
-        let mut dice = Dice::of(seed, "memory");
+        let mut dice = SeededDice::of(seed, "memory");
         let mut facts = Vec::new();
         for kind in Kind::ALL {
             for n in 0..kind.count() {
@@ -159,7 +159,7 @@ impl Told {
     }
 }
 
-fn fact(kind: Kind, number: usize, n: usize, dice: &mut Dice) -> Fact {
+fn fact(kind: Kind, number: usize, n: usize, dice: &mut SeededDice) -> Fact {
     // Each topic of a person is asked for once.
     let topic = format!(
         "{} {}",
@@ -245,7 +245,7 @@ fn said(place: usize, fact: &Fact, by: &'static str, text: String) -> Line {
     }
 }
 
-fn noise(lines: &mut Vec<Line>, room: usize, dice: &mut Dice) {
+fn noise(lines: &mut Vec<Line>, room: usize, dice: &mut SeededDice) {
     for _ in 0..4 {
         let by = if room < PUBLIC + 2 {
             PEOPLE[dice.place(PEOPLE.len())]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use vocative::cli::CliError;
 
 use super::failed;
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 
 const FACTS: &str = include_str!("facts.json");
 
@@ -45,7 +45,7 @@ struct LinesTemplate {
 
 /// In which way a question asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum WordingKind {
     /// The words that a model would search for.
     Keywords,
     /// As a person asks.
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Unsaid,
 }
 
-impl Kind {
+impl WordingKind {
     pub(super) const ALL: [Self; 8] = [
         Self::Keywords,
         Self::Question,
@@ -91,8 +91,8 @@ impl Kind {
 }
 
 /// A question about a room.
-pub(super) struct Question {
-    pub(super) kind: Kind,
+pub(super) struct RecallQuestion {
+    pub(super) kind: WordingKind,
     /// What is searched for, all at once.
     pub(super) wordings: Vec<String>,
     /// The lines that answer it, as places in the room; all are needed.
@@ -100,30 +100,30 @@ pub(super) struct Question {
 }
 
 /// Something said.
-pub(super) struct Line {
+pub(super) struct RecallLine {
     pub(super) speaker: String,
     pub(super) text: String,
 }
 
 /// A room, and what is asked about it.
-pub(super) struct Room {
-    pub(super) lines: Vec<Line>,
-    pub(super) questions: Vec<Question>,
+pub(super) struct RecallRoom {
+    pub(super) lines: Vec<RecallLine>,
+    pub(super) questions: Vec<RecallQuestion>,
 }
 
 /// What a template's words in braces stand for.
 type Filling = BTreeMap<&'static str, String>;
 
 /// Lines that belong to one subject, in their order, and the questions about them.
-struct Subject {
+struct RecallSubject {
     lines: Vec<String>,
-    questions: Vec<(Kind, Vec<String>)>,
+    questions: Vec<(WordingKind, Vec<String>)>,
     noise: Vec<String>,
     /// What its noise is filled with half of the time.
     filling: Filling,
 }
 
-impl Room {
+impl RecallRoom {
     /// Draws a room of that many lines.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Room {
     pub(super) fn draw(lines: usize, seed: u64) -> Result<Self, CliError> {
         let templates: Templates = serde_json::from_str(FACTS)
             .map_err(|cause| failed(format!("lab/src/recall/facts.json: {cause}")))?;
-        let mut dice = Dice::of(seed, "recall");
+        let mut dice = SeededDice::of(seed, "recall");
         let subjects = templates.subjects(&mut dice);
         let mut planted = places(&subjects, lines, &mut dice);
         let mut room = Self {
@@ -149,16 +149,16 @@ impl Room {
                 None => templates.noise(&subjects, &mut dice),
             };
             let speaker = drawn(&templates.people, &mut dice);
-            room.lines.push(Line { speaker, text });
+            room.lines.push(RecallLine { speaker, text });
         }
         for (subject, said) in subjects.into_iter().zip(said) {
             for (kind, wordings) in subject.questions {
                 let answers = match kind {
-                    Kind::Unsaid => Vec::new(),
-                    Kind::Corrected => said[said.len() - 1..].to_vec(),
+                    WordingKind::Unsaid => Vec::new(),
+                    WordingKind::Corrected => said[said.len() - 1..].to_vec(),
                     _ => said.clone(),
                 };
-                room.questions.push(Question {
+                room.questions.push(RecallQuestion {
                     kind,
                     wordings,
                     answers,
@@ -170,21 +170,21 @@ impl Room {
 }
 
 impl Templates {
-    fn subjects(&self, dice: &mut Dice) -> Vec<Subject> {
+    fn subjects(&self, dice: &mut SeededDice) -> Vec<RecallSubject> {
         let mut subjects = Vec::new();
         for fact in &self.facts {
             subjects.push(self.fact(fact, dice));
         }
         for joined in &self.joined {
-            subjects.push(self.two_lines(joined, Kind::Joined, dice));
+            subjects.push(self.two_lines(joined, WordingKind::Joined, dice));
         }
         for corrected in &self.corrected {
-            subjects.push(self.two_lines(corrected, Kind::Corrected, dice));
+            subjects.push(self.two_lines(corrected, WordingKind::Corrected, dice));
         }
         subjects
     }
 
-    fn fact(&self, fact: &FactTemplate, dice: &mut Dice) -> Subject {
+    fn fact(&self, fact: &FactTemplate, dice: &mut SeededDice) -> RecallSubject {
         let filling = self.filling(dice);
         let mut other = self.filling(dice);
         // What is asked and was never said is about another place, person, system and customer.
@@ -196,25 +196,30 @@ impl Templates {
         let fill = |text: &String| filled(text, &filling);
         let wordings: Vec<String> = fact.keywords.iter().map(fill).collect();
         let misspelt = misspelt(&wordings[0], &fact.language, dice);
-        Subject {
+        RecallSubject {
             lines: vec![fill(&fact.line)],
             questions: vec![
-                (Kind::Keywords, wordings[..1].to_vec()),
-                (Kind::Question, vec![fill(&fact.question)]),
-                (Kind::Wordings, wordings),
-                (Kind::Foreign, vec![fill(&fact.foreign)]),
-                (Kind::Typo, vec![misspelt]),
-                (Kind::Unsaid, vec![filled(&fact.question, &other)]),
+                (WordingKind::Keywords, wordings[..1].to_vec()),
+                (WordingKind::Question, vec![fill(&fact.question)]),
+                (WordingKind::Wordings, wordings),
+                (WordingKind::Foreign, vec![fill(&fact.foreign)]),
+                (WordingKind::Typo, vec![misspelt]),
+                (WordingKind::Unsaid, vec![filled(&fact.question, &other)]),
             ],
             noise: fact.noise.clone(),
             filling,
         }
     }
 
-    fn two_lines(&self, template: &LinesTemplate, kind: Kind, dice: &mut Dice) -> Subject {
+    fn two_lines(
+        &self,
+        template: &LinesTemplate,
+        kind: WordingKind,
+        dice: &mut SeededDice,
+    ) -> RecallSubject {
         let filling = self.filling(dice);
         let fill = |text: &String| filled(text, &filling);
-        Subject {
+        RecallSubject {
             lines: template.lines.iter().map(fill).collect(),
             questions: vec![
                 (kind, template.keywords[..1].iter().map(fill).collect()),
@@ -234,7 +239,7 @@ impl Templates {
         ]
     }
 
-    fn filling(&self, dice: &mut Dice) -> Filling {
+    fn filling(&self, dice: &mut SeededDice) -> Filling {
         const COLOURS: [&str; 8] = [
             "blue", "amber", "violet", "silver", "coral", "olive", "ivory", "teal",
         ];
@@ -280,7 +285,7 @@ impl Templates {
     }
 
     /// A line that answers nothing: about a subject's words, or about anything.
-    fn noise(&self, subjects: &[Subject], dice: &mut Dice) -> String {
+    fn noise(&self, subjects: &[RecallSubject], dice: &mut SeededDice) -> String {
         let subject = &subjects[dice.place(subjects.len())];
         if dice.hits(NEAR_PER_MILLE) && !subject.noise.is_empty() {
             let template = drawn(&subject.noise, dice);
@@ -295,7 +300,11 @@ impl Templates {
 }
 
 /// Where in the room each subject's lines stand.
-fn places(subjects: &[Subject], lines: usize, dice: &mut Dice) -> BTreeMap<usize, usize> {
+fn places(
+    subjects: &[RecallSubject],
+    lines: usize,
+    dice: &mut SeededDice,
+) -> BTreeMap<usize, usize> {
     let mut planted = BTreeMap::new();
     for (number, subject) in subjects.iter().enumerate() {
         for _ in &subject.lines {
@@ -309,7 +318,7 @@ fn places(subjects: &[Subject], lines: usize, dice: &mut Dice) -> BTreeMap<usize
     planted
 }
 
-fn drawn(list: &[String], dice: &mut Dice) -> String {
+fn drawn(list: &[String], dice: &mut SeededDice) -> String {
     list[dice.place(list.len())].clone()
 }
 
@@ -323,7 +332,7 @@ fn filled(template: &str, filling: &Filling) -> String {
 
 /// The query with two neighbouring letters of its longest word exchanged; one letter left out where the two are
 /// the same, and in a language that is written without spaces nothing is changed.
-fn misspelt(query: &str, language: &str, dice: &mut Dice) -> String {
+fn misspelt(query: &str, language: &str, dice: &mut SeededDice) -> String {
     let longest = query.split(' ').max_by_key(|word| word.chars().count());
     let Some(word) = longest.filter(|word| language != "ja" && word.chars().count() > 3) else {
         return query.to_owned();
@@ -345,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_room_holds_its_facts_once_and_asks_two_hundred_questions() {
-        let room = Room::draw(2_000, 7).unwrap();
+        let room = RecallRoom::draw(2_000, 7).unwrap();
         assert_eq!(room.lines.len(), 2_000);
         assert!(room.questions.len() >= 200, "{}", room.questions.len());
         for question in &room.questions {
@@ -354,7 +363,7 @@ mod tests {
                 let times = room.lines.iter().filter(|line| line.text == *text).count();
                 assert_eq!(times, 1, "{text}");
             }
-            let is_unsaid = question.kind == Kind::Unsaid;
+            let is_unsaid = question.kind == WordingKind::Unsaid;
             assert_eq!(question.answers.is_empty(), is_unsaid);
         }
         let braces = room.lines.iter().any(|line| line.text.contains('{'));
@@ -364,7 +373,7 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_room() {
         let texts = |seed| {
-            let room = Room::draw(500, seed).unwrap();
+            let room = RecallRoom::draw(500, seed).unwrap();
             let lines = room.lines.into_iter().map(|line| line.text);
             lines.collect::<Vec<_>>()
         };

@@ -6,8 +6,8 @@ use vocative::cli::CliError;
 use vocative::embeddings::client::EmbeddingClient;
 use vocative_core::vector::Vector;
 
-use super::facts::{Question, Room};
-use super::{Answer, HITS, answer, failed};
+use super::facts::{RecallQuestion, RecallRoom};
+use super::{HITS, RecallAnswer, answer, failed};
 
 /// Its name in the table.
 pub(super) const NAME: &str = "vectors alone";
@@ -37,7 +37,10 @@ pub(super) fn client(base_url: &str, model: &str) -> EmbeddingClient {
 }
 
 impl<'a> Meanings<'a> {
-    pub(super) async fn of(room: &Room, client: &'a EmbeddingClient) -> Result<Self, CliError> {
+    pub(super) async fn of(
+        room: &RecallRoom,
+        client: &'a EmbeddingClient,
+    ) -> Result<Self, CliError> {
         let texts: Vec<String> = room.lines.iter().map(|line| line.text.clone()).collect();
         let mut lines = Vec::with_capacity(texts.len());
         for texts in texts.chunks(BATCH) {
@@ -48,9 +51,9 @@ impl<'a> Meanings<'a> {
 
     pub(super) async fn search(
         &self,
-        room: &Room,
-        question: &Question,
-    ) -> Result<Answer, CliError> {
+        room: &RecallRoom,
+        question: &RecallQuestion,
+    ) -> Result<RecallAnswer, CliError> {
         let queries = embedded(self.client, &question.wordings).await?;
         let started = Instant::now();
         let mut scores = vec![0.0; self.lines.len()];

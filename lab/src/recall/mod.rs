@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use vocative::cli::CliError;
 
-use self::facts::{Question, Room};
+use self::facts::{RecallQuestion, RecallRoom};
 use self::meaning::Meanings;
 use self::product::Product;
 use self::score::Scores;
-use self::yardsticks::{FullText, NEWEST, Words, newest};
+use self::yardsticks::{FullText, NEWEST, TermMatch, newest};
 use crate::args::RecallArgs;
 use crate::print;
 
@@ -29,7 +29,7 @@ const HITS: u8 = 20;
 const READ: usize = 5;
 
 /// What a search gave.
-struct Answer {
+struct RecallAnswer {
     /// Lines by their place in the room, the best first.
     lines: Vec<usize>,
     /// What the first [`READ`] hits cost a prompt, in tokens (UTF-16 units divided by four).
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RecallArgs) -> Result<ExitCode, CliError> {
     let lines = usize::try_from(args.lines).unwrap_or(usize::MAX);
     let (mut scores, mut missed) = (Scores::default(), Vec::new());
     for seed in args.seed..args.seed.saturating_add(args.rooms) {
-        let room = Room::draw(lines, seed)?;
+        let room = RecallRoom::draw(lines, seed)?;
         yardsticks_of(&room, &mut scores)?;
         missed.extend(runtime.block_on(product_of(&room, args, &mut scores))?);
     }
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &RecallArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn yardsticks_of(room: &Room, scores: &mut Scores) -> Result<(), CliError> {
-    for words in Words::ALL {
+fn yardsticks_of(room: &RecallRoom, scores: &mut Scores) -> Result<(), CliError> {
+    for words in TermMatch::ALL {
         let full_text = FullText::of(room, words)?;
         for question in &room.questions {
             let started = Instant::now();
@@ -87,7 +87,7 @@ fn yardsticks_of(room: &Room, scores: &mut Scores) -> Result<(), CliError> {
         scores.add_all(
             NEWEST,
             question,
-            &Answer {
+            &RecallAnswer {
                 lines,
                 tokens,
                 took,
@@ -99,7 +99,7 @@ fn yardsticks_of(room: &Room, scores: &mut Scores) -> Result<(), CliError> {
 
 /// Asks Vocative, and gives the questions whose answers it did not find among its first hits.
 async fn product_of(
-    room: &Room,
+    room: &RecallRoom,
     args: &RecallArgs,
     scores: &mut Scores,
 ) -> Result<Vec<String>, CliError> {
@@ -136,7 +136,7 @@ async fn product_of(
     Ok(missed)
 }
 
-fn missed_line(room: &Room, question: &Question, answer: &Answer) -> String {
+fn missed_line(room: &RecallRoom, question: &RecallQuestion, answer: &RecallAnswer) -> String {
     let said = question
         .answers
         .iter()
@@ -155,10 +155,10 @@ fn missed_line(room: &Room, question: &Question, answer: &Answer) -> String {
     )
 }
 
-fn answer(room: &Room, lines: Vec<usize>, took: Duration) -> Answer {
+fn answer(room: &RecallRoom, lines: Vec<usize>, took: Duration) -> RecallAnswer {
     let read = lines.iter().take(READ);
     let tokens = read.map(|line| tokens(&room.lines[*line].text)).sum();
-    Answer {
+    RecallAnswer {
         lines,
         tokens,
         took,

@@ -20,9 +20,9 @@ use vocative_store::contract::{
 };
 use vocative_store::{Store, StoreError, StoreOptions};
 
-use super::facts::{Question, Room};
+use super::facts::{RecallQuestion, RecallRoom};
 use super::unasked;
-use super::{Answer, HITS, READ, failed, tokens};
+use super::{HITS, READ, RecallAnswer, failed, tokens};
 
 /// Its name in the table.
 pub(super) const NAME: &str = "Vocative";
@@ -47,7 +47,7 @@ pub(super) struct Product {
 }
 
 impl Product {
-    pub(super) async fn of(room: &Room) -> Result<Self, CliError> {
+    pub(super) async fn of(room: &RecallRoom) -> Result<Self, CliError> {
         let folder = tempfile::tempdir()?;
         let options = StoreOptions {
             path: Some(folder.path().join("vocative.db")),
@@ -83,10 +83,10 @@ impl Product {
     /// Asks as the agents' tool asks; the time counts without the embedding server's.
     pub(super) async fn search(
         &self,
-        room: &Room,
-        question: &Question,
+        room: &RecallRoom,
+        question: &RecallQuestion,
         embeddings: Option<&Embeddings>,
-    ) -> Result<Answer, CliError> {
+    ) -> Result<RecallAnswer, CliError> {
         let vectors = match embeddings {
             None => Vec::new(),
             Some(embeddings) => embeddings
@@ -114,7 +114,7 @@ impl Product {
         let lines =
             places.filter_map(|sent_at_ms| usize::try_from((sent_at_ms - FIRST_MS) / LINE_MS).ok());
         let lines: Vec<usize> = lines.filter(|line| *line < room.lines.len()).collect();
-        Ok(Answer {
+        Ok(RecallAnswer {
             lines,
             tokens,
             took,
@@ -126,8 +126,8 @@ impl Product {
     /// The lines that a prompt of the question would show without being asked for.
     pub(super) async fn unasked(
         &self,
-        room: &Room,
-        question: &Question,
+        room: &RecallRoom,
+        question: &RecallQuestion,
     ) -> Result<Vec<usize>, CliError> {
         let Some(wording) = unasked::wording(question) else {
             return Ok(Vec::new());
@@ -148,7 +148,7 @@ impl Product {
     }
 }
 
-async fn fill(store: &Store, room: &Room) -> Result<ConversationId, StoreError> {
+async fn fill(store: &Store, room: &RecallRoom) -> Result<ConversationId, StoreError> {
     let now_ms = FIRST_MS + LINE_MS * i64::try_from(room.lines.len()).unwrap_or(i64::MAX / LINE_MS);
     let binding = AccountBinding {
         channel: "acme".to_owned(),

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::facts::{Kind, Question};
+use super::facts::{RecallQuestion, WordingKind};
 use super::unasked::Unasked;
-use super::{Answer, HITS, READ};
+use super::{HITS, READ, RecallAnswer};
 use crate::args::RecallArgs;
 
 /// What each method found.
 #[derive(Default)]
 pub(super) struct Scores {
     /// By method, in the order of the first question.
-    methods: Vec<(&'static str, Score)>,
+    methods: Vec<(&'static str, RecallScore)>,
     /// What a prompt shows without being asked for.
     pub(super) unasked: Unasked,
 }
 
 #[derive(Default)]
-struct Score {
+struct RecallScore {
     asked: u32,
     read: u32,
     listed: u32,
@@ -26,7 +26,7 @@ struct Score {
     tokens: usize,
     took: Vec<Duration>,
     /// Asked, and found among the first hits, of each kind.
-    kinds: BTreeMap<Kind, (u32, u32)>,
+    kinds: BTreeMap<WordingKind, (u32, u32)>,
 }
 
 impl Scores {
@@ -35,28 +35,33 @@ impl Scores {
     pub(super) fn add(
         &mut self,
         method: &'static str,
-        question: &Question,
-        answer: &Answer,
+        question: &RecallQuestion,
+        answer: &RecallAnswer,
     ) -> bool {
         self.count(method, question, answer, READ)
     }
 
     /// Counts an answer of which everything is read.
-    pub(super) fn add_all(&mut self, method: &'static str, question: &Question, answer: &Answer) {
+    pub(super) fn add_all(
+        &mut self,
+        method: &'static str,
+        question: &RecallQuestion,
+        answer: &RecallAnswer,
+    ) {
         self.count(method, question, answer, usize::MAX);
     }
 
     fn count(
         &mut self,
         method: &'static str,
-        question: &Question,
-        answer: &Answer,
+        question: &RecallQuestion,
+        answer: &RecallAnswer,
         read: usize,
     ) -> bool {
         let score = self.of(method);
         score.tokens += answer.tokens;
         score.took.push(answer.took);
-        if question.kind == Kind::Unsaid {
+        if question.kind == WordingKind::Unsaid {
             return true;
         }
         let rank_of = |wanted: &usize| answer.lines.iter().position(|line| line == wanted);
@@ -76,10 +81,10 @@ impl Scores {
         is_read
     }
 
-    fn of(&mut self, method: &'static str) -> &mut Score {
+    fn of(&mut self, method: &'static str) -> &mut RecallScore {
         let known = self.methods.iter().position(|(name, _)| *name == method);
         let place = known.unwrap_or_else(|| {
-            self.methods.push((method, Score::default()));
+            self.methods.push((method, RecallScore::default()));
             self.methods.len() - 1
         });
         &mut self.methods[place].1
@@ -91,8 +96,10 @@ impl Scores {
             "{} rooms of {} lines from seed {}; an answer counts as found among the first {READ} hits.\n\n",
             args.rooms, args.lines, args.seed
         );
-        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Unsaid);
-        let names: Vec<&str> = kinds.clone().map(Kind::name).collect();
+        let kinds = WordingKind::ALL
+            .into_iter()
+            .filter(|kind| *kind != WordingKind::Unsaid);
+        let names: Vec<&str> = kinds.clone().map(WordingKind::name).collect();
         out += &format!(
             "| | {} | all | @{HITS} | reciprocal rank | tokens | ms p50 | p99 |\n",
             names.join(" | ")
@@ -130,16 +137,16 @@ fn percentile_ms(took: &[Duration], percent: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn question(kind: Kind, answers: &[usize]) -> Question {
-        Question {
+    fn question(kind: WordingKind, answers: &[usize]) -> RecallQuestion {
+        RecallQuestion {
             kind,
             wordings: Vec::new(),
             answers: answers.to_vec(),
         }
     }
 
-    fn answer(lines: &[usize]) -> Answer {
-        Answer {
+    fn answer(lines: &[usize]) -> RecallAnswer {
+        RecallAnswer {
             lines: lines.to_vec(),
             tokens: 10,
             took: Duration::from_millis(2),
@@ -149,11 +156,16 @@ mod tests {
     #[test]
     fn an_answer_counts_where_all_its_lines_are_among_the_first_hits() {
         let cases = [
-            (Kind::Question, vec![7], vec![1, 2, 3, 4, 7], true),
-            (Kind::Question, vec![7], vec![1, 2, 3, 4, 5, 7], false),
-            (Kind::Joined, vec![7, 8], vec![7, 8], true),
-            (Kind::Joined, vec![7, 8], vec![7], false),
-            (Kind::Unsaid, vec![], vec![1], true),
+            (WordingKind::Question, vec![7], vec![1, 2, 3, 4, 7], true),
+            (
+                WordingKind::Question,
+                vec![7],
+                vec![1, 2, 3, 4, 5, 7],
+                false,
+            ),
+            (WordingKind::Joined, vec![7, 8], vec![7, 8], true),
+            (WordingKind::Joined, vec![7, 8], vec![7], false),
+            (WordingKind::Unsaid, vec![], vec![1], true),
         ];
         let mut scores = Scores::default();
         for (kind, wanted, lines, is_found) in cases {
@@ -162,14 +174,18 @@ mod tests {
         }
         let score = &scores.methods[0].1;
         assert_eq!((score.asked, score.read, score.listed), (4, 2, 3));
-        assert_eq!(score.kinds[&Kind::Joined], (2, 1));
+        assert_eq!(score.kinds[&WordingKind::Joined], (2, 1));
     }
 
     #[test]
     fn everything_that_is_read_counts_for_the_newest_lines() {
         let mut scores = Scores::default();
         let lines: Vec<usize> = (0..50).collect();
-        scores.add_all("newest", &question(Kind::Question, &[40]), &answer(&lines));
+        scores.add_all(
+            "newest",
+            &question(WordingKind::Question, &[40]),
+            &answer(&lines),
+        );
         let score = &scores.methods[0].1;
         assert_eq!((score.asked, score.read, score.listed), (1, 1, 1));
     }

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use vocative_core::search::bar::{Candidate, asks_for_something, cleared, wording_of};
 use vocative_store::contract::SearchHits;
 
-use super::facts::{Kind, Question};
+use super::facts::{RecallQuestion, WordingKind};
 
 /// What came of the questions of each kind.
 #[derive(Default)]
-pub(super) struct Unasked(BTreeMap<Kind, Count>);
+pub(super) struct Unasked(BTreeMap<WordingKind, Count>);
 
 #[derive(Default)]
 struct Count {
@@ -24,7 +24,7 @@ struct Count {
 }
 
 /// The question as the daemon searches for it; `None` where it searches for nothing.
-pub(super) fn wording(question: &Question) -> Option<String> {
+pub(super) fn wording(question: &RecallQuestion) -> Option<String> {
     let wording = wording_of(question.wordings.first()?, &[]);
     asks_for_something(&wording).then_some(wording)
 }
@@ -44,7 +44,7 @@ pub(super) fn shown(found: &SearchHits) -> Vec<usize> {
 }
 
 impl Unasked {
-    pub(super) fn add(&mut self, question: &Question, lines: &[usize]) {
+    pub(super) fn add(&mut self, question: &RecallQuestion, lines: &[usize]) {
         let count = self.0.entry(question.kind).or_default();
         count.asked += 1;
         count.lines += lines.len();

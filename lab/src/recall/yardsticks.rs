@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use vocative::cli::CliError;
 
-use super::facts::Room;
+use super::facts::RecallRoom;
 use super::{failed, tokens};
 
 /// The name of the newest lines in the table.
@@ -13,7 +13,7 @@ const NEWEST_MAX_TOKENS: usize = 3_000;
 
 /// How SQLite's full text is asked for several words.
 #[derive(Clone, Copy)]
-pub(super) enum Words {
+pub(super) enum TermMatch {
     /// All must be in the line.
     All,
     /// Any of them; ranked by BM25.
@@ -22,7 +22,7 @@ pub(super) enum Words {
     AnyStemmed,
 }
 
-impl Words {
+impl TermMatch {
     pub(super) const ALL: [Self; 3] = [Self::All, Self::Any, Self::AnyStemmed];
 
     pub(super) fn name(self) -> &'static str {
@@ -37,20 +37,20 @@ impl Words {
 /// A room in a full-text table of its own.
 pub(super) struct FullText {
     connection: Connection,
-    words: Words,
+    words: TermMatch,
 }
 
 impl FullText {
-    pub(super) fn of(room: &Room, words: Words) -> Result<Self, CliError> {
+    pub(super) fn of(room: &RecallRoom, words: TermMatch) -> Result<Self, CliError> {
         let made = Self::fill(room, words);
         made.map_err(|cause| failed(format!("SQLite's full text: {cause}")))
     }
 
-    fn fill(room: &Room, words: Words) -> rusqlite::Result<Self> {
+    fn fill(room: &RecallRoom, words: TermMatch) -> rusqlite::Result<Self> {
         let connection = Connection::open_in_memory()?;
         let tokenizer = match words {
-            Words::AnyStemmed => "porter unicode61",
-            Words::All | Words::Any => "unicode61",
+            TermMatch::AnyStemmed => "porter unicode61",
+            TermMatch::All | TermMatch::Any => "unicode61",
         };
         connection.execute_batch(&format!(
             "CREATE VIRTUAL TABLE lines USING fts5(text, tokenize = '{tokenizer}'); BEGIN"
@@ -76,8 +76,8 @@ impl FullText {
             .filter(|word| !word.is_empty())
             .map(|word| format!("\"{word}\""));
         let between = match self.words {
-            Words::All => " ",
-            Words::Any | Words::AnyStemmed => " OR ",
+            TermMatch::All => " ",
+            TermMatch::Any | TermMatch::AnyStemmed => " OR ",
         };
         let expression = quoted.collect::<Vec<_>>().join(between);
         let mut statement = self.connection.prepare_cached(
@@ -90,7 +90,7 @@ impl FullText {
 }
 
 /// The newest lines that fit a prompt, the newest first.
-pub(super) fn newest(room: &Room) -> Vec<usize> {
+pub(super) fn newest(room: &RecallRoom) -> Vec<usize> {
     let mut spent = 0;
     let places = (0..room.lines.len()).rev();
     let fitting = places.take_while(|place| {

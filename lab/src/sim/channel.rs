@@ -24,7 +24,7 @@ use super::life::Life;
 use super::past::Past;
 use super::plans::card_part;
 use super::script::DIRECT_ROOM;
-use super::world::{Arriving, BOT, Change, ChangeTo, World, is_unfinished};
+use super::world::{Arriving, BOT, ChangeTo, SimChange, World, is_unfinished};
 use crate::plan::Mode;
 use vocative::delivery::live::SETTLE_MS;
 
@@ -143,7 +143,7 @@ impl Channel for SimChannel {
     }
 
     fn outbound(&self, _identity: &Identity) -> Outbound {
-        let posting = Arc::new(Posting(Arc::clone(&self.0)));
+        let posting = Arc::new(SimPoster(Arc::clone(&self.0)));
         let prober = Arc::clone(&posting);
         Outbound {
             prober: Some(prober),
@@ -185,11 +185,11 @@ impl Channel for SimChannel {
 }
 
 /// The outbound half.
-struct Posting(Arc<Life>);
+struct SimPoster(Arc<Life>);
 
 /// What becomes of a request to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum PostFate {
     Answered,
     Refused,
     Limited {
@@ -210,12 +210,12 @@ enum Fate {
     },
 }
 
-fn fate(world: &mut World, text: &str) -> Fate {
+fn fate(world: &mut World, text: &str) -> PostFate {
     if world.is_out() {
         return if world.dice.hits(700) {
-            Fate::Refused
+            PostFate::Refused
         } else {
-            Fate::Dropped {
+            PostFate::Dropped {
                 patience_ms: PATIENCE_MS,
             }
         };
@@ -224,55 +224,55 @@ fn fate(world: &mut World, text: &str) -> Fate {
         if is_unfinished(text) {
             world.refused_beginnings.push(text.to_owned());
         }
-        return Fate::TooLong;
+        return PostFate::TooLong;
     }
     if !world.fails(300) {
-        return Fate::Answered;
+        return PostFate::Answered;
     }
     let patience_ms = if world.dice.hits(200) { PATIENCE_MS } else { 0 };
     match world.dice.below(7) {
-        0 => Fate::Refused,
-        1 => Fate::Limited {
+        0 => PostFate::Refused,
+        1 => PostFate::Limited {
             wait_ms: 1_000 * (1 + world.dice.below(20)),
         },
-        2 => Fate::Late {
+        2 => PostFate::Late {
             wait_ms: world.dice.ms(0, LATE_MAX_MS),
         },
-        3 | 4 => Fate::Dropped { patience_ms },
-        _ => Fate::Unanswered { patience_ms },
+        3 | 4 => PostFate::Dropped { patience_ms },
+        _ => PostFate::Unanswered { patience_ms },
     }
 }
 
-impl Posting {
+impl SimPoster {
     async fn post(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let life = &self.0;
         life.step("before bytes leave").await;
         let fate = life.world(|world| fate(world, &post.part.text));
         life.linger(10, 300).await;
         life.world(|world| {
-            if fate != Fate::Answered {
+            if fate != PostFate::Answered {
                 world.note(format_args!("a post fails: {fate:?}"));
             }
         });
         match fate {
-            Fate::Answered => self.arrive(post).await,
-            Fate::Refused => Err(not_sent(METHOD)),
-            Fate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
+            PostFate::Answered => self.arrive(post).await,
+            PostFate::Refused => Err(not_sent(METHOD)),
+            PostFate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
                 operation: METHOD,
                 wait_ms,
             }),
-            Fate::TooLong => Err(too_long(METHOD)),
-            Fate::Unanswered { patience_ms } => {
+            PostFate::TooLong => Err(too_long(METHOD)),
+            PostFate::Unanswered { patience_ms } => {
                 life.world(|world| world.arrive(post));
                 life.step("after bytes arrived").await;
                 life.sleep(patience_ms).await;
                 Err(unknown(METHOD))
             }
-            Fate::Dropped { patience_ms } => {
+            PostFate::Dropped { patience_ms } => {
                 life.sleep(patience_ms).await;
                 Err(unknown(METHOD))
             }
-            Fate::Late { wait_ms } => {
+            PostFate::Late { wait_ms } => {
                 let late = Arriving::Post(Box::new(post.clone()));
                 life.world(|world| world.arrive_late(late, wait_ms));
                 Err(unknown(METHOD))
@@ -281,7 +281,7 @@ impl Posting {
     }
 
     /// Changes a post of ours with one request.
-    async fn change(&self, change: Change) -> Result<(), ChannelError> {
+    async fn change(&self, change: SimChange) -> Result<(), ChannelError> {
         let life = &self.0;
         life.step("before bytes leave").await;
         let text = match &change.to {
@@ -290,34 +290,34 @@ impl Posting {
         };
         let fate = life.world(|world| fate(world, text));
         life.linger(10, 300).await;
-        if fate != Fate::Answered {
+        if fate != PostFate::Answered {
             life.world(|world| world.note(format_args!("a change fails: {fate:?}")));
         }
         let arrive = || life.world(|world| world.change(&change));
         match fate {
-            Fate::Answered => {
+            PostFate::Answered => {
                 let is_changed = arrive();
                 life.step("after bytes arrived").await;
                 life.linger(10, 300).await;
                 if is_changed { Ok(()) } else { Err(gone()) }
             }
-            Fate::Refused => Err(not_sent(CHANGE)),
-            Fate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
+            PostFate::Refused => Err(not_sent(CHANGE)),
+            PostFate::Limited { wait_ms } => Err(ChannelError::RetryAfter {
                 operation: CHANGE,
                 wait_ms,
             }),
-            Fate::TooLong => Err(too_long(CHANGE)),
-            Fate::Unanswered { patience_ms } => {
+            PostFate::TooLong => Err(too_long(CHANGE)),
+            PostFate::Unanswered { patience_ms } => {
                 arrive();
                 life.step("after bytes arrived").await;
                 life.sleep(patience_ms).await;
                 Err(unknown(CHANGE))
             }
-            Fate::Dropped { patience_ms } => {
+            PostFate::Dropped { patience_ms } => {
                 life.sleep(patience_ms).await;
                 Err(unknown(CHANGE))
             }
-            Fate::Late { wait_ms } => {
+            PostFate::Late { wait_ms } => {
                 let late = Arriving::Change(change.clone());
                 let wait_ms = wait_ms.min(LATE_CHANGE_MAX_MS);
                 life.world(|world| world.arrive_late(late, wait_ms));
@@ -340,7 +340,7 @@ impl Posting {
             Operation::Delete { message_id } => (message_id, ChangeTo::Nothing),
             other => return Err(ChannelError::unsupported(other)),
         };
-        let change = Change {
+        let change = SimChange {
             chat: post.target.chat.clone(),
             message_id: message_id.clone(),
             to,
@@ -398,7 +398,7 @@ impl Posting {
             }
             LiveForm::Stream { message_id, added } => (message_id, ChangeTo::More(added.clone())),
         };
-        self.change(Change {
+        self.change(SimChange {
             chat: live.target.chat.clone(),
             message_id: message_id.clone(),
             to,
@@ -428,7 +428,7 @@ fn render(text: &str, max_chars: usize) -> Vec<Part> {
     pieces.into_iter().map(Part::plain).collect()
 }
 
-impl Renderer for Posting {
+impl Renderer for SimPoster {
     fn render(&self, text: &str, _people: &People) -> Vec<Part> {
         render(text, TEXT_MAX_CHARS)
     }
@@ -445,7 +445,7 @@ impl Renderer for Posting {
     }
 }
 
-impl Signs for Posting {
+impl Signs for SimPoster {
     fn show_live<'a>(&'a self, live: &'a LivePost) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.show(live))
     }
@@ -455,7 +455,7 @@ impl Signs for Posting {
     }
 }
 
-impl LookUps for Posting {
+impl LookUps for SimPoster {
     fn is_member<'a>(
         &'a self,
         _chat: &'a str,
@@ -513,13 +513,13 @@ impl LookUps for Posting {
     }
 }
 
-impl Poster for Posting {
+impl Poster for SimPoster {
     fn deliver<'a>(&'a self, post: &'a Post) -> BoxFuture<'a, Result<Delivered, ChannelError>> {
         Box::pin(self.deliver_any(post))
     }
 }
 
-impl Prober for Posting {
+impl Prober for SimPoster {
     fn sequence(&self, chat: &str) -> Option<Sequence> {
         let is_numbered = self.0.world(|world| world.is_numbered());
         sequence(chat).filter(|_| is_numbered)

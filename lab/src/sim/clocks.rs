@@ -2,7 +2,7 @@
 //! monotonic clock (tokio's) goes on and the platform knows the time. Pure.
 
 use super::script::BEGINNING_MS;
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 
 const YEAR_MS: i64 = 365 * 86_400_000;
 
@@ -34,7 +34,7 @@ pub(super) struct WallClock {
 
 impl WallClock {
     /// The clock of a world in which things happen until then.
-    pub(super) fn new(until_ms: i64, dice: &mut Dice) -> Self {
+    pub(super) fn new(until_ms: i64, dice: &mut SeededDice) -> Self {
         if !dice.hits(WRONG_PER_MILLE) {
             return Self::default();
         }
@@ -69,7 +69,7 @@ impl WallClock {
 }
 
 /// How far it is ahead after a step: as clocks are, or anything up to a year.
-fn off_ms(dice: &mut Dice) -> i64 {
+fn off_ms(dice: &mut SeededDice) -> i64 {
     let by_ms = match dice.hits(700) {
         true => OFF_MS[dice.place(OFF_MS.len())],
         false => dice.ms(0, YEAR_MS),
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn worlds_have_all_kinds_of_clocks() {
         let clocks: Vec<WallClock> = (0..400)
-            .map(|seed| WallClock::new(BEGINNING_MS + 60_000, &mut Dice::of(seed, "clock")))
+            .map(|seed| WallClock::new(BEGINNING_MS + 60_000, &mut SeededDice::of(seed, "clock")))
             .collect();
         let ahead_ms = |clock: &WallClock, at_ms: i64| clock.shows_ms(at_ms) - at_ms;
         let end_ms = BEGINNING_MS + 60_000;

@@ -16,7 +16,7 @@ use vocative_contract::clock::{PlatformClock, Wall};
 use super::clocks::WallClock;
 use super::world::World;
 use vocative::capture::clock::Clock;
-use vocative_store::{Gate, Moment, StoreError};
+use vocative_store::{AccessGate, Moment, StoreError};
 
 /// A step that takes so long that the lease of a run is over. Not that of a post, the longest wait for a
 /// platform's answer included: a daemon that sleeps for longer is no longer promised to say things once.
@@ -230,7 +230,7 @@ impl Life {
     }
 
     /// What the store passes at every access.
-    pub(super) fn gate(self: &Arc<Self>) -> Gate {
+    pub(super) fn gate(self: &Arc<Self>) -> AccessGate {
         let life = Arc::clone(self);
         Arc::new(move |moment| {
             let life = Arc::clone(&life);
@@ -302,14 +302,14 @@ pub(super) fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::dice::SeededDice;
     use crate::plan::Mode;
-    use crate::sim::script::Script;
+    use crate::sim::script::SimScript;
 
     #[tokio::test(start_paused = true)]
     async fn a_daemon_that_spins_is_ended_and_told() {
-        let mut dice = Dice::of(1, "spinning");
-        let script = Script::new(Mode::Slack, 1, &mut dice.fork());
+        let mut dice = SeededDice::of(1, "spinning");
+        let script = SimScript::new(Mode::Slack, 1, &mut dice.fork());
         let faults_until_ms = script.faults_until_ms;
         let mut world = World::new(script, dice, WallClock::default(), None, false);
         world.now_ms = faults_until_ms + 1;

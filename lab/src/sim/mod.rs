@@ -35,12 +35,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use vocative_contract::crash::{self, Sabotage};
 
-use self::play::{Outcome, Setting, play};
+use self::play::{SeedOutcome, Setting, play};
 use self::report::{failure, report};
-use self::verdict::Tally;
+use self::verdict::SimTally;
 use super::plan::Mode;
 use crate::args::SimArgs;
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 use crate::{print, sabotage_of};
 use vocative::cli::{CliError, Exit};
 
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Plays a seed with its story told: on a thread of its own, since this one has a runtime.
-fn trace(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Result<Outcome, CliError> {
+fn trace(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Result<SeedOutcome, CliError> {
     let setting = setting(args, sabotage, seed);
     std::thread::scope(|scope| {
         let played = scope.spawn(|| play(seed, setting, true)).join();
@@ -128,12 +128,12 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
         steps: args.steps,
         sabotage,
         plans,
-        network: is_of_network.then(|| Dice::of(seed, "networks").below(networks::SHAPES)),
+        network: is_of_network.then(|| SeededDice::of(seed, "networks").below(networks::SHAPES)),
     }
 }
 
 /// How many networks answered, and how many of them are different; nothing where there was none.
-fn different_networks(args: &SimArgs, played: &[(u64, Tally)]) -> String {
+fn different_networks(args: &SimArgs, played: &[(u64, SimTally)]) -> String {
     let numbers = played.iter();
     let numbers = numbers.filter_map(|(seed, _)| setting(args, None, *seed).network);
     let shapes: Vec<String> = numbers.map(networks::shape).collect();
@@ -144,7 +144,7 @@ fn different_networks(args: &SimArgs, played: &[(u64, Tally)]) -> String {
     }
 }
 
-fn play_many(args: &SimArgs, sabotage: Option<Sabotage>) -> Result<Vec<(u64, Tally)>, CliError> {
+fn play_many(args: &SimArgs, sabotage: Option<Sabotage>) -> Result<Vec<(u64, SimTally)>, CliError> {
     let seeds = (0..args.seeds).map(|n| args.seed.wrapping_add(n));
     play_seeds(args, sabotage, seeds)
 }
@@ -155,7 +155,7 @@ fn play_seeds(
     args: &SimArgs,
     sabotage: Option<Sabotage>,
     seeds: impl Iterator<Item = u64> + Send,
-) -> Result<Vec<(u64, Tally)>, CliError> {
+) -> Result<Vec<(u64, SimTally)>, CliError> {
     let seeds = Mutex::new(seeds);
     let played = Mutex::new(Vec::new());
     let failure = Mutex::new(None);
@@ -170,7 +170,7 @@ fn play_seeds(
                         return;
                     };
                     match play(seed, setting(args, sabotage, seed), false) {
-                        Ok(Outcome { tally, .. }) => {
+                        Ok(SeedOutcome { tally, .. }) => {
                             if args.until_wrong && !tally.wrong.is_empty() {
                                 is_over.store(true, Ordering::SeqCst);
                             }
@@ -196,12 +196,12 @@ fn play_seeds(
     Ok(played)
 }
 
-fn sum(args: &SimArgs, played: &[(u64, Tally)]) -> Vec<(Mode, Tally)> {
+fn sum(args: &SimArgs, played: &[(u64, SimTally)]) -> Vec<(Mode, SimTally)> {
     let modes = Mode::ALL
         .into_iter()
         .filter(|mode| mode.is_of(args.platform));
     let of_mode = |mode: Mode| {
-        let mut sum = Tally::default();
+        let mut sum = SimTally::default();
         let is_of = |seed: u64| setting(args, None, seed).mode == mode;
         for (_, tally) in played.iter().filter(|(seed, _)| is_of(*seed)) {
             sum.add(tally);

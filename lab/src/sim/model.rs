@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::life::Life;
-use super::networks::{Role, faults_of_request, word};
+use super::networks::{ModelRole, faults_of_request, word};
 use super::plans::task_of;
-use super::words::{Word, answer, said as said_in, words};
+use super::words::{SimWord, answer, said as said_in, words};
 use super::world::World;
 use vocative::llm::{Answer, Listener, Model, ModelError, Request, ToolCall, ToolChoice};
 use vocative_core::ids::RunId;
@@ -28,7 +28,7 @@ const PIECES_MAX: u64 = 8;
 pub(super) struct SimModel {
     pub(super) life: Arc<Life>,
     pub(super) store: Store,
-    pub(super) role: Role,
+    pub(super) role: ModelRole,
 }
 
 impl Model for SimModel {
@@ -117,7 +117,7 @@ impl SimModel {
     }
 
     /// The run whose trigger is last in the prompt, and what it asks; `None` where no run at work does.
-    async fn own_run(&self, request: &Request<'_>) -> Option<(RunId, Vec<Word>)> {
+    async fn own_run(&self, request: &Request<'_>) -> Option<(RunId, Vec<SimWord>)> {
         let last = request.messages.last()?;
         let last = words(&last.content).last()?;
         let now_ms = self.life.now_ms();
@@ -139,8 +139,8 @@ impl SimModel {
 fn respond(
     world: &mut World,
     request: &Request<'_>,
-    own: Option<Vec<Word>>,
-    role: &Role,
+    own: Option<Vec<SimWord>>,
+    role: &ModelRole,
 ) -> Result<Answer, ModelError> {
     note_strangers(world, request);
     if world.fails(120) {
@@ -181,7 +181,7 @@ fn respond(
     }
     // The run is another's by now: what is answered is not to be written.
     let asked = own.unwrap_or_else(|| last_questions(request));
-    let prompt: Vec<Word> = asked_in(request).collect();
+    let prompt: Vec<SimWord> = asked_in(request).collect();
     if let Some(missing) = asked.iter().find(|word| !prompt.contains(word)) {
         complain(world, format!("{missing} is not in the prompt of its run"));
     }
@@ -191,7 +191,7 @@ fn respond(
     if asked.is_empty() {
         complain(world, "the model was asked nothing".to_owned());
     }
-    let found: Vec<Word> = found_in(request).collect();
+    let found: Vec<SimWord> = found_in(request).collect();
     let mut answers = String::new();
     for word in &asked {
         let edits = edits_in(request, *word);
@@ -205,15 +205,15 @@ fn respond(
 }
 
 /// The calls that plan the reminders which its questions ask for, and which were not called for yet.
-fn plans_of(world: &World, request: &Request<'_>, own: &[Word]) -> Vec<ToolCall> {
+fn plans_of(world: &World, request: &Request<'_>, own: &[SimWord]) -> Vec<ToolCall> {
     let exchanges = request.exchanges.iter();
     let called = exchanges.flat_map(|exchange| &exchange.calls);
     let called: Vec<String> = called.map(|call| call.arguments.to_string()).collect();
-    let is_open = |word: &&Word| {
+    let is_open = |word: &&SimWord| {
         let task = task_of(**word);
         world.plans.is_one(**word) && !called.iter().any(|arguments| arguments.contains(&task))
     };
-    let call = |(n, word): (usize, &Word)| ToolCall {
+    let call = |(n, word): (usize, &SimWord)| ToolCall {
         id: format!("plan_{n}"),
         name: "schedule".to_owned(),
         arguments: json!({"when": "in 1m", "task": task_of(*word)}),
@@ -222,15 +222,15 @@ fn plans_of(world: &World, request: &Request<'_>, own: &[Word]) -> Vec<ToolCall>
 }
 
 /// A question in a prompt that is older than a fresh start which its own questions followed.
-fn older_than_afresh(world: &World, asked: &[Word], prompt: &[Word]) -> Option<Word> {
-    let since = |word: &Word| {
+fn older_than_afresh(world: &World, asked: &[SimWord], prompt: &[SimWord]) -> Option<SimWord> {
+    let since = |word: &SimWord| {
         let question = world.questions.iter().find(|it| it.word == *word)?;
         question.afresh_since
     };
     // Its own questions are read, whenever they were asked; the oldest of them says what else is.
     let all: Option<Vec<usize>> = asked.iter().map(since).collect();
     let since = all?.into_iter().min()?;
-    let is_old = |word: &&Word| word.number < since && !asked.contains(word);
+    let is_old = |word: &&SimWord| word.number < since && !asked.contains(word);
     prompt.iter().find(is_old).copied()
 }
 
@@ -251,7 +251,7 @@ pub(super) fn said(text: String, tool_calls: Vec<ToolCall>) -> Answer {
 }
 
 /// How often a question was edited by the time of its prompt.
-fn edits_in(request: &Request<'_>, word: Word) -> usize {
+fn edits_in(request: &Request<'_>, word: SimWord) -> usize {
     let texts = request.messages.iter().map(|message| &message.content);
     let asked = texts.flat_map(|text| said_in(text));
     let asked = asked.filter(|said| said.word == word && said.line.is_none());
@@ -259,7 +259,7 @@ fn edits_in(request: &Request<'_>, word: Word) -> usize {
 }
 
 /// The answer to a question as its prompt has it, which may not be what it says by now.
-fn answer_to(world: &World, word: Word, edits: usize) -> String {
+fn answer_to(world: &World, word: SimWord, edits: usize) -> String {
     let question = world.questions.iter().find(|asked| asked.word == word);
     let lines = question.map_or(1, |question| question.lines_after(edits));
     answer(word, edits, lines)
@@ -271,7 +271,7 @@ pub(super) fn complain(world: &mut World, what: String) {
 }
 
 /// The questions that people ask in the prompt. What another agent answered stands there as somebody's words, too.
-fn asked_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
+fn asked_in(request: &Request<'_>) -> impl Iterator<Item = SimWord> {
     let messages = request.messages.iter();
     let people = messages.filter(|message| message.role == PromptRole::User);
     let asked = people.flat_map(|message| said_in(&message.content));
@@ -279,12 +279,12 @@ fn asked_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
     asked.map(|said| said.word)
 }
 
-fn last_questions(request: &Request<'_>) -> Vec<Word> {
+fn last_questions(request: &Request<'_>) -> Vec<SimWord> {
     asked_in(request).last().into_iter().collect()
 }
 
 /// What the tools found: the words of all texts in their results.
-fn found_in(request: &Request<'_>) -> impl Iterator<Item = Word> {
+fn found_in(request: &Request<'_>) -> impl Iterator<Item = SimWord> {
     let exchanges = request.exchanges.iter();
     let results = exchanges.flat_map(|exchange| &exchange.results);
     let texts = results.flat_map(|result| match serde_json::from_str(&result.content) {
@@ -307,7 +307,7 @@ fn texts_of(value: &Value) -> Vec<String> {
 fn note_strangers(world: &mut World, request: &Request<'_>) {
     let said = request.messages.iter().map(|message| &message.content);
     let said = said.flat_map(|text| words(text));
-    let all: Vec<Word> = said.chain(found_in(request)).collect();
+    let all: Vec<SimWord> = said.chain(found_in(request)).collect();
     let last = request.messages.last();
     let own = last.and_then(|message| words(&message.content).last());
     let Some(own) = own else { return };

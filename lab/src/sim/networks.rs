@@ -12,9 +12,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::model::said;
-use super::verdict::Tally;
+use super::verdict::SimTally;
 use super::world::World;
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 use vocative::agent::registry::AgentSpec;
 use vocative::llm::{Answer, ModelError, Request, ToolCall, ToolChoice};
 use vocative_core::ids::AgentName;
@@ -40,7 +40,7 @@ const UNHEARD: &str = "Nobody is to read this.";
 
 /// Who it is that asks the simulated model.
 #[derive(Clone)]
-pub(super) enum Role {
+pub(super) enum ModelRole {
     /// The one agent of a world without networks.
     Alone,
     /// An agent of a network.
@@ -59,7 +59,7 @@ pub(super) struct Team {
 
 /// What a world's network did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Calls {
+pub(super) struct NetworkCalls {
     /// Requests of agents.
     pub(super) asked: usize,
     /// Requests of routing agents.
@@ -74,7 +74,7 @@ pub(super) struct Calls {
     pub(super) failed_tasks: usize,
 }
 
-impl Calls {
+impl NetworkCalls {
     pub(super) fn add(&mut self, other: Self) {
         self.asked += other.asked;
         self.routed += other.routed;
@@ -101,7 +101,7 @@ impl Calls {
     }
 }
 
-impl Role {
+impl ModelRole {
     /// The network that is asked for, where there is one.
     pub(super) fn team(&self) -> Option<&Team> {
         match self {
@@ -141,7 +141,7 @@ impl Team {
 
 /// The agents and the network of a shape, as TOML.
 pub(super) fn shape(number: u64) -> String {
-    let mut dice = Dice::of(number, "network");
+    let mut dice = SeededDice::of(number, "network");
     let first = AGENTS[dice.place(AGENTS.len())];
     // Who is called first is heard, or the routing agent calls whom it likes.
     let asks_router = dice.hits(300);
@@ -195,13 +195,13 @@ pub(super) fn shape(number: u64) -> String {
 }
 
 /// A call of an agent, or of a list that it leads.
-fn called(first: &str, dice: &mut Dice) -> String {
+fn called(first: &str, dice: &mut SeededDice) -> String {
     let further = (0..dice.below(3)).map(|_| AGENTS[dice.place(AGENTS.len())]);
     let list: Vec<&str> = std::iter::once(first).chain(further).collect();
     format!("call = {list:?}")
 }
 
-fn rule(text: &mut String, when: &str, action: &str, dice: &mut Dice) {
+fn rule(text: &mut String, when: &str, action: &str, dice: &mut SeededDice) {
     let at_most = 1 + dice.below(3);
     let _ = write!(
         text,
@@ -212,7 +212,7 @@ fn rule(text: &mut String, when: &str, action: &str, dice: &mut Dice) {
     }
 }
 
-fn condition(dice: &mut Dice) -> String {
+fn condition(dice: &mut SeededDice) -> String {
     let agent = AGENTS[dice.place(AGENTS.len())];
     let is = dice.hits(500);
     let n = dice.below(4);
@@ -238,7 +238,7 @@ fn condition(dice: &mut Dice) -> String {
 /// meanwhile.
 pub(super) fn faults_of_request(
     world: &World,
-    role: &Role,
+    role: &ModelRole,
     team: &Team,
     course: &Course,
     steps: usize,
@@ -250,23 +250,23 @@ pub(super) fn faults_of_request(
     let worst = team.worst;
     let decided = course.decision().map(|decision| decision.next.clone());
     match (role, decided) {
-        (Role::Member(agent, _), Some(Ok((next, _)))) if next == *agent => {}
-        (Role::Router(_), None) => {}
-        (Role::Alone, _) => {}
-        (Role::Member(agent, _), decided) => {
+        (ModelRole::Member(agent, _), Some(Ok((next, _)))) if next == *agent => {}
+        (ModelRole::Router(_), None) => {}
+        (ModelRole::Alone, _) => {}
+        (ModelRole::Member(agent, _), decided) => {
             faults.push(format!(
                 "{agent} is asked in call {}, and decided is {decided:?}",
                 course.count() + 1
             ));
         }
-        (Role::Router(_), Some(decided)) => {
+        (ModelRole::Router(_), Some(decided)) => {
             faults.push(format!(
                 "the routing agent is asked, and decided is {decided:?}"
             ));
         }
     }
     let most = worst.model_calls + u64::from(worst.routing_calls);
-    let is_member = matches!(role, Role::Member(..));
+    let is_member = matches!(role, ModelRole::Member(..));
     if is_member && course.count() >= worst.agent_calls || steps as u64 >= most {
         faults.push(format!(
             "{} agent calls and {steps} steps, of {worst:?}",
@@ -286,12 +286,12 @@ pub(super) fn faults_of_request(
 pub(super) fn word(
     world: &mut World,
     request: &Request<'_>,
-    role: &Role,
+    role: &ModelRole,
 ) -> Option<Result<Answer, ModelError>> {
     match role {
-        Role::Alone => None,
-        Role::Router(_) => Some(Ok(said(pick(world), Vec::new()))),
-        Role::Member(agent, team) => member(world, request, agent, team),
+        ModelRole::Alone => None,
+        ModelRole::Router(_) => Some(Ok(said(pick(world), Vec::new()))),
+        ModelRole::Member(agent, team) => member(world, request, agent, team),
     }
 }
 
@@ -358,7 +358,7 @@ fn member(
     Some(Ok(said(UNHEARD.to_owned(), Vec::new())))
 }
 
-fn values(dice: &mut Dice) -> Value {
+fn values(dice: &mut SeededDice) -> Value {
     match dice.below(4) {
         0 => json!({"found": dice.hits(500)}),
         1 => json!({"notes": "a note"}),
@@ -392,7 +392,7 @@ fn call(n: u64, name: &str, arguments: Value) -> ToolCall {
 }
 
 /// Counts what the network did.
-pub(super) fn count(world: &World, tally: &mut Tally) {
+pub(super) fn count(world: &World, tally: &mut SimTally) {
     tally.calls.add(world.calls);
 }
 
@@ -403,17 +403,19 @@ mod tests {
     use super::*;
     use crate::plan::Mode;
     use crate::sim::clocks::WallClock;
-    use crate::sim::script::Script;
+    use crate::sim::script::SimScript;
     use vocative_core::routing::state::StateSchema;
-    use vocative_core::routing::{Action, DecidedBy, MemberCall, Rule, StoredDecision, When};
+    use vocative_core::routing::{
+        MemberCall, RoutedBy, RoutingRule, RuleAction, StoredDecision, When,
+    };
     use vocative_core::run::Usage;
 
     fn team() -> Arc<Team> {
         let agent = AgentName::trusted("look");
-        let rule = Rule {
+        let rule = RoutingRule {
             when: When::default(),
             set: Vec::new(),
-            action: Action::Call(vec![agent.clone()]),
+            action: RuleAction::Call(vec![agent.clone()]),
             at_most: 2,
         };
         let network = Network {
@@ -437,9 +439,9 @@ mod tests {
     }
 
     /// What is wrong with a request of that role behind this course.
-    fn judged(role: &Role, course: &Course, steps: usize) -> usize {
-        let mut dice = Dice::new(1);
-        let script = Script::new(Mode::Slack, 0, &mut dice);
+    fn judged(role: &ModelRole, course: &Course, steps: usize) -> usize {
+        let mut dice = SeededDice::new(1);
+        let script = SimScript::new(Mode::Slack, 0, &mut dice);
         let wall = WallClock::new(script.faults_until_ms, &mut dice);
         let world = World::new(script, dice, wall, None, false);
         faults_of_request(&world, role, &team(), course, steps).len()
@@ -448,13 +450,16 @@ mod tests {
     #[test]
     fn who_was_not_decided_on_or_has_answered_is_noticed() {
         let look = AgentName::trusted("look");
-        let (member, router) = (Role::Member(look.clone(), team()), Role::Router(team()));
+        let (member, router) = (
+            ModelRole::Member(look.clone(), team()),
+            ModelRole::Router(team()),
+        );
         let mut course = Course::default();
         let both = |course: &Course| [judged(&member, course, 0), judged(&router, course, 0)];
         assert_eq!(both(&course), [1, 0]);
         course.decisions.push(StoredDecision {
             calls: 0,
-            next: Ok((look.clone(), DecidedBy::Rule)),
+            next: Ok((look.clone(), RoutedBy::Rule)),
             rule: Some(1),
             stack: Vec::new(),
             state: "{}".to_owned(),

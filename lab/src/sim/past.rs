@@ -15,7 +15,7 @@ use super::channel::{ACCOUNT, NAME, not_sent, place_of, sequence, unknown};
 use super::life::Life;
 use super::script::ROOMS;
 use super::wire;
-use super::world::{BOT, Message, World, command_of};
+use super::world::{BOT, SimMessage, World, command_of};
 
 /// Few, so that there are pages.
 const PAGE_MAX: usize = 6;
@@ -57,7 +57,7 @@ fn numbered(world: &World, event: &Event) -> Option<Numbered> {
 
 /// A told event.
 pub(super) fn told(world: &World, number: usize) -> Event {
-    let wire::Event {
+    let wire::SimEvent {
         room,
         message,
         what,
@@ -101,7 +101,7 @@ pub(super) fn told(world: &World, number: usize) -> Event {
     }
 }
 
-fn own(message: &Message, place: Place) -> Event {
+fn own(message: &SimMessage, place: Place) -> Event {
     Event::OwnPost {
         place,
         message_id: message.id.clone(),
@@ -109,7 +109,7 @@ fn own(message: &Message, place: Place) -> Event {
     }
 }
 
-fn in_thread(place: Place, message: &Message) -> Place {
+fn in_thread(place: Place, message: &SimMessage) -> Place {
     Place {
         thread: message.thread.clone(),
         ..place
@@ -117,7 +117,7 @@ fn in_thread(place: Place, message: &Message) -> Place {
 }
 
 fn inbound(
-    message: &Message,
+    message: &SimMessage,
     place: Place,
     text: &str,
     edit_marker: Option<String>,
@@ -185,7 +185,7 @@ impl Past {
         let Some(room) = room_of(&request.place.chat) else {
             return HistoryPage::default();
         };
-        let mut shown: Vec<&Message> = world.rooms[room]
+        let mut shown: Vec<&SimMessage> = world.rooms[room]
             .iter()
             .filter(|message| is_shown(message, request, world.now_ms))
             .collect();
@@ -194,7 +194,7 @@ impl Past {
         }
         // The place is a message, not a number: what comes meanwhile moves nothing.
         let after = request.cursor.as_ref().and_then(|cursor| {
-            let is_at = |message: &&Message| message.id == *cursor;
+            let is_at = |message: &&SimMessage| message.id == *cursor;
             shown.iter().position(is_at)
         });
         let rest = shown.split_off(after.map_or(0, |at| at + 1));
@@ -217,7 +217,7 @@ impl Past {
         }
     }
 
-    fn past(&self, world: &World, room: usize, message: &Message) -> PastMessage {
+    fn past(&self, world: &World, room: usize, message: &SimMessage) -> PastMessage {
         let place = in_thread(place_of(room), message);
         let event = match (&message.person, &message.edited) {
             (None, _) => own(message, place),
@@ -251,7 +251,7 @@ fn room_of(chat: &str) -> Option<usize> {
 }
 
 /// Whether a message is among those asked for. A thread's root comes whenever it was.
-fn is_shown(message: &Message, request: &HistoryRequest, now_ms: i64) -> bool {
+fn is_shown(message: &SimMessage, request: &HistoryRequest, now_ms: i64) -> bool {
     let is_root = request.thread.as_ref() == Some(&message.id);
     let is_in_place = is_root || message.thread == request.thread;
     let is_in_time = (request.from_ms..=request.until_ms).contains(&message.at_ms);

@@ -9,11 +9,11 @@ use vocative_contract::card::{ButtonStyle, Card, CardButton};
 use vocative_contract::outbound::Part;
 
 use super::script::{DIRECT_ROOM, PEOPLE};
-use super::verdict::Tally;
-use super::wire::{Event, What};
-use super::words::Word;
-use super::world::{Message, World};
-use crate::dice::Dice;
+use super::verdict::SimTally;
+use super::wire::{SimEvent, What};
+use super::words::SimWord;
+use super::world::{SimMessage, World};
+use crate::dice::SeededDice;
 use crate::plan::Mode;
 
 /// Of a thousand questions in worlds with plans, how many ask for a reminder.
@@ -40,7 +40,7 @@ pub(super) struct Press {
 
 /// What a schedule came to, by the store.
 #[derive(Clone, Debug)]
-pub(super) struct Planned {
+pub(super) struct SimSchedule {
     pub(super) task: String,
     /// How many of its times started.
     pub(super) fired: usize,
@@ -51,15 +51,15 @@ pub(super) struct Planned {
 
 /// What people plan.
 pub(super) struct Plans {
-    dice: Option<Dice>,
+    dice: Option<SeededDice>,
     /// Who asked for a reminder, by the question.
-    asked: BTreeMap<Word, usize>,
+    asked: BTreeMap<SimWord, usize>,
     presses: BTreeMap<(i64, usize), Press>,
     pressed: usize,
 }
 
 impl Plans {
-    pub(super) fn new(dice: Option<Dice>) -> Self {
+    pub(super) fn new(dice: Option<SeededDice>) -> Self {
         Self {
             dice,
             asked: BTreeMap::new(),
@@ -69,7 +69,7 @@ impl Plans {
     }
 
     /// Whether a question that is asked now asks for a reminder, too.
-    pub(super) fn draw(&mut self, word: Word, person: usize) -> bool {
+    pub(super) fn draw(&mut self, word: SimWord, person: usize) -> bool {
         let dice = self.dice.as_mut();
         let is_one = dice.is_some_and(|dice| dice.hits(PLANNED_PER_MILLE));
         if is_one {
@@ -79,7 +79,7 @@ impl Plans {
     }
 
     /// Whether a question asks for a reminder.
-    pub(super) fn is_one(&self, word: Word) -> bool {
+    pub(super) fn is_one(&self, word: SimWord) -> bool {
         self.asked.contains_key(&word)
     }
 
@@ -94,7 +94,7 @@ impl Plans {
 }
 
 /// What the reminder of a question says: no word that a question or an answer has.
-pub(super) fn task_of(word: Word) -> String {
+pub(super) fn task_of(word: SimWord) -> String {
     format!("p{}r{} is due", word.number, word.room)
 }
 
@@ -115,11 +115,11 @@ pub(super) fn card_part(card: &Card) -> Part {
 }
 
 /// Whether a post of the bot is a card, one that was decided, or a reminder.
-pub(super) fn is_of_plans(post: &Message) -> bool {
+pub(super) fn is_of_plans(post: &SimMessage) -> bool {
     has_outcome(post) || post.text.starts_with(WAITS) || post.text.starts_with(REMINDER)
 }
 
-fn has_outcome(post: &Message) -> bool {
+fn has_outcome(post: &SimMessage) -> bool {
     let outcomes = [APPROVED, "Denied: ", "Expired: ", "Cancelled: "];
     outcomes.iter().any(|label| post.text.starts_with(label))
 }
@@ -167,7 +167,7 @@ impl World {
         let mut open = Vec::new();
         for (room, messages) in self.rooms.iter().enumerate() {
             let cards = messages.iter().enumerate();
-            let waits = |(_, it): &(usize, &Message)| !it.buttons.is_empty() && !it.is_deleted;
+            let waits = |(_, it): &(usize, &SimMessage)| !it.buttons.is_empty() && !it.is_deleted;
             open.extend(cards.filter(waits).map(|(message, _)| (room, message)));
         }
         for (room, message) in open {
@@ -210,7 +210,7 @@ impl World {
             person: press.person,
             data: press.data,
         };
-        let event = Event {
+        let event = SimEvent {
             room: press.room,
             message: press.message,
             what,
@@ -239,14 +239,14 @@ fn button(buttons: &[CardButton], approves: bool) -> Option<String> {
 }
 
 /// Nothing is planned without consent or twice, every reminder that started is said once, and no card is left open.
-pub(super) fn judge_plans(world: &World, planned: &[Planned], tally: &mut Tally) {
+pub(super) fn judge_plans(world: &World, planned: &[SimSchedule], tally: &mut SimTally) {
     for word in world.plans.asked.keys() {
         let task = task_of(*word);
-        let of_word = |message: &&Message| {
+        let of_word = |message: &&SimMessage| {
             message.person.is_none() && !message.is_deleted && message.text.contains(&task)
         };
-        let posts: Vec<&Message> = world.rooms[word.room].iter().filter(of_word).collect();
-        let (said, cards): (Vec<&Message>, Vec<&Message>) = posts
+        let posts: Vec<&SimMessage> = world.rooms[word.room].iter().filter(of_word).collect();
+        let (said, cards): (Vec<&SimMessage>, Vec<&SimMessage>) = posts
             .into_iter()
             .partition(|it| it.text.starts_with(REMINDER));
         let open: BTreeSet<_> = cards
@@ -261,7 +261,7 @@ pub(super) fn judge_plans(world: &World, planned: &[Planned], tally: &mut Tally)
         }
         let approved = cards.iter().filter(|it| it.text.starts_with(APPROVED));
         let approved: BTreeSet<_> = approved.filter_map(|it| it.marker.as_ref()).collect();
-        let schedules: Vec<&Planned> = planned.iter().filter(|it| it.task == task).collect();
+        let schedules: Vec<&SimSchedule> = planned.iter().filter(|it| it.task == task).collect();
         // A card whose message nobody could know of can't be edited to its outcome.
         let is_hidden = cards.iter().any(|it| may_stay_open(world, it));
         if schedules.len() > approved.len() && !is_hidden {
@@ -294,7 +294,7 @@ pub(super) fn judge_plans(world: &World, planned: &[Planned], tally: &mut Tally)
 }
 
 /// Whether nobody could know which message a card is: then nobody can press it with effect or edit it.
-fn may_stay_open(world: &World, card: &Message) -> bool {
+fn may_stay_open(world: &World, card: &SimMessage) -> bool {
     let decided = |(text, is_there): &(String, bool)| *is_there && *text == card.text;
     let is_found = world.decided.iter().any(decided);
     world.mode != Mode::Slack && (is_found || super::verdict::is_unknown(world, card))

@@ -13,12 +13,12 @@ use super::channel::{ACCOUNT, ACCOUNT_NAME, NAME, SimChannel, platform};
 use super::clocks::WallClock;
 use super::life::{Life, locked};
 use super::model::SimModel;
-use super::networks::{self, Role, Team};
-use super::plans::{Planned, Plans};
-use super::script::{BEGINNING_MS, End, Live, Script};
-use super::verdict::{Stored, Tally, judge};
-use super::world::{Message, World};
-use crate::dice::{Dice, WORLD};
+use super::networks::{self, ModelRole, Team};
+use super::plans::{Plans, SimSchedule};
+use super::script::{BEGINNING_MS, LifeEnd, LiveSetting, SimScript};
+use super::verdict::{SimTally, StoredEnd, judge};
+use super::world::{SimMessage, World};
+use crate::dice::{SeededDice, WORLD};
 use crate::plan::Mode;
 use vocative::admin::health::Health;
 use vocative::agent::registry::{AgentSpec, BackgroundModel, NetworkSpec};
@@ -30,12 +30,12 @@ use vocative::daemon::wiring;
 use vocative::llm::Model;
 use vocative::tools::mcp::McpServers;
 use vocative_core::outbox::OutboxState;
-use vocative_core::routing::router::Asking;
+use vocative_core::routing::router::RouterForm;
 use vocative_core::scheduling::{FiringOutcome, ScheduleState};
 use vocative_store::contract::{
     AccountBinding, ConversationFilter, ScheduleFilter, StoreStatus, TurnFilter,
 };
-use vocative_store::{Gate, Store, StoreError, StoreOptions};
+use vocative_store::{AccessGate, Store, StoreError, StoreOptions};
 
 /// Once nothing goes wrong any more, all must be done within this.
 const FINISH_MS: i64 = 7_200_000;
@@ -68,8 +68,8 @@ pub(super) struct Setting {
 }
 
 /// What came of a seed.
-pub(super) struct Outcome {
-    pub(super) tally: Tally,
+pub(super) struct SeedOutcome {
+    pub(super) tally: SimTally,
     pub(super) trace: String,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Outcome {
 ///
 /// # Errors
 /// If the database can't be made, or a life can't begin.
-pub(super) fn play(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, CliError> {
+pub(super) fn play(seed: u64, setting: Setting, is_traced: bool) -> Result<SeedOutcome, CliError> {
     chance::fix(Some(seed));
     let is_simulated = setting.sabotage == Some(Sabotage::AckBeforeCommit);
     crash::sabotage_thread(setting.sabotage.filter(|_| !is_simulated));
@@ -87,15 +87,15 @@ pub(super) fn play(seed: u64, setting: Setting, is_traced: bool) -> Result<Outco
     played
 }
 
-fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, CliError> {
-    let mut dice = Dice::of(seed, WORLD);
-    let script = Script::new(setting.mode, setting.steps, &mut dice.fork());
+fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<SeedOutcome, CliError> {
+    let mut dice = SeededDice::of(seed, WORLD);
+    let script = SimScript::new(setting.mode, setting.steps, &mut dice.fork());
     let ends = script.ends.clone();
-    let wall = WallClock::new(script.faults_until_ms, &mut Dice::of(seed, "clock"));
+    let wall = WallClock::new(script.faults_until_ms, &mut SeededDice::of(seed, "clock"));
     let mut world = World::new(script, dice, wall, setting.sabotage, is_traced);
-    world.numbers_dice = Dice::of(seed, "numbers");
+    world.numbers_dice = SeededDice::of(seed, "numbers");
     world.talks_on = world.numbers_dice.hits(700);
-    world.plans = Plans::new(setting.plans.then(|| Dice::of(seed, "plans")));
+    world.plans = Plans::new(setting.plans.then(|| SeededDice::of(seed, "plans")));
     let world = Arc::new(Mutex::new(world));
     let folder = Folder::make()?;
     bind_before(&folder, setting.mode)?;
@@ -111,12 +111,12 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
     let mut world = locked(&world);
     let tally = match stored {
         Some(stored) => judge(&mut world, &stored),
-        None => Tally {
+        None => SimTally {
             wrong: std::mem::take(&mut world.wrong),
-            ..Tally::default()
+            ..SimTally::default()
         },
     };
-    Ok(Outcome {
+    Ok(SeedOutcome {
         tally,
         trace: world.take_trace(),
     })
@@ -126,7 +126,7 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<Outcome, C
 fn bind_before(folder: &Folder, mode: Mode) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
-        let open: Gate = Arc::new(|_| Box::pin(async { Ok(()) }));
+        let open: AccessGate = Arc::new(|_| Box::pin(async { Ok(()) }));
         let (store, _) = Store::open_inline(&folder.options(), BEGINNING_MS, open)?;
         let binding = AccountBinding {
             channel: NAME.to_owned(),
@@ -145,15 +145,15 @@ fn live(
     world: &Arc<Mutex<World>>,
     folder: &Folder,
     setting: Setting,
-    end: Option<End>,
-) -> Result<Option<Stored>, CliError> {
+    end: Option<LifeEnd>,
+) -> Result<Option<StoredEnd>, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()?;
     runtime.block_on(async {
         let kill_at = match end {
-            Some(End::Kill { step }) => Some(step),
+            Some(LifeEnd::Kill { step }) => Some(step),
             _ => None,
         };
         let life = Life::begin(Arc::clone(world), kill_at);
@@ -196,8 +196,8 @@ async fn work(
     life: &Arc<Life>,
     folder: &Folder,
     setting: Setting,
-    end: Option<End>,
-) -> Result<Option<Stored>, StoreError> {
+    end: Option<LifeEnd>,
+) -> Result<Option<StoredEnd>, StoreError> {
     let (store, _) = Store::open_inline(&folder.options(), life.wall_ms(), life.gate())?;
     let config = config_of(Configured {
         mode: setting.mode,
@@ -219,8 +219,8 @@ async fn work(
     let channel = Arc::new(SimChannel(Arc::clone(life)));
     core.listen(vec![(NAME.to_owned(), channel)], &health);
     match end {
-        Some(End::Kill { .. }) => std::future::pending().await,
-        Some(End::Stop { after_ms }) => {
+        Some(LifeEnd::Kill { .. }) => std::future::pending().await,
+        Some(LifeEnd::Stop { after_ms }) => {
             life.sleep(after_ms).await;
             life.world(|world| {
                 world.stops += 1;
@@ -239,7 +239,7 @@ async fn work(
 
 /// Waits until nothing is left to do, deciding about held posts as a person would who looks into the
 /// room.
-async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
+async fn settle(life: &Life, store: &Store) -> Result<StoredEnd, StoreError> {
     let faults_until_ms = life.world(|world| world.script.faults_until_ms);
     life.sleep(faults_until_ms - life.now_ms()).await;
     life.world(|world| {
@@ -293,14 +293,14 @@ async fn settle(life: &Life, store: &Store) -> Result<Stored, StoreError> {
             .iter()
             .filter(|it| it.outcome == FiringOutcome::Fired)
             .count();
-        planned.push(Planned {
+        planned.push(SimSchedule {
             task: schedule.what.task,
             fired,
             missed: firings.len() - fired,
             is_open: matches!(schedule.state, ScheduleState::Active),
         });
     }
-    Ok(Stored {
+    Ok(StoredEnd {
         status: store.status(life.now_ms()).await?,
         conversations,
         planned,
@@ -324,7 +324,7 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
             // Where the clock is right, an earlier answer with these words is told apart by its time.
             let tried_ms = post.first_attempt_ms.filter(|_| world.wall.is_right());
             let mut messages = world.rooms.iter().flatten();
-            let is_it = |said: &Message| {
+            let is_it = |said: &SimMessage| {
                 said.person.is_none()
                     && said.text == post.part.text
                     && tried_ms.is_none_or(|tried_ms| said.at_ms + CLOCKS_APART_MS >= tried_ms)
@@ -346,7 +346,7 @@ async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Configured {
     mode: Mode,
-    live: Live,
+    live: LiveSetting,
     plans: bool,
     network: Option<u64>,
 }
@@ -459,10 +459,10 @@ fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store)
     };
     let simulated = agents.iter().cloned().map(|agent| {
         let (role, router) = match &team {
-            None => (Role::Alone, Role::Alone),
+            None => (ModelRole::Alone, ModelRole::Alone),
             Some(team) => (
-                Role::Member(agent.name.clone(), Arc::clone(team)),
-                Role::Router(Arc::clone(team)),
+                ModelRole::Member(agent.name.clone(), Arc::clone(team)),
+                ModelRole::Router(Arc::clone(team)),
             ),
         };
         // What one life learns about its routing agent's model, no other one knows.
@@ -475,7 +475,7 @@ fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store)
                 },
                 descriptions: of.descriptions.clone(),
                 names: of.names.clone(),
-                asking: Mutex::new(Asking::Schema),
+                asking: Mutex::new(RouterForm::Schema),
             })
         });
         AgentSpec {

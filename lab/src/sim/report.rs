@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::networks::Calls;
-use super::play::Outcome;
-use super::verdict::Tally;
+use super::networks::NetworkCalls;
+use super::play::SeedOutcome;
+use super::verdict::SimTally;
 use crate::args::{CrashPlatform, SimArgs};
 use crate::plan::Mode;
 use vocative::cli::table::table;
@@ -14,7 +14,7 @@ use vocative::cli::table::table;
 const TRACE_LINES: usize = 30;
 
 /// A failing seed, the end of its trace, and how to see all of it.
-pub(super) fn failure(seed: u64, outcome: &Outcome, args: &SimArgs) -> String {
+pub(super) fn failure(seed: u64, outcome: &SeedOutcome, args: &SimArgs) -> String {
     let mut out = format!("seed {seed} FAILS: {}\n", outcome.tally.wrong.join("; "));
     let lines: Vec<&str> = outcome.trace.lines().collect();
     let from = lines.len().saturating_sub(TRACE_LINES);
@@ -51,12 +51,12 @@ fn command(seed: u64, args: &SimArgs) -> String {
 
 /// The table with what follows from it.
 pub(super) fn report(
-    by_mode: &[(Mode, Tally)],
+    by_mode: &[(Mode, SimTally)],
     failed: &[u64],
     args: &SimArgs,
     elapsed: Duration,
 ) -> String {
-    let mut all = Tally::default();
+    let mut all = SimTally::default();
     let mut rows = Vec::new();
     for (mode, tally) in by_mode {
         rows.push(cells(mode.name(), tally));
@@ -94,7 +94,7 @@ pub(super) fn report(
             "Excused ones are of Telegram: they had arrived, and nobody could know, or a person found a held post whose answer was to change.\n",
         );
     }
-    if all.calls != Calls::default() {
+    if all.calls != NetworkCalls::default() {
         out.push_str(&all.calls.shown());
     }
     if failed.is_empty() {
@@ -119,7 +119,7 @@ fn shown_time(ms: i64) -> String {
     format!("{} h {} min", minutes / 60, minutes % 60)
 }
 
-fn cells(name: &str, tally: &Tally) -> Vec<String> {
+fn cells(name: &str, tally: &SimTally) -> Vec<String> {
     let numbers = [
         tally.seeds,
         tally.faults,

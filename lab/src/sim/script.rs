@@ -1,7 +1,7 @@
 //! What happens in a seed, decided before it begins: what people do and when, and how each life of the
 //! daemon ends.
 
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 use crate::plan::Mode;
 
 /// When every simulation begins, in milliseconds since the Unix epoch.
@@ -39,7 +39,7 @@ pub(super) enum Act {
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LifeEnd {
     /// It is killed at that step: at any access to the store, the network or the model.
     Kill { step: u64 },
     /// It is stopped in order, so long after its start.
@@ -48,12 +48,12 @@ pub(super) enum End {
 
 /// A seed's story.
 #[derive(Clone, Debug)]
-pub(super) struct Script {
+pub(super) struct SimScript {
     pub(super) mode: Mode,
     /// What happens when, in milliseconds since the Unix epoch.
     pub(super) acts: Vec<(i64, Act)>,
     /// How each life ends, and how long nothing runs then.
-    pub(super) ends: Vec<(End, i64)>,
+    pub(super) ends: Vec<(LifeEnd, i64)>,
     /// Faults happen until then.
     pub(super) faults_until_ms: i64,
     /// Whether the platform tells of the bot's own posts, where it does at all.
@@ -65,14 +65,14 @@ pub(super) struct Script {
     /// Whether it is a worker that stalls, with a model's answer in its hands; else any step may.
     pub(super) pauses_workers: bool,
     /// Who sees answers while they are written.
-    pub(super) live: Live,
+    pub(super) live: LiveSetting,
     /// Which long texts the platform refuses.
     refused: u64,
 }
 
 /// What the channel's `live` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Live {
+pub(super) enum LiveSetting {
     Off,
     On,
     Edit,
@@ -80,7 +80,7 @@ pub(super) enum Live {
     Stream,
 }
 
-impl Live {
+impl LiveSetting {
     /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::Off, Self::On, Self::Edit, Self::Stream];
 
@@ -102,8 +102,8 @@ pub(super) const DIRECT_ROOM: usize = 2;
 /// People in the other rooms.
 pub(super) const PEOPLE: usize = 3;
 
-impl Script {
-    pub(super) fn new(mode: Mode, steps: usize, dice: &mut Dice) -> Self {
+impl SimScript {
+    pub(super) fn new(mode: Mode, steps: usize, dice: &mut SeededDice) -> Self {
         let mut acts = Vec::new();
         let mut at_ms = BEGINNING_MS + dice.ms(0, 4_000);
         for _ in 0..steps {
@@ -126,7 +126,7 @@ impl Script {
             is_patient: dice.hits(50),
             refused: dice.below(REFUSED_OF),
             pauses_workers: dice.hits(400),
-            live: Live::ALL[dice.place(Live::ALL.len())],
+            live: LiveSetting::ALL[dice.place(LiveSetting::ALL.len())],
         }
     }
 }
@@ -134,7 +134,7 @@ impl Script {
 /// The platform takes all but one in this number of long texts.
 const REFUSED_OF: u64 = 12;
 
-impl Script {
+impl SimScript {
     /// Whether the platform finds a text too long, whenever it is posted.
     pub(super) fn refuses(&self, text: &str) -> bool {
         let sum: u64 = text.bytes().map(u64::from).sum();
@@ -142,7 +142,7 @@ impl Script {
     }
 }
 
-fn act(dice: &mut Dice) -> Act {
+fn act(dice: &mut SeededDice) -> Act {
     let room = dice.place(ROOMS);
     let is_direct = room == DIRECT_ROOM;
     let person = if is_direct { 0 } else { dice.place(PEOPLE) };
@@ -169,15 +169,15 @@ fn act(dice: &mut Dice) -> Act {
     }
 }
 
-fn end(dice: &mut Dice) -> (End, i64) {
+fn end(dice: &mut SeededDice) -> (LifeEnd, i64) {
     let end = match dice.below(5) {
-        0 => End::Stop {
+        0 => LifeEnd::Stop {
             after_ms: dice.ms(0, 20_000),
         },
         // Each order of magnitude as often: some die while they start, some at work.
         _ => {
             let order = 2 + dice.below(8);
-            End::Kill {
+            LifeEnd::Kill {
                 step: 1 + dice.below(1 << order),
             }
         }

@@ -29,7 +29,7 @@ fn nothing_is_lost_or_doubled_in_many_worlds() {
         .filter(|(_, tally)| !tally.wrong.is_empty())
         .collect();
     assert!(failed.is_empty(), "{failed:#?}");
-    let mut all = Tally::default();
+    let mut all = SimTally::default();
     for (_, tally) in &played {
         all.add(tally);
     }
@@ -78,7 +78,7 @@ fn networks_ask_nobody_twice_and_answer_once() {
         .filter(|(_, tally)| !tally.wrong.is_empty())
         .collect();
     assert!(failed.is_empty(), "{failed:#?}");
-    let mut all = Tally::default();
+    let mut all = SimTally::default();
     for (_, tally) in &played {
         all.add(tally);
     }
@@ -98,7 +98,7 @@ fn each_world_has_a_network_of_its_own_if_that_is_asked_for() {
         networks: Some(1),
         ..args(1, 200)
     };
-    let played: Vec<_> = (1..=200).map(|seed| (seed, Tally::default())).collect();
+    let played: Vec<_> = (1..=200).map(|seed| (seed, SimTally::default())).collect();
     assert_eq!(
         different_networks(&args, &played),
         "200 networks answered, 200 of them different.\n"
@@ -191,7 +191,7 @@ fn a_seed_gives_the_same_trace_each_time() {
 }
 
 /// Whether a broken promise shows in one of the first worlds.
-fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&Tally) -> bool) -> bool {
+fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&SimTally) -> bool) -> bool {
     (1..=200).any(|seed| {
         let setting = Setting {
             mode,
@@ -206,7 +206,7 @@ fn is_noticed(sabotage: Sabotage, mode: Mode, shows: impl Fn(&Tally) -> bool) ->
 
 #[test]
 fn an_acknowledgement_before_the_commit_is_noticed() {
-    let shows = |tally: &Tally| tally.lost > 0;
+    let shows = |tally: &SimTally| tally.lost > 0;
     assert!(is_noticed(
         Sabotage::AckBeforeCommit,
         Mode::TelegramHold,
@@ -216,7 +216,7 @@ fn an_acknowledgement_before_the_commit_is_noticed() {
 
 #[test]
 fn a_delivery_taken_for_a_message_is_noticed() {
-    let shows = |tally: &Tally| !tally.wrong.is_empty();
+    let shows = |tally: &SimTally| !tally.wrong.is_empty();
     assert!(is_noticed(Sabotage::NoDedupe, Mode::Slack, shows));
 }
 
@@ -240,10 +240,10 @@ fn promises_that_are_broken_in_the_daemon_are_noticed() {
         (Sabotage::ReclaimOwn, Mode::TelegramResend),
     ];
     for (sabotage, mode) in table {
-        let shows = |tally: &Tally| tally.doubled_outside + tally.left > 0;
+        let shows = |tally: &SimTally| tally.doubled_outside + tally.left > 0;
         assert!(is_noticed(sabotage, mode, shows), "{}", sabotage.name());
     }
-    let reads_on = |tally: &Tally| {
+    let reads_on = |tally: &SimTally| {
         tally
             .wrong
             .iter()

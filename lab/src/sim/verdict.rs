@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::networks::{Calls, count};
-use super::plans::{Planned, is_of_plans, judge_plans};
+use super::networks::{NetworkCalls, count};
+use super::plans::{SimSchedule, is_of_plans, judge_plans};
 use super::script::{BEGINNING_MS, DIRECT_ROOM};
-use super::words::{FRESH_START, Word, answered_lines, said, words};
-use super::world::{Arrival, Message, Question, World, is_unfinished};
+use super::words::{FRESH_START, SimWord, answered_lines, said, words};
+use super::world::{SimArrival, SimMessage, SimQuestion, World, is_unfinished};
 use crate::plan::Mode;
 use vocative_core::turn::{ParticipantKind, Turn, TurnKind, Visibility};
 use vocative_store::contract::StoreStatus;
@@ -16,17 +16,17 @@ use vocative_store::contract::StoreStatus;
 const WINDOW_MAX_MS: i64 = 1_000;
 
 /// What is in the store at the end.
-pub(super) struct Stored {
+pub(super) struct StoredEnd {
     pub(super) status: StoreStatus,
     /// The turns of each conversation, in the room's order.
     pub(super) conversations: Vec<Vec<Turn>>,
     /// What people planned.
-    pub(super) planned: Vec<Planned>,
+    pub(super) planned: Vec<SimSchedule>,
 }
 
 /// What came of one or many seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct SimTally {
     pub(super) seeds: usize,
     pub(super) messages: usize,
     pub(super) questions: usize,
@@ -46,12 +46,12 @@ pub(super) struct Tally {
     pub(super) reminders: usize,
     pub(super) reminded: usize,
     /// What networks did.
-    pub(super) calls: Calls,
+    pub(super) calls: NetworkCalls,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
 }
 
-impl Tally {
+impl SimTally {
     pub(super) fn add(&mut self, other: &Self) {
         self.seeds += other.seeds;
         self.messages += other.messages;
@@ -74,8 +74,8 @@ impl Tally {
 }
 
 /// Judges a seed.
-pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
-    let mut tally = Tally {
+pub(super) fn judge(world: &mut World, stored: &StoredEnd) -> SimTally {
+    let mut tally = SimTally {
         seeds: 1,
         questions: world.questions.len(),
         held: world.held,
@@ -84,7 +84,7 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
         faults: world.faults,
         virtual_ms: world.now_ms - BEGINNING_MS,
         wrong: std::mem::take(&mut world.wrong),
-        ..Tally::default()
+        ..SimTally::default()
     };
     for question in &world.questions {
         judge_answer(world, question, &mut tally);
@@ -106,20 +106,20 @@ pub(super) fn judge(world: &mut World, stored: &Stored) -> Tally {
 }
 
 /// Every line once, in order, in its place.
-fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
+fn judge_answer(world: &World, question: &SimQuestion, tally: &mut SimTally) {
     let word = question.word;
     let room = &world.rooms[word.room];
     let mut places = Vec::new();
     let (mut is_doubled, mut is_outside) = (false, false);
     for line in 1..=question.lines() {
-        let has_line = |message: &Message| {
+        let has_line = |message: &SimMessage| {
             let mut lines = said(&message.text).filter(|it| it.line == Some(line));
             is_of_the_bot(message) && lines.any(|it| it.word == word && it.edits == question.edits)
         };
-        let posts: Vec<&Message> = room.iter().filter(|message| has_line(message)).collect();
+        let posts: Vec<&SimMessage> = room.iter().filter(|message| has_line(message)).collect();
         // What nobody could know of is not what was to be changed.
-        let is_counted = |message: &&Message| !stays_unknown(world, message);
-        let counted: Vec<&Message> = posts.iter().copied().filter(is_counted).collect();
+        let is_counted = |message: &&SimMessage| !stays_unknown(world, message);
+        let counted: Vec<&SimMessage> = posts.iter().copied().filter(is_counted).collect();
         if counted.is_empty() {
             if went_before_an_edit(world, question) {
                 return;
@@ -128,7 +128,7 @@ fn judge_answer(world: &World, question: &Question, tally: &mut Tally) {
             tally.wrong.push(format!("{word}.{line} is not answered"));
             return;
         }
-        let is_here = |message: &Message| counted.iter().any(|it| it.id == message.id);
+        let is_here = |message: &SimMessage| counted.iter().any(|it| it.id == message.id);
         let here = room.iter().enumerate().filter(|(_, it)| is_here(it));
         places.push(here.map(|(place, _)| place).collect());
         if posts.iter().any(|post| post.thread != question.thread) {
@@ -168,14 +168,14 @@ fn is_in_order(places: &[Vec<usize>]) -> bool {
 }
 
 /// Whether a person decided about a post of this answer: what they send again comes behind what followed it.
-fn is_decided(world: &World, word: Word) -> bool {
+fn is_decided(world: &World, word: SimWord) -> bool {
     let mut decided = world.decided.iter().flat_map(|(text, _)| words(text));
     decided.any(|found| found == word)
 }
 
 /// Telegram may say once more what had arrived and was not known to have arrived when it was to be
 /// written down: the same post, once, and of a post that held the place of the answer what it said.
-fn is_excused(world: &World, posts: &[&Message]) -> bool {
+fn is_excused(world: &World, posts: &[&SimMessage]) -> bool {
     let mut markers: BTreeMap<Option<&String>, usize> = BTreeMap::new();
     for post in posts {
         *markers.entry(post.marker.as_ref()).or_default() += 1;
@@ -187,7 +187,7 @@ fn is_excused(world: &World, posts: &[&Message]) -> bool {
 
 /// Whether a life ended between the arrival and when the daemon can have written that down: one commit
 /// after it was told, or after the stall in which that was.
-fn was_on_its_way(arrival: &Arrival, world: &World) -> bool {
+fn was_on_its_way(arrival: &SimArrival, world: &World) -> bool {
     let Some(told_at_ms) = arrival.told_at_ms else {
         return true;
     };
@@ -203,13 +203,13 @@ fn was_on_its_way(arrival: &Arrival, world: &World) -> bool {
     ends_ms.any(|end_ms| (told_at_ms..=written_by_ms).contains(end_ms))
 }
 
-fn is_of_the_bot(message: &Message) -> bool {
+fn is_of_the_bot(message: &SimMessage) -> bool {
     message.person.is_none() && !message.is_deleted
 }
 
 /// Nothing is left of an answer that was being written, or that gave place to another one. On Telegram a
 /// post may stay of which nobody could know that it had arrived: only what is known can be edited.
-fn judge_left(world: &World, messages: &[Message], tally: &mut Tally) {
+fn judge_left(world: &World, messages: &[SimMessage], tally: &mut SimTally) {
     for post in messages.iter().filter(|message| is_of_the_bot(message)) {
         let what = match leftover(world, post) {
             Some(what) if !stays_unknown(world, post) => what,
@@ -224,8 +224,8 @@ fn judge_left(world: &World, messages: &[Message], tally: &mut Tally) {
 }
 
 /// What a post says that gave place to something else, if it does.
-fn leftover(world: &World, post: &Message) -> Option<&'static str> {
-    let is_newest = |word: Word, edits: usize| {
+fn leftover(world: &World, post: &SimMessage) -> Option<&'static str> {
+    let is_newest = |word: SimWord, edits: usize| {
         let question = world.questions.iter().find(|it| it.word == word);
         question.is_none_or(|question| question.edits == edits)
     };
@@ -233,25 +233,25 @@ fn leftover(world: &World, post: &Message) -> Option<&'static str> {
         return Some("the beginning of an answer");
     }
     let is_left =
-        |word: Word, edits: usize| !is_newest(word, edits) && !is_gone(world, word, edits);
+        |word: SimWord, edits: usize| !is_newest(word, edits) && !is_gone(world, word, edits);
     let is_old = said(&post.text).any(|it| it.line.is_some() && is_left(it.word, it.edits));
     is_old.then_some("an answer to an earlier text of its question")
 }
 
 /// Whether a post says what gave place to something else, and nobody could know that it is there.
-fn stays_unknown(world: &World, post: &Message) -> bool {
+fn stays_unknown(world: &World, post: &SimMessage) -> bool {
     world.mode != Mode::Slack && leftover(world, post).is_some() && is_unknown(world, post)
 }
 
 /// Whether a person found all of these posts but one in their room, and the answer was to be changed, if in
 /// other posts than these, or one of them stands for its beginning: which messages they are is not known, so what they
 /// say is posted anew.
-fn were_to_change(world: &World, posts: &[&Message]) -> bool {
-    let is_found = |post: &&&Message| {
+fn were_to_change(world: &World, posts: &[&SimMessage]) -> bool {
+    let is_found = |post: &&&SimMessage| {
         let mut found = world.decided.iter().filter(|(_, is_there)| *is_there);
         is_unknown(world, post) && found.any(|(text, _)| *text == post.text)
     };
-    let is_here = |post: &&Message, question: &Question| {
+    let is_here = |post: &&SimMessage, question: &SimQuestion| {
         words(&post.text).any(|word| word.room == question.word.room)
     };
     let mut changed = world.questions.iter().filter(|question| question.edits > 0);
@@ -263,17 +263,17 @@ fn were_to_change(world: &World, posts: &[&Message]) -> bool {
 
 /// Every fresh start is told of once. On Telegram a person decides about posts of unknown outcome by what
 /// they say, and these all say the same.
-fn judge_notices(world: &World, tally: &mut Tally) {
+fn judge_notices(world: &World, tally: &mut SimTally) {
     let room = world.rooms[DIRECT_ROOM].iter();
     let notices = room.filter(|it| is_of_the_bot(it) && it.text.starts_with(FRESH_START));
-    let mut markers: BTreeMap<Option<&String>, Vec<&Message>> = BTreeMap::new();
+    let mut markers: BTreeMap<Option<&String>, Vec<&SimMessage>> = BTreeMap::new();
     for notice in notices {
         let copies = markers.entry(notice.marker.as_ref()).or_default();
         copies.push(notice);
     }
     let (told, due) = (markers.len(), world.fresh_starts.len());
     let is_enough = told == due || world.mode != Mode::Slack && told < due;
-    let is_excused = |copies: &Vec<&Message>| copies.len() == 1 || is_excused(world, copies);
+    let is_excused = |copies: &Vec<&SimMessage>| copies.len() == 1 || is_excused(world, copies);
     if !is_enough || !markers.values().all(is_excused) {
         let what = format!("{due} fresh starts were told of {told} times, or one of them twice");
         tally.wrong.push(what);
@@ -281,14 +281,14 @@ fn judge_notices(world: &World, tally: &mut Tally) {
 }
 
 /// Whether nobody could know that a post is in its room.
-pub(super) fn is_unknown(world: &World, post: &Message) -> bool {
+pub(super) fn is_unknown(world: &World, post: &SimMessage) -> bool {
     let arrivals = world.arrivals.iter();
     let mut of_post = arrivals.filter(|arrival| Some(&arrival.marker) == post.marker.as_ref());
     of_post.any(|arrival| was_on_its_way(arrival, world))
 }
 
 /// The bot says nothing but answers, and of no other room.
-fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
+fn judge_posts(room: usize, messages: &[SimMessage], tally: &mut SimTally) {
     for post in messages.iter().filter(|message| is_of_the_bot(message)) {
         if let Some(stranger) = words(&post.text).find(|word| word.room != room) {
             tally
@@ -306,9 +306,9 @@ fn judge_posts(room: usize, messages: &[Message], tally: &mut Tally) {
 }
 
 /// Everything that people said is one turn with its newest text, in the platform's order.
-fn judge_capture(world: &World, stored: &Stored, tally: &mut Tally) {
-    let mut turns: BTreeMap<Word, Vec<&Turn>> = BTreeMap::new();
-    let mut positions: BTreeMap<Word, (i64, i64)> = BTreeMap::new();
+fn judge_capture(world: &World, stored: &StoredEnd, tally: &mut SimTally) {
+    let mut turns: BTreeMap<SimWord, Vec<&Turn>> = BTreeMap::new();
+    let mut positions: BTreeMap<SimWord, (i64, i64)> = BTreeMap::new();
     for message in world.rooms.iter().flatten() {
         positions.extend(
             message
@@ -358,7 +358,7 @@ fn is_said(turn: &Turn) -> bool {
 /// Whether the answer to a question that was edited so often was made from a message that was deleted: it went
 /// with that, and what its posts say is not known any more. What a search found and the model was not shown,
 /// because it was deleted in between, counts as well.
-fn is_gone(world: &World, question: Word, edits: usize) -> bool {
+fn is_gone(world: &World, question: SimWord, edits: usize) -> bool {
     let gone = world.rooms.iter().flatten().filter(|it| it.is_deleted);
     gone.filter_map(|it| it.word).any(|word| {
         let may_be_found =
@@ -368,13 +368,13 @@ fn is_gone(world: &World, question: Word, edits: usize) -> bool {
 }
 
 /// Whether an answer to an earlier text of a question is gone: there is none to give another one in the place of.
-fn went_before_an_edit(world: &World, question: &Question) -> bool {
+fn went_before_an_edit(world: &World, question: &SimQuestion) -> bool {
     (0..question.edits).any(|edits| is_gone(world, question.word, edits))
 }
 
 /// Each question is in one reply.
-fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
-    let mut replies: BTreeMap<(Word, usize), usize> = BTreeMap::new();
+fn judge_replies(world: &World, stored: &StoredEnd, tally: &mut SimTally) {
+    let mut replies: BTreeMap<(SimWord, usize), usize> = BTreeMap::new();
     let turns = stored.conversations.iter().flatten();
     for turn in turns.filter(|turn| turn.participant.kind == ParticipantKind::Agent) {
         for it in said(&turn.content).filter(|it| it.line == Some(1)) {
@@ -399,7 +399,7 @@ fn judge_replies(world: &World, stored: &Stored, tally: &mut Tally) {
 }
 
 /// Nothing is left half done, and nothing is given up but tasks that failed for good.
-fn judge_rest(status: &StoreStatus, failed_tasks: usize, tally: &mut Tally) {
+fn judge_rest(status: &StoreStatus, failed_tasks: usize, tally: &mut SimTally) {
     let given_up = usize::try_from(status.runs_dead).unwrap_or(usize::MAX);
     let left = [
         ("runs queued", status.runs_queued),

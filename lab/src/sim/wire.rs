@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 
 /// Slack's waits before it tells again of what nobody took, in milliseconds. Source: Events API.
 const RETRY_MS: [i64; 3] = [1_000, 60_000, 300_000];
@@ -16,7 +16,7 @@ const UNACKNOWLEDGED_MS: i64 = 60_000;
 
 /// Something to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SimEvent {
     pub(super) room: usize,
     /// Which message of the room.
     pub(super) message: usize,
@@ -50,19 +50,19 @@ pub(super) enum What {
 pub(super) type EventNumber = usize;
 
 #[derive(Debug)]
-struct Attempt {
+struct TellAttempt {
     event: EventNumber,
     tries: usize,
 }
 
 /// What is on its way to the daemon.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
-    events: Vec<Event>,
+pub(super) struct SimWire {
+    events: Vec<SimEvent>,
     acknowledged: BTreeSet<EventNumber>,
     /// Given up; only the history knows.
     gone: BTreeSet<EventNumber>,
-    attempts: BTreeMap<(i64, u64), Attempt>,
+    attempts: BTreeMap<(i64, u64), TellAttempt>,
     attempts_made: u64,
     socket: Option<VecDeque<EventNumber>>,
     /// Counts sockets: what was taken from one can't be acknowledged on the next.
@@ -75,14 +75,14 @@ pub(super) struct Wire {
 
 /// What became of an attempt to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum TellOutcome {
     Offered,
     Known,
     Missed,
     GivenUp,
 }
 
-impl Wire {
+impl SimWire {
     pub(super) fn new(is_polled: bool) -> Self {
         Self {
             is_polled,
@@ -92,7 +92,13 @@ impl Wire {
     }
 
     /// Tells of an event: at once, late, or twice.
-    pub(super) fn tell(&mut self, event: Event, now_ms: i64, has_faults: bool, dice: &mut Dice) {
+    pub(super) fn tell(
+        &mut self,
+        event: SimEvent,
+        now_ms: i64,
+        has_faults: bool,
+        dice: &mut SeededDice,
+    ) {
         let number = self.events.len();
         self.events.push(event);
         let is_late = has_faults && dice.hits(100);
@@ -109,7 +115,7 @@ impl Wire {
 
     fn plan(&mut self, event: EventNumber, at_ms: i64, tries: usize) {
         self.attempts_made += 1;
-        let attempt = Attempt { event, tries };
+        let attempt = TellAttempt { event, tries };
         self.attempts.insert((at_ms, self.attempts_made), attempt);
     }
 
@@ -128,29 +134,29 @@ impl Wire {
     }
 
     /// Makes the attempt that is due at that time.
-    pub(super) fn attempt(&mut self, now_ms: i64) -> Option<(EventNumber, Told)> {
+    pub(super) fn attempt(&mut self, now_ms: i64) -> Option<(EventNumber, TellOutcome)> {
         let (_, attempt) = self.attempts.pop_first()?;
-        let Attempt { event, tries } = attempt;
+        let TellAttempt { event, tries } = attempt;
         let told = if self.is_polled {
             self.updates.push_back((self.next_update, event));
             self.next_update += 1;
-            Told::Offered
+            TellOutcome::Offered
         } else if self.acknowledged.contains(&event) && tries > 0 {
-            Told::Known
+            TellOutcome::Known
         } else if let Some(inbox) = &mut self.socket {
             inbox.push_back(event);
             if !self.is_press(event) {
                 self.plan(event, now_ms + UNACKNOWLEDGED_MS, tries.max(1));
             }
-            Told::Offered
+            TellOutcome::Offered
         } else if self.is_press(event) || tries == RETRY_MS.len() && self.may_be_lost(event) {
             self.gone.insert(event);
-            Told::GivenUp
+            TellOutcome::GivenUp
         } else {
             let wait_ms = RETRY_MS[tries.min(RETRY_MS.len() - 1)];
             let tries = (tries + 1).min(RETRY_MS.len());
             self.plan(event, now_ms + wait_ms, tries);
-            Told::Missed
+            TellOutcome::Missed
         };
         Some((event, told))
     }
@@ -165,7 +171,7 @@ impl Wire {
         self.events[event].what != What::Deleted
     }
 
-    pub(super) fn event(&self, event: EventNumber) -> &Event {
+    pub(super) fn event(&self, event: EventNumber) -> &SimEvent {
         &self.events[event]
     }
 
@@ -240,8 +246,8 @@ impl Wire {
 mod tests {
     use super::*;
 
-    fn own() -> Event {
-        Event {
+    fn own() -> SimEvent {
+        SimEvent {
             room: 0,
             message: 0,
             what: What::Own,
@@ -250,8 +256,8 @@ mod tests {
 
     #[test]
     fn slack_tells_again_until_it_is_acknowledged_and_gives_up_without_a_socket() {
-        let mut wire = Wire::new(false);
-        let mut dice = Dice::new(1);
+        let mut wire = SimWire::new(false);
+        let mut dice = SeededDice::new(1);
         wire.tell(own(), 0, false, &mut dice);
         let mut told = Vec::new();
         while let Some(due_ms) = wire.due_ms() {
@@ -259,13 +265,18 @@ mod tests {
         }
         assert_eq!(
             told,
-            [Told::Missed, Told::Missed, Told::Missed, Told::GivenUp]
+            [
+                TellOutcome::Missed,
+                TellOutcome::Missed,
+                TellOutcome::Missed,
+                TellOutcome::GivenUp
+            ]
         );
         wire.tell(own(), 1_000_000, false, &mut dice);
         wire.open_socket();
         for _ in 0..2 {
             let due_ms = wire.due_ms().unwrap_or_default();
-            assert_eq!(wire.attempt(due_ms), Some((1, Told::Offered)));
+            assert_eq!(wire.attempt(due_ms), Some((1, TellOutcome::Offered)));
             assert_eq!(wire.take(), Some(1));
         }
         wire.acknowledge(1);
@@ -274,8 +285,8 @@ mod tests {
 
     #[test]
     fn telegram_keeps_updates_until_an_offset_confirms_them() {
-        let mut wire = Wire::new(true);
-        wire.tell(own(), 0, false, &mut Dice::new(1));
+        let mut wire = SimWire::new(true);
+        wire.tell(own(), 0, false, &mut SeededDice::new(1));
         wire.attempt(1_000);
         assert_eq!(wire.updates(0), [(1_000, 0)]);
         assert_eq!(wire.updates(0), [(1_000, 0)]);

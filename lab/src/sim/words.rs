@@ -8,13 +8,13 @@ pub(super) const LONG_LINES: usize = 6;
 
 /// A word: `q` asks, `m` only says something; its number in the room's history; its room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Word {
+pub(super) struct SimWord {
     pub(super) is_question: bool,
     pub(super) number: usize,
     pub(super) room: usize,
 }
 
-impl std::fmt::Display for Word {
+impl std::fmt::Display for SimWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.is_question { 'q' } else { 'm' };
         write!(f, "{kind}{}r{}", self.number, self.room)
@@ -23,15 +23,15 @@ impl std::fmt::Display for Word {
 
 /// What a text says with one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Said {
-    pub(super) word: Word,
+pub(super) struct SaidWord {
+    pub(super) word: SimWord,
     /// In an answer: which of its lines.
     pub(super) line: Option<usize>,
     /// How often the question was edited before it said so, or was answered so.
     pub(super) edits: usize,
 }
 
-impl Said {
+impl SaidWord {
     /// `q12r3`, edited `q12r3+1`; in an answer its lines, `q12r3.4` and `q12r3.4+1`.
     fn parse(text: &str) -> Option<Self> {
         let (text, edits) = match text.split_once('+') {
@@ -48,7 +48,7 @@ impl Said {
             _ => return None,
         };
         let (number, room) = word.get(1..)?.split_once('r')?;
-        let word = Word {
+        let word = SimWord {
             is_question,
             number: number.parse().ok()?,
             room: room.parse().ok()?,
@@ -58,27 +58,27 @@ impl Said {
 }
 
 /// All words of a text, lines of answers included.
-pub(super) fn words(text: &str) -> impl Iterator<Item = Word> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = SimWord> {
     said(text).map(|said| said.word)
 }
 
 /// The same with what is said of each.
-pub(super) fn said(text: &str) -> impl Iterator<Item = Said> {
-    text.split_whitespace().filter_map(Said::parse)
+pub(super) fn said(text: &str) -> impl Iterator<Item = SaidWord> {
+    text.split_whitespace().filter_map(SaidWord::parse)
 }
 
 /// The lines of answers in a post, in its order.
-pub(super) fn answered_lines(text: &str) -> impl Iterator<Item = (Word, usize)> {
+pub(super) fn answered_lines(text: &str) -> impl Iterator<Item = (SimWord, usize)> {
     said(text).filter_map(|said| Some((said.word, said.line?)))
 }
 
 /// What a question says after a number of edits.
-pub(super) fn asked(word: Word, edits: usize) -> String {
+pub(super) fn asked(word: SimWord, edits: usize) -> String {
     format!("{word}{}", edited(edits))
 }
 
 /// An answer to a question that was edited so often.
-pub(super) fn answer(word: Word, edits: usize, lines: usize) -> String {
+pub(super) fn answer(word: SimWord, edits: usize, lines: usize) -> String {
     let edited = edited(edits);
     let line = |n| {
         format!("{word}.{n}{edited} is what there is to say about it, as far as anybody knows.\n")
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn words_are_found_again_in_what_is_said_and_answered() {
-        let word = |is_question, number, room| Word {
+        let word = |is_question, number, room| SimWord {
             is_question,
             number,
             room,

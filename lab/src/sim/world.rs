@@ -12,12 +12,12 @@ use vocative_contract::outbound::{Delivered, Post};
 use vocative_contract::probe::ProbeAnswer;
 
 use super::clocks::WallClock;
-use super::networks::Calls;
+use super::networks::NetworkCalls;
 use super::plans::Plans;
-use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, Script};
-use super::wire::{Event, Told, What, Wire};
-use super::words::{LONG_LINES, Word, asked};
-use crate::dice::Dice;
+use super::script::{Act, BEGINNING_MS, DIRECT_ROOM, ROOMS, SimScript};
+use super::wire::{SimEvent, SimWire, TellOutcome, What};
+use super::words::{LONG_LINES, SimWord, asked};
+use crate::dice::SeededDice;
 use crate::plan::Mode;
 
 /// How many of a room's newest questions can be edited.
@@ -28,14 +28,14 @@ pub(super) const BOT: &str = "9000";
 
 /// Something that stands in a room.
 #[derive(Clone, Debug)]
-pub(super) struct Message {
+pub(super) struct SimMessage {
     pub(super) id: String,
     pub(super) at_ms: i64,
     pub(super) ordinal: i64,
     /// Who wrote it; `None` = the bot.
     pub(super) person: Option<usize>,
     pub(super) text: String,
-    pub(super) word: Option<Word>,
+    pub(super) word: Option<SimWord>,
     /// The first message of its thread, if it hangs on one.
     pub(super) thread: Option<String>,
     /// The marker of its last edit, and when that was.
@@ -53,7 +53,7 @@ pub(super) struct Message {
 
 /// What is done to a post of the bot.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct SimChange {
     pub(super) chat: String,
     pub(super) message_id: String,
     pub(super) to: ChangeTo,
@@ -74,13 +74,13 @@ pub(super) enum ChangeTo {
 #[derive(Clone, Debug)]
 pub(super) enum Arriving {
     Post(Box<Post>),
-    Change(Change),
+    Change(SimChange),
 }
 
 /// A question and where its answer belongs.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
-    pub(super) word: Word,
+pub(super) struct SimQuestion {
+    pub(super) word: SimWord,
     pub(super) thread: Option<String>,
     /// How often it was edited.
     pub(super) edits: usize,
@@ -92,7 +92,7 @@ pub(super) struct Question {
     pub(super) is_plan: bool,
 }
 
-impl Question {
+impl SimQuestion {
     /// Lines of the answer to what it says.
     pub(super) fn lines(&self) -> usize {
         self.lines_after(self.edits)
@@ -122,7 +122,7 @@ impl Question {
 
 /// A post of the bot that arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Arrival {
+pub(super) struct SimArrival {
     pub(super) marker: String,
     /// When the daemon read that it arrived, if it did.
     pub(super) told_at_ms: Option<i64>,
@@ -131,20 +131,20 @@ pub(super) struct Arrival {
 /// The platform.
 pub(super) struct World {
     pub(super) mode: Mode,
-    pub(super) script: Script,
+    pub(super) script: SimScript,
     pub(super) now_ms: i64,
-    pub(super) dice: Dice,
+    pub(super) dice: SeededDice,
     /// What the machine shows for the time.
     pub(super) wall: WallClock,
-    pub(super) rooms: Vec<Vec<Message>>,
-    pub(super) questions: Vec<Question>,
-    pub(super) arrivals: Vec<Arrival>,
+    pub(super) rooms: Vec<Vec<SimMessage>>,
+    pub(super) questions: Vec<SimQuestion>,
+    pub(super) arrivals: Vec<SimArrival>,
     /// The messages that told the bot to start afresh, in the room of one person.
     pub(super) fresh_starts: Vec<usize>,
-    pub(super) wire: Wire,
+    pub(super) wire: SimWire,
     pub(super) plans: Plans,
     /// What was asked of a network.
-    pub(super) calls: Calls,
+    pub(super) calls: NetworkCalls,
     acts: VecDeque<(i64, Act)>,
     /// Posts and changes whose request is over and that arrive all the same.
     late: BTreeMap<(i64, usize), Arriving>,
@@ -158,7 +158,7 @@ pub(super) struct World {
     /// The newest number of each that was told: what is newer the server may not have heard of.
     told_numbers: [i64; 2],
     /// What chance decides about numbers.
-    pub(super) numbers_dice: Dice,
+    pub(super) numbers_dice: SeededDice,
     /// Whether people go on talking when the script is over.
     pub(super) talks_on: bool,
     pub(super) kills_ms: Vec<i64>,
@@ -180,9 +180,9 @@ pub(super) struct World {
     pub(super) sabotage: Option<Sabotage>,
     /// What a search found before a question was answered: the question, how often it was edited by then,
     /// and what was found.
-    pub(super) found: BTreeSet<(Word, usize, Word)>,
+    pub(super) found: BTreeSet<(SimWord, usize, SimWord)>,
     /// Questions for which a search was made, and how often they were edited by then.
-    pub(super) searched: BTreeSet<(Word, usize)>,
+    pub(super) searched: BTreeSet<(SimWord, usize)>,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
     trace: Option<String>,
@@ -190,8 +190,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(
-        script: Script,
-        dice: Dice,
+        script: SimScript,
+        dice: SeededDice,
         wall: WallClock,
         sabotage: Option<Sabotage>,
         is_traced: bool,
@@ -205,9 +205,9 @@ impl World {
             questions: Vec::new(),
             arrivals: Vec::new(),
             fresh_starts: Vec::new(),
-            wire: Wire::new(script.mode != Mode::Slack),
+            wire: SimWire::new(script.mode != Mode::Slack),
             plans: Plans::new(None),
-            calls: Calls::default(),
+            calls: NetworkCalls::default(),
             acts: script.acts.iter().copied().collect(),
             script,
             late: BTreeMap::new(),
@@ -216,7 +216,7 @@ impl World {
             newest_id: 0,
             newest_numbers: [0; 2],
             told_numbers: [0; 2],
-            numbers_dice: Dice::of(0, "numbers"),
+            numbers_dice: SeededDice::of(0, "numbers"),
             talks_on: false,
             kills_ms: Vec::new(),
             stopped_ms: Vec::new(),
@@ -347,7 +347,7 @@ impl World {
         let thread = thread.flatten();
         // A question's thread needs no mention, also where it is heard of before the question.
         let mentions = room != DIRECT_ROOM && thread.is_none();
-        let mut question = Question {
+        let mut question = SimQuestion {
             word,
             thread: None,
             edits: 0,
@@ -369,10 +369,10 @@ impl World {
 
     /// A question that a thread hangs on.
     fn open_thread(&mut self, room: usize) -> Option<String> {
-        let is_root = |message: &&Message| {
+        let is_root = |message: &&SimMessage| {
             message.thread.is_none() && message.word.is_some_and(|word| word.is_question)
         };
-        let roots: Vec<&Message> = self.rooms[room].iter().filter(is_root).collect();
+        let roots: Vec<&SimMessage> = self.rooms[room].iter().filter(is_root).collect();
         let place = self.dice.place(roots.len());
         roots.get(place).map(|root| root.id.clone())
     }
@@ -389,7 +389,7 @@ impl World {
             "/new".to_owned()
         };
         self.note(format_args!("person 0 wants a fresh start"));
-        let message = Message {
+        let message = SimMessage {
             person: Some(0),
             ..self.blank(DIRECT_ROOM, text)
         };
@@ -406,8 +406,8 @@ impl World {
         here.rfind(is_heard).copied()
     }
 
-    fn word(&self, room: usize, is_question: bool) -> Word {
-        Word {
+    fn word(&self, room: usize, is_question: bool) -> SimWord {
+        SimWord {
             is_question,
             number: self.rooms[room].len(),
             room,
@@ -419,14 +419,14 @@ impl World {
         room: usize,
         person: usize,
         text: String,
-        word: Word,
+        word: SimWord,
         thread: Option<String>,
     ) -> usize {
         let place = thread.as_deref().map_or("", |_| " in a thread");
         self.note(format_args!(
             "person {person} says {word} in room {room}{place}"
         ));
-        let message = Message {
+        let message = SimMessage {
             person: Some(person),
             word: Some(word),
             thread,
@@ -444,21 +444,21 @@ impl World {
     }
 
     fn tell(&mut self, room: usize, message: usize, what: What) {
-        self.tell_event(Event {
+        self.tell_event(SimEvent {
             room,
             message,
             what,
         });
     }
 
-    pub(super) fn tell_event(&mut self, event: Event) {
+    pub(super) fn tell_event(&mut self, event: SimEvent) {
         let has_faults = self.has_faults();
         self.wire
             .tell(event, self.now_ms, has_faults, &mut self.dice);
     }
 
     /// A message with an id and time of its own.
-    fn blank(&mut self, room: usize, text: String) -> Message {
+    fn blank(&mut self, room: usize, text: String) -> SimMessage {
         let (id, at_ms, ordinal) = if self.is_slack() {
             self.newest_id = (self.now_ms * 1_000).max(self.newest_id + 1);
             let micros = self.newest_id;
@@ -474,7 +474,7 @@ impl World {
             let at_ms = self.now_ms / 1_000 * 1_000;
             (self.newest_id.to_string(), at_ms, self.newest_id)
         };
-        Message {
+        SimMessage {
             id,
             at_ms,
             ordinal,
@@ -493,7 +493,7 @@ impl World {
 
     /// The newest thing that somebody said to the others.
     fn newest_said(&self, room: usize) -> Option<usize> {
-        let is_said = |message: &Message| {
+        let is_said = |message: &SimMessage| {
             !message.is_deleted && message.word.is_some_and(|word| !word.is_question)
         };
         self.rooms[room].iter().rposition(is_said)
@@ -509,7 +509,7 @@ impl World {
 
     /// One of the last questions in a room is edited.
     fn edit_question(&mut self, room: usize) {
-        let is_asked = |message: &Message| {
+        let is_asked = |message: &SimMessage| {
             let word = message.word.filter(|word| word.is_question);
             word.is_some_and(|word| !self.plans.is_one(word))
         };
@@ -523,7 +523,7 @@ impl World {
             return;
         };
         let word = self.rooms[room][message].word;
-        let of_message = |question: &Question| Some(question.word) == word;
+        let of_message = |question: &SimQuestion| Some(question.word) == word;
         let Some(place) = self.questions.iter().position(of_message) else {
             return;
         };
@@ -571,14 +571,16 @@ impl World {
             return;
         };
         let name = self.name_of(event);
-        if told == Told::Offered {
+        if told == TellOutcome::Offered {
             self.note_told(event);
         }
         match told {
-            Told::Offered => self.note(format_args!("{name} is told")),
-            Told::Known => {}
-            Told::Missed => self.note(format_args!("{name} is told to nobody")),
-            Told::GivenUp => self.note(format_args!("{name} is told to nobody, for the last time")),
+            TellOutcome::Offered => self.note(format_args!("{name} is told")),
+            TellOutcome::Known => {}
+            TellOutcome::Missed => self.note(format_args!("{name} is told to nobody")),
+            TellOutcome::GivenUp => {
+                self.note(format_args!("{name} is told to nobody, for the last time"));
+            }
         }
     }
 
@@ -588,7 +590,7 @@ impl World {
     }
 
     fn note_told(&mut self, event: usize) {
-        let Event { room, message, .. } = *self.wire.event(event);
+        let SimEvent { room, message, .. } = *self.wire.event(event);
         let told = &mut self.told_numbers[sequence_of(room)];
         *told = (*told).max(self.rooms[room][message].ordinal);
     }
@@ -596,12 +598,12 @@ impl World {
     /// What Telegram says of a number in a room: nothing of what its server has not heard of.
     pub(super) fn probe(&mut self, room: usize, number: i64) -> ProbeAnswer {
         let told = self.told_numbers[sequence_of(room)];
-        let is_there = |it: &&Message| it.ordinal == number && !it.is_deleted;
+        let is_there = |it: &&SimMessage| it.ordinal == number && !it.is_deleted;
         let found = self
             .rooms
             .get(room)
             .and_then(|room| room.iter().find(is_there));
-        let is_heard_of = |it: &&Message| it.visible_at_ms <= self.now_ms || told > number;
+        let is_heard_of = |it: &&SimMessage| it.visible_at_ms <= self.now_ms || told > number;
         let answer = match found.filter(is_heard_of) {
             Some(message) if message.person.is_none() => ProbeAnswer::Ours,
             Some(_) => ProbeAnswer::NotOurs,
@@ -620,7 +622,7 @@ impl World {
 
     /// What to call an event in a trace.
     pub(super) fn name_of(&self, event: usize) -> String {
-        let Event {
+        let SimEvent {
             room,
             message,
             what,
@@ -650,7 +652,7 @@ impl World {
         }
         let stream = post.part.stream.as_ref().filter(|_| self.is_slack());
         let text = stream.map_or(&post.part.text, |stream| &stream.text);
-        let message = Message {
+        let message = SimMessage {
             marker: Some(post.marker.clone()),
             thread: post.target.thread.clone(),
             visible_at_ms: self.now_ms + late_in_history_ms,
@@ -674,7 +676,7 @@ impl World {
         if self.is_slack() && self.script.echoes {
             self.tell(room, message, What::Own);
         }
-        self.arrivals.push(Arrival {
+        self.arrivals.push(SimArrival {
             marker: post.marker.clone(),
             told_at_ms: None,
         });
@@ -685,13 +687,14 @@ impl World {
     }
 
     /// A post of the bot becomes another one; false where there is none that can.
-    pub(super) fn change(&mut self, change: &Change) -> bool {
+    pub(super) fn change(&mut self, change: &SimChange) -> bool {
         let room = change.chat.strip_prefix('C').and_then(|it| it.parse().ok());
         let Some(room) = room.filter(|room: &usize| *room < self.rooms.len()) else {
             return false;
         };
-        let is_it =
-            |it: &&mut Message| it.id == change.message_id && it.person.is_none() && !it.is_deleted;
+        let is_it = |it: &&mut SimMessage| {
+            it.id == change.message_id && it.person.is_none() && !it.is_deleted
+        };
         let Some(post) = self.rooms[room].iter_mut().find(is_it) else {
             return false;
         };
@@ -746,6 +749,6 @@ pub(super) fn is_unfinished(text: &str) -> bool {
     text.ends_with('…')
 }
 
-fn shown(word: Option<Word>) -> String {
+fn shown(word: Option<SimWord>) -> String {
     word.map_or_else(String::new, |word| word.to_string())
 }

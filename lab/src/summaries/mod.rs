@@ -27,7 +27,7 @@ use vocative_store::contract::{AccountBinding, Captured, NewMessage};
 use vocative_store::{Store, StoreError, StoreOptions};
 
 use self::perfect::Perfect;
-use self::told::{Kind, Told};
+use self::told::{FactKind, ToldConversation};
 use crate::args::SummariesArgs;
 use crate::judged::{self, failed};
 use crate::print;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &SummariesArgs) -> Result<ExitCode, CliError> {
     for (name, summariser) in summarisers {
         let mut survived = Survived::default();
         for seed in args.seed..args.seed.saturating_add(args.conversations) {
-            let told = Told::draw(args.lines as usize, seed);
+            let told = ToldConversation::draw(args.lines as usize, seed);
             let summaries = runtime.block_on(folded(&told, summariser, args))?;
             survived.count(&told, &summaries);
         }
@@ -82,13 +82,13 @@ enum Summariser<'a> {
 /// Facts that are in a summary and facts that its turns hold, by kind and by the folds since they were said.
 #[derive(Default)]
 struct Survived {
-    counts: BTreeMap<(Kind, usize), (u32, u32)>,
+    counts: BTreeMap<(FactKind, usize), (u32, u32)>,
     tokens: u64,
     summaries: u64,
 }
 
 impl Survived {
-    fn count(&mut self, told: &Told, summaries: &[Summary]) {
+    fn count(&mut self, told: &ToldConversation, summaries: &[Summary]) {
         let mut through = 0;
         let mut folded_in = vec![None; told.facts.len()];
         for (number, summary) in summaries.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Survived {
             shown += &format!("{folds:>8}");
         }
         shown.push('\n');
-        for kind in Kind::ALL {
+        for kind in FactKind::ALL {
             shown += &format!("  {:<10}", kind.name());
             for folds in &folds {
                 shown += &match self.counts.get(&(kind, *folds)) {
@@ -131,7 +131,7 @@ impl Survived {
 
 /// A conversation's summaries, the oldest first, made by the daemon's worker.
 async fn folded(
-    told: &Told,
+    told: &ToldConversation,
     summariser: Summariser<'_>,
     args: &SummariesArgs,
 ) -> Result<Vec<Summary>, CliError> {
@@ -170,7 +170,7 @@ async fn folded(
 /// An agent with default settings.
 fn agent(
     summariser: Summariser<'_>,
-    told: &Told,
+    told: &ToldConversation,
     args: &SummariesArgs,
 ) -> Result<AgentSpec, CliError> {
     let model = match summariser {
@@ -277,7 +277,7 @@ mod tests {
             base_url: None,
             model: String::new(),
         };
-        let told = Told::draw(250, args.seed);
+        let told = ToldConversation::draw(250, args.seed);
         let mut survived = Survived::default();
         survived.count(
             &told,
@@ -292,7 +292,7 @@ mod tests {
             &told,
             &folded(&told, Summariser::Offline, &args).await.unwrap(),
         );
-        let (held, all) = survived.counts[&(Kind::Numbers, 2)];
+        let (held, all) = survived.counts[&(FactKind::Numbers, 2)];
         assert!(held * 10 >= all * 9, "{}", survived.shown());
     }
 }

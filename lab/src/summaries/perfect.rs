@@ -6,14 +6,14 @@ use vocative::llm::{Answer, Model, ModelError, Request};
 use vocative_core::folding::FACTS_MAX;
 use vocative_core::run::{Finish, Usage};
 
-use super::told::{Fact, Told};
+use super::told::{SummaryFact, ToldConversation};
 
 pub(super) struct Perfect {
-    facts: Vec<Fact>,
+    facts: Vec<SummaryFact>,
 }
 
 impl Perfect {
-    pub(super) fn of(told: &Told) -> Self {
+    pub(super) fn of(told: &ToldConversation) -> Self {
         Self {
             facts: told.facts.clone(),
         }

@@ -1,13 +1,13 @@
 //! A conversation in which some lines say what somebody may ask for later. Drawn from a seed.
 
-use crate::dice::Dice;
+use crate::dice::SeededDice;
 
 /// How many of a thousand lines say a fact.
 const FACT_PER_MILLE: u64 = 100;
 
 /// What a fact is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum FactKind {
     /// Who is who, and does what.
     Names,
     /// Prices, codes, addresses.
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Promises,
 }
 
-impl Kind {
+impl FactKind {
     pub(super) const ALL: [Self; 4] = [Self::Names, Self::Numbers, Self::Decisions, Self::Promises];
 
     pub(super) fn name(self) -> &'static str {
@@ -63,8 +63,8 @@ impl Kind {
 
 /// Something said that may be asked for later.
 #[derive(Clone, Debug)]
-pub(super) struct Fact {
-    pub(super) kind: Kind,
+pub(super) struct SummaryFact {
+    pub(super) kind: FactKind,
     /// The number of its line, from 0.
     pub(super) line: usize,
     /// All of the line.
@@ -73,7 +73,7 @@ pub(super) struct Fact {
     keys: Vec<String>,
 }
 
-impl Fact {
+impl SummaryFact {
     /// Whether a summary still says it: all of what was filled in stands in one of its lines.
     pub(super) fn is_in(&self, summary: &str) -> bool {
         summary
@@ -83,10 +83,10 @@ impl Fact {
 }
 
 /// A conversation.
-pub(super) struct Told {
+pub(super) struct ToldConversation {
     /// Who says what.
     pub(super) lines: Vec<(String, String)>,
-    pub(super) facts: Vec<Fact>,
+    pub(super) facts: Vec<SummaryFact>,
 }
 
 const SPEAKERS: [&str; 4] = ["Ann", "Bob", "Ada", "Cem"];
@@ -107,9 +107,9 @@ const CHATTER: [&str; 14] = [
     "lunch?",
 ];
 
-impl Told {
+impl ToldConversation {
     pub(super) fn draw(lines: usize, seed: u64) -> Self {
-        let mut dice = Dice::of(seed, "summaries");
+        let mut dice = SeededDice::of(seed, "summaries");
         let mut told = Self {
             lines: Vec::with_capacity(lines),
             facts: Vec::new(),
@@ -117,10 +117,10 @@ impl Told {
         for line in 0..lines {
             let speaker = SPEAKERS[dice.place(SPEAKERS.len())].to_owned();
             let text = if dice.hits(FACT_PER_MILLE) {
-                let kind = Kind::ALL[dice.place(Kind::ALL.len())];
+                let kind = FactKind::ALL[dice.place(FactKind::ALL.len())];
                 let templates = kind.templates();
                 let (text, keys) = filled(templates[dice.place(templates.len())], &mut dice);
-                told.facts.push(Fact {
+                told.facts.push(SummaryFact {
                     kind,
                     line,
                     text: text.clone(),
@@ -137,7 +137,7 @@ impl Told {
 }
 
 /// A template with its braces filled, and with what.
-fn filled(template: &str, dice: &mut Dice) -> (String, Vec<String>) {
+fn filled(template: &str, dice: &mut SeededDice) -> (String, Vec<String>) {
     let (mut text, mut keys) = (String::new(), Vec::new());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -153,7 +153,7 @@ fn filled(template: &str, dice: &mut Dice) -> (String, Vec<String>) {
 }
 
 /// A value that few other lines have, too.
-fn value_of(name: &str, dice: &mut Dice) -> String {
+fn value_of(name: &str, dice: &mut SeededDice) -> String {
     let mut word = |syllables: &[&str], count: usize| -> String {
         let word: String = (0..count)
             .map(|_| syllables[dice.place(syllables.len())])
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn facts_of_every_kind_are_said_and_found_in_their_own_line_alone() {
-        let told = Told::draw(2_000, 1);
-        for kind in Kind::ALL {
+        let told = ToldConversation::draw(2_000, 1);
+        for kind in FactKind::ALL {
             let of_kind = told.facts.iter().filter(|fact| fact.kind == kind);
             assert!(of_kind.count() > 20, "{kind:?}");
         }
@@ -208,7 +208,13 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_conversation() {
-        assert_eq!(Told::draw(300, 3).lines, Told::draw(300, 3).lines);
-        assert_ne!(Told::draw(300, 3).lines, Told::draw(300, 4).lines);
+        assert_eq!(
+            ToldConversation::draw(300, 3).lines,
+            ToldConversation::draw(300, 3).lines
+        );
+        assert_ne!(
+            ToldConversation::draw(300, 3).lines,
+            ToldConversation::draw(300, 4).lines
+        );
     }
 }

@@ -12,19 +12,19 @@ use axum::{Json, Router};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::world::{Era, McpWorld, Reply, Session};
+use super::world::{Era, McpReply, McpSession, McpWorld};
 use crate::socket::Serving;
 
 /// The session of the era with a handshake.
 const SESSION: &str = "loopback-session";
 
-type World = Arc<Mutex<McpWorld>>;
+type SharedWorld = Arc<Mutex<McpWorld>>;
 
 /// The server.
 #[derive(Debug)]
 pub struct McpServer {
     serving: Serving,
-    world: World,
+    world: SharedWorld,
 }
 
 impl McpServer {
@@ -71,12 +71,12 @@ impl McpServer {
     }
 }
 
-fn lock(world: &World) -> std::sync::MutexGuard<'_, McpWorld> {
+fn lock(world: &SharedWorld) -> std::sync::MutexGuard<'_, McpWorld> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn take(
-    State(world): State<World>,
+    State(world): State<SharedWorld>,
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Response {
@@ -93,9 +93,9 @@ async fn take(
         return StatusCode::NOT_ACCEPTABLE.into_response();
     }
     let method = message["method"].as_str().unwrap_or_default();
-    let mut session = Session {
+    let mut session = McpSession {
         is_open: header("mcp-session-id") == Some(SESSION),
-        ..Session::default()
+        ..McpSession::default()
     };
     if era == Era::Modern
         && let Some(wrong) = mismatch(&message, method, &header)
@@ -106,7 +106,7 @@ async fn take(
     }
     let reply = lock(&world).answer(&message, &mut session);
     match reply {
-        Reply::Message(body) => {
+        McpReply::Message(body) => {
             let status = match body["error"]["code"].as_i64() {
                 Some(-32601) => StatusCode::NOT_FOUND,
                 Some(-32022 | -32600) => StatusCode::BAD_REQUEST,
@@ -118,13 +118,13 @@ async fn take(
                 false => (status, Json(body)).into_response(),
             }
         }
-        Reply::Nothing => StatusCode::ACCEPTED.into_response(),
-        Reply::Broken => {
+        McpReply::Nothing => StatusCode::ACCEPTED.into_response(),
+        McpReply::Broken => {
             (StatusCode::OK, [("content-type", "application/json")], "{").into_response()
         }
-        Reply::Die => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Reply::Hang => std::future::pending().await,
-        Reply::Notify(message) => {
+        McpReply::Die => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        McpReply::Hang => std::future::pending().await,
+        McpReply::Notify(message) => {
             let event = format!("event: message\ndata: {message}\n\n");
             let first = futures_util::stream::once(async { Ok::<_, std::io::Error>(event) });
             let stream = first.chain(futures_util::stream::pending());
@@ -132,7 +132,7 @@ async fn take(
             (kind, Body::from_stream(stream)).into_response()
         }
         // It plays this over standard streams only.
-        Reply::Ask(_) => StatusCode::NOT_IMPLEMENTED.into_response(),
+        McpReply::Ask(_) => StatusCode::NOT_IMPLEMENTED.into_response(),
     }
 }
 

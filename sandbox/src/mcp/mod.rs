@@ -9,4 +9,4 @@ mod world;
 
 pub use http::McpServer;
 pub use stdio::serve_stdio;
-pub use world::{Era, Fault, McpWorld};
+pub use world::{Era, McpCallFault, McpWorld};

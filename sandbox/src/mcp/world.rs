@@ -25,7 +25,7 @@ pub struct McpWorld {
     /// What it says of each.
     pub description: String,
     /// What goes wrong with a call.
-    pub fault: Option<Fault>,
+    pub fault: Option<McpCallFault>,
     /// The token that it wants over HTTP.
     pub token: Option<String>,
     /// Tools on a page of its list.
@@ -67,7 +67,7 @@ pub enum Era {
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum McpCallFault {
     /// The server ends.
     Dies,
     /// It never answers.
@@ -89,7 +89,7 @@ pub enum Fault {
 
 /// What a request gets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Reply {
+pub(super) enum McpReply {
     /// This message.
     Message(Value),
     /// Nothing: it was a notification.
@@ -108,7 +108,7 @@ pub(super) enum Reply {
 
 /// What is known of a client on one connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Session {
+pub(super) struct McpSession {
     /// The handshake was made.
     pub(super) is_open: bool,
     /// The call about which the client was asked, and its text.
@@ -117,11 +117,11 @@ pub(super) struct Session {
 
 impl McpWorld {
     /// Answers a message.
-    pub(super) fn answer(&mut self, message: &Value, session: &mut Session) -> Reply {
+    pub(super) fn answer(&mut self, message: &Value, session: &mut McpSession) -> McpReply {
         let method = message["method"].as_str().unwrap_or_default();
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
             self.cancelled += usize::from(method == "notifications/cancelled");
-            return Reply::Nothing;
+            return McpReply::Nothing;
         };
         if method.is_empty() {
             return session.answered(id, message);
@@ -131,14 +131,14 @@ impl McpWorld {
             None => self.result(message, method, session),
         };
         match answered {
-            Ok(Reply::Message(mut result)) => {
+            Ok(McpReply::Message(mut result)) => {
                 if self.era == Era::Modern && result["resultType"].is_null() {
                     result["resultType"] = "complete".into();
                 }
-                Reply::Message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+                McpReply::Message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
             }
             Ok(other) => other,
-            Err((code, text, data)) => Reply::Message(json!({
+            Err((code, text, data)) => McpReply::Message(json!({
                 "jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text, "data": data},
             })),
         }
@@ -179,20 +179,20 @@ impl McpWorld {
         &mut self,
         message: &Value,
         method: &str,
-        session: &mut Session,
-    ) -> Result<Reply, (i64, &'static str, Value)> {
+        session: &mut McpSession,
+    ) -> Result<McpReply, (i64, &'static str, Value)> {
         let capabilities = json!({"tools": {"listChanged": true}});
         let own = json!({"name": "loopback", "version": "1"});
         let params = &message["params"];
         Ok(match (self.era, method) {
             (Era::Legacy, "initialize") => {
                 session.is_open = true;
-                Reply::Message(json!({
+                McpReply::Message(json!({
                     "protocolVersion": LEGACY, "capabilities": capabilities, "serverInfo": own,
                 }))
             }
-            (Era::Legacy, "ping") => Reply::Message(json!({})),
-            (Era::Modern, "server/discover") => Reply::Message(json!({
+            (Era::Legacy, "ping") => McpReply::Message(json!({})),
+            (Era::Modern, "server/discover") => McpReply::Message(json!({
                 "supportedVersions": [MODERN], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private",
                 "_meta": {"io.modelcontextprotocol/serverInfo": own},
             })),
@@ -202,7 +202,7 @@ impl McpWorld {
         })
     }
 
-    fn page(&self, params: &Value) -> Result<Reply, (i64, &'static str, Value)> {
+    fn page(&self, params: &Value) -> Result<McpReply, (i64, &'static str, Value)> {
         let from = match &params["cursor"] {
             Value::Null => 0,
             cursor => {
@@ -235,15 +235,15 @@ impl McpWorld {
         if to < self.tools.len() {
             page["nextCursor"] = to.to_string().into();
         }
-        Ok(Reply::Message(page))
+        Ok(McpReply::Message(page))
     }
 
     fn call(
         &mut self,
         id: &Value,
         params: &Value,
-        session: &mut Session,
-    ) -> Result<Reply, (i64, &'static str, Value)> {
+        session: &mut McpSession,
+    ) -> Result<McpReply, (i64, &'static str, Value)> {
         let name = params["name"].as_str().unwrap_or_default();
         if !self.tools.iter().any(|tool| tool == name) {
             return Err((-32602, "no such tool", Value::Null));
@@ -254,42 +254,42 @@ impl McpWorld {
         };
         let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
         Ok(match self.fault {
-            None if name == "count" => Reply::Message(text(&self.calls.to_string())),
-            None => Reply::Message(text(said)),
-            Some(Fault::Dies) => Reply::Die,
-            Some(Fault::Hangs) => Reply::Hang,
-            Some(Fault::Broken) => Reply::Broken,
-            Some(Fault::Huge) => Reply::Message(text(&"x".repeat(8 << 20))),
-            Some(Fault::Refuses) => {
+            None if name == "count" => McpReply::Message(text(&self.calls.to_string())),
+            None => McpReply::Message(text(said)),
+            Some(McpCallFault::Dies) => McpReply::Die,
+            Some(McpCallFault::Hangs) => McpReply::Hang,
+            Some(McpCallFault::Broken) => McpReply::Broken,
+            Some(McpCallFault::Huge) => McpReply::Message(text(&"x".repeat(8 << 20))),
+            Some(McpCallFault::Refuses) => {
                 let mut refused = text("there is no such thing");
                 refused["isError"] = true.into();
-                Reply::Message(refused)
+                McpReply::Message(refused)
             }
-            Some(Fault::Asks) if self.era == Era::Modern => {
+            Some(McpCallFault::Asks) if self.era == Era::Modern => {
                 let reply = asked(params, said)?;
                 if params["inputResponses"]["q"]["action"] == "accept" {
                     self.sized.push(said.to_owned());
                 }
                 reply
             }
-            Some(Fault::Asks) => {
+            Some(McpCallFault::Asks) => {
                 session.asked_about = Some((id.clone(), said.to_owned()));
-                Reply::Ask(json!({
+                McpReply::Ask(json!({
                     "jsonrpc": "2.0", "id": ASKED, "method": "elicitation/create",
                     "params": {"message": "Which size?", "requestedSchema": sizes()},
                 }))
             }
-            Some(Fault::Progress) => {
+            Some(McpCallFault::Progress) => {
                 let token = &params["_meta"]["progressToken"];
                 if token.is_null() {
                     return Err((-32602, "there is nobody to tell how far it is", Value::Null));
                 }
-                Reply::Notify(json!({
+                McpReply::Notify(json!({
                     "jsonrpc": "2.0", "method": "notifications/progress",
                     "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half\u{202e} through"},
                 }))
             }
-            Some(Fault::Files) => Reply::Message(json!({"content": [
+            Some(McpCallFault::Files) => McpReply::Message(json!({"content": [
                 {"type": "text", "text": said},
                 {"type": "image", "data": PIXEL, "mimeType": "image/png"},
                 {"type": "resource", "annotations": {"audience": ["user"]}, "resource": {
@@ -302,17 +302,17 @@ impl McpWorld {
     }
 }
 
-impl Session {
+impl McpSession {
     /// What follows an answer of the client: the result of the call about which it was asked.
-    fn answered(&mut self, id: &Value, message: &Value) -> Reply {
+    fn answered(&mut self, id: &Value, message: &Value) -> McpReply {
         let asked = self.asked_about.take().filter(|_| id == ASKED);
         let Some((call, said)) = asked else {
-            return Reply::Nothing;
+            return McpReply::Nothing;
         };
         let action = message["result"]["action"].as_str().unwrap_or("error");
         let text = format!("{said}: {action}");
         let result = json!({"content": [{"type": "text", "text": text}]});
-        Reply::Message(json!({"jsonrpc": "2.0", "id": call, "result": result}))
+        McpReply::Message(json!({"jsonrpc": "2.0", "id": call, "result": result}))
     }
 }
 
@@ -324,14 +324,14 @@ fn sizes() -> Value {
 }
 
 /// What a tool does that asks for a size: a client that can't ask is refused, and one that sends something else back.
-fn asked(params: &Value, said: &str) -> Result<Reply, (i64, &'static str, Value)> {
+fn asked(params: &Value, said: &str) -> Result<McpReply, (i64, &'static str, Value)> {
     const STATE: &str = "opaque ä 1";
     if params["_meta"][META_CAPABILITIES]["elicitation"].is_null() {
         return Err((-32003, "the client can't ask anybody", Value::Null));
     }
     let answers = &params["inputResponses"];
     if answers.is_null() {
-        return Ok(Reply::Message(json!({
+        return Ok(McpReply::Message(json!({
             "resultType": "input_required",
             "requestState": STATE,
             "inputRequests": {"q": {"method": "elicitation/create", "params": {
@@ -350,7 +350,7 @@ fn asked(params: &Value, said: &str) -> Result<Reply, (i64, &'static str, Value)
         return Err((-32602, "that is no answer to what was asked", Value::Null));
     }
     let text = format!("{said}: {action} {}", size.unwrap_or("nothing"));
-    Ok(Reply::Message(
+    Ok(McpReply::Message(
         json!({"content": [{"type": "text", "text": text}]}),
     ))
 }
@@ -359,8 +359,8 @@ fn asked(params: &Value, said: &str) -> Result<Reply, (i64, &'static str, Value)
 mod tests {
     use super::*;
 
-    fn code(reply: &Reply) -> i64 {
-        let Reply::Message(message) = reply else {
+    fn code(reply: &McpReply) -> i64 {
+        let McpReply::Message(message) = reply else {
             return 0;
         };
         message["error"]["code"].as_i64().unwrap_or_default()
@@ -405,7 +405,7 @@ mod tests {
                 era,
                 ..McpWorld::default()
             };
-            let reply = world.answer(&message, &mut Session::default());
+            let reply = world.answer(&message, &mut McpSession::default());
             assert_eq!(code(&reply), expected, "{message}: {reply:?}");
         }
     }

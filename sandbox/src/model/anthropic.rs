@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::openai::{Answer, Refused, event_named, halves};
+use super::openai::{OpenAiAnswer, OpenAiRefusal, event_named, halves};
 use super::reply::pieces;
 use super::rules::{always_thinks, seal, takes_no_temperature, unknown_field};
 
@@ -33,14 +33,14 @@ const PARAMETERS: [&str; 18] = [
 /// Blocks that may be marked for the cache.
 const MARKS_MAX: usize = 4;
 
-fn refused(status: u16, kind: &str, message: &str) -> Refused {
-    Refused {
+fn refused(status: u16, kind: &str, message: &str) -> OpenAiRefusal {
+    OpenAiRefusal {
         status,
         body: error_body(kind, message),
     }
 }
 
-fn invalid(message: &str) -> Refused {
+fn invalid(message: &str) -> OpenAiRefusal {
     refused(400, "invalid_request_error", message)
 }
 
@@ -53,12 +53,12 @@ pub(super) fn error_body(kind: &str, message: &str) -> Value {
 }
 
 /// The answer without a key.
-pub(super) fn no_key() -> Refused {
+pub(super) fn no_key() -> OpenAiRefusal {
     refused(401, "authentication_error", "x-api-key header is required")
 }
 
 /// The answer without a version.
-pub(super) fn no_version() -> Refused {
+pub(super) fn no_version() -> OpenAiRefusal {
     invalid("anthropic-version: header is required")
 }
 
@@ -84,12 +84,12 @@ pub(super) fn status_body(status: u16) -> Value {
 }
 
 /// The answer of a server that does not stream.
-pub(super) fn no_streams() -> Refused {
+pub(super) fn no_streams() -> OpenAiRefusal {
     invalid("stream: streaming is not supported for this model")
 }
 
 /// Checks a request body as the API does.
-pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
+pub(super) fn check(body: &[u8]) -> Result<Value, OpenAiRefusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|_| invalid("The request body is not valid JSON: expected value"))?;
     if body["model"].as_str().is_none_or(str::is_empty) {
@@ -129,7 +129,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
 }
 
 /// What newer models refuse, and what no model knows.
-fn check_parameters(body: &Value) -> Result<(), Refused> {
+fn check_parameters(body: &Value) -> Result<(), OpenAiRefusal> {
     if let Some(name) = unknown_field(body, &PARAMETERS) {
         return Err(invalid(&format!("{name}: Extra inputs are not permitted")));
     }
@@ -153,7 +153,7 @@ fn check_parameters(body: &Value) -> Result<(), Refused> {
 }
 
 /// Thoughts come back unchanged, to the same system, tools and messages before them.
-fn check_thoughts(body: &Value, messages: &[Value]) -> Result<(), Refused> {
+fn check_thoughts(body: &Value, messages: &[Value]) -> Result<(), OpenAiRefusal> {
     for (n, message) in messages.iter().enumerate() {
         let blocks = message["content"].as_array().into_iter().flatten();
         let thoughts = blocks.filter(|block| block["type"] == "thinking");
@@ -180,25 +180,25 @@ fn signature(body: &Value, before: &Value, thinking: &Value) -> String {
 }
 
 /// The thought of an answer, bound to the request.
-fn thought(answer: &Answer, request: &Value) -> Option<Value> {
+fn thought(answer: &OpenAiAnswer, request: &Value) -> Option<Value> {
     let thinking = json!(answer.thinking?);
     let signature = signature(request, &request["messages"], &thinking);
     Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
 }
 
 /// The refusal of a field that is not known.
-pub(super) fn unknown_field_refused(name: &str) -> Refused {
+pub(super) fn unknown_field_refused(name: &str) -> OpenAiRefusal {
     invalid(&format!("{name}: Extra inputs are not permitted"))
 }
 
 /// The refusal of a prompt that is too long.
-pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
+pub(super) fn too_long(limit: u32, asked: u32) -> OpenAiRefusal {
     invalid(&format!(
         "prompt is too long: {asked} tokens > {limit} maximum"
     ))
 }
 
-fn check_message(n: usize, message: &Value, last: bool) -> Result<(), Refused> {
+fn check_message(n: usize, message: &Value, last: bool) -> Result<(), OpenAiRefusal> {
     let role = message["role"].as_str().unwrap_or("");
     if role == "system" {
         return Err(invalid(
@@ -236,7 +236,7 @@ fn check_message(n: usize, message: &Value, last: bool) -> Result<(), Refused> {
 }
 
 /// At most four blocks are marked for the cache, and none that holds no text or a thought.
-fn check_marks(body: &Value) -> Result<(), Refused> {
+fn check_marks(body: &Value) -> Result<(), OpenAiRefusal> {
     let lists = [&body["tools"], &body["system"]];
     let contents = body["messages"].as_array().into_iter().flatten();
     let contents = contents.map(|message| &message["content"]);
@@ -265,7 +265,7 @@ fn check_marks(body: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_system(body: &Value) -> Result<(), Refused> {
+fn check_system(body: &Value) -> Result<(), OpenAiRefusal> {
     match body.get("system") {
         None | Some(Value::String(_) | Value::Array(_)) => Ok(()),
         Some(_) => Err(invalid("system: Input should be a valid list")),
@@ -273,7 +273,7 @@ fn check_system(body: &Value) -> Result<(), Refused> {
 }
 
 /// Every `tool_use` has its `tool_result` in the next message, and no result stands alone.
-fn check_tool_order(messages: &[Value]) -> Result<(), Refused> {
+fn check_tool_order(messages: &[Value]) -> Result<(), OpenAiRefusal> {
     let ids = |message: &Value, kind: &str, field: &str| -> Vec<String> {
         let blocks = message["content"].as_array().into_iter().flatten();
         blocks
@@ -305,7 +305,7 @@ fn check_tool_order(messages: &[Value]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &OpenAiAnswer) -> &'static str {
     match (answer.cut, answer.tool_calls.is_empty()) {
         (true, _) => "max_tokens",
         (false, false) => "tool_use",
@@ -314,7 +314,7 @@ fn stop_reason(answer: &Answer) -> &'static str {
 }
 
 /// Tokens as the API tells them: what the cache gave or took is not in the input.
-fn usage(answer: &Answer, output: u32) -> Value {
+fn usage(answer: &OpenAiAnswer, output: u32) -> Value {
     let usage = answer.usage;
     let mut told = json!({"input_tokens": usage.uncached(), "output_tokens": output});
     if usage.is_cached() {
@@ -325,7 +325,7 @@ fn usage(answer: &Answer, output: u32) -> Value {
 }
 
 /// The body of an answer that is not streamed.
-pub(super) fn body(answer: &Answer, request: &Value) -> Value {
+pub(super) fn body(answer: &OpenAiAnswer, request: &Value) -> Value {
     let mut content: Vec<Value> = thought(answer, request).into_iter().collect();
     if !answer.text.is_empty() {
         content.push(json!({"type": "text", "text": answer.text}));
@@ -343,7 +343,7 @@ pub(super) fn body(answer: &Answer, request: &Value) -> Value {
 }
 
 /// The events up to the end of the text.
-pub(super) fn opening(answer: &Answer, request: &Value) -> Vec<String> {
+pub(super) fn opening(answer: &OpenAiAnswer, request: &Value) -> Vec<String> {
     let start = json!({"type": "message_start", "message": {
         "id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": [],
         "stop_reason": null, "stop_sequence": null,
@@ -386,7 +386,7 @@ pub(super) fn opening(answer: &Answer, request: &Value) -> Vec<String> {
 }
 
 /// The whole stream. `has_index` is false for servers that leave the index of blocks out.
-pub(super) fn stream(answer: &Answer, request: &Value, has_index: bool) -> Vec<String> {
+pub(super) fn stream(answer: &OpenAiAnswer, request: &Value, has_index: bool) -> Vec<String> {
     let mut events = opening(answer, request);
     let mut index = usize::from(answer.thinking.is_some());
     if !answer.text.is_empty() {

@@ -37,7 +37,7 @@ pub(super) struct PromptCache {
 }
 
 /// The beginning of a prompt up to a block.
-struct Beginning {
+struct PromptBeginning {
     hash: u64,
     tokens: u32,
     is_marked: bool,
@@ -45,7 +45,7 @@ struct Beginning {
     is_heard: bool,
 }
 
-struct Block {
+struct PromptBlock {
     what: Value,
     is_marked: bool,
     is_heard: bool,
@@ -92,10 +92,15 @@ impl PromptCache {
     }
 
     /// From GPT-5.6 on a beginning is found at a breakpoint only: a set one, or the last that was heard.
-    fn at_breakpoints(&mut self, body: &Value, beginnings: &[Beginning], now_ms: i64) -> CacheUse {
+    fn at_breakpoints(
+        &mut self,
+        body: &Value,
+        beginnings: &[PromptBeginning],
+        now_ms: i64,
+    ) -> CacheUse {
         let is_explicit = body["prompt_cache_options"]["mode"] == "explicit";
         let implicit = beginnings.iter().rposition(|it| it.is_heard);
-        let points: Vec<&Beginning> = beginnings
+        let points: Vec<&PromptBeginning> = beginnings
             .iter()
             .enumerate()
             .filter(|(n, it)| it.is_marked || !is_explicit && Some(*n) == implicit)
@@ -110,18 +115,18 @@ impl PromptCache {
         used(beginnings, read, points.last().map_or(0, |it| it.tokens))
     }
 
-    fn keeps(&self, beginning: &Beginning, now_ms: i64) -> bool {
+    fn keeps(&self, beginning: &PromptBeginning, now_ms: i64) -> bool {
         self.until_ms
             .get(&beginning.hash)
             .is_some_and(|until_ms| now_ms < *until_ms)
     }
 
-    fn keep(&mut self, beginning: &Beginning, until_ms: i64) {
+    fn keep(&mut self, beginning: &PromptBeginning, until_ms: i64) {
         self.until_ms.insert(beginning.hash, until_ms);
     }
 }
 
-fn used(beginnings: &[Beginning], read: u32, end: u32) -> CacheUse {
+fn used(beginnings: &[PromptBeginning], read: u32, end: u32) -> CacheUse {
     CacheUse {
         prompt: beginnings.last().map_or(0, |it| it.tokens),
         read,
@@ -129,7 +134,7 @@ fn used(beginnings: &[Beginning], read: u32, end: u32) -> CacheUse {
     }
 }
 
-fn beginnings(body: &Value, blocks: &[Block]) -> Vec<Beginning> {
+fn beginnings(body: &Value, blocks: &[PromptBlock]) -> Vec<PromptBeginning> {
     let mut hasher = DefaultHasher::new();
     body["model"].to_string().hash(&mut hasher);
     let mut tokens = 0_u32;
@@ -138,7 +143,7 @@ fn beginnings(body: &Value, blocks: &[Block]) -> Vec<Beginning> {
         let text = block.what.to_string();
         text.hash(&mut hasher);
         tokens = tokens.saturating_add(counted(&text));
-        beginnings.push(Beginning {
+        beginnings.push(PromptBeginning {
             hash: hasher.finish(),
             tokens,
             is_marked: block.is_marked,
@@ -149,7 +154,7 @@ fn beginnings(body: &Value, blocks: &[Block]) -> Vec<Beginning> {
 }
 
 /// Tools, system, then what was said; a text stands for its one block.
-fn messages_blocks(body: &Value) -> Vec<Block> {
+fn messages_blocks(body: &Value) -> Vec<PromptBlock> {
     let texts = |value: &Value| match value {
         Value::String(text) => vec![json!({"type": "text", "text": text})],
         Value::Array(blocks) => blocks.clone(),
@@ -160,7 +165,7 @@ fn messages_blocks(body: &Value) -> Vec<Block> {
         let mark = what
             .as_object_mut()
             .and_then(|it| it.remove("cache_control"));
-        blocks.push(Block {
+        blocks.push(PromptBlock {
             what: json!([owner, what]),
             is_marked: mark.is_some(),
             is_heard: owner == "user",
@@ -186,9 +191,9 @@ fn messages_blocks(body: &Value) -> Vec<Block> {
 }
 
 /// Tools, then what was said (`input` or `messages`).
-fn openai_blocks(body: &Value, said: &Value) -> Vec<Block> {
+fn openai_blocks(body: &Value, said: &Value) -> Vec<PromptBlock> {
     let tools = body["tools"].as_array().into_iter().flatten();
-    let tools = tools.map(|tool| Block {
+    let tools = tools.map(|tool| PromptBlock {
         what: tool.clone(),
         is_marked: false,
         is_heard: false,
@@ -206,7 +211,7 @@ fn openai_blocks(body: &Value, said: &Value) -> Vec<Block> {
             is_marked |= mark.is_some();
         }
         let is_heard = item["role"] == "user" || item["type"] == "function_call_output";
-        Block {
+        PromptBlock {
             what,
             is_marked,
             is_heard,

@@ -16,14 +16,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage};
-use super::server::{Script, Shared};
+use super::server::{ReplyScript, SharedModel};
 use crate::journal::{self, JournalQuery};
 use crate::wire::WirePeer;
 
 /// Most times that one reply is queued by one request.
 const TIMES_MAX: usize = 10_000;
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedModel> {
     Router::new()
         .route("/reply", post(reply))
         .route("/transcript", post(transcript))
@@ -37,54 +37,54 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// A refusal, as HTTP 400.
-struct Refused(String);
+struct ModelControlRefusal(String);
 
-impl IntoResponse for Refused {
+impl IntoResponse for ModelControlRefusal {
     fn into_response(self) -> Response {
         let body = Json(json!({"error": self.0}));
         (StatusCode::BAD_REQUEST, body).into_response()
     }
 }
 
-type Answer = Result<Json<Value>, Refused>;
+type ModelControlAnswer = Result<Json<Value>, ModelControlRefusal>;
 
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refused> {
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ModelControlRefusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|why| Refused(why.to_string()))
+    serde_json::from_slice(body).map_err(|why| ModelControlRefusal(why.to_string()))
 }
 
-fn done() -> Answer {
+fn done() -> ModelControlAnswer {
     Ok(Json(json!({})))
 }
 
 /// One scripted reply: text, tool calls, or a fault.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Reply {
+struct ReplyEntry {
     text: String,
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Vec<ToolCallEntry>,
     /// The token limit cuts the answer here.
     cut: bool,
     thinking: Option<String>,
     latency_ms: u64,
-    usage: Option<Usage>,
-    pace: Option<Pace>,
+    usage: Option<UsageEntry>,
+    pace: Option<PaceEntry>,
     /// What goes wrong instead; `text` is what comes before it.
-    fault: Option<Fault>,
+    fault: Option<FaultEntry>,
     /// How often; once unless said.
     times: Option<usize>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolCall {
+struct ToolCallEntry {
     id: Option<String>,
     name: String,
     #[serde(default)]
     arguments: Value,
 }
 
-impl ToolCall {
+impl ToolCallEntry {
     fn into_call(self, n: usize) -> ModelToolCall {
         let arguments = match self.arguments {
             Value::Null => json!({}),
@@ -100,20 +100,20 @@ impl ToolCall {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Usage {
+struct UsageEntry {
     input: u32,
     output: u32,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pace {
+struct PaceEntry {
     deltas: usize,
     every_ms: u64,
 }
 
-impl From<Pace> for ModelPace {
-    fn from(pace: Pace) -> Self {
+impl From<PaceEntry> for ModelPace {
+    fn from(pace: PaceEntry) -> Self {
         Self {
             deltas: pace.deltas,
             every: Duration::from_millis(pace.every_ms),
@@ -124,7 +124,7 @@ impl From<Pace> for ModelPace {
 /// What goes wrong with one request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum Fault {
+enum FaultEntry {
     Status {
         status: u16,
         #[serde(default)]
@@ -156,11 +156,13 @@ enum Fault {
     },
 }
 
-impl Fault {
-    fn into_reply(self, text: String) -> Result<ModelReply, Refused> {
+impl FaultEntry {
+    fn into_reply(self, text: String) -> Result<ModelReply, ModelControlRefusal> {
         let act = match self {
             Self::Status { status, .. } if !(100..=599).contains(&status) => {
-                return Err(Refused("`status` must be an HTTP status".to_owned()));
+                return Err(ModelControlRefusal(
+                    "`status` must be an HTTP status".to_owned(),
+                ));
             }
             Self::Status {
                 status,
@@ -186,7 +188,7 @@ impl Fault {
             Self::EndlessEvent => ModelAct::EndlessEvent,
             Self::Stream { bytes } => ModelAct::Stream(bytes),
             Self::ToolCallWithoutIndex { name, arguments } => {
-                let call = ToolCall {
+                let call = ToolCallEntry {
                     id: None,
                     name,
                     arguments,
@@ -198,20 +200,20 @@ impl Fault {
     }
 }
 
-impl Reply {
-    fn into_reply(self) -> Result<ModelReply, Refused> {
+impl ReplyEntry {
+    fn into_reply(self) -> Result<ModelReply, ModelControlRefusal> {
         let is_empty = self.text.is_empty() && self.tool_calls.is_empty();
         let calls = self.tool_calls.into_iter().enumerate();
         let tool_calls: Vec<ModelToolCall> = calls.map(|(n, call)| call.into_call(n)).collect();
         let mut reply = match self.fault {
             Some(_) if !tool_calls.is_empty() || self.cut => {
-                return Err(Refused(
+                return Err(ModelControlRefusal(
                     "a fault has no `tool_calls` and no `cut`".to_owned(),
                 ));
             }
             Some(fault) => fault.into_reply(self.text)?,
             None if is_empty => {
-                return Err(Refused(
+                return Err(ModelControlRefusal(
                     "`text`, `tool_calls` or `fault` must be given".to_owned(),
                 ));
             }
@@ -234,11 +236,13 @@ impl Reply {
 }
 
 /// Adds replies to the end of the script: one, or a list.
-async fn reply(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let replies: Vec<Reply> = match read::<Value>(&body)? {
+async fn reply(State(shared): State<SharedModel>, body: Bytes) -> ModelControlAnswer {
+    let replies: Vec<ReplyEntry> = match read::<Value>(&body)? {
         Value::Array(list) => list
             .into_iter()
-            .map(|it| serde_json::from_value(it).map_err(|why| Refused(why.to_string())))
+            .map(|it| {
+                serde_json::from_value(it).map_err(|why| ModelControlRefusal(why.to_string()))
+            })
             .collect::<Result<_, _>>()?,
         _ => vec![read(&body)?],
     };
@@ -257,19 +261,19 @@ async fn reply(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Transcript {
+struct TranscriptEntry {
     text: Option<String>,
     status: Option<u16>,
 }
 
 /// What the next voice note says, or the status that it gets.
-async fn transcript(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Transcript = read(&body)?;
+async fn transcript(State(shared): State<SharedModel>, body: Bytes) -> ModelControlAnswer {
+    let it: TranscriptEntry = read(&body)?;
     let transcript = match (it.text, it.status) {
         (Some(text), None) => Ok(text),
         (None, Some(status)) => Err(status),
         _ => {
-            return Err(Refused(
+            return Err(ModelControlRefusal(
                 "either `text` or `status` must be given".to_owned(),
             ));
         }
@@ -289,17 +293,17 @@ struct LookUp {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Knobs {
+struct ModelKnobs {
     echo_all: Option<bool>,
     refuse_streams: Option<bool>,
     /// 0 lifts the limit.
     context_tokens: Option<u32>,
-    pace: Option<Pace>,
+    pace: Option<PaceEntry>,
     look_up: Option<LookUp>,
 }
 
-async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let knobs: Knobs = read(&body)?;
+async fn knobs(State(shared): State<SharedModel>, body: Bytes) -> ModelControlAnswer {
+    let knobs: ModelKnobs = read(&body)?;
     shared.script(|script| {
         script.echoes_all = knobs.echo_all.unwrap_or(script.echoes_all);
         script.refuses_streams = knobs.refuse_streams.unwrap_or(script.refuses_streams);
@@ -308,7 +312,7 @@ async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
         }
         script.pace = knobs.pace.map(ModelPace::from).or(script.pace);
         if let Some(it) = knobs.look_up {
-            let call = ToolCall {
+            let call = ToolCallEntry {
                 id: Some(String::new()),
                 name: it.name,
                 arguments: it.arguments,
@@ -320,7 +324,7 @@ async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
 }
 
 /// Keeps every call that comes from now on pending.
-async fn hold(State(shared): State<Shared>) -> Answer {
+async fn hold(State(shared): State<SharedModel>) -> ModelControlAnswer {
     shared.passes().send_replace(Some(0));
     done()
 }
@@ -332,7 +336,7 @@ struct Release {
     count: Option<usize>,
 }
 
-async fn release(State(shared): State<Shared>, body: Bytes) -> Answer {
+async fn release(State(shared): State<SharedModel>, body: Bytes) -> ModelControlAnswer {
     let release: Release = read(&body)?;
     match release.count {
         Some(count) => shared.passes().send_modify(|passes| {
@@ -346,8 +350,8 @@ async fn release(State(shared): State<Shared>, body: Bytes) -> Answer {
 }
 
 /// No script, no knobs, no requests; held calls go on.
-async fn reset(State(shared): State<Shared>) -> Answer {
-    shared.script(|script| *script = Script::default());
+async fn reset(State(shared): State<SharedModel>) -> ModelControlAnswer {
+    shared.script(|script| *script = ReplyScript::default());
     shared.passes().send_replace(None);
     done()
 }
@@ -359,7 +363,7 @@ struct After {
 }
 
 /// Every request to a model, oldest first, from a place in the list on.
-async fn requests(State(shared): State<Shared>, Query(query): Query<After>) -> Json<Value> {
+async fn requests(State(shared): State<SharedModel>, Query(query): Query<After>) -> Json<Value> {
     let requests = shared.script(|script| {
         let from = query.after.min(script.requests.len());
         script.requests[from..].to_vec()
@@ -369,13 +373,13 @@ async fn requests(State(shared): State<Shared>, Query(query): Query<After>) -> J
 }
 
 async fn read_journal(
-    State(shared): State<Shared>,
+    State(shared): State<SharedModel>,
     Query(query): Query<JournalQuery>,
 ) -> Json<Value> {
     Json(journal::page(shared.wire(), WirePeer::Model, &query))
 }
 
-async fn state(State(shared): State<Shared>) -> Json<Value> {
+async fn state(State(shared): State<SharedModel>) -> Json<Value> {
     let held = shared.passes().borrow().is_some();
     Json(shared.script(|script| {
         json!({

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::openai;
-use super::server::{Provider, Shared, check_key, json_response};
+use super::server::{CallShape, SharedModel, check_key, json_response};
 
 /// How many numbers a vector has, unless a request says.
 const DIMENSIONS: usize = 64;
@@ -31,11 +31,11 @@ pub(super) struct Embedding {
 }
 
 pub(super) async fn embeddings(
-    State(shared): State<Shared>,
+    State(shared): State<SharedModel>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if let Err(refused) = check_key(Provider::OpenAi, &headers) {
+    if let Err(refused) = check_key(CallShape::OpenAi, &headers) {
         return json_response(refused.status, &refused.body);
     }
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();

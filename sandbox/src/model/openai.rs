@@ -18,7 +18,7 @@ const ROLES: [&str; 6] = [
 
 /// A refusal as the API words it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refused {
+pub(super) struct OpenAiRefusal {
     pub(super) status: u16,
     pub(super) body: Value,
 }
@@ -65,8 +65,8 @@ pub(super) fn refused(
     message: &str,
     param: Option<&str>,
     code: Option<&str>,
-) -> Refused {
-    Refused {
+) -> OpenAiRefusal {
+    OpenAiRefusal {
         status,
         body: json!({"error": {
             "message": message, "type": "invalid_request_error", "param": param, "code": code,
@@ -75,7 +75,7 @@ pub(super) fn refused(
 }
 
 /// The answer without a key.
-pub(super) fn no_key() -> Refused {
+pub(super) fn no_key() -> OpenAiRefusal {
     refused(
         401,
         "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY), or as the password field (with blank username) if you're accessing the API from your browser and are prompted for a username and password.",
@@ -118,7 +118,7 @@ pub(super) fn status_body(status: u16) -> Value {
 }
 
 /// Checks a request body as the API does.
-pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
+pub(super) fn check(body: &[u8]) -> Result<Value, OpenAiRefusal> {
     let body: Value = serde_json::from_slice(body).map_err(|_| {
         refused(
             400,
@@ -178,7 +178,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
 }
 
 /// What newer models refuse, and what no model knows.
-fn check_parameters(body: &Value) -> Result<(), Refused> {
+fn check_parameters(body: &Value) -> Result<(), OpenAiRefusal> {
     if let Some(name) = unknown_field(body, &PARAMETERS) {
         let message = format!("Unrecognized request argument supplied: {name}");
         return Err(refused(400, &message, None, None));
@@ -229,13 +229,13 @@ fn check_parameters(body: &Value) -> Result<(), Refused> {
 }
 
 /// The refusal of a field that is not known.
-pub(super) fn unknown_field_refused(name: &str) -> Refused {
+pub(super) fn unknown_field_refused(name: &str) -> OpenAiRefusal {
     let message = format!("Unrecognized request argument supplied: {name}");
     refused(400, &message, Some(name), None)
 }
 
 /// The refusal of a prompt that is too long.
-pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
+pub(super) fn too_long(limit: u32, asked: u32) -> OpenAiRefusal {
     refused(
         400,
         &format!(
@@ -247,7 +247,7 @@ pub(super) fn too_long(limit: u32, asked: u32) -> Refused {
 }
 
 /// The answer of a server that does not stream.
-pub(super) fn no_streams() -> Refused {
+pub(super) fn no_streams() -> OpenAiRefusal {
     refused(
         400,
         "Unsupported value: 'stream' does not support true with this model. Only the default (false) value is supported.",
@@ -256,7 +256,7 @@ pub(super) fn no_streams() -> Refused {
     )
 }
 
-fn check_message(n: usize, message: &Value) -> Result<(), Refused> {
+fn check_message(n: usize, message: &Value) -> Result<(), OpenAiRefusal> {
     let role = message["role"].as_str().unwrap_or("");
     if !ROLES.contains(&role) {
         return Err(refused(
@@ -298,7 +298,7 @@ fn check_message(n: usize, message: &Value) -> Result<(), Refused> {
 }
 
 /// Every tool call has its result right behind it, and no result stands alone.
-fn check_tool_order(messages: &[Value]) -> Result<(), Refused> {
+fn check_tool_order(messages: &[Value]) -> Result<(), OpenAiRefusal> {
     let mut open: Vec<&str> = Vec::new();
     let unanswered = |open: &[&str]| {
         refused(
@@ -339,7 +339,7 @@ fn check_tool_order(messages: &[Value]) -> Result<(), Refused> {
 
 /// What an answer is made of, whatever its form.
 #[derive(Clone, Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct OpenAiAnswer<'a> {
     pub(super) id: String,
     pub(super) model: &'a str,
     pub(super) created_s: i64,
@@ -352,7 +352,7 @@ pub(super) struct Answer<'a> {
     pub(super) thinking: Option<&'a str>,
 }
 
-impl Answer<'_> {
+impl OpenAiAnswer<'_> {
     fn finish_reason(&self) -> &'static str {
         match (self.cut, self.tool_calls.is_empty()) {
             (true, _) => "length",

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::openai::{Answer, Refused, event_named, halves, refused};
+use super::openai::{OpenAiAnswer, OpenAiRefusal, event_named, halves, refused};
 use super::reply::pieces;
 use super::rules::{is_openai_plain, is_openai_reasoner, seal, unknown_field};
 
@@ -39,12 +39,12 @@ const PARAMETERS: [&str; 24] = [
 /// What reasoning items are asked for with.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
-fn invalid(message: &str, param: &str) -> Refused {
+fn invalid(message: &str, param: &str) -> OpenAiRefusal {
     refused(400, message, Some(param), None)
 }
 
 /// Checks a request body as the API does.
-pub(super) fn check(body: &[u8]) -> Result<Value, Refused> {
+pub(super) fn check(body: &[u8]) -> Result<Value, OpenAiRefusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|_| invalid("We could not parse the JSON body of your request.", "body"))?;
     let model = body["model"].as_str().unwrap_or_default();
@@ -93,7 +93,7 @@ fn asks_encrypted(body: &Value) -> bool {
 }
 
 /// Every call has its output, every output its call, and reasoning comes back whole, before what it led to.
-fn check_items(body: &Value, items: &[Value]) -> Result<(), Refused> {
+fn check_items(body: &Value, items: &[Value]) -> Result<(), OpenAiRefusal> {
     let text = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
     let of_type = |kind: &'static str| items.iter().filter(move |item| item["type"] == kind);
     for (n, item) in items.iter().enumerate() {
@@ -169,7 +169,7 @@ fn check_reasoning(
     item: &Value,
     next: Option<&Value>,
     param: &str,
-) -> Result<(), Refused> {
+) -> Result<(), OpenAiRefusal> {
     let id = item["id"].as_str().unwrap_or_default();
     if body["store"] == false && item["encrypted_content"].is_null() {
         return Err(refused(
@@ -202,7 +202,7 @@ fn check_reasoning(
 }
 
 /// The items of an answer.
-fn output(answer: &Answer, body: &Value) -> Vec<Value> {
+fn output(answer: &OpenAiAnswer, body: &Value) -> Vec<Value> {
     let mut items = Vec::new();
     let serial = answer.id.trim_start_matches("resp_");
     if let Some(thinking) = answer.thinking {
@@ -238,7 +238,7 @@ fn output(answer: &Answer, body: &Value) -> Vec<Value> {
     items
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &OpenAiAnswer) -> Value {
     let usage = answer.usage;
     let mut told = json!({
         "input_tokens": usage.input, "output_tokens": usage.output,
@@ -252,7 +252,7 @@ fn usage(answer: &Answer) -> Value {
 }
 
 /// The body of an answer that is not streamed.
-pub(super) fn body(answer: &Answer, request: &Value) -> Value {
+pub(super) fn body(answer: &OpenAiAnswer, request: &Value) -> Value {
     let (status, details) = match answer.cut {
         true => ("incomplete", json!({"reason": "max_output_tokens"})),
         false => ("completed", Value::Null),
@@ -266,7 +266,7 @@ pub(super) fn body(answer: &Answer, request: &Value) -> Value {
 }
 
 /// The events up to the end of the text.
-pub(super) fn opening(answer: &Answer) -> Vec<String> {
+pub(super) fn opening(answer: &OpenAiAnswer) -> Vec<String> {
     let begun =
         json!({"id": answer.id, "object": "response", "status": "in_progress", "output": []});
     let mut events = vec![
@@ -282,7 +282,7 @@ pub(super) fn opening(answer: &Answer) -> Vec<String> {
 }
 
 /// The whole stream.
-pub(super) fn stream(answer: &Answer, request: &Value) -> Vec<String> {
+pub(super) fn stream(answer: &OpenAiAnswer, request: &Value) -> Vec<String> {
     let mut events = opening(answer);
     for (n, item) in output(answer, request).iter().enumerate() {
         if let Some(arguments) = item["arguments"].as_str() {

@@ -24,10 +24,10 @@ use tokio::sync::watch;
 
 use super::cache::PromptCache;
 use super::embeddings::{Embedding, embeddings};
-use super::openai::{Answer, Refused, has_looked_up, last_user_text, unanswered_text};
+use super::openai::{OpenAiAnswer, OpenAiRefusal, has_looked_up, last_user_text, unanswered_text};
 use super::reply::{ModelAct, ModelPace, ModelReply, ModelToolCall, ModelUsage, counted};
 use super::{anthropic, control, openai, responses};
-use crate::socket::{Connection, Serving};
+use crate::socket::{RequestConnection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
 
 /// A request body may have this many bytes, as with the hosted APIs.
@@ -51,7 +51,7 @@ pub struct ModelRequest {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(super) struct ReplyScript {
     pub(super) next: VecDeque<ModelReply>,
     pub(super) requests: Vec<ModelRequest>,
     answered: u64,
@@ -75,8 +75,8 @@ pub(super) struct Script {
 }
 
 #[derive(Debug)]
-struct Inner {
-    script: Mutex<Script>,
+struct ModelInner {
+    script: Mutex<ReplyScript>,
     seen: watch::Sender<usize>,
     /// How many calls may still pass; `None` lets all pass.
     passes: watch::Sender<Option<usize>>,
@@ -86,9 +86,9 @@ struct Inner {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Inner>);
+pub(super) struct SharedModel(Arc<ModelInner>);
 
-impl Shared {
+impl SharedModel {
     pub(super) fn wire(&self) -> &WireLog {
         &self.0.wire
     }
@@ -98,7 +98,7 @@ impl Shared {
         &self.0.passes
     }
 
-    pub(super) fn script<R>(&self, act: impl FnOnce(&mut Script) -> R) -> R {
+    pub(super) fn script<R>(&self, act: impl FnOnce(&mut ReplyScript) -> R) -> R {
         act(&mut self.0.script.lock().expect("no holder of this lock panics"))
     }
 }
@@ -106,7 +106,7 @@ impl Shared {
 /// A model server that does what its script says.
 #[derive(Debug)]
 pub struct ModelServer {
-    shared: Shared,
+    shared: SharedModel,
     serving: Serving,
 }
 
@@ -116,7 +116,7 @@ impl ModelServer {
     /// # Errors
     /// When the address can't be bound.
     pub async fn start(addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
-        let shared = Shared(Arc::new(Inner {
+        let shared = SharedModel(Arc::new(ModelInner {
             script: Mutex::default(),
             seen: watch::channel(0).0,
             passes: watch::channel(None).0,
@@ -323,13 +323,13 @@ impl ModelServer {
 
 /// Whose shape a call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provider {
+pub(super) enum CallShape {
     OpenAi,
     Responses,
     Anthropic,
 }
 
-impl Provider {
+impl CallShape {
     fn path(self) -> &'static str {
         match self {
             Self::OpenAi => "/v1/chat/completions",
@@ -346,7 +346,7 @@ impl Provider {
         }
     }
 
-    fn check(self, headers: &HeaderMap, body: &[u8]) -> Result<Value, Refused> {
+    fn check(self, headers: &HeaderMap, body: &[u8]) -> Result<Value, OpenAiRefusal> {
         check_key(self, headers)?;
         match self {
             Self::OpenAi => openai::check(body),
@@ -358,21 +358,21 @@ impl Provider {
         }
     }
 
-    fn no_streams(self) -> Refused {
+    fn no_streams(self) -> OpenAiRefusal {
         match self {
             Self::OpenAi | Self::Responses => openai::no_streams(),
             Self::Anthropic => anthropic::no_streams(),
         }
     }
 
-    fn unknown_field(self, name: &str) -> Refused {
+    fn unknown_field(self, name: &str) -> OpenAiRefusal {
         match self {
             Self::OpenAi | Self::Responses => openai::unknown_field_refused(name),
             Self::Anthropic => anthropic::unknown_field_refused(name),
         }
     }
 
-    fn too_long(self, limit: u32, asked: u32) -> Refused {
+    fn too_long(self, limit: u32, asked: u32) -> OpenAiRefusal {
         match self {
             Self::OpenAi | Self::Responses => openai::too_long(limit, asked),
             Self::Anthropic => anthropic::too_long(limit, asked),
@@ -395,12 +395,12 @@ impl Provider {
     }
 }
 
-pub(super) fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), Refused> {
+pub(super) fn check_key(provider: CallShape, headers: &HeaderMap) -> Result<(), OpenAiRefusal> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let (key, refused) = match provider {
-        Provider::OpenAi | Provider::Responses => (bearer, openai::no_key()),
-        Provider::Anthropic => (text("x-api-key").or(bearer), anthropic::no_key()),
+        CallShape::OpenAi | CallShape::Responses => (bearer, openai::no_key()),
+        CallShape::Anthropic => (text("x-api-key").or(bearer), anthropic::no_key()),
     };
     match key.map(str::trim) {
         Some(key) if !key.is_empty() => Ok(()),
@@ -409,36 +409,36 @@ pub(super) fn check_key(provider: Provider, headers: &HeaderMap) -> Result<(), R
 }
 
 async fn chat_completions(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
+    State(shared): State<SharedModel>,
+    ConnectInfo(connection): ConnectInfo<RequestConnection>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    answer(&shared, &connection, Provider::OpenAi, &headers, &body).await
+    answer(&shared, &connection, CallShape::OpenAi, &headers, &body).await
 }
 
 async fn new_response(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
+    State(shared): State<SharedModel>,
+    ConnectInfo(connection): ConnectInfo<RequestConnection>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    answer(&shared, &connection, Provider::Responses, &headers, &body).await
+    answer(&shared, &connection, CallShape::Responses, &headers, &body).await
 }
 
 async fn messages(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
+    State(shared): State<SharedModel>,
+    ConnectInfo(connection): ConnectInfo<RequestConnection>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    answer(&shared, &connection, Provider::Anthropic, &headers, &body).await
+    answer(&shared, &connection, CallShape::Anthropic, &headers, &body).await
 }
 
 async fn models(headers: HeaderMap) -> Response {
     let provider = match headers.contains_key("anthropic-version") {
-        true => Provider::Anthropic,
-        false => Provider::OpenAi,
+        true => CallShape::Anthropic,
+        false => CallShape::OpenAi,
     };
     if let Err(refused) = check_key(provider, &headers) {
         return json_response(refused.status, &refused.body);
@@ -446,17 +446,17 @@ async fn models(headers: HeaderMap) -> Response {
     let list: Vec<Value> = MODELS
         .iter()
         .map(|id| match provider {
-            Provider::OpenAi | Provider::Responses => {
+            CallShape::OpenAi | CallShape::Responses => {
                 json!({"id": id, "object": "model", "created": 1_790_000_000, "owned_by": "loopback"})
             }
-            Provider::Anthropic => {
+            CallShape::Anthropic => {
                 json!({"type": "model", "id": id, "display_name": id, "created_at": "2026-01-01T00:00:00Z"})
             }
         })
         .collect();
     let body = match provider {
-        Provider::OpenAi | Provider::Responses => json!({"object": "list", "data": list}),
-        Provider::Anthropic => {
+        CallShape::OpenAi | CallShape::Responses => json!({"object": "list", "data": list}),
+        CallShape::Anthropic => {
             json!({"data": list, "has_more": false, "first_id": MODELS[0], "last_id": MODELS[1]})
         }
     };
@@ -470,11 +470,11 @@ const AUDIO_ENDINGS: [&str; 10] = [
 
 /// `POST /v1/audio/transcriptions`: a form with `file` and `model`.
 async fn transcriptions(
-    State(shared): State<Shared>,
+    State(shared): State<SharedModel>,
     headers: HeaderMap,
     mut form: Multipart,
 ) -> Response {
-    if let Err(refused) = check_key(Provider::OpenAi, &headers) {
+    if let Err(refused) = check_key(CallShape::OpenAi, &headers) {
         return json_response(refused.status, &refused.body);
     }
     let mut note = serde_json::Map::new();
@@ -514,9 +514,9 @@ async fn transcriptions(
 }
 
 async fn answer(
-    shared: &Shared,
-    connection: &Connection,
-    provider: Provider,
+    shared: &SharedModel,
+    connection: &RequestConnection,
+    provider: CallShape,
     headers: &HeaderMap,
     raw: &[u8],
 ) -> Response {
@@ -568,7 +568,7 @@ async fn answer(
 }
 
 /// What this server refuses of a request that any other would take.
-fn refusal(script: &Script, provider: Provider, body: &Value) -> Option<Refused> {
+fn refusal(script: &ReplyScript, provider: CallShape, body: &Value) -> Option<OpenAiRefusal> {
     if body["stream"] == true && script.refuses_streams {
         return Some(provider.no_streams());
     }
@@ -603,7 +603,7 @@ fn cache_field(body: &Value) -> Option<&'static str> {
 }
 
 /// What is answered without a script.
-fn unscripted(script: &Script, provider: Provider, body: &Value) -> ModelReply {
+fn unscripted(script: &ReplyScript, provider: CallShape, body: &Value) -> ModelReply {
     let messages = provider.messages(body);
     let heard = if script.echoes_all {
         unanswered_text(&messages)
@@ -643,8 +643,8 @@ fn with_said(arguments: &Value, heard: &str) -> Value {
 
 /// The reply with what the cache gave and took, where that is counted.
 fn with_cache(
-    script: &mut Script,
-    provider: Provider,
+    script: &mut ReplyScript,
+    provider: CallShape,
     body: &Value,
     mut reply: ModelReply,
 ) -> ModelReply {
@@ -653,9 +653,9 @@ fn with_cache(
         return reply;
     };
     let used = match provider {
-        Provider::Anthropic => cache.messages(body, at_ms),
-        Provider::Responses => cache.openai(body, &body["input"], at_ms),
-        Provider::OpenAi => cache.openai(body, &body["messages"], at_ms),
+        CallShape::Anthropic => cache.messages(body, at_ms),
+        CallShape::Responses => cache.openai(body, &body["input"], at_ms),
+        CallShape::OpenAi => cache.openai(body, &body["messages"], at_ms),
     };
     let output = match (&reply.usage, &reply.act) {
         (Some(usage), _) => usage.output,
@@ -672,7 +672,7 @@ fn with_cache(
 }
 
 /// Keeps a request and tells those who wait for it; returns its place.
-fn record(shared: &Shared, provider: Provider, headers: &HeaderMap, raw: &[u8]) -> usize {
+fn record(shared: &SharedModel, provider: CallShape, headers: &HeaderMap, raw: &[u8]) -> usize {
     let body = serde_json::from_slice(raw)
         .unwrap_or_else(|_| json!(String::from_utf8_lossy(raw).into_owned()));
     shared.0.wire.append(
@@ -696,7 +696,7 @@ fn record(shared: &Shared, provider: Provider, headers: &HeaderMap, raw: &[u8]) 
     count - 1
 }
 
-fn settle(shared: &Shared, provider: Provider, number: usize, status: u16, body: &Value) {
+fn settle(shared: &SharedModel, provider: CallShape, number: usize, status: u16, body: &Value) {
     // After a reset the request may be gone.
     shared.script(|script| {
         if let Some(request) = script.requests.get_mut(number) {
@@ -736,7 +736,7 @@ fn last_four(secret: &str) -> String {
 }
 
 /// Waits until the hold lets this call go on.
-async fn pass(shared: &Shared) {
+async fn pass(shared: &SharedModel) {
     let mut passes = shared.0.passes.subscribe();
     loop {
         let mut goes = false;
@@ -794,7 +794,7 @@ enum Then {
     Repeat(String),
 }
 
-fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Played {
+fn play(provider: CallShape, body: &Value, reply: &ModelReply, serial: u64) -> Played {
     let streaming = body["stream"] == true;
     let tool = match &reply.act {
         ModelAct::ToolCallWithoutIndex(call) => vec![call.clone()],
@@ -830,11 +830,11 @@ fn play(provider: Provider, body: &Value, reply: &ModelReply, serial: u64) -> Pl
         }
         ModelAct::Malformed => return Played::ok("{\"choices\": [".to_owned()),
     };
-    let answer = Answer {
+    let answer = OpenAiAnswer {
         id: match provider {
-            Provider::OpenAi => format!("chatcmpl-loopback{serial:08}"),
-            Provider::Responses => format!("resp_{serial:08}"),
-            Provider::Anthropic => format!("msg_loopback{serial:08}"),
+            CallShape::OpenAi => format!("chatcmpl-loopback{serial:08}"),
+            CallShape::Responses => format!("resp_{serial:08}"),
+            CallShape::Anthropic => format!("msg_loopback{serial:08}"),
         },
         model: body["model"].as_str().unwrap_or(""),
         created_s: now_ms() / 1_000,
@@ -874,11 +874,11 @@ impl Played {
     }
 }
 
-fn play_whole(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Played {
+fn play_whole(provider: CallShape, body: &Value, act: &ModelAct, answer: &OpenAiAnswer) -> Played {
     let answered = match provider {
-        Provider::OpenAi => answer.body(),
-        Provider::Responses => responses::body(answer, body),
-        Provider::Anthropic => anthropic::body(answer, body),
+        CallShape::OpenAi => answer.body(),
+        CallShape::Responses => responses::body(answer, body),
+        CallShape::Anthropic => anthropic::body(answer, body),
     };
     let text = answered.to_string();
     match act {
@@ -898,18 +898,23 @@ fn play_whole(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer)
     }
 }
 
-fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer) -> Streaming {
+fn play_stream(
+    provider: CallShape,
+    body: &Value,
+    act: &ModelAct,
+    answer: &OpenAiAnswer,
+) -> Streaming {
     let has_index = !matches!(act, ModelAct::ToolCallWithoutIndex(_));
     let has_usage = body["stream_options"]["include_usage"] == true;
     let opening = || match provider {
-        Provider::OpenAi => answer.opening(),
-        Provider::Responses => responses::opening(answer),
-        Provider::Anthropic => anthropic::opening(answer, body),
+        CallShape::OpenAi => answer.opening(),
+        CallShape::Responses => responses::opening(answer),
+        CallShape::Anthropic => anthropic::opening(answer, body),
     };
     let whole = || match provider {
-        Provider::OpenAi => answer.stream(has_usage, has_index),
-        Provider::Responses => responses::stream(answer, body),
-        Provider::Anthropic => anthropic::stream(answer, body, has_index),
+        CallShape::OpenAi => answer.stream(has_usage, has_index),
+        CallShape::Responses => responses::stream(answer, body),
+        CallShape::Anthropic => anthropic::stream(answer, body, has_index),
     };
     let (events, then) = match act {
         ModelAct::Truncated { .. } => (opening(), Then::End),
@@ -933,11 +938,11 @@ fn play_stream(provider: Provider, body: &Value, act: &ModelAct, answer: &Answer
         ModelAct::StreamError { message, .. } => {
             let mut events = opening();
             events.push(match provider {
-                Provider::OpenAi => openai::event(&json!({"error": {
+                CallShape::OpenAi => openai::event(&json!({"error": {
                     "message": message, "type": "server_error", "param": null, "code": null,
                 }})),
-                Provider::Responses => responses::error_event(message),
-                Provider::Anthropic => {
+                CallShape::Responses => responses::error_event(message),
+                CallShape::Anthropic => {
                     openai::event_named(&anthropic::error_body("overloaded_error", message))
                 }
             });
@@ -970,7 +975,7 @@ pub(super) fn json_response(status: u16, body: &Value) -> Response {
 }
 
 /// Sends a stream piece by piece, at its pace.
-fn streamed(streaming: Streaming, shared: Shared) -> Response {
+fn streamed(streaming: Streaming, shared: SharedModel) -> Response {
     let content_type = match streaming.is_events {
         true => "text/event-stream; charset=utf-8",
         false => "application/json",

@@ -53,12 +53,12 @@ impl Listener for CutListener {
 
 /// The scissors of one connection.
 #[derive(Clone)]
-pub(super) struct Cut {
+pub(super) struct ConnectionCut {
     cut: CancellationToken,
     is_mute: Arc<AtomicBool>,
 }
 
-impl Cut {
+impl ConnectionCut {
     /// Resets the connection; nothing more is read or written.
     pub(super) fn cut(&self) {
         self.cut.cancel();
@@ -70,7 +70,7 @@ impl Cut {
     }
 }
 
-impl Connected<IncomingStream<'_, CutListener>> for Cut {
+impl Connected<IncomingStream<'_, CutListener>> for ConnectionCut {
     fn connect_info(incoming: IncomingStream<'_, CutListener>) -> Self {
         let stream = incoming.io();
         Self {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::events::new_event_id;
 use super::faults::{EventFault, RetryPlan};
-use super::requests::{Attempt, Outcome, Requests};
+use super::requests::{AttemptOutcome, DeliveryAttempt, Requests};
 
 /// An envelope must be acknowledged within this time, in milliseconds (slack.md §1.4).
 const ACK_WAIT_MS: u64 = 3_000;
@@ -28,7 +28,7 @@ pub(super) const SOCKETS_MAX: usize = 10;
 
 /// What a socket's task is told to do.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum SocketCommand {
     Frame { name: String, text: String },
     Close,
     Abort,
@@ -77,7 +77,7 @@ pub struct AckedEnvelope {
 }
 
 #[derive(Clone, Debug)]
-struct Delivery {
+struct EventDelivery {
     kind: EnvelopeKind,
     payload: Value,
     envelope_id: String,
@@ -90,7 +90,7 @@ struct Delivery {
 }
 
 struct Socket {
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<SocketCommand>,
     /// Told to go; gets new envelopes only when there is no other socket.
     draining: bool,
     /// Silent for good; gets new envelopes only when every other socket is silent, too.
@@ -106,7 +106,7 @@ pub(super) struct Deliveries {
     silent_since: Option<Instant>,
     silent: Duration,
     last_delivery: u64,
-    pending: BTreeMap<u64, Delivery>,
+    pending: BTreeMap<u64, EventDelivery>,
     due: BTreeSet<(Instant, u64)>,
     held: Vec<u64>,
     hold_next: usize,
@@ -126,7 +126,7 @@ impl Deliveries {
     /// Adds a socket, unless there are too many; gives its id and the number of open ones.
     pub(super) fn add_socket(
         &mut self,
-        commands: UnboundedSender<Command>,
+        commands: UnboundedSender<SocketCommand>,
     ) -> Result<(u64, usize), usize> {
         if self.sockets.len() >= SOCKETS_MAX {
             return Err(self.sockets.len() + 1);
@@ -164,7 +164,7 @@ impl Deliveries {
     }
 
     /// Sends a command to every open socket; gives the sockets that got it.
-    pub(super) fn tell_all(&mut self, command: impl Fn() -> Command) -> Vec<u64> {
+    pub(super) fn tell_all(&mut self, command: impl Fn() -> SocketCommand) -> Vec<u64> {
         for socket in self.sockets.values() {
             // A socket whose task has ended is about to be removed.
             let _ = socket.commands.send(command());
@@ -172,7 +172,7 @@ impl Deliveries {
         self.sockets.keys().copied().collect()
     }
 
-    pub(super) fn tell(&self, id: u64, command: Command) {
+    pub(super) fn tell(&self, id: u64, command: SocketCommand) {
         if let Some(socket) = self.sockets.get(&id) {
             let _ = socket.commands.send(command);
         }
@@ -188,7 +188,7 @@ impl Deliveries {
 
     /// Every open socket goes silent.
     pub(super) fn stall_all(&mut self) {
-        self.tell_all(|| Command::Stall);
+        self.tell_all(|| SocketCommand::Stall);
         for socket in self.sockets.values_mut() {
             socket.stalled = true;
         }
@@ -254,7 +254,7 @@ impl Deliveries {
     fn enlist(&mut self, kind: EnvelopeKind, payload: Value) -> u64 {
         self.last_delivery += 1;
         let envelope_id = self.new_envelope_id(self.last_delivery);
-        let delivery = Delivery {
+        let delivery = EventDelivery {
             kind,
             payload,
             envelope_id,
@@ -311,7 +311,7 @@ impl Deliveries {
             return;
         };
         delivery.sockets.push(socket_id);
-        let frame = Command::Frame {
+        let frame = SocketCommand::Frame {
             name: delivery.kind.name().to_owned(),
             text: envelope(delivery, plan).to_string(),
         };
@@ -340,14 +340,19 @@ impl Deliveries {
     }
 
     /// Takes what came of a request.
-    pub(super) fn note_outcome(&mut self, attempt: &Attempt, outcome: Outcome, plan: &RetryPlan) {
+    pub(super) fn note_outcome(
+        &mut self,
+        attempt: &DeliveryAttempt,
+        outcome: AttemptOutcome,
+        plan: &RetryPlan,
+    ) {
         let id = attempt.delivery;
-        let is_acknowledged = matches!(outcome, Outcome::Acknowledged(_));
+        let is_acknowledged = matches!(outcome, AttemptOutcome::Acknowledged(_));
         if attempt.kind == EnvelopeKind::EventsApi {
             self.requests.note(is_acknowledged, plan.disable_from);
         }
         match outcome {
-            Outcome::Acknowledged(response) => {
+            AttemptOutcome::Acknowledged(response) => {
                 // A retry and its first attempt may both be acknowledged.
                 let Some(delivery) = self.pending.remove(&id) else {
                     return;
@@ -362,7 +367,7 @@ impl Deliveries {
                     response.filter(holds_something),
                 );
             }
-            Outcome::Failed { reason, no_retry } => {
+            AttemptOutcome::Failed { reason, no_retry } => {
                 let Some(delivery) = self.pending.get_mut(&id) else {
                     return;
                 };
@@ -468,7 +473,7 @@ impl Deliveries {
         &mut self,
         socket_id: Option<u64>,
         envelope_id: &str,
-        delivery: Delivery,
+        delivery: EventDelivery,
         response: Option<Value>,
     ) {
         if response.is_some() && delivery.kind == EnvelopeKind::EventsApi {
@@ -540,7 +545,7 @@ impl Deliveries {
     }
 }
 
-fn envelope(delivery: &Delivery, plan: &RetryPlan) -> Value {
+fn envelope(delivery: &EventDelivery, plan: &RetryPlan) -> Value {
     let mut envelope = json!({
         "envelope_id": delivery.envelope_id,
         "type": delivery.kind.name(),

@@ -312,13 +312,13 @@ fn made_up_id() -> String {
 
 /// How somebody names an element.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Named<'a> {
+pub(super) enum ElementName<'a> {
     ActionId(&'a str),
     /// The words on it.
     Words(&'a str),
 }
 
-impl Named<'_> {
+impl ElementName<'_> {
     fn is(self, element: &Value) -> bool {
         match self {
             Self::ActionId(id) => element["action_id"] == id,
@@ -328,7 +328,11 @@ impl Named<'_> {
 }
 
 /// The element of this name, and the id of its block; the block may be named, too.
-pub(super) fn find(blocks: &Value, block_id: &str, named: Named<'_>) -> Option<(String, Value)> {
+pub(super) fn find(
+    blocks: &Value,
+    block_id: &str,
+    named: ElementName<'_>,
+) -> Option<(String, Value)> {
     let mut blocks = blocks.clone();
     for block in blocks.as_array_mut()? {
         let id = block["block_id"].as_str().unwrap_or_default().to_owned();

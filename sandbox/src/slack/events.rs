@@ -7,18 +7,18 @@ use uuid::Uuid;
 
 use super::post::SlackPost;
 use super::text::mentions;
-use super::world::{ChannelKind, SlackChannel, SlackWorld};
+use super::world::{ChannelKind, SlackConversation, SlackWorld};
 
 /// An event object with what its wrapper needs.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct EventObject {
     pub(super) inner: Value,
     /// Workspace of whoever caused it.
     pub(super) team_id: String,
     pub(super) ext_shared: bool,
 }
 
-impl Event {
+impl EventObject {
     /// Puts the event into an `event_callback`.
     pub(super) fn into_payload(self, world: &SlackWorld, now_s: i64) -> Value {
         json!({
@@ -69,10 +69,10 @@ pub(super) fn is_heard(world: &SlackWorld, inner: &Value) -> bool {
 /// The events of one new post: `message`, and `app_mention` where Slack sends both.
 pub(super) fn of_post(
     world: &SlackWorld,
-    channel: &SlackChannel,
+    channel: &SlackConversation,
     post: &SlackPost,
     root: Option<&SlackPost>,
-) -> Vec<Event> {
+) -> Vec<EventObject> {
     let mut message = message_object(world, post, root);
     message.insert("channel".into(), json!(channel.id));
     message.insert("event_ts".into(), json!(post.ts));
@@ -92,7 +92,7 @@ pub(super) fn of_post(
 }
 
 /// Whether a post makes an `app_mention`: never in a direct chat, never for the app's own posts.
-fn is_mention(world: &SlackWorld, channel: &SlackChannel, post: &SlackPost) -> bool {
+fn is_mention(world: &SlackWorld, channel: &SlackConversation, post: &SlackPost) -> bool {
     let is_direct = matches!(channel.kind, ChannelKind::Im { .. });
     let is_own = post.bot_id.as_deref() == Some(world.bot_id.as_str());
     !is_direct && !is_own && mentions(&post.text, &world.bot_user_id)
@@ -101,10 +101,10 @@ fn is_mention(world: &SlackWorld, channel: &SlackChannel, post: &SlackPost) -> b
 /// The events of an edit, an unfurl or a new reply counter.
 pub(super) fn of_change(
     world: &SlackWorld,
-    channel: &SlackChannel,
-    change: &Change<'_>,
+    channel: &SlackConversation,
+    change: &PostChange<'_>,
     mention_on_edit: bool,
-) -> Vec<Event> {
+) -> Vec<EventObject> {
     let mut message = message_object(world, change.after, None);
     message.extend(change.counters.clone());
     let inner = json!({
@@ -127,7 +127,7 @@ pub(super) fn of_change(
 }
 
 /// A message before and after something happened to it.
-pub(super) struct Change<'a> {
+pub(super) struct PostChange<'a> {
     pub(super) before: &'a SlackPost,
     pub(super) after: &'a SlackPost,
     /// The change's own ts.
@@ -138,10 +138,10 @@ pub(super) struct Change<'a> {
 /// The event of a deletion.
 pub(super) fn of_deletion(
     world: &SlackWorld,
-    channel: &SlackChannel,
+    channel: &SlackConversation,
     post: &SlackPost,
     ts: &str,
-) -> Event {
+) -> EventObject {
     let inner = json!({
         "type": "message", "subtype": "message_deleted", "hidden": true,
         "channel": channel.id, "channel_type": channel.kind.channel_type(),
@@ -158,7 +158,7 @@ pub(super) fn of_reaction(
     item: (&str, &SlackPost),
     by: (&str, &str),
     ts: &str,
-) -> Event {
+) -> EventObject {
     let ((channel, post), (user, reaction)) = (item, by);
     let mut inner = json!({
         "type": kind, "user": user, "reaction": reaction,
@@ -171,16 +171,21 @@ pub(super) fn of_reaction(
 }
 
 /// An event of our own workspace that is about no message.
-pub(super) fn plain(world: &SlackWorld, inner: Value) -> Event {
-    Event {
+pub(super) fn plain(world: &SlackWorld, inner: Value) -> EventObject {
+    EventObject {
         inner,
         team_id: world.team_id.clone(),
         ext_shared: false,
     }
 }
 
-fn event(world: &SlackWorld, channel: &SlackChannel, post: &SlackPost, inner: Value) -> Event {
-    Event {
+fn event(
+    world: &SlackWorld,
+    channel: &SlackConversation,
+    post: &SlackPost,
+    inner: Value,
+) -> EventObject {
+    EventObject {
         inner,
         team_id: post
             .user_team

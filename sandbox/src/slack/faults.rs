@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 
 /// What happens to one Web API call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// The call is applied and answered this many milliseconds later.
     Latency(u64),
     /// An HTTP status without applying the call.
@@ -145,8 +145,8 @@ impl Default for SlackKnobs {
 }
 
 #[derive(Debug, Default)]
-struct Script {
-    methods: HashMap<String, VecDeque<Fault>>,
+struct FaultScript {
+    methods: HashMap<String, VecDeque<CallFault>>,
     events: VecDeque<EventFault>,
     upgrades: VecDeque<u16>,
     knobs: SlackKnobs,
@@ -155,12 +155,12 @@ struct Script {
 /// The scripted faults of one server.
 #[derive(Debug, Default)]
 pub struct SlackFaults {
-    script: Mutex<Script>,
+    script: Mutex<FaultScript>,
 }
 
 impl SlackFaults {
     /// Queues a fault for the next call of `method`; `*` stands for any method.
-    pub fn next(&self, method: &str, fault: Fault) {
+    pub fn next(&self, method: &str, fault: CallFault) {
         let mut script = self.lock();
         let queue = script.methods.entry(method.to_owned()).or_default();
         queue.push_back(fault);
@@ -209,10 +209,10 @@ impl SlackFaults {
 
     /// Forgets every queued fault and puts the knobs back.
     pub fn clear(&self) {
-        *self.lock() = Script::default();
+        *self.lock() = FaultScript::default();
     }
 
-    pub(super) fn take(&self, method: &str) -> Option<Fault> {
+    pub(super) fn take(&self, method: &str) -> Option<CallFault> {
         let mut script = self.lock();
         let named = script.methods.get_mut(method).and_then(VecDeque::pop_front);
         named.or_else(|| script.methods.get_mut("*").and_then(VecDeque::pop_front))
@@ -226,7 +226,7 @@ impl SlackFaults {
         self.lock().upgrades.pop_front()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Script> {
+    fn lock(&self) -> MutexGuard<'_, FaultScript> {
         self.script.lock().expect("no holder of this lock panics")
     }
 }

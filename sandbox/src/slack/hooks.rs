@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::blocks::{check_attachments, check_blocks, fallback_text};
 use super::deliveries::AckedEnvelope;
 use super::elements::with_ids;
-use super::events::{self, Change};
+use super::events::{self, PostChange};
 use super::post::{SlackEphemeral, SlackPost};
-use super::state::{Core, Shared};
+use super::state::{SharedSlack, SlackCore};
 use super::text::posted_to_stored;
 use crate::wire::{WireKind, WirePeer};
 
@@ -30,7 +30,7 @@ const LIFE_S: u64 = 30 * 60;
 
 /// What an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum HookSource {
     /// A slash command: there is no message to replace.
     Command,
     /// The message with this ts.
@@ -40,33 +40,38 @@ pub(super) enum Source {
 }
 
 /// One `response_url`.
-pub(super) struct Hook {
-    place: Place,
+pub(super) struct ResponseUrl {
+    place: HookPlace,
     uses: u32,
     made: Instant,
 }
 
 /// Where an answer goes, and what it may replace.
 #[derive(Clone)]
-struct Place {
-    source: Source,
+struct HookPlace {
+    source: HookSource,
     channel: String,
     user: String,
 }
 
 /// Makes a URL that answers this person in this channel.
-pub(super) fn response_url(core: &mut Core, source: Source, channel: &str, user: &str) -> String {
+pub(super) fn response_url(
+    core: &mut SlackCore,
+    source: HookSource,
+    channel: &str,
+    user: &str,
+) -> String {
     let token = Uuid::new_v4().simple().to_string();
     let kind = match source {
-        Source::Command => "commands",
-        Source::Message(_) | Source::Ephemeral(_) => "actions",
+        HookSource::Command => "commands",
+        HookSource::Message(_) | HookSource::Ephemeral(_) => "actions",
     };
     let url = format!(
         "http://{}/hooks/{kind}/{}/{token}",
         core.addr, core.world.team_id
     );
-    let hook = Hook {
-        place: Place {
+    let hook = ResponseUrl {
+        place: HookPlace {
             source,
             channel: channel.to_owned(),
             user: user.to_owned(),
@@ -80,7 +85,7 @@ pub(super) fn response_url(core: &mut Core, source: Source, channel: &str, user:
 
 /// `POST /hooks/<kind>/<team>/<token>`.
 pub(super) async fn hook(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SharedSlack>>,
     Path((_kind, _team, token)): Path<(String, String, String)>,
     body: Bytes,
 ) -> Response {
@@ -98,9 +103,14 @@ pub(super) async fn hook(
     (status, words).into_response()
 }
 
-type Refused = (StatusCode, &'static str);
+type HookRefusal = (StatusCode, &'static str);
 
-fn answer(shared: &Shared, core: &mut Core, token: &str, body: &Value) -> Result<(), Refused> {
+fn answer(
+    shared: &SharedSlack,
+    core: &mut SlackCore,
+    token: &str,
+    body: &Value,
+) -> Result<(), HookRefusal> {
     let unknown = (StatusCode::NOT_FOUND, "no_service");
     let hook = core.hooks.get_mut(token).ok_or(unknown)?;
     if hook.made.elapsed() >= Duration::from_secs(LIFE_S) {
@@ -110,7 +120,7 @@ fn answer(shared: &Shared, core: &mut Core, token: &str, body: &Value) -> Result
         return Err((StatusCode::NOT_FOUND, "used_url"));
     }
     let place = hook.place.clone();
-    let said = Said::of(body)?;
+    let said = HookMessage::of(body)?;
     if let Some(hook) = core.hooks.get_mut(token) {
         hook.uses += 1;
     }
@@ -118,13 +128,13 @@ fn answer(shared: &Shared, core: &mut Core, token: &str, body: &Value) -> Result
 }
 
 /// Shows the words with which the app acknowledged a command.
-pub(super) fn show_answer(shared: &Shared, core: &mut Core, acked: &AckedEnvelope) {
-    let Some(said) = acked.response.as_ref().map(Said::of) else {
+pub(super) fn show_answer(shared: &SharedSlack, core: &mut SlackCore, acked: &AckedEnvelope) {
+    let Some(said) = acked.response.as_ref().map(HookMessage::of) else {
         return;
     };
     let text = |name: &str| acked.payload[name].as_str().unwrap_or_default().to_owned();
-    let place = Place {
-        source: Source::Command,
+    let place = HookPlace {
+        source: HookSource::Command,
         channel: text("channel_id"),
         user: text("user_id"),
     };
@@ -136,7 +146,7 @@ pub(super) fn show_answer(shared: &Shared, core: &mut Core, acked: &AckedEnvelop
 }
 
 /// What an answer says, checked.
-struct Said {
+struct HookMessage {
     text: String,
     blocks: Option<Value>,
     attachments: Option<Value>,
@@ -146,8 +156,8 @@ struct Said {
     deletes: bool,
 }
 
-impl Said {
-    fn of(body: &Value) -> Result<Self, Refused> {
+impl HookMessage {
+    fn of(body: &Value) -> Result<Self, HookRefusal> {
         let bad = |why| (StatusCode::BAD_REQUEST, why);
         if !body.is_object() {
             return Err(bad("invalid_payload"));
@@ -183,15 +193,20 @@ impl Said {
     }
 }
 
-fn show(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<(), Refused> {
+fn show(
+    shared: &SharedSlack,
+    core: &mut SlackCore,
+    place: &HookPlace,
+    said: HookMessage,
+) -> Result<(), HookRefusal> {
     match &place.source {
-        Source::Message(ts) if said.deletes => delete(shared, core, place, ts),
-        Source::Message(ts) if said.replaces => replace(shared, core, place, ts, said),
-        Source::Ephemeral(ts) if said.deletes => {
+        HookSource::Message(ts) if said.deletes => delete(shared, core, place, ts),
+        HookSource::Message(ts) if said.replaces => replace(shared, core, place, ts, said),
+        HookSource::Ephemeral(ts) if said.deletes => {
             core.ephemerals.retain(|it| it.ts != *ts);
             Ok(())
         }
-        Source::Ephemeral(ts) if said.replaces => {
+        HookSource::Ephemeral(ts) if said.replaces => {
             let mut shown = core.ephemerals.iter_mut();
             if let Some(shown) = shown.find(|it| it.ts == *ts) {
                 (shown.text, shown.blocks) = (said.text, said.blocks);
@@ -202,7 +217,12 @@ fn show(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<(
     }
 }
 
-fn add(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<(), Refused> {
+fn add(
+    shared: &SharedSlack,
+    core: &mut SlackCore,
+    place: &HookPlace,
+    said: HookMessage,
+) -> Result<(), HookRefusal> {
     if said.text.is_empty() && said.blocks.is_none() && said.attachments.is_none() {
         return Ok(());
     }
@@ -234,12 +254,12 @@ fn add(shared: &Shared, core: &mut Core, place: &Place, said: Said) -> Result<()
 }
 
 fn replace(
-    shared: &Shared,
-    core: &mut Core,
-    place: &Place,
+    shared: &SharedSlack,
+    core: &mut SlackCore,
+    place: &HookPlace,
     ts: &str,
-    said: Said,
-) -> Result<(), Refused> {
+    said: HookMessage,
+) -> Result<(), HookRefusal> {
     let gone = (StatusCode::NOT_FOUND, "message_not_found");
     let channel = core.channel(&place.channel).map_err(|_| gone)?;
     let change_ts = core.next_ts();
@@ -249,7 +269,7 @@ fn replace(
     post.blocks = said.blocks;
     post.attachments = said.attachments;
     let after = post.clone();
-    let change = Change {
+    let change = PostChange {
         before: &before,
         after: &after,
         ts: change_ts,
@@ -261,7 +281,12 @@ fn replace(
     Ok(())
 }
 
-fn delete(shared: &Shared, core: &mut Core, place: &Place, ts: &str) -> Result<(), Refused> {
+fn delete(
+    shared: &SharedSlack,
+    core: &mut SlackCore,
+    place: &HookPlace,
+    ts: &str,
+) -> Result<(), HookRefusal> {
     let gone = (StatusCode::NOT_FOUND, "message_not_found");
     let events = core.delete(&place.channel, ts).map_err(|_| gone)?;
     shared.emit(core, events);

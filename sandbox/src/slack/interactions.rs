@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::deliveries::{AckedEnvelope, EnvelopeKind};
-use super::elements::{Named, action_ids, chosen, find};
-use super::events::{self, Event};
-use super::hooks::{self, Source};
-use super::state::{Core, Shared};
-use super::views::View;
+use super::elements::{ElementName, action_ids, chosen, find};
+use super::events::{self, EventObject};
+use super::hooks::{self, HookSource};
+use super::state::{SharedSlack, SlackCore};
+use super::views::ShownView;
 use super::web::{self, check_view};
 use super::world::SlackUser;
 
@@ -48,14 +48,14 @@ impl BlockAction {
 }
 
 /// Sends a slash command: channel, user, command, text.
-pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), String> {
+pub(super) fn slash_command(shared: &SharedSlack, words: [&str; 4]) -> Result<(), String> {
     let [channel, user, command, text] = words;
     if !command.starts_with('/') {
         return Err(format!("a command begins with a slash: /{command}"));
     }
     shared.change(|core| {
         let (place, person) = (core.channel(channel)?, core.person(user)?);
-        let response_url = hooks::response_url(core, Source::Command, &place.id, &person.id);
+        let response_url = hooks::response_url(core, HookSource::Command, &place.id, &person.id);
         let trigger_id = core.views.new_trigger(&person.id, None);
         let world = &core.world;
         let payload = json!({
@@ -71,7 +71,7 @@ pub(super) fn slash_command(shared: &Shared, words: [&str; 4]) -> Result<(), Str
 }
 
 /// Sends what a click sends.
-pub(super) fn click(shared: &Shared, action: &BlockAction) -> Result<(), String> {
+pub(super) fn click(shared: &SharedSlack, action: &BlockAction) -> Result<(), String> {
     shared.change(|core| {
         let payload = match action.view_id.is_empty() {
             true => message_click(core, action)?,
@@ -82,7 +82,7 @@ pub(super) fn click(shared: &Shared, action: &BlockAction) -> Result<(), String>
     })
 }
 
-fn submit(shared: &Shared, core: &mut Core, kind: EnvelopeKind, payload: Value) {
+fn submit(shared: &SharedSlack, core: &mut SlackCore, kind: EnvelopeKind, payload: Value) {
     let plan = shared.faults.knobs().retry;
     core.deliveries.submit(kind, payload, None, &plan);
 }
@@ -93,10 +93,10 @@ struct Clicked {
     container: Value,
     /// Absent from the payload of an ephemeral message.
     message: Option<Map<String, Value>>,
-    source: Source,
+    source: HookSource,
 }
 
-fn message_click(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
+fn message_click(core: &mut SlackCore, action: &BlockAction) -> Result<Value, String> {
     let (place, person) = (core.channel(&action.channel)?, core.person(&action.user)?);
     if !place.members.contains(&person.id) {
         return Err(format!(
@@ -120,7 +120,7 @@ fn message_click(core: &mut Core, action: &BlockAction) -> Result<Value, String>
 }
 
 /// What a person has under the finger: a message of the app, or one that only this person sees.
-fn clicked(core: &Core, channel: &str, user: &str, ts: &str) -> Result<Clicked, String> {
+fn clicked(core: &SlackCore, channel: &str, user: &str, ts: &str) -> Result<Clicked, String> {
     let mut container = json!({
         "type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false,
     });
@@ -135,7 +135,7 @@ fn clicked(core: &Core, channel: &str, user: &str, ts: &str) -> Result<Clicked, 
             blocks: all_blocks(post.blocks.as_ref(), post.attachments.as_ref()),
             container,
             message: Some(post.to_json(&core.world)),
-            source: Source::Message(ts.to_owned()),
+            source: HookSource::Message(ts.to_owned()),
         });
     }
     let mut whispers = core.ephemerals.iter();
@@ -152,7 +152,7 @@ fn clicked(core: &Core, channel: &str, user: &str, ts: &str) -> Result<Clicked, 
         blocks: all_blocks(whisper.blocks.as_ref(), None),
         container,
         message: None,
-        source: Source::Ephemeral(ts.to_owned()),
+        source: HookSource::Ephemeral(ts.to_owned()),
     })
 }
 
@@ -164,7 +164,7 @@ fn all_blocks(blocks: Option<&Value>, attachments: Option<&Value>) -> Value {
     own.chain(inner).cloned().collect()
 }
 
-fn view_click(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
+fn view_click(core: &mut SlackCore, action: &BlockAction) -> Result<Value, String> {
     let person = core.person(&action.user)?;
     let view = seen_view(core, &action.view_id, &person)?;
     let acted = acted(core, &view.content["blocks"], action)?;
@@ -177,17 +177,17 @@ fn view_click(core: &mut Core, action: &BlockAction) -> Result<Value, String> {
     Ok(payload)
 }
 
-fn seen_view(core: &Core, id: &str, person: &SlackUser) -> Result<View, String> {
+fn seen_view(core: &SlackCore, id: &str, person: &SlackUser) -> Result<ShownView, String> {
     let view = core.views.get(id).filter(|view| view.user == person.id);
     view.cloned()
         .ok_or_else(|| format!("{} sees no view {id}", person.id))
 }
 
 /// The action that a click makes of an element.
-fn acted(core: &mut Core, blocks: &Value, action: &BlockAction) -> Result<Value, String> {
+fn acted(core: &mut SlackCore, blocks: &Value, action: &BlockAction) -> Result<Value, String> {
     let named = match action.action_id.is_empty() {
-        true => Named::Words(&action.button),
-        false => Named::ActionId(&action.action_id),
+        true => ElementName::Words(&action.button),
+        false => ElementName::ActionId(&action.action_id),
     };
     let found = find(blocks, &action.block_id, named);
     let (block_id, element) = found.ok_or_else(|| {
@@ -229,7 +229,7 @@ fn state_of(acted: &Value) -> Value {
     json!({block: {action: held}})
 }
 
-fn enter(core: &mut Core, view: &str, acted: &Value) {
+fn enter(core: &mut SlackCore, view: &str, acted: &Value) {
     let Some(view) = core.views.get_mut(view) else {
         return;
     };
@@ -240,7 +240,7 @@ fn enter(core: &mut Core, view: &str, acted: &Value) {
 }
 
 /// The fields that every interactive payload has.
-fn common(core: &mut Core, kind: &str, person: &SlackUser, view: Option<&str>) -> Value {
+fn common(core: &mut SlackCore, kind: &str, person: &SlackUser, view: Option<&str>) -> Value {
     let trigger_id = core.views.new_trigger(&person.id, view);
     let world = &core.world;
     json!({
@@ -254,7 +254,7 @@ fn common(core: &mut Core, kind: &str, person: &SlackUser, view: Option<&str>) -
 
 /// A person fills in the topmost modal (`values`: what is entered, by action id) and sends it.
 pub(super) fn send_view(
-    shared: &Shared,
+    shared: &SharedSlack,
     (user, view_id): (&str, Option<&str>),
     values: &Map<String, Value>,
 ) -> Result<(), String> {
@@ -295,7 +295,7 @@ fn words_of(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn top_view(core: &Core, person: &SlackUser, id: Option<&str>) -> Result<View, String> {
+fn top_view(core: &SlackCore, person: &SlackUser, id: Option<&str>) -> Result<ShownView, String> {
     let top = core.views.top(&person.id).cloned();
     let top = top.ok_or_else(|| format!("{} has no modal open", person.id))?;
     match id.is_none_or(|id| id == top.id) {
@@ -305,7 +305,7 @@ fn top_view(core: &Core, person: &SlackUser, id: Option<&str>) -> Result<View, S
 }
 
 /// The first input that must hold something and does not.
-fn missing_input(view: &View) -> Option<String> {
+fn missing_input(view: &ShownView) -> Option<String> {
     let blocks = view.content["blocks"].as_array().into_iter().flatten();
     let needed = blocks.filter(|block| block["type"] == "input" && block["optional"] != true);
     let ids = needed.filter_map(|block| {
@@ -323,7 +323,7 @@ fn missing_input(view: &View) -> Option<String> {
 }
 
 /// The first input that holds more or less text than it takes.
-fn wrong_length(view: &View) -> Option<String> {
+fn wrong_length(view: &ShownView) -> Option<String> {
     let blocks = view.content["blocks"].as_array().into_iter().flatten();
     let mut inputs = blocks
         .filter(|block| block["type"] == "input")
@@ -340,7 +340,7 @@ fn wrong_length(view: &View) -> Option<String> {
 }
 
 /// A person closes the topmost modal.
-pub(super) fn close_view(shared: &Shared, user: &str, id: Option<&str>) -> Result<(), String> {
+pub(super) fn close_view(shared: &SharedSlack, user: &str, id: Option<&str>) -> Result<(), String> {
     shared.change(|core| {
         let person = core.person(user)?;
         let view = top_view(core, &person, id)?;
@@ -361,7 +361,11 @@ pub(super) fn close_view(shared: &Shared, user: &str, id: Option<&str>) -> Resul
 }
 
 /// A person opens the app's Home or Messages tab.
-pub(super) fn open_tab(core: &mut Core, user: &str, tab: &str) -> Result<Vec<Event>, String> {
+pub(super) fn open_tab(
+    core: &mut SlackCore,
+    user: &str,
+    tab: &str,
+) -> Result<Vec<EventObject>, String> {
     if !["home", "messages"].contains(&tab) {
         return Err(format!("no tab {tab}; there are home and messages"));
     }
@@ -379,7 +383,7 @@ pub(super) fn open_tab(core: &mut Core, user: &str, tab: &str) -> Result<Vec<Eve
 }
 
 /// Carries out what the app said in its acknowledgements of commands and modals.
-pub(super) fn take_answers(shared: &Shared, core: &mut Core) {
+pub(super) fn take_answers(shared: &SharedSlack, core: &mut SlackCore) {
     for acked in core.deliveries.take_answered() {
         match acked.kind {
             EnvelopeKind::SlashCommands => hooks::show_answer(shared, core, &acked),
@@ -391,7 +395,7 @@ pub(super) fn take_answers(shared: &Shared, core: &mut Core) {
     }
 }
 
-fn take_view_answer(core: &mut Core, acked: &AckedEnvelope) {
+fn take_view_answer(core: &mut SlackCore, acked: &AckedEnvelope) {
     let id = acked.payload["view"]["id"].as_str().unwrap_or_default();
     let user = acked.payload["user"]["id"].as_str().unwrap_or_default();
     let Some(answer) = &acked.response else {

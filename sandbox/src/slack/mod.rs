@@ -50,7 +50,7 @@ mod world;
 
 pub use blocks::{Complaint, check_blocks};
 pub use deliveries::{AckedEnvelope, EnvelopeKind};
-pub use faults::{EventFault, Fault, RetryPlan, SlackFaults, SlackKnobs};
+pub use faults::{CallFault, EventFault, RetryPlan, SlackFaults, SlackKnobs};
 pub use interactions::BlockAction;
 pub use post::{SlackEphemeral, SlackPost, SlackStream, UserPost};
 pub use requests::{RequestUrls, signature};
@@ -58,4 +58,4 @@ pub use selfcheck::slack_refusals;
 pub use server::SlackServer;
 pub use state::{SlackDressing, SlackStatus};
 pub use web::files::SlackFile;
-pub use world::{ChannelKind, SlackChannel, SlackUser, SlackWorld};
+pub use world::{ChannelKind, SlackConversation, SlackUser, SlackWorld};

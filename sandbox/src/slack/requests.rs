@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 
 use super::deliveries::EnvelopeKind;
 use super::interactions;
-use super::state::Shared;
-use crate::probe::{self, Answer};
+use super::state::SharedSlack;
+use crate::probe::{self, RawHttpAnswer};
 use crate::wire::{WireKind, WirePeer, now_ms};
 
 /// How long the app may take to answer (slack.md §2.5).
@@ -62,7 +62,7 @@ impl RequestUrls {
 
 /// One attempt that is to be made.
 #[derive(Clone, Debug)]
-pub(super) struct Attempt {
+pub(super) struct DeliveryAttempt {
     pub(super) delivery: u64,
     pub(super) kind: EnvelopeKind,
     pub(super) payload: Value,
@@ -74,7 +74,7 @@ pub(super) struct Attempt {
 
 /// What came of an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum AttemptOutcome {
     /// 2xx in time, with what the body holds.
     Acknowledged(Option<Value>),
     /// Anything else, by its name in the retry header.
@@ -90,7 +90,7 @@ pub(super) enum Outcome {
 pub(super) struct Requests {
     urls: Option<RequestUrls>,
     is_disabled: bool,
-    to_send: Vec<Attempt>,
+    to_send: Vec<DeliveryAttempt>,
     outcomes: VecDeque<(Instant, bool)>,
 }
 
@@ -122,7 +122,7 @@ impl Requests {
         if self.is_disabled && kind == EnvelopeKind::EventsApi {
             return false;
         }
-        self.to_send.push(Attempt {
+        self.to_send.push(DeliveryAttempt {
             delivery,
             kind,
             payload,
@@ -133,7 +133,7 @@ impl Requests {
         true
     }
 
-    pub(super) fn take(&mut self) -> Vec<Attempt> {
+    pub(super) fn take(&mut self) -> Vec<DeliveryAttempt> {
         std::mem::take(&mut self.to_send)
     }
 
@@ -157,7 +157,7 @@ impl Requests {
 }
 
 /// Makes the attempts as they come, until the server stops.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<SharedSlack>) {
     loop {
         let attempts = shared.take_attempts();
         for attempt in attempts {
@@ -178,7 +178,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn make(shared: &Shared, attempt: &Attempt) -> Outcome {
+async fn make(shared: &SharedSlack, attempt: &DeliveryAttempt) -> AttemptOutcome {
     let (content_type, body) = encoded(attempt);
     let mut headers = signed(shared, content_type, body.as_bytes());
     if attempt.retry > 0 {
@@ -199,7 +199,7 @@ async fn make(shared: &Shared, attempt: &Attempt) -> Outcome {
         Err(reason) => {
             log(WireKind::FrameIn, None, json!(reason));
             let no_retry = false;
-            return Outcome::Failed { reason, no_retry };
+            return AttemptOutcome::Failed { reason, no_retry };
         }
     };
     let said = String::from_utf8_lossy(&body).into_owned();
@@ -208,17 +208,17 @@ async fn make(shared: &Shared, attempt: &Attempt) -> Outcome {
         // A command is answered with JSON or with bare words.
         let words = || (attempt.kind == EnvelopeKind::SlashCommands).then(|| json!({"text": said}));
         let answer = serde_json::from_str(&said).ok().or_else(words);
-        return Outcome::Acknowledged(answer.filter(|_| !said.trim().is_empty()));
+        return AttemptOutcome::Acknowledged(answer.filter(|_| !said.trim().is_empty()));
     }
     let asked = |(name, value): &(String, String)| name == "x-slack-no-retry" && value == "1";
-    Outcome::Failed {
+    AttemptOutcome::Failed {
         reason: "http_error",
         no_retry: response_headers.iter().any(asked),
     }
 }
 
 /// Asks the app to prove that an address is its own (slack.md §2.1).
-pub(super) async fn verify(shared: &Shared, url: &str) -> Result<(), String> {
+pub(super) async fn verify(shared: &SharedSlack, url: &str) -> Result<(), String> {
     if address_of(url).is_none() {
         return Err("a request URL must be https (here: http on a loopback address)".to_owned());
     }
@@ -247,7 +247,7 @@ async fn post(
     url: &str,
     headers: &[(&'static str, String)],
     body: &[u8],
-) -> Result<Answer, &'static str> {
+) -> Result<RawHttpAnswer, &'static str> {
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS_MAX {
         let (addr, path) = address_of(&url).ok_or("connection_failed")?;
@@ -267,7 +267,7 @@ async fn post(
 }
 
 /// The headers of a body that Slack signs.
-fn signed(shared: &Shared, content_type: &str, body: &[u8]) -> Vec<(&'static str, String)> {
+fn signed(shared: &SharedSlack, content_type: &str, body: &[u8]) -> Vec<(&'static str, String)> {
     let secret = shared.read(|core| core.world.signing_secret.clone());
     let at_s = (now_ms() / 1_000).to_string();
     let signature = signature(&secret, &at_s, body);
@@ -296,7 +296,7 @@ pub fn signature(signing_secret: &str, at_s: &str, body: &[u8]) -> String {
 }
 
 /// The body in which a payload travels.
-fn encoded(attempt: &Attempt) -> (&'static str, String) {
+fn encoded(attempt: &DeliveryAttempt) -> (&'static str, String) {
     const FORM: &str = "application/x-www-form-urlencoded";
     let payload = &attempt.payload;
     match attempt.kind {

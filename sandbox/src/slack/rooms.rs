@@ -4,18 +4,18 @@
 
 use serde_json::json;
 
-use super::events::{self, Event};
-use super::state::Core;
-use super::world::{ChannelKind, SlackChannel};
+use super::events::{self, EventObject};
+use super::state::SlackCore;
+use super::world::{ChannelKind, SlackConversation};
 
-impl Core {
+impl SlackCore {
     /// Invites or removes the bot; both are heard. Without a person it goes in by itself.
     pub(super) fn set_bot_membership(
         &mut self,
         channel: &str,
         by: Option<&str>,
         is_member: bool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let id = self.channel(channel)?.id;
         let by = by.map(|by| self.person(by)).transpose()?;
         let by = by.map(|person| person.id);
@@ -58,7 +58,7 @@ impl Core {
         channel: &str,
         user: &str,
         is_member: bool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let (channel, user) = (self.channel(channel)?, self.person(user)?);
         if channel.members.contains(&user.id) == is_member {
             let state = if is_member { "already" } else { "not" };
@@ -89,7 +89,7 @@ impl Core {
         channel: &str,
         by: &str,
         archived: bool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let (id, by) = (self.channel(channel)?.id, self.person(by)?.id);
         self.channel_mut(&id).archived = archived;
         let event_ts = self.next_ts();
@@ -103,7 +103,7 @@ impl Core {
     }
 
     /// Renames a channel.
-    pub(super) fn rename(&mut self, channel: &str, name: &str) -> Result<Vec<Event>, String> {
+    pub(super) fn rename(&mut self, channel: &str, name: &str) -> Result<Vec<EventObject>, String> {
         let id = self.channel(channel)?.id;
         let event_ts = self.next_ts();
         let stored = self.channel_mut(&id);
@@ -122,7 +122,11 @@ impl Core {
     }
 
     /// Gives a channel another id; its messages go with it.
-    pub(super) fn change_id(&mut self, channel: &str, new_id: &str) -> Result<Vec<Event>, String> {
+    pub(super) fn change_id(
+        &mut self,
+        channel: &str,
+        new_id: &str,
+    ) -> Result<Vec<EventObject>, String> {
         let old_id = self.channel(channel)?.id;
         let event_ts = self.next_ts();
         let stored = self.channel_mut(&old_id);
@@ -139,7 +143,7 @@ impl Core {
     }
 
     /// The direct chat with a person, made when there is none.
-    pub(super) fn direct_chat(&mut self, user: &str) -> SlackChannel {
+    pub(super) fn direct_chat(&mut self, user: &str) -> SlackConversation {
         let kind = ChannelKind::Im {
             user: user.to_owned(),
         };
@@ -148,16 +152,16 @@ impl Core {
             return channel.clone();
         }
         let id = format!("D0{}", user.trim_start_matches(['U', '0']));
-        let channel = SlackChannel::new(&id, "", kind, &[user]);
+        let channel = SlackConversation::new(&id, "", kind, &[user]);
         self.world.channels.push(channel.clone());
         channel
     }
 
     /// The group chat of these people and the bot, made when there is none.
-    pub(super) fn group_chat(&mut self, users: &[&str]) -> SlackChannel {
+    pub(super) fn group_chat(&mut self, users: &[&str]) -> SlackConversation {
         let mut members = users.to_vec();
         members.sort_unstable();
-        let is_same = |channel: &&SlackChannel| {
+        let is_same = |channel: &&SlackConversation| {
             let mut has: Vec<&str> = channel.members.iter().map(String::as_str).collect();
             has.sort_unstable();
             channel.kind == ChannelKind::Mpim && has == members
@@ -168,7 +172,7 @@ impl Core {
         let n = self.world.channels.len();
         let name = format!("mpdm-{}-1", members.join("--").to_lowercase());
         let id = format!("G0GROUP{n}");
-        let channel = SlackChannel::new(&id, &name, ChannelKind::Mpim, &members);
+        let channel = SlackConversation::new(&id, &name, ChannelKind::Mpim, &members);
         self.world.channels.push(channel.clone());
         channel
     }

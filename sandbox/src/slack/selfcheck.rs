@@ -10,12 +10,12 @@ use super::requests::RequestUrls;
 use super::server::SlackServer;
 use super::world::SlackWorld;
 use crate::probe::{self, RawSocket};
-use crate::selfcheck::Refusal;
+use crate::selfcheck::PlatformRefusal;
 use crate::wire::{WireLog, WirePeer};
 
 /// A call that is refused: section, what is tried, method, arguments as a form, expected error.
 /// `{ann}` stands for the ts of a message of Ann's in `C0GENERAL`.
-type Row = (
+type RefusedCall = (
     &'static str,
     &'static str,
     &'static str,
@@ -24,7 +24,7 @@ type Row = (
 );
 
 /// Calls with a good token and a bad argument.
-const ARGUMENT_ROWS: &[Row] = &[
+const ARGUMENT_ROWS: &[RefusedCall] = &[
     (
         "slack.md §8",
         "stream outside of a thread",
@@ -494,7 +494,7 @@ const REQUEST_ROWS: &[RequestRow] = &[
 /// Provokes what the loopback Slack refuses, on a server of its own.
 ///
 /// When no server can be started at all, the list holds one entry that says so.
-pub async fn slack_refusals() -> Vec<Refusal> {
+pub async fn slack_refusals() -> Vec<PlatformRefusal> {
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = match SlackServer::start(SlackWorld::acme(), any_port, WireLog::new()).await {
         Ok(server) => server,
@@ -536,8 +536,8 @@ fn judge(
     what: &'static str,
     expected: &'static str,
     got: String,
-) -> Refusal {
-    Refusal::judge(WirePeer::Slack, section, what, expected, got)
+) -> PlatformRefusal {
+    PlatformRefusal::judge(WirePeer::Slack, section, what, expected, got)
 }
 
 /// A post whose content is refused: section, what is tried, arguments, expected error.
@@ -706,7 +706,7 @@ struct Check {
 }
 
 impl Check {
-    async fn request_cases(&self) -> Vec<Refusal> {
+    async fn request_cases(&self) -> Vec<PlatformRefusal> {
         let mut refusals = Vec::new();
         for [
             section,
@@ -739,7 +739,7 @@ impl Check {
     }
 
     /// What a streamed message refuses while it takes words, and afterwards.
-    async fn stream_cases(&self, server: &SlackServer, thread_ts: &str) -> Vec<Refusal> {
+    async fn stream_cases(&self, server: &SlackServer, thread_ts: &str) -> Vec<PlatformRefusal> {
         const SECTION: &str = "slack.md §8";
         let chunks = json!([{"type": "markdown_text", "text": "x"}]);
         let started = json!({
@@ -819,7 +819,7 @@ impl Check {
         refusals
     }
 
-    async fn scope_cases(&self, server: &SlackServer) -> Vec<Refusal> {
+    async fn scope_cases(&self, server: &SlackServer) -> Vec<PlatformRefusal> {
         server.change_world(|world| world.scopes.retain(|scope| scope != "im:history"));
         let got = self.call("conversations.history", "channel=D0ANN").await;
         server.change_world(|world| world.scopes = SlackWorld::acme().scopes);
@@ -841,7 +841,7 @@ impl Check {
         vec![history, revoked]
     }
 
-    async fn pace_cases(&self, server: &SlackServer) -> Vec<Refusal> {
+    async fn pace_cases(&self, server: &SlackServer) -> Vec<PlatformRefusal> {
         server
             .faults()
             .set_knobs(|knobs| knobs.post_gap_ms = 60_000);
@@ -875,7 +875,7 @@ impl Check {
     }
 
     /// Upgrades and sockets that are refused, and acknowledgements that do not count.
-    async fn socket_cases(&self, server: &SlackServer) -> Vec<Refusal> {
+    async fn socket_cases(&self, server: &SlackServer) -> Vec<PlatformRefusal> {
         let mut refusals = Vec::new();
         let got = self.upgrade_status("/link/?ticket=made-up").await;
         let what = "open a socket with a ticket that was made up";
@@ -916,7 +916,7 @@ impl Check {
     }
 
     /// An event that nobody acknowledges comes again, marked as a retry.
-    async fn unacked_case(&self, server: &SlackServer, sockets: Vec<RawSocket>) -> Refusal {
+    async fn unacked_case(&self, server: &SlackServer, sockets: Vec<RawSocket>) -> PlatformRefusal {
         drop(sockets);
         let wait = std::time::Duration::from_secs(5);
         let mut got = "no retry".to_owned();
@@ -944,7 +944,7 @@ impl Check {
     }
 
     /// Request URLs that are not taken, and answers to requests that do not count.
-    async fn request_url_cases(&self, server: &SlackServer) -> Vec<Refusal> {
+    async fn request_url_cases(&self, server: &SlackServer) -> Vec<PlatformRefusal> {
         const SECTION: &str = "slack.md §2";
         let (app, base) = match AnsweringApp::start().await {
             Ok(started) => started,

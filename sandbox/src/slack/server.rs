@@ -13,16 +13,16 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::control;
-use super::cut::{Cut, CutListener};
-use super::deliveries::{AckedEnvelope, Command, EnvelopeKind};
-use super::events::{self, Event};
+use super::cut::{ConnectionCut, CutListener};
+use super::deliveries::{AckedEnvelope, EnvelopeKind, SocketCommand};
+use super::events::{self, EventObject};
 use super::faults::SlackFaults;
 use super::hooks;
 use super::interactions::{self, BlockAction};
 use super::post::{SlackEphemeral, SlackPost, UserPost};
 use super::requests::{self, RequestUrls};
 use super::socket;
-use super::state::{Core, Shared, SlackDressing, SlackStatus};
+use super::state::{SharedSlack, SlackCore, SlackDressing, SlackStatus};
 use super::text::typed_to_wire;
 use super::web;
 use super::web::files::SlackFile;
@@ -36,7 +36,7 @@ const UPLOAD_BYTES_MAX: usize = 128 << 20;
 
 /// A running loopback Slack. Dropping it stops it.
 pub struct SlackServer {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedSlack>,
     addr: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -56,7 +56,7 @@ impl SlackServer {
     pub async fn start(world: SlackWorld, addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(world, addr, wire));
+        let shared = Arc::new(SharedSlack::new(world, addr, wire));
         let router = Router::new()
             .route("/api/{method}", any(web::api))
             .route("/link/", get(socket::link))
@@ -73,7 +73,7 @@ impl SlackServer {
         let listener = CutListener::new(listener, shared.stop.clone());
         let stop = shared.stop.clone();
         let serving = tokio::spawn(async move {
-            let service = router.into_make_service_with_connect_info::<Cut>();
+            let service = router.into_make_service_with_connect_info::<ConnectionCut>();
             let serve = axum::serve(listener, service)
                 .with_graceful_shutdown(async move { stop.cancelled().await });
             if let Err(error) = serve.await {
@@ -180,7 +180,7 @@ impl SlackServer {
     /// The bytes of a file that somebody uploaded.
     #[must_use]
     pub fn file_bytes(&self, id: &str) -> Option<Vec<u8>> {
-        let bytes = |core: &Core| {
+        let bytes = |core: &SlackCore| {
             core.files
                 .get(id)?
                 .bytes
@@ -319,7 +319,7 @@ impl SlackServer {
     pub fn raw_event(&self, inner: Value) {
         let now_s = crate::wire::now_ms() / 1_000;
         let payload =
-            |core: &Core| events::plain(&core.world, inner).into_payload(&core.world, now_s);
+            |core: &SlackCore| events::plain(&core.world, inner).into_payload(&core.world, now_s);
         let payload = self.shared.read(payload);
         self.raw_payload(payload);
     }
@@ -336,13 +336,13 @@ impl SlackServer {
 
     /// Sends a text frame as it is, on every open socket.
     pub fn raw_frame(&self, text: &str) {
-        self.tell_all(|| Command::Frame {
+        self.tell_all(|| SocketCommand::Frame {
             name: "raw".to_owned(),
             text: text.to_owned(),
         });
     }
 
-    fn act(&self, act: impl FnOnce(&mut Core) -> Result<Vec<Event>, String>) {
+    fn act(&self, act: impl FnOnce(&mut SlackCore) -> Result<Vec<EventObject>, String>) {
         let acted = self.shared.change(|core| {
             let events = act(core)?;
             self.shared.emit(core, events);
@@ -361,12 +361,12 @@ impl SlackServer {
 
     /// Closes every socket with a Close frame and no warning.
     pub fn close_sockets(&self) {
-        self.tell_all(|| Command::Close);
+        self.tell_all(|| SocketCommand::Close);
     }
 
     /// Resets the connection of every socket.
     pub fn abort_sockets(&self) {
-        self.tell_all(|| Command::Abort);
+        self.tell_all(|| SocketCommand::Abort);
     }
 
     /// Makes every open socket go silent: no pongs, no events, no end.
@@ -387,7 +387,7 @@ impl SlackServer {
             .change(|core| core.deliveries.redeliver_all(&plan));
     }
 
-    fn tell_all(&self, command: impl Fn() -> Command) {
+    fn tell_all(&self, command: impl Fn() -> SocketCommand) {
         self.shared.change(|core| {
             core.deliveries.tell_all(command);
         });
@@ -443,7 +443,7 @@ impl SlackServer {
         is_wanted: impl Fn(&SlackPost) -> bool,
         timeout: Duration,
     ) -> Option<SlackPost> {
-        let find = |shared: &Shared| {
+        let find = |shared: &SharedSlack| {
             let posts = shared.read(|core| posts_of(core, channel));
             posts.into_iter().find(&is_wanted)
         };
@@ -530,8 +530,8 @@ impl SlackServer {
             .await
     }
 
-    async fn holds(&self, timeout: Duration, condition: impl Fn(&Core) -> bool) -> bool {
-        let find = |shared: &Shared| shared.read(&condition).then_some(());
+    async fn holds(&self, timeout: Duration, condition: impl Fn(&SlackCore) -> bool) -> bool {
+        let find = |shared: &SharedSlack| shared.read(&condition).then_some(());
         self.shared.wait_for(timeout, find).await.is_some()
     }
 
@@ -559,7 +559,7 @@ impl SlackServer {
     }
 }
 
-pub(super) fn posts_of(core: &Core, channel: &str) -> Vec<SlackPost> {
+pub(super) fn posts_of(core: &SlackCore, channel: &str) -> Vec<SlackPost> {
     let id = core.world.channel(channel).map(|channel| &channel.id);
     let posts = id.and_then(|id| core.posts.get(id));
     posts.cloned().unwrap_or_default()

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::cut::Cut;
-use super::deliveries::Command;
+use super::cut::ConnectionCut;
+use super::deliveries::SocketCommand;
 use super::interactions;
-use super::state::Shared;
+use super::state::SharedSlack;
 use crate::wire::{WireKind, WirePeer};
 
 /// The name that the loopback host gives itself.
@@ -30,8 +30,8 @@ const IDLE_LOOK_S: u64 = 3_600;
 
 /// `GET /link/?ticket=…`: the upgrade. A ticket opens one socket, once.
 pub(super) async fn link(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(cut): ConnectInfo<Cut>,
+    State(shared): State<Arc<SharedSlack>>,
+    ConnectInfo(cut): ConnectInfo<ConnectionCut>,
     Query(query): Query<HashMap<String, String>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -45,7 +45,7 @@ pub(super) async fn link(
     upgrade.on_upgrade(move |socket| serve(shared, cut, socket))
 }
 
-fn refuse_upgrade(shared: &Shared, status: u16, why: &str) -> Response {
+fn refuse_upgrade(shared: &SharedSlack, status: u16, why: &str) -> Response {
     let (peer, kind) = (WirePeer::Slack, WireKind::Response);
     shared
         .wire
@@ -54,9 +54,9 @@ fn refuse_upgrade(shared: &Shared, status: u16, why: &str) -> Response {
     (status, why.to_owned()).into_response()
 }
 
-async fn serve(shared: Arc<Shared>, cut: Cut, socket: WebSocket) {
+async fn serve(shared: Arc<SharedSlack>, cut: ConnectionCut, socket: WebSocket) {
     let (commands, inbox) = unbounded_channel();
-    let mut link = Link {
+    let mut link = SocketLink {
         shared,
         cut,
         socket,
@@ -94,15 +94,15 @@ async fn serve(shared: Arc<Shared>, cut: Cut, socket: WebSocket) {
 }
 
 /// One open socket.
-struct Link {
-    shared: Arc<Shared>,
-    cut: Cut,
+struct SocketLink {
+    shared: Arc<SharedSlack>,
+    cut: ConnectionCut,
     socket: WebSocket,
-    inbox: UnboundedReceiver<Command>,
+    inbox: UnboundedReceiver<SocketCommand>,
     id: u64,
 }
 
-impl Link {
+impl SocketLink {
     async fn run(&mut self, hello: &Value) {
         if self.send_text("hello", hello.to_string()).await.is_break() {
             return;
@@ -131,18 +131,18 @@ impl Link {
         }
     }
 
-    async fn obey(&mut self, command: Command) -> ControlFlow<()> {
+    async fn obey(&mut self, command: SocketCommand) -> ControlFlow<()> {
         match command {
-            Command::Frame { name, text } => self.send_text(&name, text).await,
-            Command::Close => {
+            SocketCommand::Frame { name, text } => self.send_text(&name, text).await,
+            SocketCommand::Close => {
                 self.close().await;
                 ControlFlow::Break(())
             }
-            Command::Abort => {
+            SocketCommand::Abort => {
                 self.cut.cut();
                 ControlFlow::Break(())
             }
-            Command::Stall => {
+            SocketCommand::Stall => {
                 self.stall().await;
                 ControlFlow::Break(())
             }
@@ -158,7 +158,7 @@ impl Link {
             tokio::select! {
                 () = stop.cancelled() => return,
                 command = self.inbox.recv() => match command {
-                    Some(Command::Abort) => return self.cut.cut(),
+                    Some(SocketCommand::Abort) => return self.cut.cut(),
                     Some(_) => {}
                     None => return,
                 },
@@ -252,10 +252,10 @@ fn frame_name(text: &str) -> &'static str {
 
 /// Sends a `disconnect` frame with this reason to every open socket, and ends the sockets as the
 /// reason says.
-pub(super) fn disconnect(shared: &Arc<Shared>, reason: &str) {
+pub(super) fn disconnect(shared: &Arc<SharedSlack>, reason: &str) {
     let frame = json!({"type": "disconnect", "reason": reason, "debug_info": {"host": HOST}});
     let told = shared.change(|core| {
-        let told = core.deliveries.tell_all(|| Command::Frame {
+        let told = core.deliveries.tell_all(|| SocketCommand::Frame {
             name: "disconnect".to_owned(),
             text: frame.to_string(),
         });
@@ -271,14 +271,14 @@ pub(super) fn disconnect(shared: &Arc<Shared>, reason: &str) {
         tokio::time::sleep(Duration::from_millis(grace_ms)).await;
         shared.change(|core| {
             for id in told {
-                core.deliveries.tell(id, Command::Close);
+                core.deliveries.tell(id, SocketCommand::Close);
             }
         });
     });
 }
 
 /// Sends retries when they are due, until the server stops.
-pub(super) async fn run_retries(shared: Arc<Shared>) {
+pub(super) async fn run_retries(shared: Arc<SharedSlack>) {
     loop {
         let next_due = shared.read(|core| core.deliveries.next_due());
         let idle = Instant::now() + Duration::from_secs(IDLE_LOOK_S);

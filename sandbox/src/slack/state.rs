@@ -1,6 +1,6 @@
 //! What the loopback workspace knows at an instant, and the one lock around it.
 //!
-//! `Core` is plain state without I/O; `Shared` guards it and wakes whoever waits for a change. No
+//! `SlackCore` is plain state without I/O; `SharedSlack` guards it and wakes whoever waits for a change. No
 //! lock is held across an await.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::deliveries::{Deliveries, EnvelopeKind};
-use super::events::{self, Change, Event};
+use super::events::{self, EventObject, PostChange};
 use super::faults::{SlackFaults, SlackKnobs};
-use super::hooks::Hook;
+use super::hooks::ResponseUrl;
 use super::post::{SlackEphemeral, SlackPost, UserPost};
-use super::requests::Attempt;
+use super::requests::DeliveryAttempt;
 use super::text::rich_text;
 use super::views::Views;
-use super::web::files::StoredFile;
-use super::world::{SlackChannel, SlackUser, SlackWorld};
+use super::web::files::WorkspaceFile;
+use super::world::{SlackConversation, SlackUser, SlackWorld};
 use crate::wire::{WireLog, now_ms};
 
 /// A status line that the app set in a thread.
@@ -51,19 +51,19 @@ pub struct SlackDressing {
 }
 
 /// The state of one server.
-pub(super) struct Core {
+pub(super) struct SlackCore {
     pub(super) world: SlackWorld,
     pub(super) addr: SocketAddr,
     pub(super) posts: BTreeMap<String, Vec<SlackPost>>,
     pub(super) ephemerals: Vec<SlackEphemeral>,
-    pub(super) files: BTreeMap<String, StoredFile>,
+    pub(super) files: BTreeMap<String, WorkspaceFile>,
     /// How many files there ever were.
     pub(super) last_file: usize,
     pub(super) statuses: Vec<SlackStatus>,
     pub(super) dressings: Vec<SlackDressing>,
     pub(super) deliveries: Deliveries,
     pub(super) tickets: HashSet<String>,
-    pub(super) hooks: HashMap<String, Hook>,
+    pub(super) hooks: HashMap<String, ResponseUrl>,
     pub(super) views: Views,
     pub(super) calls: HashMap<String, VecDeque<Instant>>,
     pub(super) last_post_at: HashMap<String, Instant>,
@@ -73,8 +73,8 @@ pub(super) struct Core {
 }
 
 /// The state, its lock, and what surrounds it.
-pub(super) struct Shared {
-    core: Mutex<Core>,
+pub(super) struct SharedSlack {
+    core: Mutex<SlackCore>,
     /// The world as it was at the start.
     initial: SlackWorld,
     pub(super) faults: SlackFaults,
@@ -87,10 +87,10 @@ pub(super) struct Shared {
     changed: watch::Sender<u64>,
 }
 
-impl Shared {
+impl SharedSlack {
     pub(super) fn new(world: SlackWorld, addr: SocketAddr, wire: WireLog) -> Self {
         Self {
-            core: Mutex::new(Core::new(world.clone(), addr)),
+            core: Mutex::new(SlackCore::new(world.clone(), addr)),
             initial: world,
             faults: SlackFaults::default(),
             wire,
@@ -102,7 +102,7 @@ impl Shared {
     }
 
     /// Changes the state and tells whoever waits.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Core) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut SlackCore) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.send_modify(|version| *version += 1);
         self.due_hint.notify_one();
@@ -115,7 +115,7 @@ impl Shared {
         self.faults.clear();
         let initial = self.initial.clone();
         self.change(|core| {
-            let mut fresh = Core::new(initial, core.addr);
+            let mut fresh = SlackCore::new(initial, core.addr);
             fresh.last_ts_us = core.last_ts_us;
             fresh.last_file = core.last_file;
             fresh.tickets = std::mem::take(&mut core.tickets);
@@ -126,12 +126,12 @@ impl Shared {
     }
 
     /// Takes the requests that are to be sent; nothing that anybody waits for.
-    pub(super) fn take_attempts(&self) -> Vec<Attempt> {
+    pub(super) fn take_attempts(&self) -> Vec<DeliveryAttempt> {
         self.lock().deliveries.requests.take()
     }
 
     /// Reads the state.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&Core) -> T) -> T {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&SlackCore) -> T) -> T {
         read(&self.lock())
     }
 
@@ -154,11 +154,11 @@ impl Shared {
     }
 
     /// Sends events through the subscription filter and the scripted event faults.
-    pub(super) fn emit(&self, core: &mut Core, mut events: Vec<Event>) {
+    pub(super) fn emit(&self, core: &mut SlackCore, mut events: Vec<EventObject>) {
         let knobs = self.faults.knobs();
         let plan = knobs.retry;
         if let Some(mention_first) = knobs.mention_first {
-            let is_mention = |event: &Event| event.inner["type"] == "app_mention";
+            let is_mention = |event: &EventObject| event.inner["type"] == "app_mention";
             events.sort_by_key(|event| is_mention(event) != mention_first);
         }
         for event in events {
@@ -172,13 +172,13 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Core> {
+    fn lock(&self) -> MutexGuard<'_, SlackCore> {
         // A closure that a test passes in may panic; the state is whole between calls all the same.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Core {
+impl SlackCore {
     fn new(world: SlackWorld, addr: SocketAddr) -> Self {
         Self {
             world,
@@ -247,7 +247,11 @@ impl Core {
     }
 
     /// Adds a post and gives its events.
-    pub(super) fn insert(&mut self, channel: &SlackChannel, post: SlackPost) -> Vec<Event> {
+    pub(super) fn insert(
+        &mut self,
+        channel: &SlackConversation,
+        post: SlackPost,
+    ) -> Vec<EventObject> {
         let root_ts = post.thread_ts.clone().unwrap_or_default();
         let root = self.post(&channel.id, &root_ts).cloned();
         let events = events::of_post(&self.world, channel, &post, root.as_ref());
@@ -266,7 +270,7 @@ impl Core {
         &mut self,
         post: UserPost,
         knobs: &SlackKnobs,
-    ) -> Result<(String, Vec<Event>), String> {
+    ) -> Result<(String, Vec<EventObject>), String> {
         let channel = self.channel(&post.channel)?;
         if channel.archived {
             return Err(format!("channel {} is archived", post.channel));
@@ -324,7 +328,7 @@ impl Core {
         ts: &str,
         text: &str,
         knobs: &SlackKnobs,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let channel = self.channel(channel)?;
         let edit_ts = self.next_ts();
         let post = self.existing(&channel.id, ts)?;
@@ -334,7 +338,7 @@ impl Core {
         let editor = post.user.clone().unwrap_or_default();
         post.edited = Some((editor, edit_ts.clone()));
         let after = post.clone();
-        let change = Change {
+        let change = PostChange {
             before: &before,
             after: &after,
             ts: edit_ts,
@@ -348,7 +352,7 @@ impl Core {
     }
 
     /// Deletes a message and gives the event.
-    pub(super) fn delete(&mut self, channel: &str, ts: &str) -> Result<Vec<Event>, String> {
+    pub(super) fn delete(&mut self, channel: &str, ts: &str) -> Result<Vec<EventObject>, String> {
         let channel = self.channel(channel)?;
         let event_ts = self.next_ts();
         let post = self.existing(&channel.id, ts)?;
@@ -364,7 +368,7 @@ impl Core {
         channel: &str,
         ts: &str,
         attachments: Option<Value>,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let channel = self.channel(channel)?;
         let change_ts = self.next_ts();
         let post = self.existing(&channel.id, ts)?;
@@ -373,7 +377,7 @@ impl Core {
             post.attachments = attachments;
         }
         let after = post.clone();
-        let change = Change {
+        let change = PostChange {
             before: &before,
             after: &after,
             ts: change_ts,
@@ -411,7 +415,7 @@ impl Core {
         user: &str,
         reaction: &str,
         add: bool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let user = self.person(user)?.id;
         let name = reaction.trim_matches(':');
         let is_name = |c: char| c.is_alphanumeric() || "_+-':".contains(c);
@@ -430,7 +434,7 @@ impl Core {
         user: &str,
         reaction: &str,
         add: bool,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let channel = self.channel(item.0)?;
         let event_ts = self.next_ts();
         let post = self.existing(&channel.id, item.1)?;
@@ -460,7 +464,7 @@ impl Core {
         channel: &str,
         user: &str,
         ts: &str,
-    ) -> Result<Vec<Event>, String> {
+    ) -> Result<Vec<EventObject>, String> {
         let channel = self.channel(channel)?;
         let user = self.person(user)?.id;
         let event_ts = self.next_ts();
@@ -484,12 +488,12 @@ impl Core {
     }
 
     /// A channel by id or name.
-    pub(super) fn channel(&self, id_or_name: &str) -> Result<SlackChannel, String> {
+    pub(super) fn channel(&self, id_or_name: &str) -> Result<SlackConversation, String> {
         let channel = self.world.channel(id_or_name).cloned();
         channel.ok_or_else(|| format!("no channel {id_or_name} in this world"))
     }
 
-    pub(super) fn channel_mut(&mut self, id: &str) -> &mut SlackChannel {
+    pub(super) fn channel_mut(&mut self, id: &str) -> &mut SlackConversation {
         let channels = self.world.channels.iter_mut();
         let mut found = channels.filter(|channel| channel.id == id);
         found.next().expect("ids come from `channel`")
@@ -501,7 +505,11 @@ impl Core {
             .ok_or_else(|| "message_not_found".to_owned())
     }
 
-    pub(super) fn heard(&self, channel: &SlackChannel, events: Vec<Event>) -> Vec<Event> {
+    pub(super) fn heard(
+        &self,
+        channel: &SlackConversation,
+        events: Vec<EventObject>,
+    ) -> Vec<EventObject> {
         match channel.bot_is_member {
             true => events,
             false => Vec::new(),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::elements::with_ids;
-use super::elements::{Named, find};
+use super::elements::{ElementName, find};
 use super::world::SlackWorld;
 
 /// Most modals on top of each other.
@@ -30,7 +30,7 @@ const SHOWN: [&str; 10] = [
 ];
 
 /// Permission to open one modal for the person who caused it.
-struct Trigger {
+struct ModalTrigger {
     user: String,
     /// The modal that it came from.
     view: Option<String>,
@@ -40,7 +40,7 @@ struct Trigger {
 
 /// One modal or Home tab.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct ShownView {
     pub(super) id: String,
     pub(super) user: String,
     /// As the app gave it, with ids filled in.
@@ -54,7 +54,7 @@ pub(super) struct View {
     pub(super) errors: Value,
 }
 
-impl View {
+impl ShownView {
     /// Whether it is a modal; else a Home tab.
     pub(super) fn is_modal(&self) -> bool {
         self.content["type"] == "modal"
@@ -92,9 +92,9 @@ impl View {
 /// All views of one app, and the triggers that open more.
 #[derive(Default)]
 pub(super) struct Views {
-    triggers: HashMap<String, Trigger>,
+    triggers: HashMap<String, ModalTrigger>,
     /// Open modals, the topmost of a person last, and Home tabs.
-    open: Vec<View>,
+    open: Vec<ShownView>,
     last: u64,
 }
 
@@ -102,7 +102,7 @@ impl Views {
     /// Makes a trigger for a person; `view` is the modal that was acted in.
     pub(super) fn new_trigger(&mut self, user: &str, view: Option<&str>) -> String {
         let id = format!("111.222.{}", Uuid::new_v4().simple());
-        let trigger = Trigger {
+        let trigger = ModalTrigger {
             user: user.to_owned(),
             view: view.map(str::to_owned),
             made: Instant::now(),
@@ -133,10 +133,15 @@ impl Views {
     }
 
     /// Opens a view, on top of `below` when that is given.
-    pub(super) fn open(&mut self, user: &str, content: Value, below: Option<&View>) -> View {
+    pub(super) fn open(
+        &mut self,
+        user: &str,
+        content: Value,
+        below: Option<&ShownView>,
+    ) -> ShownView {
         self.last += 1;
         let id = format!("V0VIEW{:04}", self.last);
-        let view = View {
+        let view = ShownView {
             root_id: below.map_or_else(|| id.clone(), |below| below.root_id.clone()),
             previous_id: below.map(|below| below.id.clone()),
             id,
@@ -151,14 +156,15 @@ impl Views {
     }
 
     /// Replaces what a view shows. What was entered stays where its block and action are still there.
-    pub(super) fn replace(&mut self, id: &str, content: Value) -> Option<View> {
+    pub(super) fn replace(&mut self, id: &str, content: Value) -> Option<ShownView> {
         let view = self.open.iter_mut().find(|view| view.id == id)?;
         view.content = filled(content);
         view.hash = new_hash();
         view.errors = Value::Null;
         let blocks = view.content["blocks"].clone();
         view.values.retain(|block, actions| {
-            actions.retain(|action, _| find(&blocks, block, Named::ActionId(action)).is_some());
+            actions
+                .retain(|action, _| find(&blocks, block, ElementName::ActionId(action)).is_some());
             !actions.is_empty()
         });
         Some(view.clone())
@@ -175,27 +181,27 @@ impl Views {
             .retain(|view| view.user != user || !view.is_modal());
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&View> {
+    pub(super) fn get(&self, id: &str) -> Option<&ShownView> {
         self.open.iter().find(|view| view.id == id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut View> {
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut ShownView> {
         self.open.iter_mut().find(|view| view.id == id)
     }
 
     /// The view with this external id.
-    pub(super) fn external(&self, id: &str) -> Option<&View> {
+    pub(super) fn external(&self, id: &str) -> Option<&ShownView> {
         self.open.iter().find(|view| view.external_id() == Some(id))
     }
 
     /// The topmost modal of a person.
-    pub(super) fn top(&self, user: &str) -> Option<&View> {
+    pub(super) fn top(&self, user: &str) -> Option<&ShownView> {
         let mut own = self.open.iter().rev();
         own.find(|view| view.user == user && view.is_modal())
     }
 
     /// The Home tab of a person.
-    pub(super) fn home(&self, user: &str) -> Option<&View> {
+    pub(super) fn home(&self, user: &str) -> Option<&ShownView> {
         let mut own = self.open.iter();
         own.find(|view| view.user == user && !view.is_modal())
     }

@@ -121,7 +121,7 @@ impl ChannelKind {
 
 /// One conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlackChannel {
+pub struct SlackConversation {
     /// `C…`, `G…` or `D…`.
     pub id: String,
     /// Without `#`; empty for a direct chat.
@@ -142,7 +142,7 @@ pub struct SlackChannel {
     pub purpose: String,
 }
 
-impl SlackChannel {
+impl SlackConversation {
     /// Makes a channel with the bot in it.
     #[must_use]
     pub fn new(id: &str, name: &str, kind: ChannelKind, members: &[&str]) -> Self {
@@ -190,7 +190,7 @@ pub struct SlackWorld {
     /// User ids of people who are guests: `is_restricted`.
     pub guests: Vec<String>,
     /// Conversations.
-    pub channels: Vec<SlackChannel>,
+    pub channels: Vec<SlackConversation>,
 }
 
 impl Default for SlackWorld {
@@ -229,7 +229,7 @@ impl SlackWorld {
 
     /// Finds a conversation by id, or by name with or without `#`.
     #[must_use]
-    pub fn channel(&self, id_or_name: &str) -> Option<&SlackChannel> {
+    pub fn channel(&self, id_or_name: &str) -> Option<&SlackConversation> {
         let name = id_or_name.trim_start_matches('#');
         self.channels
             .iter()
@@ -303,9 +303,9 @@ fn acme_users() -> Vec<SlackUser> {
     ]
 }
 
-fn acme_channels() -> Vec<SlackChannel> {
+fn acme_channels() -> Vec<SlackConversation> {
     let people = ["U0ANN", "U0BOB", "U0OTHERBOT"];
-    let channel = |id: &str, name: &str, kind| SlackChannel::new(id, name, kind, &people);
+    let channel = |id: &str, name: &str, kind| SlackConversation::new(id, name, kind, &people);
     let mut elsewhere = channel("C0ELSEWHERE", "elsewhere", ChannelKind::Public);
     elsewhere.bot_is_member = false;
     let mut hidden = channel("C0HIDDEN", "hidden", ChannelKind::Private);
@@ -326,8 +326,8 @@ fn acme_channels() -> Vec<SlackChannel> {
         hidden,
         attic,
         partners,
-        SlackChannel::new("D0ANN", "", ann, &["U0ANN"]),
-        SlackChannel::new(
+        SlackConversation::new("D0ANN", "", ann, &["U0ANN"]),
+        SlackConversation::new(
             "G0GROUP",
             "mpdm-ann--bob--vocative-1",
             ChannelKind::Mpim,

@@ -6,20 +6,18 @@
 use serde_json::{Value, json};
 
 use super::failure::ApiFailure;
-use super::methods::Success;
-use super::params::Params;
-use super::rooms::Rooms;
-use super::target::Access;
-use super::world::ChatKind;
+use super::methods::{MethodResult, Success};
+use super::params::MethodParams;
+use super::rooms::TelegramRooms;
+use super::target::ChatAccess;
+use super::world::TelegramChatKind;
 
 const COMMANDS_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 32;
 const DESCRIPTION_CHARS_MAX: usize = 256;
 
-type Result<T> = std::result::Result<T, ApiFailure>;
-
 /// Replaces the list of a scope.
-pub(super) fn set(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+pub(super) fn set(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let commands: Value = serde_json::from_str(params.text("commands"))
         .map_err(|_| ApiFailure::bad("can't parse commands JSON object"))?;
     let list = commands
@@ -29,7 +27,7 @@ pub(super) fn set(rooms: &mut Rooms, params: &Params) -> Result<Success> {
         return Err(ApiFailure::bad("BOT_COMMANDS_TOO_MUCH"));
     }
     let key = key_of(rooms, params)?;
-    let list: Vec<Value> = list.iter().map(checked).collect::<Result<_>>()?;
+    let list: Vec<Value> = list.iter().map(checked).collect::<MethodResult<_>>()?;
     if list.is_empty() {
         rooms.commands.remove(&key);
     } else {
@@ -39,13 +37,13 @@ pub(super) fn set(rooms: &mut Rooms, params: &Params) -> Result<Success> {
 }
 
 /// The list of exactly that scope and language.
-pub(super) fn get(rooms: &Rooms, params: &Params) -> Result<Success> {
+pub(super) fn get(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let commands = rooms.commands.get(&key_of(rooms, params)?).cloned();
     Ok(commands.unwrap_or_else(|| json!([])).into())
 }
 
 /// Takes the list of exactly that scope and language away.
-pub(super) fn delete(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+pub(super) fn delete(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let key = key_of(rooms, params)?;
     rooms.commands.remove(&key);
     Ok(json!(true).into())
@@ -66,7 +64,7 @@ pub(super) fn key(scope: &Value) -> String {
     }
 }
 
-fn key_of(rooms: &Rooms, params: &Params) -> Result<String> {
+fn key_of(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<String> {
     let scope = read_scope(rooms, params.text("scope"))?;
     let language = params.text("language_code");
     let is_language = language.len() == 2 && language.bytes().all(|b| b.is_ascii_lowercase());
@@ -76,7 +74,7 @@ fn key_of(rooms: &Rooms, params: &Params) -> Result<String> {
     Ok(format!("{}{language}", key(&scope)))
 }
 
-fn read_scope(rooms: &Rooms, raw: &str) -> Result<Value> {
+fn read_scope(rooms: &TelegramRooms, raw: &str) -> MethodResult<Value> {
     if raw.is_empty() {
         return Ok(Value::Null);
     }
@@ -111,20 +109,20 @@ fn read_scope(rooms: &Rooms, raw: &str) -> Result<Value> {
             _ => {}
         }
     }
-    let chat = rooms.check_chat(&chat, Access::Read);
+    let chat = rooms.check_chat(&chat, ChatAccess::Read);
     // A list needs a chat that the bot knows, and no right to write there.
     let chat = chat.map_err(|_| ApiFailure::bad("chat not found"))?;
     match rooms.room(chat).kind {
-        ChatKind::Private if kind != "chat" => Err(ApiFailure::bad(
+        TelegramChatKind::Private if kind != "chat" => Err(ApiFailure::bad(
             "can't use specified scope in private chats",
         )),
-        ChatKind::Channel => Err(ApiFailure::bad("can't change commands in channel chats")),
+        TelegramChatKind::Channel => Err(ApiFailure::bad("can't change commands in channel chats")),
         _ => Ok(scope),
     }
 }
 
 /// A command as the platform keeps it: trimmed, without a slash.
-fn checked(command: &Value) -> Result<Value> {
+fn checked(command: &Value) -> MethodResult<Value> {
     let text = |name: &str| command[name].as_str().map(str::trim);
     let (Some(name), Some(description)) = (text("command"), text("description")) else {
         return Err(ApiFailure::bad(

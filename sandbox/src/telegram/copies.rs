@@ -5,12 +5,12 @@
 use serde_json::{Map, Value, json};
 
 use super::failure::ApiFailure;
-use super::methods::Success;
-use super::params::Params;
-use super::rooms::{Rooms, Stored, is_service, text_fields};
-use super::target::{Access, Target, reply_keyboard, reply_markup};
+use super::methods::{MethodResult, Success};
+use super::params::MethodParams;
+use super::rooms::{KeptMessage, TelegramRooms, is_service, text_fields};
+use super::target::{ChatAccess, MessageTarget, reply_keyboard, reply_markup};
 use super::text::{TextKind, formatted};
-use super::world::ChatKind;
+use super::world::TelegramChatKind;
 
 /// Most messages of one call.
 const MESSAGES_MAX: usize = 100;
@@ -34,16 +34,14 @@ const OWN_FIELDS: [&str; 16] = [
     "via_bot",
 ];
 
-type Result<T> = std::result::Result<T, ApiFailure>;
-
 /// Whether the new message tells where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CopyWay {
     Copy,
     Forward,
 }
 
-impl Way {
+impl CopyWay {
     fn verbs(self) -> (&'static str, &'static str) {
         match self {
             Self::Copy => ("copy", "copied"),
@@ -54,16 +52,16 @@ impl Way {
 
 /// `copyMessage` and `forwardMessage`.
 pub(super) fn one(
-    rooms: &mut Rooms,
-    params: &Params,
-    way: Way,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+    way: CopyWay,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let (markup, keyboard) = (reply_markup(params)?, reply_keyboard(params)?);
-    let from = rooms.check_chat(params.text("from_chat_id"), Access::Read)?;
+    let from = rooms.check_chat(params.text("from_chat_id"), ChatAccess::Read)?;
     let mut fields = content(rooms, from, params.integer("message_id"), way)?;
     let is_media = !fields.contains_key("text");
-    if way == Way::Copy && is_media && params.get("caption").is_some() {
+    if way == CopyWay::Copy && is_media && params.get("caption").is_some() {
         let caption = formatted(
             params.text("caption"),
             params.get("parse_mode"),
@@ -78,18 +76,18 @@ pub(super) fn one(
     rooms.count_send(target.chat, sends_max)?;
     let sent = rooms.send(target, fields, markup, keyboard);
     Ok(match way {
-        Way::Copy => json!({"message_id": sent["message_id"]}).into(),
-        Way::Forward => sent.into(),
+        CopyWay::Copy => json!({"message_id": sent["message_id"]}).into(),
+        CopyWay::Forward => sent.into(),
     })
 }
 
 /// `copyMessages` and `forwardMessages`: what is not there, or can't be copied, is left out.
 pub(super) fn many(
-    rooms: &mut Rooms,
-    params: &Params,
-    way: Way,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+    way: CopyWay,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let ids: Vec<i64> = serde_json::from_str(params.text("message_ids"))
         .map_err(|_| ApiFailure::bad("can't parse message identifiers JSON object"))?;
     if ids.is_empty() {
@@ -98,8 +96,8 @@ pub(super) fn many(
     if ids.len() > MESSAGES_MAX {
         return Err(ApiFailure::bad("too many message identifiers specified"));
     }
-    let from = rooms.check_chat(params.text("from_chat_id"), Access::Read)?;
-    let target: Target = rooms.check_target(params)?;
+    let from = rooms.check_chat(params.text("from_chat_id"), ChatAccess::Read)?;
+    let target: MessageTarget = rooms.check_target(params)?;
     let mut sent = Vec::new();
     for id in ids {
         let Ok(mut fields) = content(rooms, from, id, way) else {
@@ -123,7 +121,12 @@ pub(super) fn many(
 }
 
 /// What a message holds, with where it comes from when it is forwarded.
-fn content(rooms: &Rooms, chat: i64, id: i64, way: Way) -> Result<Map<String, Value>> {
+fn content(
+    rooms: &TelegramRooms,
+    chat: i64,
+    id: i64,
+    way: CopyWay,
+) -> MethodResult<Map<String, Value>> {
     let (verb, done) = way.verbs();
     let stored = rooms.message(chat, id);
     let stored = stored.ok_or_else(|| ApiFailure::bad(&format!("message to {verb} not found")))?;
@@ -132,20 +135,20 @@ fn content(rooms: &Rooms, chat: i64, id: i64, way: Way) -> Result<Map<String, Va
     }
     let mut fields = stored.wire.clone();
     fields.retain(|name, _| !OWN_FIELDS.contains(&name.as_str()));
-    if way == Way::Forward {
+    if way == CopyWay::Forward {
         fields.insert("forward_origin".to_owned(), origin(rooms, chat, stored));
     }
     Ok(fields)
 }
 
-fn origin(rooms: &Rooms, chat: i64, stored: &Stored) -> Value {
+fn origin(rooms: &TelegramRooms, chat: i64, stored: &KeptMessage) -> Value {
     if let Some(origin) = stored.wire.get("forward_origin") {
         return origin.clone();
     }
     let (date, id) = (&stored.wire["date"], &stored.wire["message_id"]);
     let sender = stored.wire.get("sender_chat");
     match (rooms.room(chat).kind, sender, stored.wire.get("from")) {
-        (ChatKind::Channel, _, _) => json!({
+        (TelegramChatKind::Channel, _, _) => json!({
             "type": "channel", "date": date, "chat": rooms.world.chat_json(chat), "message_id": id,
         }),
         (_, Some(sender), _) => json!({"type": "chat", "date": date, "sender_chat": sender}),

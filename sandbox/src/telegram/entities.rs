@@ -14,14 +14,14 @@ const LINK_DOMAINS: [&str; 36] = [
 
 /// A special part of a text. Offsets count UTF-16 units.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entity {
+pub(super) struct TextEntity {
     pub(super) kind: String,
     pub(super) offset: usize,
     pub(super) length: usize,
     pub(super) extra: Map<String, Value>,
 }
 
-impl Entity {
+impl TextEntity {
     pub(super) fn new(kind: &str, offset: usize, length: usize) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -54,8 +54,8 @@ pub(super) fn utf16_len(text: &str) -> usize {
 }
 
 /// Finds what the platform finds in a text, in order, without overlaps.
-pub(super) fn detect(text: &str) -> Vec<Entity> {
-    let mut found: Vec<Entity> = Vec::new();
+pub(super) fn detect(text: &str) -> Vec<TextEntity> {
+    let mut found: Vec<TextEntity> = Vec::new();
     let mut scan = Scan {
         chars: text.chars().collect(),
         at: 0,
@@ -68,7 +68,7 @@ pub(super) fn detect(text: &str) -> Vec<Entity> {
             .map(|c| c.len_utf16())
             .sum();
         if !kind.is_empty() {
-            found.push(Entity::new(kind, offset, length));
+            found.push(TextEntity::new(kind, offset, length));
         }
         offset += length;
         scan.at += chars;

@@ -6,22 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::entities::detect;
 use super::message::{MigrationOrder, UserMessage};
-use super::rooms::{CALLBACK_LIFE_S, Draft, Rooms, entities_json, text_fields, topic_created};
-use super::world::{ANONYMOUS_ADMIN_ID, BotStatus, ChatKind, SUPERGROUP_ID_BASE, Topic};
+use super::rooms::{
+    CALLBACK_LIFE_S, NewMessageDraft, TelegramRooms, entities_json, text_fields, topic_created,
+};
+use super::world::{ANONYMOUS_ADMIN_ID, BotStatus, SUPERGROUP_ID_BASE, TelegramChatKind, Topic};
 
 /// Updates that are about no message live this long, in seconds.
 const EVENT_LIFE_S: i64 = 24 * 3600;
 
 /// What a pressed button did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pressed {
+pub enum PressResult {
     /// The bot hears of it; the id of the callback.
     Callback(String),
     /// It wrote its words; the id of the message.
     Message(i64),
 }
 
-impl Rooms {
+impl TelegramRooms {
     /// Queues an update as it is; a callback in it can be answered like any other.
     pub(super) fn push_raw(&mut self, update: Value) -> Option<i64> {
         let now_s = self.now_s();
@@ -36,13 +38,13 @@ impl Rooms {
         (chat, message): (i64, i64),
         user: i64,
         button: &str,
-    ) -> Result<Pressed, String> {
+    ) -> Result<PressResult, String> {
         let room = self
             .world
             .chat(chat)
             .ok_or_else(|| format!("no chat {chat}"))?;
         // What is public can be looked at by everybody.
-        let is_open = room.kind == ChatKind::Channel || room.username.is_some();
+        let is_open = room.kind == TelegramChatKind::Channel || room.username.is_some();
         let is_there = room.members.contains(&user) || is_open;
         if self.world.user(user).is_none() || !is_there {
             return Err(format!("{user} is not in {chat} and sees no buttons there"));
@@ -68,7 +70,7 @@ impl Rooms {
             let data = found["callback_data"].as_str();
             let data =
                 data.ok_or_else(|| format!("the bot hears nothing of the button {button}"))?;
-            return Ok(Pressed::Callback(self.callback(
+            return Ok(PressResult::Callback(self.callback(
                 (chat, message),
                 user,
                 data,
@@ -82,7 +84,7 @@ impl Rooms {
                 text,
                 ..UserMessage::default()
             });
-            return Ok(Pressed::Message(id));
+            return Ok(PressResult::Message(id));
         }
         let there: Vec<&str> = inline
             .iter()
@@ -142,21 +144,21 @@ impl Rooms {
         let entities = entities_json(&detect(text));
         let mut fields = text_fields(text, &entities, false);
         fields.insert("sender_chat".to_owned(), self.world.chat_json(channel));
-        self.post(Draft {
+        self.post(NewMessageDraft {
             chat: channel,
             fields,
-            ..Draft::default()
+            ..NewMessageDraft::default()
         })
     }
 
     /// Another program with the bot's token posts.
     pub(super) fn post_unheard(&mut self, chat: i64, text: &str) -> i64 {
-        self.store(Draft {
+        self.store(NewMessageDraft {
             chat,
             from: Some(self.world.bot.id),
             by_bot: true,
             fields: text_fields(text, &json!([]), false),
-            ..Draft::default()
+            ..NewMessageDraft::default()
         })
     }
 
@@ -174,7 +176,7 @@ impl Rooms {
     pub(super) fn pin(&mut self, (chat, message): (i64, i64), user: i64) -> i64 {
         let pinned = self
             .message(chat, message)
-            .map(super::rooms::Stored::quoted);
+            .map(super::rooms::KeptMessage::quoted);
         self.service(chat, user, "pinned_message", pinned.unwrap_or(Value::Null))
     }
 
@@ -201,7 +203,7 @@ impl Rooms {
     pub(super) fn create_topic(&mut self, chat: i64, user: i64, name: &str) -> i64 {
         let room = self.room(chat).clone();
         let draft = topic_created(&room, 0, name);
-        let id = self.store(Draft {
+        let id = self.store(NewMessageDraft {
             from: Some(user),
             id: None,
             topic: None,
@@ -227,11 +229,11 @@ impl Rooms {
     }
 
     fn service(&mut self, chat: i64, user: i64, field: &str, content: Value) -> i64 {
-        self.post(Draft {
+        self.post(NewMessageDraft {
             chat,
-            from: (self.room(chat).kind != ChatKind::Channel).then_some(user),
+            from: (self.room(chat).kind != TelegramChatKind::Channel).then_some(user),
             fields: Map::from_iter([(field.to_owned(), content)]),
-            ..Draft::default()
+            ..NewMessageDraft::default()
         })
     }
 
@@ -245,12 +247,12 @@ impl Rooms {
             true => "forum_topic_closed",
             false => "forum_topic_reopened",
         };
-        self.post(Draft {
+        self.post(NewMessageDraft {
             chat,
             from: Some(user),
             topic: Some(topic),
             fields: Map::from_iter([(field.to_owned(), json!({}))]),
-            ..Draft::default()
+            ..NewMessageDraft::default()
         })
     }
 
@@ -283,7 +285,7 @@ impl Rooms {
         });
         self.push_event("my_chat_member", body, EVENT_LIFE_S);
         let came = status.is_inside() && !old.is_inside();
-        if came && matches!(kind, ChatKind::Group | ChatKind::Supergroup) {
+        if came && matches!(kind, TelegramChatKind::Group | TelegramChatKind::Supergroup) {
             self.service(chat, by, "new_chat_members", json!([bot]));
         }
     }
@@ -294,7 +296,7 @@ impl Rooms {
         let by = room.members.first().copied().unwrap_or(ANONYMOUS_ADMIN_ID);
         self.world.chats.push(super::world::TelegramChat {
             id: new,
-            kind: ChatKind::Supergroup,
+            kind: TelegramChatKind::Supergroup,
             ..room
         });
         for step in match order {
@@ -310,11 +312,11 @@ impl Rooms {
                 ("sender_chat".to_owned(), sender),
                 ("migrate_from_chat_id".to_owned(), json!(old)),
             ];
-            self.post(Draft {
+            self.post(NewMessageDraft {
                 chat: new,
                 from: Some(ANONYMOUS_ADMIN_ID),
                 fields: Map::from_iter(fields),
-                ..Draft::default()
+                ..NewMessageDraft::default()
             });
         }
         self.migrated.insert(old, new);

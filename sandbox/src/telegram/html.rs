@@ -4,7 +4,7 @@
 
 use serde_json::Map;
 
-use super::markup::{Output, Parsed, last_units, link_url, one};
+use super::markup::{MarkupOutput, Parsed, last_units, link_url, one};
 
 /// Tags that HTML mode knows.
 const TAGS: [&str; 16] = [
@@ -31,7 +31,7 @@ pub(super) fn html(source: &str) -> Parsed {
     let mut parser = Html {
         source,
         at: 0,
-        out: Output::default(),
+        out: MarkupOutput::default(),
         open: Vec::new(),
     };
     while let Some(c) = source[parser.at..].chars().next() {
@@ -63,7 +63,7 @@ struct OpenTag {
 struct Html<'s> {
     source: &'s str,
     at: usize,
-    out: Output,
+    out: MarkupOutput,
     open: Vec<OpenTag>,
 }
 

@@ -4,14 +4,14 @@
 
 use serde_json::Map;
 
-use super::markup::{Output, Parsed, last_units, link_url, one};
+use super::markup::{MarkupOutput, Parsed, last_units, link_url, one};
 
 /// Characters that MarkdownV2 reserves outside code; inside it a backtick alone is reserved.
 const RESERVED: &str = "_*[]()~`>#+-=|{}.!";
 
 /// What MarkdownV2 has open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
+enum MarkdownStyle {
     Bold,
     Italic,
     Underline,
@@ -23,7 +23,7 @@ enum Style {
     CustomEmoji,
 }
 
-impl Style {
+impl MarkdownStyle {
     fn mark(self) -> &'static str {
         match self {
             Self::Bold => "*",
@@ -53,7 +53,7 @@ impl Style {
 }
 
 struct Open {
-    style: Style,
+    style: MarkdownStyle,
     begin: usize,
     byte: usize,
     language: String,
@@ -62,7 +62,7 @@ struct Open {
 struct MarkdownV2<'s> {
     source: &'s str,
     at: usize,
-    out: Output,
+    out: MarkupOutput,
     open: Vec<Open>,
     quote: Option<usize>,
     line_start: bool,
@@ -73,7 +73,7 @@ pub(super) fn markdown_v2(source: &str) -> Parsed {
     let mut parser = MarkdownV2 {
         source,
         at: 0,
-        out: Output::default(),
+        out: MarkupOutput::default(),
         open: Vec::new(),
         quote: None,
         line_start: true,
@@ -104,7 +104,7 @@ impl MarkdownV2<'_> {
         let in_code = self
             .open
             .last()
-            .is_some_and(|open| matches!(open.style, Style::Code | Style::Pre));
+            .is_some_and(|open| matches!(open.style, MarkdownStyle::Code | MarkdownStyle::Pre));
         if let ('\\', Some(escaped @ '\u{1}'..='\u{7e}')) = (c, next) {
             self.at += 2;
             self.literal(escaped);
@@ -138,7 +138,7 @@ impl MarkdownV2<'_> {
         };
         let rest = self.rest();
         match open.style {
-            Style::Italic => rest.starts_with('_') && !rest.starts_with("__"),
+            MarkdownStyle::Italic => rest.starts_with('_') && !rest.starts_with("__"),
             style => rest.starts_with(style.mark()),
         }
     }
@@ -146,24 +146,24 @@ impl MarkdownV2<'_> {
     fn begin(&mut self, c: char) -> Result<(), String> {
         let rest = self.rest();
         let style = match c {
-            '_' if rest.starts_with("__") => Style::Underline,
-            '_' => Style::Italic,
+            '_' if rest.starts_with("__") => MarkdownStyle::Underline,
+            '_' => MarkdownStyle::Italic,
             '*' if self.line_start && rest.starts_with("**>") => {
                 self.at += 2;
                 return Ok(());
             }
-            '*' => Style::Bold,
-            '~' => Style::Strikethrough,
+            '*' => MarkdownStyle::Bold,
+            '~' => MarkdownStyle::Strikethrough,
             '|' if rest == "||" && self.quote.is_some() || self.ends_quote() => {
                 self.at += 2;
                 self.end_quote("expandable_blockquote");
                 return Ok(());
             }
-            '|' if rest.starts_with("||") => Style::Spoiler,
-            '`' if rest.starts_with("```") => Style::Pre,
-            '`' => Style::Code,
-            '[' => Style::TextUrl,
-            '!' if rest.starts_with("![") => Style::CustomEmoji,
+            '|' if rest.starts_with("||") => MarkdownStyle::Spoiler,
+            '`' if rest.starts_with("```") => MarkdownStyle::Pre,
+            '`' => MarkdownStyle::Code,
+            '[' => MarkdownStyle::TextUrl,
+            '!' if rest.starts_with("![") => MarkdownStyle::CustomEmoji,
             '>' if self.line_start => {
                 self.at += 1;
                 self.quote.get_or_insert(self.out.units);
@@ -179,11 +179,11 @@ impl MarkdownV2<'_> {
         self.line_start = false;
         let byte = self.at;
         self.at += match style {
-            Style::CustomEmoji => 2,
-            Style::TextUrl => 1,
+            MarkdownStyle::CustomEmoji => 2,
+            MarkdownStyle::TextUrl => 1,
             style => style.mark().len(),
         };
-        let language = if style == Style::Pre {
+        let language = if style == MarkdownStyle::Pre {
             self.language()
         } else {
             String::new()
@@ -227,15 +227,15 @@ impl MarkdownV2<'_> {
         self.at += open.style.mark().len();
         let text = last_units(&self.out.text, self.out.units - open.begin);
         let extra = match open.style {
-            Style::Pre if !open.language.is_empty() => one("language", &open.language),
-            Style::TextUrl => {
+            MarkdownStyle::Pre if !open.language.is_empty() => one("language", &open.language),
+            MarkdownStyle::TextUrl => {
                 let written = self.address(&open)?.unwrap_or(text);
                 match link_url(&written) {
                     Some(url) => one("url", &url),
                     None => return Ok(()),
                 }
             }
-            Style::CustomEmoji => {
+            MarkdownStyle::CustomEmoji => {
                 let written = self.address(&open)?.unwrap_or_default();
                 match written.strip_prefix("tg://emoji?id=") {
                     Some(id) => one("custom_emoji_id", id),
@@ -251,7 +251,7 @@ impl MarkdownV2<'_> {
     /// Reads `(address)` after a link's text.
     fn address(&mut self, open: &Open) -> Result<Option<String>, String> {
         if !self.rest().starts_with('(') {
-            return if open.style == Style::TextUrl {
+            return if open.style == MarkdownStyle::TextUrl {
                 Ok(None)
             } else {
                 Err(format!(
@@ -285,7 +285,7 @@ impl MarkdownV2<'_> {
 
 /// Parses the old Markdown: one level, no nesting.
 pub(super) fn markdown(source: &str) -> Parsed {
-    let mut out = Output::default();
+    let mut out = MarkupOutput::default();
     let mut at = 0;
     while let Some(c) = source[at..].chars().next() {
         let rest = &source[at..];

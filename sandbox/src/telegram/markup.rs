@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entities::Entity;
+use super::entities::TextEntity;
 use super::text::Formatted;
 
 /// What can't be parsed, in the platform's words.
@@ -31,13 +31,13 @@ pub(super) fn link_url(url: &str) -> Option<String> {
 
 /// Text under construction and the length of it in UTF-16 units.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct MarkupOutput {
     pub(super) text: String,
     pub(super) units: usize,
-    pub(super) entities: Vec<Entity>,
+    pub(super) entities: Vec<TextEntity>,
 }
 
-impl Output {
+impl MarkupOutput {
     pub(super) fn push(&mut self, c: char) {
         self.text.push(c);
         self.units += c.len_utf16();
@@ -45,9 +45,9 @@ impl Output {
 
     pub(super) fn close(&mut self, kind: &str, begin: usize, extra: Map<String, Value>) {
         if self.units > begin {
-            self.entities.push(Entity {
+            self.entities.push(TextEntity {
                 extra,
-                ..Entity::new(kind, begin, self.units - begin)
+                ..TextEntity::new(kind, begin, self.units - begin)
             });
         }
     }

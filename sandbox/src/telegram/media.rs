@@ -6,9 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use super::failure::ApiFailure;
-use super::methods::Success;
-use super::params::{Params, Upload};
-use super::rooms::{Rooms, text_fields};
+use super::methods::{MethodResult, Success};
+use super::params::{MethodParams, Upload};
+use super::rooms::{TelegramRooms, text_fields};
 use super::target::{reply_keyboard, reply_markup};
 use super::text::{Formatted, TextKind, formatted};
 
@@ -18,8 +18,6 @@ const DOWNLOAD_BYTES_MAX: usize = 20 << 20;
 const PHOTO_BYTES_MAX: usize = 10 << 20;
 /// Most messages of an album.
 const ALBUM_MAX: usize = 10;
-
-type Result<T> = std::result::Result<T, ApiFailure>;
 
 /// What a file is shown as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +84,7 @@ impl MediaKind {
         }
     }
 
-    fn check(self, upload: &Upload) -> Result<()> {
+    fn check(self, upload: &Upload) -> MethodResult<()> {
         let size = upload.bytes.len();
         if size == 0 {
             return Err(ApiFailure::bad("file must be non-empty"));
@@ -155,11 +153,11 @@ impl KeptFile {
 
 /// `sendPhoto`, `sendDocument` and the other methods that send one file.
 pub(super) fn send(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     kind: MediaKind,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let caption = match kind {
         MediaKind::VideoNote => Formatted::default(),
         _ => caption(|name| params.get(name))?,
@@ -176,7 +174,7 @@ pub(super) fn send(
 }
 
 /// The caption of a call or of one item of an album.
-fn caption<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Formatted> {
+fn caption<'a>(get: impl Fn(&str) -> Option<&'a str>) -> MethodResult<Formatted> {
     formatted(
         get("caption").unwrap_or_default(),
         get("parse_mode"),
@@ -187,10 +185,10 @@ fn caption<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Formatted> {
 
 /// `sendMediaGroup`: an album, each item a message of its own.
 pub(super) fn send_group(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let media: Value = serde_json::from_str(params.text("media"))
         .map_err(|_| ApiFailure::bad("can't parse media JSON object"))?;
     let items = media
@@ -230,11 +228,11 @@ pub(super) fn send_group(
 }
 
 fn album_item(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     items: &[Value],
     item: &Value,
-) -> Result<Map<String, Value>> {
+) -> MethodResult<Map<String, Value>> {
     let name = item["type"].as_str().unwrap_or_default();
     let kind = MediaKind::named(name).filter(|kind| {
         use MediaKind::{Audio, Document, Photo, Video};
@@ -253,11 +251,11 @@ fn album_item(
 
 /// The fields of one `InputMedia`, with its caption.
 fn input_media(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     kind: MediaKind,
     item: &Value,
-) -> Result<Map<String, Value>> {
+) -> MethodResult<Map<String, Value>> {
     let text = |name: &str| match &item[name] {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -276,10 +274,10 @@ fn input_media(
 
 /// `editMessageMedia`: another file with another caption.
 pub(super) fn edit_media(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let (chat, id) = rooms.own_message(params)?;
     let item: Value = serde_json::from_str(params.text("media"))
         .map_err(|_| ApiFailure::bad("can't parse input media JSON object"))?;
@@ -301,10 +299,10 @@ pub(super) fn edit_media(
 
 /// `editMessageCaption`.
 pub(super) fn edit_caption(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let caption = caption(|name| params.get(name))?;
     let markup = reply_markup(params)?;
     let (chat, id) = rooms.own_message(params)?;
@@ -339,7 +337,7 @@ pub(super) fn set_markup(wire: &mut Map<String, Value>, markup: Option<Value>) {
     };
 }
 
-pub(super) fn get_file(rooms: &Rooms, params: &Params) -> Result<Success> {
+pub(super) fn get_file(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let id = params.text("file_id");
     let Some(kept) = rooms.files.get(id) else {
         return Err(ApiFailure::bad("invalid file_id"));
@@ -357,15 +355,15 @@ pub(super) fn get_file(rooms: &Rooms, params: &Params) -> Result<Success> {
     Ok(file.into())
 }
 
-impl Rooms {
+impl TelegramRooms {
     /// The media fields of a message: an upload, `attach://part`, or a file that the platform knows.
     fn media(
         &mut self,
-        params: &Params,
+        params: &MethodParams,
         kind: MediaKind,
         named: &str,
         get: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Map<String, Value>> {
+    ) -> MethodResult<Map<String, Value>> {
         let part = named.strip_prefix("attach://").unwrap_or(kind.field());
         let id = match params.file(part).cloned() {
             Some(upload) => {
@@ -426,7 +424,7 @@ impl Rooms {
     }
 
     /// A file by its id. Addresses of the Internet lead nowhere from here.
-    fn known_file(&self, kind: MediaKind, named: &str) -> Result<String> {
+    fn known_file(&self, kind: MediaKind, named: &str) -> MethodResult<String> {
         match self.files.get(named) {
             Some(kept) if kept.kind == kind || kind == MediaKind::Document => Ok(named.to_owned()),
             Some(kept) => Err(ApiFailure::bad(&format!(

@@ -6,16 +6,16 @@
 use serde_json::{Value, json};
 
 use super::command_lists;
-use super::copies::{self, Way};
+use super::copies::{self, CopyWay};
 use super::failure::ApiFailure;
 use super::media::{self, MediaKind};
-use super::params::Params;
+use super::params::MethodParams;
 use super::probes;
-use super::rooms::{CALLBACK_LIFE_S, Rooms, TelegramDraft};
+use super::rooms::{CALLBACK_LIFE_S, TelegramPreview, TelegramRooms};
 use super::sends;
-use super::target::Access;
+use super::target::ChatAccess;
 use super::webhook;
-use super::world::{BotStatus, ChatKind};
+use super::world::{BotStatus, TelegramChatKind};
 
 /// Methods that this server answers, as the API spells them.
 const NAMES: [&str; 42] = [
@@ -103,7 +103,7 @@ const ACTIONS: [&str; 11] = [
     "upload_video_note",
 ];
 
-type Result<T> = std::result::Result<T, ApiFailure>;
+pub(super) type MethodResult<T> = Result<T, ApiFailure>;
 
 /// A result, with the description that some methods add.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,11 +147,11 @@ pub(super) fn spelled(method: &str) -> String {
 
 /// Carries out a method; `method` is in lower case.
 pub(super) fn call(
-    rooms: &mut Rooms,
+    rooms: &mut TelegramRooms,
     method: &str,
-    params: &Params,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     match method {
         "getme" => Ok(rooms.world.bot.as_me().into()),
         "sendmessage" => sends::send_message(rooms, params, sends_max),
@@ -166,10 +166,10 @@ pub(super) fn call(
         "editmessagecaption" => media::edit_caption(rooms, params, sends_max),
         "editmessagemedia" => media::edit_media(rooms, params, sends_max),
         "editmessagereplymarkup" => sends::edit_reply_markup(rooms, params, sends_max),
-        "copymessage" => copies::one(rooms, params, Way::Copy, sends_max),
-        "copymessages" => copies::many(rooms, params, Way::Copy, sends_max),
-        "forwardmessage" => copies::one(rooms, params, Way::Forward, sends_max),
-        "forwardmessages" => copies::many(rooms, params, Way::Forward, sends_max),
+        "copymessage" => copies::one(rooms, params, CopyWay::Copy, sends_max),
+        "copymessages" => copies::many(rooms, params, CopyWay::Copy, sends_max),
+        "forwardmessage" => copies::one(rooms, params, CopyWay::Forward, sends_max),
+        "forwardmessages" => copies::many(rooms, params, CopyWay::Forward, sends_max),
         "editmessagetext" => sends::edit_message_text(rooms, params, sends_max),
         "deletemessage" => sends::delete_message(rooms, params),
         "deletemessages" => sends::delete_messages(rooms, params),
@@ -185,12 +185,12 @@ pub(super) fn call(
         "getchat" => get_chat(rooms, params),
         "getchatmember" => get_chat_member(rooms, params),
         "getchatmembercount" => {
-            let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+            let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
             Ok(json!(rooms.room(chat).members.len() + 1).into())
         }
         "getchatadministrators" => get_chat_administrators(rooms, params),
         "leavechat" => {
-            let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+            let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
             rooms.room_mut(chat).bot_status = BotStatus::Left;
             Ok(json!(true).into())
         }
@@ -206,9 +206,9 @@ pub(super) fn call(
     }
 }
 
-fn send_chat_action(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+fn send_chat_action(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let action = params.text("action").to_ascii_lowercase();
-    let chat = rooms.check_chat(params.text("chat_id"), Access::Write)?;
+    let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Write)?;
     if !ACTIONS.contains(&action.as_str()) {
         return Err(ApiFailure::bad("wrong parameter action in request"));
     }
@@ -216,10 +216,10 @@ fn send_chat_action(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     Ok(json!(true).into())
 }
 
-fn send_message_draft(rooms: &mut Rooms, params: &Params) -> Result<Success> {
-    let chat = rooms.check_chat(params.text("chat_id"), Access::Write)?;
+fn send_message_draft(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Write)?;
     let id = params.integer("draft_id");
-    if rooms.room(chat).kind != ChatKind::Private || id == 0 {
+    if rooms.room(chat).kind != TelegramChatKind::Private || id == 0 {
         return Err(ApiFailure::bad("TEXTDRAFT_PEER_INVALID"));
     }
     let text = match params.text("text") {
@@ -228,7 +228,7 @@ fn send_message_draft(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     };
     rooms.end_drafts(chat);
     let shown_s = rooms.now_s();
-    rooms.drafts.push(TelegramDraft {
+    rooms.drafts.push(TelegramPreview {
         chat,
         id,
         text,
@@ -238,7 +238,7 @@ fn send_message_draft(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     Ok(json!(true).into())
 }
 
-fn set_message_reaction(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+fn set_message_reaction(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let (chat, id) = rooms.check_message(params, "message to react not found")?;
     let wanted: Value = match params.text("reaction") {
         "" => json!([]),
@@ -262,8 +262,8 @@ fn set_message_reaction(rooms: &mut Rooms, params: &Params) -> Result<Success> {
     Ok(json!(true).into())
 }
 
-fn get_chat(rooms: &Rooms, params: &Params) -> Result<Success> {
-    let id = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+fn get_chat(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
+    let id = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
     let mut chat = rooms.world.chat_json(id);
     chat["accent_color_id"] = json!(3);
     chat["max_reaction_count"] = json!(11);
@@ -271,14 +271,14 @@ fn get_chat(rooms: &Rooms, params: &Params) -> Result<Success> {
         "unlimited_gifts": false, "limited_gifts": false, "unique_gifts": false,
         "premium_subscription": false, "gifts_from_channels": false,
     });
-    if rooms.room(id).kind != ChatKind::Private {
+    if rooms.room(id).kind != TelegramChatKind::Private {
         chat["permissions"] = json!({"can_send_messages": true});
     }
     Ok(chat.into())
 }
 
-fn get_chat_member(rooms: &Rooms, params: &Params) -> Result<Success> {
-    let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+fn get_chat_member(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
     let user = params.integer("user_id");
     if user <= 0 {
         return Err(ApiFailure::bad("invalid user_id specified"));
@@ -290,7 +290,7 @@ fn get_chat_member(rooms: &Rooms, params: &Params) -> Result<Success> {
     }
 }
 
-fn member(rooms: &Rooms, chat: i64, user: i64) -> Value {
+fn member(rooms: &TelegramRooms, chat: i64, user: i64) -> Value {
     let room = rooms.room(chat);
     let who = rooms.world.user_json(user);
     let position = room.members.iter().position(|&member| member == user);
@@ -308,7 +308,7 @@ fn member(rooms: &Rooms, chat: i64, user: i64) -> Value {
     }
     match position {
         // The first member made the room.
-        Some(0) if room.kind != ChatKind::Private => {
+        Some(0) if room.kind != TelegramChatKind::Private => {
             json!({"user": who, "status": "creator", "is_anonymous": false})
         }
         Some(_) => json!({"user": who, "status": "member"}),
@@ -316,10 +316,10 @@ fn member(rooms: &Rooms, chat: i64, user: i64) -> Value {
     }
 }
 
-fn get_chat_administrators(rooms: &Rooms, params: &Params) -> Result<Success> {
-    let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+fn get_chat_administrators(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
+    let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
     let room = rooms.room(chat);
-    if room.kind == ChatKind::Private {
+    if room.kind == TelegramChatKind::Private {
         return Err(ApiFailure::bad(
             "there are no administrators in the private chat",
         ));
@@ -336,7 +336,10 @@ fn get_chat_administrators(rooms: &Rooms, params: &Params) -> Result<Success> {
     Ok(json!(admins).into())
 }
 
-fn answer_callback_query(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+fn answer_callback_query(
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+) -> MethodResult<Success> {
     let now_s = rooms.now_s();
     let answer = json!({"text": params.text("text"), "show_alert": params.boolean("show_alert")});
     if params.text("text").chars().count() > 200 {

@@ -39,14 +39,14 @@ mod text;
 mod webhook;
 mod world;
 
-pub use events::Pressed;
+pub use events::PressResult;
 pub use faults::{TelegramFault, TelegramFaults};
 pub use message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
-pub use rooms::TelegramDraft;
+pub use rooms::TelegramPreview;
 pub use selfcheck::telegram_refusals;
 pub use server::{TelegramPost, TelegramServer};
 pub use text::stored_text;
 pub use world::{
-    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID, TelegramBot,
-    TelegramChat, TelegramUser, TelegramWorld, Topic,
+    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, SERVICE_ACCOUNT_ID, TelegramBot,
+    TelegramChat, TelegramChatKind, TelegramUser, TelegramWorld, Topic,
 };

@@ -29,12 +29,12 @@ pub(super) struct Upload {
 /// Parameters by name. A JSON value that is no string keeps its JSON text, as on the platform; so
 /// `null` is the four letters `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Params {
+pub(super) struct MethodParams {
     fields: BTreeMap<String, String>,
     files: BTreeMap<String, Upload>,
 }
 
-impl Params {
+impl MethodParams {
     /// Reads query and body. What can't be parsed is ignored, as on the platform.
     pub(super) async fn read(request: Request) -> Result<Self, ApiFailure> {
         let mut params = Self::default();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn json_values_keep_their_text_and_null_is_a_word() {
-        let mut params = Params::default();
+        let mut params = MethodParams::default();
         params.read_json(br#"{"a":5,"b":"5","c":null,"d":{"e":[1]},"f":true}"#);
         assert_eq!(params.integer("a"), params.integer("b"));
         assert_eq!(params.text("c"), "null");

@@ -5,14 +5,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::entities::{Entity, detect, utf16_len};
-use super::events::Pressed;
+use super::entities::{TextEntity, detect, utf16_len};
+use super::events::PressResult;
 use super::message::{MigrationOrder, TelegramForward, TelegramMedia, UserMessage};
 use super::params::Upload;
-use super::rooms::{Draft, Rooms, entities_json, text_fields};
+use super::rooms::{NewMessageDraft, TelegramRooms, entities_json, text_fields};
 use super::server::TelegramServer;
 use super::world::{
-    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, ChatKind, SERVICE_ACCOUNT_ID,
+    ANONYMOUS_ADMIN_ID, BotStatus, CHANNEL_SENDER_ID, SERVICE_ACCOUNT_ID, TelegramChatKind,
 };
 
 impl TelegramServer {
@@ -136,7 +136,7 @@ impl TelegramServer {
         user: i64,
         message: i64,
         button: &str,
-    ) -> Result<Pressed, String> {
+    ) -> Result<PressResult, String> {
         self.act(|rooms| rooms.press((chat, message), user, button))
     }
 
@@ -227,7 +227,7 @@ impl TelegramServer {
 
     /// Queues the newest unconfirmed update again under a new id. False when there is none.
     pub fn duplicate_update(&self) -> bool {
-        self.act(Rooms::duplicate_newest)
+        self.act(TelegramRooms::duplicate_newest)
     }
 
     /// Numbers coming updates from here, as the platform does after a week of silence.
@@ -262,7 +262,7 @@ impl TelegramServer {
     }
 }
 
-impl Rooms {
+impl TelegramRooms {
     pub(super) fn write(&mut self, message: UserMessage) -> i64 {
         let (chat, user) = (message.chat, message.user);
         let topic = message.topic.or_else(|| {
@@ -280,17 +280,17 @@ impl Rooms {
         let from = self.sender_fields(&message, &mut fields);
         self.origin_fields(&message, &mut fields);
         fields.extend(message.extra);
-        if self.room(chat).kind == ChatKind::Private && user == chat {
+        if self.room(chat).kind == TelegramChatKind::Private && user == chat {
             self.start_if_new(chat);
         }
-        self.post(Draft {
+        self.post(NewMessageDraft {
             chat,
             from,
             topic,
             reply_to: message.reply_to,
             date_s: message.date_s,
             fields,
-            ..Draft::default()
+            ..NewMessageDraft::default()
         })
     }
 
@@ -313,7 +313,7 @@ impl Rooms {
             (None, None) if message.anonymous_admin => {
                 (Some(ANONYMOUS_ADMIN_ID), Some(message.chat))
             }
-            (None, None) if self.room(message.chat).kind == ChatKind::Channel => {
+            (None, None) if self.room(message.chat).kind == TelegramChatKind::Channel => {
                 (None, Some(message.chat))
             }
             (None, None) => (Some(message.user), None),
@@ -447,7 +447,7 @@ impl Rooms {
             stored.set_text(text, &detect(text), is_caption);
         }
         let kind = match self.room(chat).kind {
-            ChatKind::Channel => "edited_channel_post",
+            TelegramChatKind::Channel => "edited_channel_post",
             _ => "edited_message",
         };
         self.announce(chat, message, kind);
@@ -455,9 +455,9 @@ impl Rooms {
     }
 }
 
-impl super::rooms::Stored {
+impl super::rooms::KeptMessage {
     /// Replaces text and entities, or caption and caption entities.
-    pub(super) fn set_text(&mut self, text: &str, entities: &[Entity], is_caption: bool) {
+    pub(super) fn set_text(&mut self, text: &str, entities: &[TextEntity], is_caption: bool) {
         for name in ["text", "entities", "caption", "caption_entities"] {
             self.wire.remove(name);
         }

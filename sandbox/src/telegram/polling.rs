@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::failure::ApiFailure;
-use super::params::Params;
+use super::params::MethodParams;
 use super::rooms::UPDATE_KINDS;
-use super::server::Shared;
+use super::server::SharedTelegram;
 
 /// The longest wait of one poll, in seconds.
 const TIMEOUT_S_MAX: i64 = 50;
@@ -58,7 +58,7 @@ pub(super) fn by_webhook() -> ApiFailure {
     ApiFailure::plain(409, "Conflict: terminated by setWebhook request")
 }
 
-struct Poll {
+struct PollWait {
     limit: usize,
     wait: Duration,
 }
@@ -66,8 +66,8 @@ struct Poll {
 /// Answers one poll: at once when something is queued, else when something comes, the time is over,
 /// or another poll takes its place.
 pub(super) async fn get_updates(
-    shared: &Shared,
-    params: &Params,
+    shared: &SharedTelegram,
+    params: &MethodParams,
     ignore_offset: bool,
 ) -> Result<Value, ApiFailure> {
     let poll = begin(shared, params, ignore_offset)?;
@@ -96,7 +96,7 @@ pub(super) async fn get_updates(
 }
 
 async fn refused(
-    shared: &Shared,
+    shared: &SharedTelegram,
     why: Result<ApiFailure, oneshot::error::RecvError>,
 ) -> ApiFailure {
     let earlier = shared.polls(|polls| polls.conflict_at.replace(Instant::now()));
@@ -107,7 +107,11 @@ async fn refused(
 }
 
 /// Applies the parameters: allowed kinds, confirmation, limits.
-fn begin(shared: &Shared, params: &Params, ignore_offset: bool) -> Result<Poll, ApiFailure> {
+fn begin(
+    shared: &SharedTelegram,
+    params: &MethodParams,
+    ignore_offset: bool,
+) -> Result<PollWait, ApiFailure> {
     let offset = params.integer("offset");
     let mut limit = match params.integer("limit") {
         limit if (1..=100).contains(&limit) => limit,
@@ -144,13 +148,13 @@ fn begin(shared: &Shared, params: &Params, ignore_offset: bool) -> Result<Poll, 
         Ok(())
     })?;
     shared.announce_confirmed();
-    Ok(Poll {
+    Ok(PollWait {
         limit: usize::try_from(limit).unwrap_or(100),
         wait: Duration::from_secs(wait_s.unsigned_abs()),
     })
 }
 
-fn batch(shared: &Shared, poll: &Poll) -> Option<Vec<Value>> {
+fn batch(shared: &SharedTelegram, poll: &PollWait) -> Option<Vec<Value>> {
     let batch = shared.peek(|rooms| {
         let now_s = rooms.now_s();
         rooms.queue.expire(now_s);

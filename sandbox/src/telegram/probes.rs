@@ -6,17 +6,18 @@
 use serde_json::Value;
 
 use super::failure::ApiFailure;
-use super::methods::Success;
-use super::params::Params;
-use super::rooms::{Rooms, Stored, is_service};
+use super::methods::{MethodResult, Success};
+use super::params::MethodParams;
+use super::rooms::{KeptMessage, TelegramRooms, is_service};
 use super::target::reply_markup;
-use super::world::{BotStatus, ChatKind};
+use super::world::{BotStatus, TelegramChatKind};
 
 const MISSING: &str = "message to edit not found";
 
-type Result<T> = std::result::Result<T, ApiFailure>;
-
-pub(super) fn stop_live_location(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+pub(super) fn stop_live_location(
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+) -> MethodResult<Success> {
     reply_markup(params)?;
     let (chat, id) = rooms.check_message(params, MISSING)?;
     let Some(stored) = rooms
@@ -28,7 +29,7 @@ pub(super) fn stop_live_location(rooms: &mut Rooms, params: &Params) -> Result<S
     if !rooms.can_edit(chat, stored) {
         return Err(ApiFailure::bad("message can't be edited"));
     }
-    let is_live = |stored: &Stored| stored.wire.get("location").map(is_live) == Some(true);
+    let is_live = |stored: &KeptMessage| stored.wire.get("location").map(is_live) == Some(true);
     if !is_live(stored) {
         return Err(ApiFailure::bad(
             "there is no live location in the message to edit",
@@ -49,13 +50,14 @@ fn is_live(location: &Value) -> bool {
     location.get("live_period").is_some()
 }
 
-impl Rooms {
+impl TelegramRooms {
     /// Whether the bot may edit a message: its own posts, those made through its inline mode, and in a
     /// channel that it administers everybody's. None that is a service message, a forward, or was sent with
     /// a keyboard of replies.
-    fn can_edit(&self, chat: i64, stored: &Stored) -> bool {
+    fn can_edit(&self, chat: i64, stored: &KeptMessage) -> bool {
         let room = self.room(chat);
-        let is_channel = room.kind == ChatKind::Channel && room.bot_status == BotStatus::Admin;
+        let is_channel =
+            room.kind == TelegramChatKind::Channel && room.bot_status == BotStatus::Admin;
         let bot = &self.world.bot;
         let is_via_bot = stored
             .wire
@@ -70,7 +72,10 @@ impl Rooms {
     /// The sequence in which a chat's messages are numbered.
     pub(super) fn sequence_of(&self, chat: i64) -> Option<i64> {
         let kind = self.world.chat(chat).map(|room| room.kind);
-        let is_shared = matches!(kind, Some(ChatKind::Private | ChatKind::Group) | None);
+        let is_shared = matches!(
+            kind,
+            Some(TelegramChatKind::Private | TelegramChatKind::Group) | None
+        );
         (!is_shared).then_some(chat)
     }
 

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::entities::Entity;
+use super::entities::TextEntity;
 use super::failure::ApiFailure;
 use super::media::KeptFile;
 use super::queue::UpdateQueue;
-use super::webhook::Webhook;
-use super::world::{BotStatus, ChatKind, TelegramChat, TelegramWorld};
+use super::webhook::RegisteredWebhook;
+use super::world::{BotStatus, TelegramChat, TelegramChatKind, TelegramWorld};
 use crate::wire::now_ms;
 
 /// Updates about messages live this long, in seconds.
@@ -54,7 +54,7 @@ pub(super) const UPDATE_KINDS: [&str; 27] = [
 
 /// A message as it is stored: its wire form without an implicit reply.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub(super) struct KeptMessage {
     pub(super) wire: Map<String, Value>,
     pub(super) topic: Option<i64>,
     /// The bot posted it; a channel post does not show that.
@@ -70,7 +70,7 @@ pub(super) struct Stored {
 /// The messages of one chat.
 #[derive(Debug, Default)]
 pub(super) struct ChatLog {
-    pub(super) messages: BTreeMap<i64, Stored>,
+    pub(super) messages: BTreeMap<i64, KeptMessage>,
     last_bot: Option<i64>,
     /// The id that its first message gets.
     first_id: i64,
@@ -79,7 +79,7 @@ pub(super) struct ChatLog {
 
 /// A preview of a text that is being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TelegramDraft {
+pub struct TelegramPreview {
     /// The person's chat.
     pub chat: i64,
     /// Its number; the same for the same text.
@@ -97,7 +97,7 @@ pub(super) const DRAFT_LIFE_S: i64 = 30;
 
 /// A message to store.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct NewMessageDraft {
     pub(super) chat: i64,
     pub(super) from: Option<i64>,
     pub(super) topic: Option<i64>,
@@ -110,21 +110,21 @@ pub(super) struct Draft {
 }
 
 #[derive(Debug)]
-pub(super) struct Rooms {
+pub(super) struct TelegramRooms {
     pub(super) world: TelegramWorld,
     pub(super) chats: HashMap<i64, ChatLog>,
     pub(super) migrated: HashMap<i64, i64>,
     pub(super) queue: UpdateQueue,
     /// `None` is the default set.
     pub(super) allowed: Option<Vec<String>>,
-    pub(super) webhook: Webhook,
+    pub(super) webhook: RegisteredWebhook,
     pub(super) commands: BTreeMap<String, Value>,
     /// Pressed buttons: when, and the answer.
     pub(super) callbacks: HashMap<String, (i64, Option<Value>)>,
     pub(super) reactions: HashMap<(i64, i64), Value>,
     pub(super) actions: Vec<(i64, String)>,
     /// Every draft that was shown, oldest first.
-    pub(super) drafts: Vec<TelegramDraft>,
+    pub(super) drafts: Vec<TelegramPreview>,
     pub(super) files: HashMap<String, KeptFile>,
     pub(super) logged_out: bool,
     pub(super) clock_ahead_s: i64,
@@ -136,7 +136,7 @@ pub(super) struct Rooms {
     serial: u64,
 }
 
-impl Rooms {
+impl TelegramRooms {
     pub(super) fn new(world: TelegramWorld) -> Self {
         let first_id = rand::random_range(2_000_000..1_000_000_000);
         let mut rooms = Self {
@@ -145,7 +145,7 @@ impl Rooms {
             migrated: HashMap::new(),
             queue: UpdateQueue::new(first_id),
             allowed: None,
-            webhook: Webhook::default(),
+            webhook: RegisteredWebhook::default(),
             commands: BTreeMap::new(),
             callbacks: HashMap::new(),
             reactions: HashMap::new(),
@@ -234,13 +234,13 @@ impl Rooms {
     }
 
     /// A message that is there and not deleted.
-    pub(super) fn message(&self, chat: i64, id: i64) -> Option<&Stored> {
+    pub(super) fn message(&self, chat: i64, id: i64) -> Option<&KeptMessage> {
         let stored = self.chats.get(&chat)?.messages.get(&id)?;
         (!stored.deleted).then_some(stored)
     }
 
     /// A message that is about to change.
-    pub(super) fn message_mut(&mut self, chat: i64, id: i64) -> Option<&mut Stored> {
+    pub(super) fn message_mut(&mut self, chat: i64, id: i64) -> Option<&mut KeptMessage> {
         let touched = self.serial();
         let stored = self.chats.get_mut(&chat)?.messages.get_mut(&id)?;
         stored.touched = touched;
@@ -248,7 +248,7 @@ impl Rooms {
     }
 
     /// Gives a message its id and stores it; tells nobody.
-    pub(super) fn store(&mut self, draft: Draft) -> i64 {
+    pub(super) fn store(&mut self, draft: NewMessageDraft) -> i64 {
         let id = draft.id.unwrap_or_else(|| self.next_message_id(draft.chat));
         let date = draft.date_s.unwrap_or_else(|| self.now_s());
         let mut wire = Map::new();
@@ -286,7 +286,7 @@ impl Rooms {
         }
         log.messages.insert(
             id,
-            Stored {
+            KeptMessage {
                 wire,
                 topic: draft.topic,
                 by_bot: draft.by_bot,
@@ -302,13 +302,16 @@ impl Rooms {
     /// A supergroup without topics: replies there carry the id of the thread's first message.
     fn has_reply_threads(&self, chat: i64) -> bool {
         let room = self.room(chat);
-        room.kind == ChatKind::Supergroup && !room.is_forum
+        room.kind == TelegramChatKind::Supergroup && !room.is_forum
     }
 
     /// Supergroups and channels number their own messages; private chats and basic groups share the
     /// bot's message box.
     fn next_message_id(&mut self, chat: i64) -> i64 {
-        if matches!(self.room(chat).kind, ChatKind::Private | ChatKind::Group) {
+        if matches!(
+            self.room(chat).kind,
+            TelegramChatKind::Private | TelegramChatKind::Group
+        ) {
             self.box_next += 1;
             return self.box_next - 1;
         }
@@ -336,11 +339,11 @@ impl Rooms {
     }
 
     /// Stores a message that a person, a channel or the platform posts, and tells the bot.
-    pub(super) fn post(&mut self, draft: Draft) -> i64 {
+    pub(super) fn post(&mut self, draft: NewMessageDraft) -> i64 {
         let chat = draft.chat;
         let id = self.store(draft);
         let kind = match self.room(chat).kind {
-            ChatKind::Channel => "channel_post",
+            TelegramChatKind::Channel => "channel_post",
             _ => "message",
         };
         self.announce(chat, id, kind);
@@ -387,9 +390,9 @@ impl Rooms {
             return false;
         }
         match room.kind {
-            ChatKind::Private => return room.bot_status.is_inside(),
-            ChatKind::Channel => return room.bot_status == BotStatus::Admin,
-            ChatKind::Group | ChatKind::Supergroup => {}
+            TelegramChatKind::Private => return room.bot_status.is_inside(),
+            TelegramChatKind::Channel => return room.bot_status == BotStatus::Admin,
+            TelegramChatKind::Group | TelegramChatKind::Supergroup => {}
         }
         if !room.bot_status.is_inside() {
             return false;
@@ -437,7 +440,7 @@ impl Rooms {
     }
 }
 
-impl Stored {
+impl KeptMessage {
     /// This message as another one shows it when it replies to it: one level only.
     pub(super) fn quoted(&self) -> Value {
         let mut wire = self.wire.clone();
@@ -460,15 +463,15 @@ impl Stored {
 }
 
 /// The service message that makes a topic.
-pub(super) fn topic_created(chat: &TelegramChat, id: i64, name: &str) -> Draft {
+pub(super) fn topic_created(chat: &TelegramChat, id: i64, name: &str) -> NewMessageDraft {
     let created = json!({"name": name, "icon_color": 7_322_096});
-    Draft {
+    NewMessageDraft {
         chat: chat.id,
         from: chat.members.first().copied(),
         topic: Some(id),
         id: Some(id),
         fields: Map::from_iter([("forum_topic_created".to_owned(), created)]),
-        ..Draft::default()
+        ..NewMessageDraft::default()
     }
 }
 
@@ -529,6 +532,6 @@ pub(super) fn text_fields(text: &str, entities: &Value, is_caption: bool) -> Map
 }
 
 /// The wire form of detected entities.
-pub(super) fn entities_json(entities: &[Entity]) -> Value {
-    entities.iter().map(Entity::as_json).collect()
+pub(super) fn entities_json(entities: &[TextEntity]) -> Value {
+    entities.iter().map(TextEntity::as_json).collect()
 }

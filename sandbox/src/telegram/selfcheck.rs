@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::message::UserMessage;
 use super::server::TelegramServer;
 use super::world::TelegramWorld;
-use crate::probe::{Answer, http};
-use crate::selfcheck::Refusal;
+use crate::probe::{RawHttpAnswer, http};
+use crate::selfcheck::PlatformRefusal;
 use crate::wire::{WireLog, WirePeer};
 
 const GROUP: i64 = TelegramWorld::GROUP;
@@ -34,7 +34,7 @@ type Case = (
 /// Provokes every refusal on the list against a fresh server.
 ///
 /// An answer is shown as `<status> <description>`, with `parameters` behind it where there are some.
-pub async fn telegram_refusals() -> Vec<Refusal> {
+pub async fn telegram_refusals() -> Vec<PlatformRefusal> {
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = match TelegramServer::start(TelegramWorld::team(), addr, WireLog::new()).await {
         Ok(server) => server,
@@ -43,7 +43,7 @@ pub async fn telegram_refusals() -> Vec<Refusal> {
             return vec![judge("telegram.md §2", "start a server", "a server", got)];
         }
     };
-    let probe = Probe { server: &server };
+    let probe = MethodProbe { server: &server };
     let mut refusals = probe.routing().await;
     let cases = [
         text_cases(),
@@ -71,8 +71,8 @@ fn judge(
     what: &'static str,
     expected: &'static str,
     got: String,
-) -> Refusal {
-    Refusal::judge(WirePeer::Telegram, section, what, expected, got)
+) -> PlatformRefusal {
+    PlatformRefusal::judge(WirePeer::Telegram, section, what, expected, got)
 }
 
 /// A send of "hello" to Ann with these parameters more or instead.
@@ -419,11 +419,11 @@ fn draft_cases() -> Vec<Case> {
     ]
 }
 
-struct Probe<'s> {
+struct MethodProbe<'s> {
     server: &'s TelegramServer,
 }
 
-impl Probe<'_> {
+impl MethodProbe<'_> {
     /// Posts JSON to a path and shows the answer.
     async fn post(&self, path: &str, body: &[u8]) -> String {
         let headers = [("Content-Type", "application/json")];
@@ -436,11 +436,11 @@ impl Probe<'_> {
         self.post(&path, body.to_string().as_bytes()).await
     }
 
-    async fn try_case(&self, (section, what, method, body, expected): Case) -> Refusal {
+    async fn try_case(&self, (section, what, method, body, expected): Case) -> PlatformRefusal {
         judge(section, what, expected, self.call(method, &body).await)
     }
 
-    async fn routing(&self) -> Vec<Refusal> {
+    async fn routing(&self) -> Vec<PlatformRefusal> {
         let bot = self.server.token();
         let secret = bot.split(':').next().unwrap_or("");
         let cases = [
@@ -464,7 +464,7 @@ impl Probe<'_> {
         refusals
     }
 
-    async fn own_message_cases(&self) -> Vec<Refusal> {
+    async fn own_message_cases(&self) -> Vec<PlatformRefusal> {
         let body = json!({"chat_id": ANN, "text": "same"});
         self.call("sendMessage", &body).await;
         let posts = self.server.bot_posts(ANN);
@@ -522,7 +522,7 @@ impl Probe<'_> {
         vec![unchanged, too_old, flood, edit_flood, untouched]
     }
 
-    async fn membership_cases(&self) -> Vec<Refusal> {
+    async fn membership_cases(&self) -> Vec<PlatformRefusal> {
         let server = self.server;
         server.close_topic(FORUM, ANN, TelegramWorld::TOPIC_DEPLOYS);
         let topic = json!({"chat_id": FORUM, "text": "x", "message_thread_id": TelegramWorld::TOPIC_DEPLOYS});
@@ -578,7 +578,7 @@ impl Probe<'_> {
     }
 
     /// Two polls at once, and a poll while a webhook is set.
-    async fn conflicts(&self) -> Vec<Refusal> {
+    async fn conflicts(&self) -> Vec<PlatformRefusal> {
         // Confirms everything, so that polls wait.
         self.call("getUpdates", &json!({"offset": -1})).await;
         self.server.act(|rooms| rooms.queue.clear());
@@ -635,7 +635,7 @@ impl Probe<'_> {
         ]
     }
 
-    async fn revoked(&self) -> Refusal {
+    async fn revoked(&self) -> PlatformRefusal {
         self.server.revoke_token();
         let got = self.call("getMe", &json!({})).await;
         judge(
@@ -648,7 +648,7 @@ impl Probe<'_> {
 }
 
 /// Shows an answer as `<status> <description> <parameters> <Retry-After>`.
-fn shown(answer: io::Result<Answer>) -> String {
+fn shown(answer: io::Result<RawHttpAnswer>) -> String {
     let (status, headers, body) = match answer {
         Ok(answer) => answer,
         Err(failure) => return failure.to_string(),

@@ -6,19 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::failure::ApiFailure;
 use super::media::set_markup;
-use super::methods::Success;
-use super::params::Params;
-use super::rooms::{Draft, Rooms, entities_json, text_fields};
-use super::target::{Access, Target, reply_keyboard, reply_markup};
+use super::methods::{MethodResult, Success};
+use super::params::MethodParams;
+use super::rooms::{NewMessageDraft, TelegramRooms, entities_json, text_fields};
+use super::target::{ChatAccess, MessageTarget, reply_keyboard, reply_markup};
 use super::text::{Formatted, TextKind, formatted};
-use super::world::{BotStatus, ChatKind};
+use super::world::{BotStatus, TelegramChatKind};
 
 /// A bot can't delete a message older than this, in seconds.
 const DELETE_AGE_S_MAX: i64 = 48 * 3600;
 
-type Result<T> = std::result::Result<T, ApiFailure>;
-
-pub(super) fn message_text(params: &Params) -> Result<Formatted> {
+pub(super) fn message_text(params: &MethodParams) -> MethodResult<Formatted> {
     formatted(
         params.text("text"),
         params.get("parse_mode"),
@@ -28,10 +26,10 @@ pub(super) fn message_text(params: &Params) -> Result<Formatted> {
 }
 
 pub(super) fn send_message(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let text = message_text(params)?;
     let (markup, keyboard) = (reply_markup(params)?, reply_keyboard(params)?);
     let target = rooms.check_target(params)?;
@@ -41,10 +39,10 @@ pub(super) fn send_message(
 }
 
 pub(super) fn edit_message_text(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let text = message_text(params)?;
     let markup = reply_markup(params)?;
     let (chat, id) = rooms.check_message(params, "message to edit not found")?;
@@ -77,10 +75,10 @@ pub(super) fn edit_message_text(
 
 /// `editMessageReplyMarkup`: another inline keyboard, or none.
 pub(super) fn edit_reply_markup(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     sends_max: Option<usize>,
-) -> Result<Success> {
+) -> MethodResult<Success> {
     let markup = reply_markup(params)?;
     let (chat, id) = rooms.own_message(params)?;
     let shown = rooms
@@ -96,13 +94,19 @@ pub(super) fn edit_reply_markup(
     Ok(rooms.wire_of(chat, id).into())
 }
 
-pub(super) fn delete_message(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+pub(super) fn delete_message(
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+) -> MethodResult<Success> {
     let (chat, id) = rooms.check_message(params, "message to delete not found")?;
     rooms.delete_by_bot(chat, id)?;
     Ok(json!(true).into())
 }
 
-pub(super) fn delete_messages(rooms: &mut Rooms, params: &Params) -> Result<Success> {
+pub(super) fn delete_messages(
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
+) -> MethodResult<Success> {
     let ids: Vec<i64> = serde_json::from_str(params.text("message_ids"))
         .map_err(|_| ApiFailure::bad("can't parse message identifiers JSON object"))?;
     if ids.is_empty() {
@@ -111,7 +115,7 @@ pub(super) fn delete_messages(rooms: &mut Rooms, params: &Params) -> Result<Succ
     if ids.len() > 100 {
         return Err(ApiFailure::bad("too many message identifiers specified"));
     }
-    let chat = rooms.check_chat(params.text("chat_id"), Access::Read)?;
+    let chat = rooms.check_chat(params.text("chat_id"), ChatAccess::Read)?;
     for id in ids {
         if rooms.message(chat, id).is_some() {
             rooms.delete_by_bot(chat, id)?;
@@ -120,7 +124,7 @@ pub(super) fn delete_messages(rooms: &mut Rooms, params: &Params) -> Result<Succ
     Ok(json!(true).into())
 }
 
-impl Rooms {
+impl TelegramRooms {
     /// Something else stands where a draft stood.
     pub(super) fn end_drafts(&mut self, chat: i64) {
         let drafts = self.drafts.iter_mut().filter(|draft| draft.chat == chat);
@@ -130,7 +134,7 @@ impl Rooms {
     /// Posts a message of the bot. `keyboard` is one of replies, which is no part of the message.
     pub(super) fn send(
         &mut self,
-        target: Target,
+        target: MessageTarget,
         mut fields: Map<String, Value>,
         markup: Option<Value>,
         keyboard: Option<Value>,
@@ -142,12 +146,12 @@ impl Rooms {
         if let Some(markup) = markup {
             fields.insert("reply_markup".to_owned(), markup);
         }
-        let is_channel = self.room(target.chat).kind == ChatKind::Channel;
+        let is_channel = self.room(target.chat).kind == TelegramChatKind::Channel;
         if is_channel {
             let sender = self.world.chat_json(target.chat);
             fields.insert("sender_chat".to_owned(), sender);
         }
-        let id = self.store(Draft {
+        let id = self.store(NewMessageDraft {
             chat: target.chat,
             from: (!is_channel).then_some(self.world.bot.id),
             by_bot: true,
@@ -155,13 +159,13 @@ impl Rooms {
             topic: target.topic,
             reply_to: target.reply_to,
             fields,
-            ..Draft::default()
+            ..NewMessageDraft::default()
         });
         self.wire_of(target.chat, id)
     }
 
     /// Finds the message of the bot that a call changes.
-    pub(super) fn own_message(&self, params: &Params) -> Result<(i64, i64)> {
+    pub(super) fn own_message(&self, params: &MethodParams) -> MethodResult<(i64, i64)> {
         let (chat, id) = self.check_message(params, "message to edit not found")?;
         let stored = self.message(chat, id);
         match stored.is_some_and(|stored| stored.by_bot && !stored.is_fixed()) {
@@ -176,7 +180,7 @@ impl Rooms {
         chat: i64,
         id: i64,
         change: impl FnOnce(&mut Map<String, Value>),
-    ) -> Result<Success> {
+    ) -> MethodResult<Success> {
         let now_s = self.now_s();
         let stored = self.message_mut(chat, id);
         let stored = stored.ok_or_else(|| ApiFailure::bad("message to edit not found"))?;
@@ -187,24 +191,28 @@ impl Rooms {
     }
 
     /// Finds the message that a call is about.
-    pub(super) fn check_message(&self, params: &Params, missing: &str) -> Result<(i64, i64)> {
+    pub(super) fn check_message(
+        &self,
+        params: &MethodParams,
+        missing: &str,
+    ) -> MethodResult<(i64, i64)> {
         let id = params.integer("message_id");
         if id == 0 && params.text("chat_id").is_empty() {
             return Err(ApiFailure::bad("message identifier is not specified"));
         }
-        let chat = self.check_chat(params.text("chat_id"), Access::Read)?;
+        let chat = self.check_chat(params.text("chat_id"), ChatAccess::Read)?;
         match self.message(chat, id) {
             Some(_) => Ok((chat, id)),
             None => Err(ApiFailure::bad(missing)),
         }
     }
 
-    fn delete_by_bot(&mut self, chat: i64, id: i64) -> Result<()> {
+    fn delete_by_bot(&mut self, chat: i64, id: i64) -> MethodResult<()> {
         let now_s = self.now_s();
         let room = self.room(chat);
         let (admin, private) = (
             room.bot_status == BotStatus::Admin,
-            room.kind == ChatKind::Private,
+            room.kind == TelegramChatKind::Private,
         );
         let Some(stored) = self.message_mut(chat, id) else {
             return Err(ApiFailure::bad("message to delete not found"));

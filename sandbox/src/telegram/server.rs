@@ -22,22 +22,22 @@ use super::date::http_date;
 use super::failure::ApiFailure;
 use super::faults::{TelegramFault, TelegramFaults, delay_before};
 use super::methods::{self, Success};
-use super::params::{BODY_BYTES_MAX, Params};
+use super::params::{BODY_BYTES_MAX, MethodParams};
 use super::polling::{Polls, get_updates};
-use super::rooms::{DRAFT_LIFE_S, Rooms, Stored, TelegramDraft};
-use super::world::{ChatKind, TelegramWorld};
+use super::rooms::{DRAFT_LIFE_S, KeptMessage, TelegramPreview, TelegramRooms};
+use super::world::{TelegramChatKind, TelegramWorld};
 use super::{command_lists, control, polling, webhook};
 use crate::percent;
-use crate::socket::{Connection, Serving};
+use crate::socket::{RequestConnection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer};
 
 /// What the server's parts share.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Inner>);
+pub(super) struct SharedTelegram(Arc<TelegramInner>);
 
 #[derive(Debug)]
-struct Inner {
-    rooms: Mutex<Rooms>,
+struct TelegramInner {
+    rooms: Mutex<TelegramRooms>,
     polls: Mutex<Polls>,
     changed: watch::Sender<u64>,
     faults: TelegramFaults,
@@ -46,7 +46,7 @@ struct Inner {
     initial: TelegramWorld,
 }
 
-impl Shared {
+impl SharedTelegram {
     /// Puts everything back as it was at the start; ids go on, a webhook stays.
     pub(super) fn reset(&self) {
         self.0.faults.reset();
@@ -55,14 +55,14 @@ impl Shared {
     }
 
     /// Changes the rooms and wakes whoever waits for a change.
-    pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+    pub(super) fn act<R>(&self, act: impl FnOnce(&mut TelegramRooms) -> R) -> R {
         let result = self.peek(act);
         self.announce_confirmed();
         result
     }
 
     /// Touches the rooms without waking anybody.
-    pub(super) fn peek<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+    pub(super) fn peek<R>(&self, act: impl FnOnce(&mut TelegramRooms) -> R) -> R {
         act(&mut self
             .0
             .rooms
@@ -122,7 +122,7 @@ pub struct TelegramPost {
 /// A loopback Telegram Bot API server.
 #[derive(Debug)]
 pub struct TelegramServer {
-    shared: Shared,
+    shared: SharedTelegram,
     serving: Serving,
     /// Delivers to the webhook as long as this is held.
     calling: AbortOnDropHandle<()>,
@@ -135,9 +135,9 @@ impl TelegramServer {
     /// When the address can't be bound.
     pub async fn start(world: TelegramWorld, addr: SocketAddr, wire: WireLog) -> io::Result<Self> {
         let (changed, _) = watch::channel(0);
-        let shared = Shared(Arc::new(Inner {
+        let shared = SharedTelegram(Arc::new(TelegramInner {
             initial: world.clone(),
-            rooms: Mutex::new(Rooms::new(world)),
+            rooms: Mutex::new(TelegramRooms::new(world)),
             polls: Mutex::default(),
             changed,
             faults: TelegramFaults::default(),
@@ -181,15 +181,15 @@ impl TelegramServer {
         self.shared.faults()
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &SharedTelegram {
         &self.shared
     }
 
-    pub(super) fn act<R>(&self, act: impl FnOnce(&mut Rooms) -> R) -> R {
+    pub(super) fn act<R>(&self, act: impl FnOnce(&mut TelegramRooms) -> R) -> R {
         self.shared.act(act)
     }
 
-    pub(super) fn look<R>(&self, look: impl FnOnce(&Rooms) -> R) -> R {
+    pub(super) fn look<R>(&self, look: impl FnOnce(&TelegramRooms) -> R) -> R {
         self.shared.peek(|rooms| look(rooms))
     }
 
@@ -204,7 +204,7 @@ impl TelegramServer {
     pub fn supergroups(&self) -> Vec<i64> {
         self.look(|rooms| {
             let chats = rooms.world.chats.iter();
-            let chats = chats.filter(|chat| chat.kind == ChatKind::Supergroup);
+            let chats = chats.filter(|chat| chat.kind == TelegramChatKind::Supergroup);
             chats.map(|chat| chat.id).collect()
         })
     }
@@ -263,7 +263,7 @@ impl TelegramServer {
     async fn wait_for<R>(
         &self,
         timeout: Duration,
-        mut look: impl FnMut(&Rooms) -> Option<R>,
+        mut look: impl FnMut(&TelegramRooms) -> Option<R>,
     ) -> Option<R> {
         let mut changes = self.shared.changes();
         let found = async {
@@ -315,8 +315,8 @@ impl TelegramServer {
 
     /// Every draft that the bot showed in a chat, oldest first.
     #[must_use]
-    pub fn drafts(&self, chat: i64) -> Vec<TelegramDraft> {
-        let of_chat = |rooms: &Rooms| {
+    pub fn drafts(&self, chat: i64) -> Vec<TelegramPreview> {
+        let of_chat = |rooms: &TelegramRooms| {
             let drafts = rooms.drafts.iter().filter(|draft| draft.chat == chat);
             drafts.cloned().collect()
         };
@@ -325,7 +325,7 @@ impl TelegramServer {
 
     /// The draft that a person sees now.
     #[must_use]
-    pub fn shown_draft(&self, chat: i64) -> Option<TelegramDraft> {
+    pub fn shown_draft(&self, chat: i64) -> Option<TelegramPreview> {
         let newest = self.drafts(chat).pop().filter(|draft| !draft.is_gone)?;
         let now_s = self.shared.peek(|rooms| rooms.now_s());
         (now_s - newest.shown_s < DRAFT_LIFE_S).then_some(newest)
@@ -347,13 +347,13 @@ impl TelegramServer {
 }
 
 /// The messages of a chat as people see them.
-pub(super) fn posts(rooms: &Rooms, chat: i64) -> Vec<TelegramPost> {
+pub(super) fn posts(rooms: &TelegramRooms, chat: i64) -> Vec<TelegramPost> {
     let log = rooms.chats.get(&chat);
     let stored = log.into_iter().flat_map(|log| &log.messages);
     stored.map(|(&id, stored)| as_post(id, stored)).collect()
 }
 
-fn as_post(id: i64, stored: &Stored) -> TelegramPost {
+fn as_post(id: i64, stored: &KeptMessage) -> TelegramPost {
     let wire = Value::Object(stored.wire.clone());
     let caption = wire.get("caption").or(wire.get("text"));
     let entities = wire.get("caption_entities").or(wire.get("entities"));
@@ -377,8 +377,8 @@ fn as_post(id: i64, stored: &Stored) -> TelegramPost {
 
 /// Answers everything that is not the control surface.
 async fn answer(
-    State(shared): State<Shared>,
-    ConnectInfo(connection): ConnectInfo<Connection>,
+    State(shared): State<SharedTelegram>,
+    ConnectInfo(connection): ConnectInfo<RequestConnection>,
     request: Request,
 ) -> Response {
     let path = percent::decoded(request.uri().path());
@@ -391,7 +391,7 @@ async fn answer(
     if let Err(refused) = authorise(&shared, token) {
         return failed(&refused);
     }
-    let params = match Params::read(request).await {
+    let params = match MethodParams::read(request).await {
         Ok(params) => params,
         Err(refused) => return failed(&refused),
     };
@@ -431,7 +431,7 @@ fn split_path(path: &str) -> Option<(&str, &str)> {
     Some((token, method.trim_end_matches('/')))
 }
 
-fn authorise(shared: &Shared, token: &str) -> Result<(), ApiFailure> {
+fn authorise(shared: &SharedTelegram, token: &str) -> Result<(), ApiFailure> {
     let well_formed = token.len() <= 80
         && !token.starts_with('0')
         && token
@@ -448,18 +448,18 @@ fn authorise(shared: &Shared, token: &str) -> Result<(), ApiFailure> {
 }
 
 enum Handled {
-    Answer(Answer),
+    Answer(MethodAnswer),
     Reset,
 }
 
-struct Answer {
+struct MethodAnswer {
     status: u16,
     body: Value,
     /// A body that is no JSON.
     text: Option<&'static str>,
 }
 
-impl Answer {
+impl MethodAnswer {
     fn of(result: Result<Success, ApiFailure>) -> Self {
         match result {
             Ok(success) => Self {
@@ -484,7 +484,7 @@ impl Answer {
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for MethodAnswer {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);
         let mut response = Response::builder().status(status);
@@ -503,16 +503,16 @@ impl IntoResponse for Answer {
 }
 
 fn failed(failure: &ApiFailure) -> Response {
-    Answer::of(Err(failure.clone())).into_response()
+    MethodAnswer::of(Err(failure.clone())).into_response()
 }
 
 /// What a gateway in front of the API says.
 const GATEWAY_PAGE: &str = "<html><head><title>502 Bad Gateway</title></head></html>";
 
 async fn handle(
-    shared: &Shared,
+    shared: &SharedTelegram,
     method: &str,
-    params: &Params,
+    params: &MethodParams,
     fault: Option<&TelegramFault>,
 ) -> Handled {
     tokio::time::sleep(delay_before(fault)).await;
@@ -520,34 +520,34 @@ async fn handle(
         Some(TelegramFault::ResetBefore) => return Handled::Reset,
         Some(TelegramFault::Stall) => std::future::pending().await,
         Some(TelegramFault::Gateway { code }) => {
-            return Handled::Answer(Answer::text(*code, GATEWAY_PAGE));
+            return Handled::Answer(MethodAnswer::text(*code, GATEWAY_PAGE));
         }
-        Some(TelegramFault::Garbage) => return Handled::Answer(Answer::text(200, "<html>")),
+        Some(TelegramFault::Garbage) => return Handled::Answer(MethodAnswer::text(200, "<html>")),
         _ => {}
     }
     if let Some(refused) = fault.and_then(TelegramFault::refusal) {
-        return Handled::Answer(Answer::of(Err(refused)));
+        return Handled::Answer(MethodAnswer::of(Err(refused)));
     }
     let result = call(shared, method, params, fault).await;
     match fault {
         Some(TelegramFault::ResetAfter) => Handled::Reset,
         Some(TelegramFault::StallAfter) => std::future::pending().await,
         Some(TelegramFault::GatewayAfter { code }) => {
-            Handled::Answer(Answer::text(*code, GATEWAY_PAGE))
+            Handled::Answer(MethodAnswer::text(*code, GATEWAY_PAGE))
         }
         Some(TelegramFault::LateAnswer { ms }) => {
             tokio::time::sleep(Duration::from_millis(*ms)).await;
-            Handled::Answer(Answer::of(result))
+            Handled::Answer(MethodAnswer::of(result))
         }
-        _ => Handled::Answer(Answer::of(result)),
+        _ => Handled::Answer(MethodAnswer::of(result)),
     }
 }
 
 /// Carries out a method.
 pub(super) async fn call(
-    shared: &Shared,
+    shared: &SharedTelegram,
     method: &str,
-    params: &Params,
+    params: &MethodParams,
     fault: Option<&TelegramFault>,
 ) -> Result<Success, ApiFailure> {
     let method = method.to_ascii_lowercase();
@@ -570,7 +570,7 @@ pub(super) async fn call(
 }
 
 /// The bytes of a file; the method `file` takes the faults.
-async fn download(shared: &Shared, connection: &Connection, path: &str) -> Response {
+async fn download(shared: &SharedTelegram, connection: &RequestConnection, path: &str) -> Response {
     let fault = shared.faults().take("file");
     tokio::time::sleep(delay_before(fault.as_ref())).await;
     match &fault {
@@ -579,7 +579,7 @@ async fn download(shared: &Shared, connection: &Connection, path: &str) -> Respo
             return StatusCode::OK.into_response();
         }
         Some(TelegramFault::Gateway { code }) => {
-            return Answer::text(*code, GATEWAY_PAGE).into_response();
+            return MethodAnswer::text(*code, GATEWAY_PAGE).into_response();
         }
         Some(fault) if fault.refusal().is_some() => {
             return fault

@@ -5,16 +5,16 @@
 use serde_json::{Value, json};
 
 use super::failure::ApiFailure;
-use super::params::{Params, is_true, lenient_integer};
-use super::rooms::Rooms;
-use super::world::{BotStatus, ChatKind};
+use super::params::{MethodParams, is_true, lenient_integer};
+use super::rooms::TelegramRooms;
+use super::world::{BotStatus, TelegramChatKind};
 
 /// The General topic; the platform refuses its number.
 const GENERAL_TOPIC: i64 = 1;
 
 /// What a call is about to do in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum ChatAccess {
     /// Look, edit or delete.
     Read,
     /// Post something new.
@@ -23,7 +23,7 @@ pub(super) enum Access {
 
 /// The `reply_parameters` of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReplyTo {
+pub(super) struct ReplyParameters {
     message: i64,
     chat: Option<String>,
     allow_missing: bool,
@@ -32,23 +32,23 @@ pub(super) struct ReplyTo {
 
 /// A checked place for a new message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Target {
+pub(super) struct MessageTarget {
     pub(super) chat: i64,
     pub(super) topic: Option<i64>,
     pub(super) reply_to: Option<i64>,
     pub(super) quote: Option<Value>,
 }
 
-impl Rooms {
+impl TelegramRooms {
     /// Finds the chat of a call and checks that the bot may act there.
-    pub(super) fn check_chat(&self, raw: &str, access: Access) -> Result<i64, ApiFailure> {
+    pub(super) fn check_chat(&self, raw: &str, access: ChatAccess) -> Result<i64, ApiFailure> {
         let id = self.find_chat(raw)?;
         let Some(room) = self.world.chat(id) else {
             return Err(self.stranger(id));
         };
         let (inside, kind) = (room.bot_status, room.kind);
         let noun = match kind {
-            ChatKind::Private => {
+            TelegramChatKind::Private => {
                 return match inside {
                     BotStatus::Kicked => Err(ApiFailure::forbidden("bot was blocked by the user")),
                     BotStatus::Left => Err(ApiFailure::forbidden(
@@ -57,9 +57,9 @@ impl Rooms {
                     BotStatus::Member | BotStatus::Admin => Ok(id),
                 };
             }
-            ChatKind::Group => "group chat",
-            ChatKind::Supergroup => "supergroup chat",
-            ChatKind::Channel => "channel chat",
+            TelegramChatKind::Group => "group chat",
+            TelegramChatKind::Supergroup => "supergroup chat",
+            TelegramChatKind::Channel => "channel chat",
         };
         match inside {
             BotStatus::Kicked => Err(ApiFailure::forbidden(&format!(
@@ -68,9 +68,13 @@ impl Rooms {
             BotStatus::Left => Err(ApiFailure::forbidden(&format!(
                 "bot is not a member of the {noun}"
             ))),
-            BotStatus::Member if kind == ChatKind::Channel && access == Access::Write => Err(
-                ApiFailure::bad("need administrator rights in the channel chat"),
-            ),
+            BotStatus::Member
+                if kind == TelegramChatKind::Channel && access == ChatAccess::Write =>
+            {
+                Err(ApiFailure::bad(
+                    "need administrator rights in the channel chat",
+                ))
+            }
             BotStatus::Member | BotStatus::Admin => Ok(id),
         }
     }
@@ -106,9 +110,9 @@ impl Rooms {
     }
 
     /// Checks everything about where a new message goes.
-    pub(super) fn check_target(&self, params: &Params) -> Result<Target, ApiFailure> {
+    pub(super) fn check_target(&self, params: &MethodParams) -> Result<MessageTarget, ApiFailure> {
         let reply = reply_parameters(params)?;
-        let chat = self.check_chat(params.text("chat_id"), Access::Write)?;
+        let chat = self.check_chat(params.text("chat_id"), ChatAccess::Write)?;
         let named = self.check_thread(chat, params.integer("message_thread_id"))?;
         let (reply_to, quote) = self.check_reply(chat, reply)?;
         let of_reply = reply_to
@@ -116,7 +120,7 @@ impl Rooms {
             .and_then(|stored| stored.topic);
         let topic = named.or(of_reply);
         self.check_open(chat, topic)?;
-        Ok(Target {
+        Ok(MessageTarget {
             chat,
             topic,
             reply_to,
@@ -152,13 +156,13 @@ impl Rooms {
     fn check_reply(
         &self,
         chat: i64,
-        reply: Option<ReplyTo>,
+        reply: Option<ReplyParameters>,
     ) -> Result<(Option<i64>, Option<Value>), ApiFailure> {
         let Some(reply) = reply else {
             return Ok((None, None));
         };
         let other_chat = match &reply.chat {
-            Some(raw) => self.check_chat(raw, Access::Read)? != chat,
+            Some(raw) => self.check_chat(raw, ChatAccess::Read)? != chat,
             None => false,
         };
         let missing = ApiFailure::bad("message to be replied not found");
@@ -193,13 +197,13 @@ impl Rooms {
 }
 
 /// Reads `reply_parameters`, or the older pair of parameters.
-fn reply_parameters(params: &Params) -> Result<Option<ReplyTo>, ApiFailure> {
+fn reply_parameters(params: &MethodParams) -> Result<Option<ReplyParameters>, ApiFailure> {
     let Some(raw) = params.get("reply_parameters").filter(|raw| !raw.is_empty()) else {
         let message = params.integer("reply_to_message_id");
-        let reply = ReplyTo {
+        let reply = ReplyParameters {
             message,
             allow_missing: params.boolean("allow_sending_without_reply"),
-            ..ReplyTo::default()
+            ..ReplyParameters::default()
         };
         return Ok((message > 0).then_some(reply));
     };
@@ -215,7 +219,7 @@ fn reply_parameters(params: &Params) -> Result<Option<ReplyTo>, ApiFailure> {
         })
     };
     let message = text("message_id").map_or(0, |raw| lenient_integer(&raw));
-    let reply = ReplyTo {
+    let reply = ReplyParameters {
         message,
         chat: text("chat_id"),
         allow_missing: text("allow_sending_without_reply").is_some_and(|raw| is_true(&raw)),
@@ -225,7 +229,7 @@ fn reply_parameters(params: &Params) -> Result<Option<ReplyTo>, ApiFailure> {
 }
 
 /// Reads a keyboard of replies, a request for a reply, or the order to take a keyboard away.
-pub(super) fn reply_keyboard(params: &Params) -> Result<Option<Value>, ApiFailure> {
+pub(super) fn reply_keyboard(params: &MethodParams) -> Result<Option<Value>, ApiFailure> {
     let markup = params.get("reply_markup").unwrap_or_default();
     let mut markup: Value = serde_json::from_str(markup).unwrap_or_default();
     let is_one = ["keyboard", "force_reply", "remove_keyboard"]
@@ -257,7 +261,7 @@ pub(super) fn reply_keyboard(params: &Params) -> Result<Option<Value>, ApiFailur
 }
 
 /// Reads `reply_markup`; only inline keyboards stay with a message.
-pub(super) fn reply_markup(params: &Params) -> Result<Option<Value>, ApiFailure> {
+pub(super) fn reply_markup(params: &MethodParams) -> Result<Option<Value>, ApiFailure> {
     let Some(raw) = params.get("reply_markup").filter(|raw| !raw.is_empty()) else {
         return Ok(None);
     };

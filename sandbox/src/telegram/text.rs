@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entities::{Entity, detect, utf16_len};
+use super::entities::{TextEntity, detect, utf16_len};
 use super::failure::ApiFailure;
 use super::{html, markdown, markup};
 
@@ -30,12 +30,12 @@ const DETECTED: [&str; 8] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Formatted {
     pub(super) text: String,
-    pub(super) entities: Vec<Entity>,
+    pub(super) entities: Vec<TextEntity>,
 }
 
 impl Formatted {
     pub(super) fn entities_json(&self) -> Value {
-        self.entities.iter().map(Entity::as_json).collect()
+        self.entities.iter().map(TextEntity::as_json).collect()
     }
 }
 
@@ -105,7 +105,7 @@ fn unparsable(why: &str) -> ApiFailure {
 }
 
 /// Reads an `entities` array and checks every offset against the text.
-fn parse_array(raw: Option<&str>, text: &str) -> Result<Vec<Entity>, ApiFailure> {
+fn parse_array(raw: Option<&str>, text: &str) -> Result<Vec<TextEntity>, ApiFailure> {
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -126,7 +126,7 @@ fn parse_array(raw: Option<&str>, text: &str) -> Result<Vec<Entity>, ApiFailure>
     Ok(entities)
 }
 
-fn parse_one(item: &Value, text: &str) -> Result<Option<Entity>, ApiFailure> {
+fn parse_one(item: &Value, text: &str) -> Result<Option<TextEntity>, ApiFailure> {
     let bad = |why: &str| ApiFailure::bad(&format!("can't parse MessageEntity: {why}"));
     let object = item.as_object().ok_or_else(|| bad("expected an Object"))?;
     let number = |name: &str| {
@@ -162,9 +162,9 @@ fn parse_one(item: &Value, text: &str) -> Result<Option<Entity>, ApiFailure> {
         _ => return Err(bad("Unsupported type specified")),
     };
     let (offset, length) = check_range(text, offset, length)?;
-    Ok((length > 0).then(|| Entity {
+    Ok((length > 0).then(|| TextEntity {
         extra,
-        ..Entity::new(kind, offset, length)
+        ..TextEntity::new(kind, offset, length)
     }))
 }
 
@@ -226,7 +226,7 @@ fn finish(parsed: Formatted) -> Formatted {
     let cleaned = trim(clean(parsed));
     let mut entities = cap(untangle(cleaned.entities));
     let user = entities.clone();
-    let blocked = |found: &Entity| {
+    let blocked = |found: &TextEntity| {
         user.iter().any(|entity| {
             matches!(
                 entity.kind.as_str(),
@@ -290,12 +290,12 @@ fn trim(parsed: Formatted) -> Formatted {
     Formatted { text, entities }
 }
 
-fn remap(entities: Vec<Entity>, map: impl Fn(usize) -> usize) -> Vec<Entity> {
+fn remap(entities: Vec<TextEntity>, map: impl Fn(usize) -> usize) -> Vec<TextEntity> {
     entities
         .into_iter()
         .map(|entity| {
             let (begin, end) = (map(entity.offset), map(entity.end()));
-            Entity {
+            TextEntity {
                 offset: begin,
                 length: end - begin,
                 ..entity
@@ -306,10 +306,10 @@ fn remap(entities: Vec<Entity>, map: impl Fn(usize) -> usize) -> Vec<Entity> {
 }
 
 /// Makes entities nest: nothing inside code, no link in a link, styles split where they overlap.
-fn untangle(entities: Vec<Entity>) -> Vec<Entity> {
-    let is_style = |entity: &Entity| STYLES.contains(&entity.kind.as_str());
+fn untangle(entities: Vec<TextEntity>) -> Vec<TextEntity> {
+    let is_style = |entity: &TextEntity| STYLES.contains(&entity.kind.as_str());
     let (styles, rest): (Vec<_>, Vec<_>) = entities.into_iter().partition(is_style);
-    let mut kept: Vec<Entity> = Vec::new();
+    let mut kept: Vec<TextEntity> = Vec::new();
     for entity in rest {
         let quote = entity.kind.ends_with("blockquote");
         let clash = kept.iter().any(|other| {
@@ -326,7 +326,7 @@ fn untangle(entities: Vec<Entity>) -> Vec<Entity> {
         let cuts = edges(&kept, &styles, style);
         for (begin, end) in pieces {
             for (begin, end) in split_at(begin, end, &cuts) {
-                kept.push(Entity::new(style, begin, end - begin));
+                kept.push(TextEntity::new(style, begin, end - begin));
             }
         }
     }
@@ -334,7 +334,7 @@ fn untangle(entities: Vec<Entity>) -> Vec<Entity> {
     kept
 }
 
-fn merged<'e>(ranges: impl Iterator<Item = &'e Entity>) -> Vec<(usize, usize)> {
+fn merged<'e>(ranges: impl Iterator<Item = &'e TextEntity>) -> Vec<(usize, usize)> {
     let mut sorted: Vec<_> = ranges.map(|entity| (entity.offset, entity.end())).collect();
     sorted.sort_unstable();
     let mut out: Vec<(usize, usize)> = Vec::new();
@@ -347,7 +347,7 @@ fn merged<'e>(ranges: impl Iterator<Item = &'e Entity>) -> Vec<(usize, usize)> {
     out
 }
 
-fn without_code(mut pieces: Vec<(usize, usize)>, kept: &[Entity]) -> Vec<(usize, usize)> {
+fn without_code(mut pieces: Vec<(usize, usize)>, kept: &[TextEntity]) -> Vec<(usize, usize)> {
     for code in kept
         .iter()
         .filter(|entity| matches!(entity.kind.as_str(), "code" | "pre"))
@@ -362,7 +362,7 @@ fn without_code(mut pieces: Vec<(usize, usize)>, kept: &[Entity]) -> Vec<(usize,
 }
 
 /// Points where a style has to be cut so that it crosses no other entity's border.
-fn edges(kept: &[Entity], styles: &[Entity], style: &str) -> Vec<(usize, usize)> {
+fn edges(kept: &[TextEntity], styles: &[TextEntity], style: &str) -> Vec<(usize, usize)> {
     let earlier = STYLES.iter().take_while(|&&other| other != style);
     let earlier: Vec<_> = earlier.collect();
     kept.iter()
@@ -393,9 +393,9 @@ fn split_at(begin: usize, end: usize, others: &[(usize, usize)]) -> Vec<(usize, 
 
 /// Keeps at most 100 formatting entities; code, links and quotes are counted first, custom emoji
 /// are not counted.
-fn cap(entities: Vec<Entity>) -> Vec<Entity> {
-    let is_style = |entity: &Entity| STYLES.contains(&entity.kind.as_str());
-    let is_counted = |entity: &Entity| entity.kind != "custom_emoji";
+fn cap(entities: Vec<TextEntity>) -> Vec<TextEntity> {
+    let is_style = |entity: &TextEntity| STYLES.contains(&entity.kind.as_str());
+    let is_counted = |entity: &TextEntity| entity.kind != "custom_emoji";
     let firm = entities
         .iter()
         .filter(|entity| !is_style(entity) && is_counted(entity))
@@ -442,7 +442,7 @@ mod tests {
         let array = r#"[{"type":"bold","offset":3,"length":2}]"#;
         let text = formatted(" \r\tab\n ", None, Some(array), TextKind::Message).unwrap();
         assert_eq!(text.text, "ab");
-        assert_eq!(text.entities, [Entity::new("bold", 0, 2)]);
+        assert_eq!(text.entities, [TextEntity::new("bold", 0, 2)]);
     }
 
     #[test]

@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use super::failure::ApiFailure;
 use super::methods::{self, Success};
-use super::params::Params;
+use super::params::MethodParams;
 use super::polling::allowed_kinds;
 use super::queue::UpdateQueue;
-use super::rooms::Rooms;
-use super::server::{self, Shared};
+use super::rooms::TelegramRooms;
+use super::server::{self, SharedTelegram};
 use crate::probe;
 use crate::wire::{WireKind, WirePeer};
 
@@ -34,7 +34,7 @@ const SET_AGAIN: Duration = Duration::from_secs(1);
 
 /// Where updates go, and how that went.
 #[derive(Debug, Default)]
-pub(super) struct Webhook {
+pub(super) struct RegisteredWebhook {
     url: String,
     secret: String,
     max_connections: i64,
@@ -48,7 +48,7 @@ pub(super) struct Webhook {
 
 /// An update on its way.
 #[derive(Debug)]
-struct Call {
+struct WebhookCall {
     update: i64,
     line: String,
     url: String,
@@ -56,7 +56,7 @@ struct Call {
     body: Value,
 }
 
-impl Webhook {
+impl RegisteredWebhook {
     pub(super) fn is_set(&self) -> bool {
         !self.url.is_empty()
     }
@@ -66,7 +66,7 @@ impl Webhook {
     }
 
     /// Takes what can be sent now; with it, when the next one is due.
-    fn start(&mut self, queue: &UpdateQueue) -> (Vec<Call>, Option<Instant>) {
+    fn start(&mut self, queue: &UpdateQueue) -> (Vec<WebhookCall>, Option<Instant>) {
         let (mut calls, mut next) = (Vec::new(), None::<Instant>);
         if !self.is_set() {
             return (calls, next);
@@ -89,7 +89,7 @@ impl Webhook {
             }
             held.insert(line.clone());
             self.in_flight.insert(line.clone());
-            calls.push(Call {
+            calls.push(WebhookCall {
                 update: id,
                 line,
                 url: self.url.clone(),
@@ -101,7 +101,7 @@ impl Webhook {
     }
 
     /// Notes that a call came back; waits are in "seconds" of that many milliseconds.
-    fn end(&mut self, call: &Call, failure: Option<Failure>, now_s: i64, second_ms: u64) {
+    fn end(&mut self, call: &WebhookCall, failure: Option<Failure>, now_s: i64, second_ms: u64) {
         self.in_flight.remove(&call.line);
         let Some(failure) = failure else {
             self.failed.remove(&call.update);
@@ -145,7 +145,7 @@ fn line_of(id: i64, body: &Value) -> String {
 }
 
 /// Delivers whatever waits while a webhook is set, until the server stops.
-pub(super) async fn run(shared: Shared) {
+pub(super) async fn run(shared: SharedTelegram) {
     let mut changes = shared.changes();
     loop {
         let (calls, next) = shared.peek(|rooms| {
@@ -175,7 +175,7 @@ pub(super) async fn run(shared: Shared) {
     }
 }
 
-async fn deliver(shared: &Shared, call: &Call) -> Result<(), Failure> {
+async fn deliver(shared: &SharedTelegram, call: &WebhookCall) -> Result<(), Failure> {
     let failure = |message: &str| Failure {
         message: message.to_owned(),
         retry_after_s: None,
@@ -220,7 +220,7 @@ async fn deliver(shared: &Shared, call: &Call) -> Result<(), Failure> {
 }
 
 /// Carries out the method that a webhook answered with. Its bot never learns the result.
-async fn answer_in_response(shared: &Shared, said: &str) {
+async fn answer_in_response(shared: &SharedTelegram, said: &str) {
     let Ok(Value::Object(call)) = serde_json::from_str(said) else {
         return;
     };
@@ -229,7 +229,7 @@ async fn answer_in_response(shared: &Shared, said: &str) {
     };
     let method = method.to_owned();
     let name = methods::spelled(&method);
-    let params = Params::of_json(call);
+    let params = MethodParams::of_json(call);
     let log = |kind, status, body| {
         let wire = shared.wire();
         wire.append(WirePeer::Telegram, kind, &name, status, body);
@@ -264,8 +264,8 @@ fn address_of(url: &str) -> Option<(SocketAddr, String)> {
 
 /// `setWebhook`. `is_local`: loopback addresses without TLS are taken, as by a server of one's own.
 pub(super) fn set(
-    rooms: &mut Rooms,
-    params: &Params,
+    rooms: &mut TelegramRooms,
+    params: &MethodParams,
     is_local: bool,
 ) -> Result<Success, ApiFailure> {
     let url = params.text("url");
@@ -298,7 +298,7 @@ pub(super) fn set(
     if is_same {
         return Ok(Success::described("Webhook is already set"));
     }
-    rooms.webhook = Webhook {
+    rooms.webhook = RegisteredWebhook {
         url: url.to_owned(),
         secret: secret.to_owned(),
         max_connections,
@@ -339,14 +339,14 @@ fn check_url(url: &str) -> Result<(), ApiFailure> {
 }
 
 /// `deleteWebhook`.
-pub(super) fn delete(rooms: &mut Rooms, params: &Params) -> Success {
+pub(super) fn delete(rooms: &mut TelegramRooms, params: &MethodParams) -> Success {
     if params.boolean("drop_pending_updates") {
         rooms.queue.clear();
     }
     let was_set = rooms.webhook.is_set();
-    rooms.webhook = Webhook {
+    rooms.webhook = RegisteredWebhook {
         in_flight: std::mem::take(&mut rooms.webhook.in_flight),
-        ..Webhook::default()
+        ..RegisteredWebhook::default()
     };
     Success::described(match was_set {
         true => "Webhook was deleted",
@@ -355,7 +355,7 @@ pub(super) fn delete(rooms: &mut Rooms, params: &Params) -> Success {
 }
 
 /// `getWebhookInfo`.
-pub(super) fn info(rooms: &mut Rooms) -> Success {
+pub(super) fn info(rooms: &mut TelegramRooms) -> Success {
     let now_s = rooms.now_s();
     rooms.queue.expire(now_s);
     let webhook = &rooms.webhook;

@@ -49,7 +49,7 @@ pub struct TelegramUser {
 
 /// What kind of room a chat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChatKind {
+pub enum TelegramChatKind {
     /// One person and the bot; the chat's id is the person's id.
     Private,
     /// A basic group; id is a small negative number.
@@ -60,7 +60,7 @@ pub enum ChatKind {
     Channel,
 }
 
-impl ChatKind {
+impl TelegramChatKind {
     /// The `type` of a chat on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -122,7 +122,7 @@ pub struct TelegramChat {
     /// Chat id as the Bot API writes it.
     pub id: i64,
     /// What kind of room.
-    pub kind: ChatKind,
+    pub kind: TelegramChatKind,
     /// Title; a private chat has none.
     pub title: String,
     /// Public name without `@`.
@@ -188,7 +188,11 @@ impl TelegramWorld {
             name: name.to_owned(),
             closed: false,
         };
-        let mut supergroup = room(Self::SUPERGROUP, ChatKind::Supergroup, "Platform team");
+        let mut supergroup = room(
+            Self::SUPERGROUP,
+            TelegramChatKind::Supergroup,
+            "Platform team",
+        );
         supergroup.members.push(Self::OTHER_BOT);
         Self {
             bot: TelegramBot {
@@ -211,23 +215,23 @@ impl TelegramWorld {
             ],
             chats: vec![
                 supergroup,
-                room(Self::GROUP, ChatKind::Group, "Lunch"),
+                room(Self::GROUP, TelegramChatKind::Group, "Lunch"),
                 TelegramChat {
                     is_forum: true,
                     topics: vec![
                         topic(Self::TOPIC_INCIDENT, "Incident 42"),
                         topic(Self::TOPIC_DEPLOYS, "Deploys"),
                     ],
-                    ..room(Self::FORUM, ChatKind::Supergroup, "Incidents")
+                    ..room(Self::FORUM, TelegramChatKind::Supergroup, "Incidents")
                 },
                 TelegramChat {
                     bot_status: BotStatus::Admin,
                     username: Some("acme_news".to_owned()),
-                    ..room(Self::CHANNEL, ChatKind::Channel, "Announcements")
+                    ..room(Self::CHANNEL, TelegramChatKind::Channel, "Announcements")
                 },
                 TelegramChat {
                     members: vec![Self::ANN],
-                    ..room(Self::ANN, ChatKind::Private, "")
+                    ..room(Self::ANN, TelegramChatKind::Private, "")
                 },
             ],
         }
@@ -270,7 +274,7 @@ impl TelegramWorld {
         };
         let mut object = Map::new();
         object.insert("id".to_owned(), json!(id));
-        if chat.kind == ChatKind::Private {
+        if chat.kind == TelegramChatKind::Private {
             if let Some(user) = self.user(id) {
                 object.insert("first_name".to_owned(), json!(user.first_name));
                 if let Some(username) = &user.username {

@@ -1,6 +1,6 @@
 //! Agents, the models they ask, and the questions that wait for them.
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{AgentView, ModelRestView, ReleasedModelView, RetriedView, ThumbsView};
 use vocative_core::ids::AgentName;
 use vocative_store::StoreError;
@@ -12,7 +12,7 @@ const THUMBS_MS: i64 = 30 * 86_400_000;
 const RETRIED_AT_ONCE: usize = 500;
 
 impl Operations {
-    pub(super) async fn agents(&self) -> Answer {
+    pub(super) async fn agents(&self) -> OperationResult {
         let status = self.store.status((self.clock)()).await?;
         let rests = self.model_rests(&status);
         let since_ms = (self.clock)().saturating_sub(THUMBS_MS);
@@ -48,7 +48,7 @@ impl Operations {
     }
 
     /// Has an agent's model asked again, by the name of either.
-    pub(super) async fn release_agent(&self, name: &str) -> Answer {
+    pub(super) async fn release_agent(&self, name: &str) -> OperationResult {
         let specs = self.registry.all();
         let named = specs.iter().find(|spec| spec.name.as_str() == name);
         let rests = self.store.model_rests().await?;
@@ -82,7 +82,11 @@ impl Operations {
     }
 
     /// Has all questions tried again that were given up, of one agent or since a time where that is asked.
-    pub(super) async fn retry_dead(&self, agent: Option<String>, since_ms: Option<i64>) -> Answer {
+    pub(super) async fn retry_dead(
+        &self,
+        agent: Option<String>,
+        since_ms: Option<i64>,
+    ) -> OperationResult {
         let agent = agent.map(AgentName::new).transpose().map_err(|name| {
             OperationError::Wrong(format!("{name:?} can't be the name of an agent"))
         })?;

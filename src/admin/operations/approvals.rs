@@ -8,7 +8,7 @@ use crate::capture::presses::outcome_part;
 use crate::delivery::rooms::Room;
 use crate::tools::{PersonName, other_arguments};
 use vocative_core::approving::{
-    ApprovalState, CHANGES_MAX, Decider, StoredApproval, Via, may_decide,
+    ApprovalState, CHANGES_MAX, DecidedVia, Decider, StoredApproval, may_decide,
 };
 use vocative_core::ids::{AccountId, ApprovalId, GrantId};
 use vocative_core::words::Language;
@@ -49,7 +49,7 @@ pub struct DecidedApproval {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operator {
     name: String,
-    via: Via,
+    via: DecidedVia,
     people: Vec<PersonName>,
 }
 
@@ -61,7 +61,7 @@ impl Operator {
     pub fn by_cli(name: &str) -> Result<Self, OperationError> {
         Ok(Self {
             name: operator_name(name)?,
-            via: Via::Cli,
+            via: DecidedVia::Cli,
             people: Vec::new(),
         })
     }
@@ -71,7 +71,7 @@ impl Operator {
     pub fn by_api(name: &str, people: &[PersonName]) -> Self {
         Self {
             name: name.to_owned(),
-            via: Via::Api,
+            via: DecidedVia::Api,
             people: people.to_vec(),
         }
     }
@@ -82,7 +82,7 @@ impl Operator {
     pub fn by_console(name: &str, people: &[PersonName]) -> Self {
         Self {
             name: name.to_owned(),
-            via: Via::Console,
+            via: DecidedVia::Console,
             people: people.to_vec(),
         }
     }
@@ -263,7 +263,7 @@ impl Operations {
     /// in the console only those for which a tool's settings name one of the people that they are. Being in the chat
     /// counts for nothing there: nobody is seen in a chat through a browser.
     fn may_allow(&self, approval: &StoredApproval, channel: Option<&str>, by: &Operator) -> bool {
-        if by.via != Via::Console {
+        if by.via != DecidedVia::Console {
             return true;
         }
         let Some(channel) = channel else { return false };

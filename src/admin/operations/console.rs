@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use vocative_console::{Doors, LINK_LIVES, Person};
+use vocative_console::{ConsoleDoors, ConsoleUser, LINK_LIVES};
 use vocative_store::audit::{AuditId, StoredAudit};
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{AuditView, ConsoleLinkView};
 
 /// The most rows of the audit that are listed at once.
@@ -16,9 +16,9 @@ const AUDIT_MAX: usize = 1_000;
 #[derive(Clone, Debug)]
 pub struct ConsoleDoor {
     /// Links and sessions.
-    pub doors: Arc<Doors>,
+    pub doors: Arc<ConsoleDoors>,
     /// Who may come in.
-    pub people: Vec<Person>,
+    pub people: Vec<ConsoleUser>,
     /// Where it listens.
     pub address: SocketAddr,
     /// The name under which it is reached from elsewhere.
@@ -26,7 +26,7 @@ pub struct ConsoleDoor {
 }
 
 impl Operations {
-    pub(super) fn console_link(&self, name: &str) -> Answer {
+    pub(super) fn console_link(&self, name: &str) -> OperationResult {
         let Some(running) = &self.running else {
             let what =
                 "there is no running daemon, so there is no console; start it with `vocative run`";
@@ -60,7 +60,7 @@ impl Operations {
         }))
     }
 
-    pub(super) async fn console_audit(&self, before: Option<i64>, limit: usize) -> Answer {
+    pub(super) async fn console_audit(&self, before: Option<i64>, limit: usize) -> OperationResult {
         let before = before.map(AuditId);
         let rows = self.store.audit(before, limit.min(AUDIT_MAX)).await?;
         Ok(json(&rows.into_iter().map(view).collect::<Vec<_>>()))

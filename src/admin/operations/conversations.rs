@@ -2,7 +2,7 @@
 
 use vocative_contract::markup::one_line;
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{
     ConversationDetailView, ConversationStatsView, ConversationView, ExportMessageView,
     ExportPageView, ParticipantsView, SearchView, TurnView, timeline,
@@ -39,7 +39,7 @@ impl Operations {
         Ok(json(&views))
     }
 
-    pub(super) async fn conversation(&self, name: &str, query: PageQuery) -> Answer {
+    pub(super) async fn conversation(&self, name: &str, query: PageQuery) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let page = self.store.page(conversation.id, query).await?;
         let first = page.turns.first().map(|first| first.turn.seq().0);
@@ -62,7 +62,12 @@ impl Operations {
         Ok(json(&view))
     }
 
-    pub(super) async fn export(&self, name: &str, query: ExportQuery, is_shown: bool) -> Answer {
+    pub(super) async fn export(
+        &self,
+        name: &str,
+        query: ExportQuery,
+        is_shown: bool,
+    ) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let is_first = query.after.is_none();
         let page = self.store.export_page(conversation.id, query).await?;
@@ -108,7 +113,7 @@ impl Operations {
             .collect())
     }
 
-    pub(super) async fn set_title(&self, name: &str, title: Option<String>) -> Answer {
+    pub(super) async fn set_title(&self, name: &str, title: Option<String>) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let title = match title {
             Some(title) => Some(one_line(&title).ok_or_else(|| {
@@ -120,14 +125,14 @@ impl Operations {
         Ok(json(&self.conversation_view(&conversation).await?))
     }
 
-    pub(super) async fn set_archived(&self, name: &str, is_archived: bool) -> Answer {
+    pub(super) async fn set_archived(&self, name: &str, is_archived: bool) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let at_ms = is_archived.then(|| (self.clock)());
         self.store.set_archived(conversation.id, at_ms).await?;
         Ok(json(&self.conversation_view(&conversation).await?))
     }
 
-    pub(super) async fn conversation_stats(&self, name: &str, since_ms: i64) -> Answer {
+    pub(super) async fn conversation_stats(&self, name: &str, since_ms: i64) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let stats = self.store.conversation_stats(conversation.id, since_ms);
         let stats = stats.await?;
@@ -142,7 +147,7 @@ impl Operations {
         filter: SearchFilter,
         limit: usize,
         threads: bool,
-    ) -> Answer {
+    ) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let embeddings = self.running.as_ref().and_then(|it| it.embeddings.as_ref());
         let vectors = match embeddings {

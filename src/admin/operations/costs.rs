@@ -1,6 +1,6 @@
 //! What calls of models cost.
 
-use super::{Answer, Operations, json};
+use super::{OperationResult, Operations, json};
 use crate::admin::view::{CostView, CostsBy};
 use vocative_store::costs::CostsBy as StoredBy;
 
@@ -8,7 +8,7 @@ use vocative_store::costs::CostsBy as StoredBy;
 const COSTS_MAX: u32 = 1_000;
 
 impl Operations {
-    pub(super) async fn costs(&self, by: CostsBy, since_ms: i64) -> Answer {
+    pub(super) async fn costs(&self, by: CostsBy, since_ms: i64) -> OperationResult {
         let by = match by {
             CostsBy::Day => StoredBy::Day,
             CostsBy::Channel => StoredBy::Channel,

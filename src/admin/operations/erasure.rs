@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, EraseTarget, OperationError, Operations, json};
+use super::{EraseTarget, OperationError, OperationResult, Operations, json};
 use crate::admin::view::{ErasePlanView, EraseView};
 use vocative_core::ids::ErasureId;
 use vocative_store::StoreError;
@@ -17,11 +17,11 @@ impl Operations {
         Ok(self.store.plan_erasure(target, (self.clock)()).await?)
     }
 
-    pub(super) async fn erase_plan(&self, target: EraseTarget) -> Answer {
+    pub(super) async fn erase_plan(&self, target: EraseTarget) -> OperationResult {
         Ok(json(&ErasePlanView::of(&self.plan_of(target).await?)))
     }
 
-    pub(super) async fn erase(&self, target: EraseTarget, verify: bool) -> Answer {
+    pub(super) async fn erase(&self, target: EraseTarget, verify: bool) -> OperationResult {
         let plan = self.plan_of(target).await?;
         let ids: Vec<ErasureId> = plan.entries.iter().map(|entry| entry.id).collect();
         self.store.begin_erasure(plan.entries).await?;

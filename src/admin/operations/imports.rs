@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView, TopicLine};
 use crate::capture::import::import;
 use crate::capture::inbound::Counter;
@@ -10,7 +10,11 @@ use vocative_core::prompting::{ClassEstimate, content_count};
 use vocative_store::contract::ImportAccount;
 
 impl Operations {
-    pub(super) async fn import_begin(&self, channel: &str, fingerprint: Option<&str>) -> Answer {
+    pub(super) async fn import_begin(
+        &self,
+        channel: &str,
+        fingerprint: Option<&str>,
+    ) -> OperationResult {
         let account = self.import_account(channel).await?;
         let things = match fingerprint {
             Some(fingerprint) => {
@@ -34,7 +38,7 @@ impl Operations {
         }))
     }
 
-    pub(super) async fn import(&self, channel: &str, batch: ImportBatchView) -> Answer {
+    pub(super) async fn import(&self, channel: &str, batch: ImportBatchView) -> OperationResult {
         let account = self.import_account(channel).await?.account;
         let keeps_revisions = batch.keeps_revisions;
         let counter: Counter = Arc::new(|text| content_count(text, &ClassEstimate));

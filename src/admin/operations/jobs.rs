@@ -1,6 +1,6 @@
 //! Background work, and what people decide about it.
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::JobView;
 use vocative_core::ids::JobId;
 use vocative_store::StoreError;
@@ -9,7 +9,7 @@ use vocative_store::StoreError;
 const JOBS_MAX: usize = 200;
 
 impl Operations {
-    pub(super) async fn jobs(&self) -> Answer {
+    pub(super) async fn jobs(&self) -> OperationResult {
         let bindings = self.store.bindings().await?;
         let jobs = self.store.jobs(JOBS_MAX).await?.into_iter();
         let views: Vec<JobView> = jobs
@@ -21,7 +21,7 @@ impl Operations {
         Ok(json(&views))
     }
 
-    pub(super) async fn decide_job(&self, id: &str, retry: bool) -> Answer {
+    pub(super) async fn decide_job(&self, id: &str, retry: bool) -> OperationResult {
         let refused = || {
             OperationError::Wrong(format!(
                 "there is no job {id} of which that can be decided; `vocative jobs list` shows what there is. What \

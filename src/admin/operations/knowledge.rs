@@ -1,6 +1,6 @@
 //! Collections of documents: what is known of them, what is found in them, and that they are read again.
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{CollectionView, DocumentView, KnowledgeView};
 use vocative_store::contract::KnowledgeQuery;
 
@@ -11,13 +11,13 @@ const HIT_MAX_CHARS: usize = 1_200;
 const HITS_MAX_TOKENS: usize = 50_000;
 
 impl Operations {
-    pub(super) async fn collections(&self) -> Answer {
+    pub(super) async fn collections(&self) -> OperationResult {
         let status = self.store.status((self.clock)()).await?;
         let views: Vec<CollectionView> = status.knowledge.iter().map(Into::into).collect();
         Ok(json(&views))
     }
 
-    pub(super) async fn documents(&self, collection: &str) -> Answer {
+    pub(super) async fn documents(&self, collection: &str) -> OperationResult {
         let listed = self.store.listed_documents(collection, LISTED_MAX).await?;
         let Some(listed) = listed else {
             return Err(self.no_collection(collection).await?);
@@ -31,7 +31,7 @@ impl Operations {
         queries: Vec<String>,
         collection: Option<String>,
         limit: usize,
-    ) -> Answer {
+    ) -> OperationResult {
         let known = self.collection_names().await?;
         let collections = match collection {
             None => known,
@@ -49,7 +49,7 @@ impl Operations {
         Ok(json(&KnowledgeView::from(&found)))
     }
 
-    pub(super) async fn refresh_knowledge(&self, collection: Option<String>) -> Answer {
+    pub(super) async fn refresh_knowledge(&self, collection: Option<String>) -> OperationResult {
         let now_ms = (self.clock)();
         let asked = self
             .store

@@ -1,11 +1,11 @@
 //! Servers of tools: what they offer, and what people decide about it.
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::McpToolView;
 use crate::tools::mcp::pin_digest;
 
 impl Operations {
-    pub(super) async fn mcp_tools(&self, server: Option<&str>) -> Answer {
+    pub(super) async fn mcp_tools(&self, server: Option<&str>) -> OperationResult {
         let tools = self.store.pinned_tools(server).await?;
         let views: Vec<McpToolView> = tools.iter().map(Into::into).collect();
         Ok(json(&views))
@@ -16,7 +16,7 @@ impl Operations {
         server: &str,
         tool: Option<&str>,
         digest: Option<&str>,
-    ) -> Answer {
+    ) -> OperationResult {
         let tools = self.store.pinned_tools(Some(server)).await?;
         let is_meant = |name: &str| tool.is_none_or(|tool| tool == name);
         let waiting = tools.iter().filter(|it| is_meant(&it.tool));

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{MemoryView, RememberedView};
 use vocative_core::ids::AgentName;
-use vocative_core::remembering::{MemoryId, Share, StoredMemory, checked_text};
+use vocative_core::remembering::{MemoryId, MemoryScope, StoredMemory, checked_text};
 use vocative_core::words::Language;
 use vocative_store::contract::{MemoryFilter, OperatorChange, OperatorChanged};
 
@@ -148,8 +148,8 @@ impl Operations {
                 text: checked_text(&text, Language::English).map_err(OperationError::Wrong)?,
                 version,
             },
-            ChangedMemory::Share => OperatorChange::Share(Share::Team),
-            ChangedMemory::Unshare => OperatorChange::Share(Share::Room),
+            ChangedMemory::Share => OperatorChange::Share(MemoryScope::Team),
+            ChangedMemory::Unshare => OperatorChange::Share(MemoryScope::Room),
         };
         let now_ms = (self.clock)();
         let changed = self.store.change_memory(MemoryId(id), change, now_ms);
@@ -163,7 +163,7 @@ impl Operations {
         }
     }
 
-    pub(super) async fn listed_memories(&self, asked: MemoriesAsked) -> Answer {
+    pub(super) async fn listed_memories(&self, asked: MemoriesAsked) -> OperationResult {
         Ok(json(&self.memories(asked).await?))
     }
 

@@ -529,7 +529,7 @@ pub type QuestionIntake = Arc<dyn Fn() -> Option<Arc<ChannelIntake>> + Send + Sy
 
 /// What only a running daemon has.
 #[derive(Clone)]
-pub struct Running {
+pub struct RunningDaemon {
     /// How the channels are doing.
     pub health: Health,
     /// Makes vectors of what is searched for, where a server is configured.
@@ -578,10 +578,10 @@ pub struct Operations {
     /// The time.
     pub clock: Clock,
     /// Set inside the daemon.
-    pub running: Option<Running>,
+    pub running: Option<RunningDaemon>,
 }
 
-type Answer = Result<serde_json::Value, OperationError>;
+type OperationResult = Result<serde_json::Value, OperationError>;
 
 /// The most approvals, grants and questions that are listed.
 const LISTED_MAX: usize = 500;
@@ -598,7 +598,7 @@ impl Operations {
     /// # Errors
     /// [`OperationError`], see there.
     #[allow(clippy::too_many_lines, reason = "an arm for each operation")]
-    pub async fn execute(&self, operation: AdminOperation) -> Answer {
+    pub async fn execute(&self, operation: AdminOperation) -> OperationResult {
         match operation {
             AdminOperation::Alive => Ok(json(&self.alive())),
             AdminOperation::Status => self.status().await,
@@ -760,7 +760,7 @@ impl Operations {
         limit: usize,
         with_archived: bool,
         before: Option<&str>,
-    ) -> Answer {
+    ) -> OperationResult {
         let filter = ConversationFilter {
             channel,
             limit,
@@ -779,7 +779,7 @@ impl Operations {
         }
     }
 
-    async fn status(&self) -> Answer {
+    async fn status(&self) -> OperationResult {
         let status = self.store.status((self.clock)()).await?;
         let mut view = match &self.running {
             Some(running) => {
@@ -816,12 +816,12 @@ impl Operations {
         Ok(json(&view))
     }
 
-    async fn capacity(&self) -> Answer {
+    async fn capacity(&self) -> OperationResult {
         let capacity = self.store.capacity((self.clock)()).await?;
         Ok(json(&CapacityView::from(&capacity)))
     }
 
-    async fn reload(&self) -> Answer {
+    async fn reload(&self) -> OperationResult {
         let Some(running) = &self.running else {
             return Err(OperationError::Wrong(
                 "there is no running daemon to reload".to_owned(),

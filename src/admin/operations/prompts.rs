@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::explain::Explained;
 use crate::admin::view::{AsSentView, RebuildView, SummariesView, SummaryView};
 use crate::agent::prompting::{PromptRequest, build_prompt};
@@ -11,7 +11,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::remembered::MemoryFrom;
 use crate::agent::sent::make_again;
 use vocative_core::given::Given;
-use vocative_core::history::{History, Role};
+use vocative_core::history::{History, HistoryRole};
 use vocative_core::ids::{AgentName, RunId, Seq};
 use vocative_core::place::Conversation;
 use vocative_core::prompting::RunView;
@@ -28,7 +28,7 @@ impl Operations {
         name: &str,
         agent: Option<String>,
         at: Option<i64>,
-    ) -> Answer {
+    ) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let newest = self.newest_turns(&conversation, at).await?;
         let agent = match agent.or_else(|| newest.iter().rev().find_map(concerned_by)) {
@@ -116,7 +116,7 @@ impl Operations {
         Ok(recorded.map(|recorded| recorded.run.to_string()))
     }
 
-    pub(super) async fn sent_prompt(&self, run: &str) -> Answer {
+    pub(super) async fn sent_prompt(&self, run: &str) -> OperationResult {
         let id: RunId = run
             .parse()
             .map_err(|_| OperationError::Wrong(format!("{run:?} is no run's id")))?;
@@ -209,7 +209,7 @@ impl Operations {
             .ok_or_else(|| wrong(format!("there is no agent {name}; there are: {}", known())))
     }
 
-    pub(super) async fn summaries(&self, name: &str, agent: Option<String>) -> Answer {
+    pub(super) async fn summaries(&self, name: &str, agent: Option<String>) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         // The agent may no longer be configured.
         let agent = agent.map(AgentName::trusted);
@@ -226,7 +226,7 @@ impl Operations {
         name: &str,
         agent: Option<String>,
         forget_expired: bool,
-    ) -> Answer {
+    ) -> OperationResult {
         let conversation = self.store.find_conversation(name).await?;
         let agent = agent.map(AgentName::trusted);
         let done = self
@@ -273,7 +273,10 @@ fn answered_root(newest: &[Turn], history: &History, agent: &AgentName) -> Optio
     let last = newest.last()?;
     let is_own = last.participant.kind == ParticipantKind::Agent
         && last.participant.platform_id == agent.as_str();
-    let roots = history.turns.iter().filter(|read| read.role == Role::Root);
+    let roots = history
+        .turns
+        .iter()
+        .filter(|read| read.role == HistoryRole::Root);
     let mut asked = roots.filter(|read| read.turn.addressed_to.contains(agent));
     asked
         .next()

@@ -1,13 +1,13 @@
 //! All of one run.
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::RunStoryView;
 use vocative_core::ids::RunId;
 use vocative_store::StoreError;
 use vocative_store::contract::StoryLine;
 
 impl Operations {
-    pub(super) async fn run_story(&self, id: &str) -> Answer {
+    pub(super) async fn run_story(&self, id: &str) -> OperationResult {
         let none = || OperationError::Missing(format!("there is no run {id}"));
         let run: RunId = id.parse().map_err(|_| none())?;
         let mut story = match self.store.run_story(run).await {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::ScheduleView;
 use vocative_core::ids::AgentName;
 use vocative_core::manners::Zone;
@@ -62,7 +62,7 @@ impl From<ChangedSchedule> for ScheduleChange {
 }
 
 impl Operations {
-    pub(super) async fn schedules(&self, all: bool) -> Answer {
+    pub(super) async fn schedules(&self, all: bool) -> OperationResult {
         let filter = match all {
             true => ScheduleFilter::All,
             false => ScheduleFilter::Open,
@@ -75,14 +75,18 @@ impl Operations {
         Ok(json(&views))
     }
 
-    pub(super) async fn schedule(&self, id: i64) -> Answer {
+    pub(super) async fn schedule(&self, id: i64) -> OperationResult {
         match self.store.schedule(id).await? {
             Some(schedule) => self.shown_schedule(&schedule).await,
             None => Err(no_schedule(id)),
         }
     }
 
-    pub(super) async fn change_schedule(&self, id: i64, change: ChangedSchedule) -> Answer {
+    pub(super) async fn change_schedule(
+        &self,
+        id: i64,
+        change: ChangedSchedule,
+    ) -> OperationResult {
         let now_ms = (self.clock)();
         let before = self.store.schedule(id).await?;
         let before = before.ok_or_else(|| no_schedule(id))?;
@@ -98,7 +102,7 @@ impl Operations {
         self.shown_schedule(&changed).await
     }
 
-    pub(super) async fn add_schedule(&self, added: AddedSchedule) -> Answer {
+    pub(super) async fn add_schedule(&self, added: AddedSchedule) -> OperationResult {
         let now_ms = (self.clock)();
         let wrong = OperationError::Wrong;
         let zone = Zone::read(&added.zone)
@@ -142,7 +146,7 @@ impl Operations {
         self.schedule(id).await
     }
 
-    async fn shown_schedule(&self, schedule: &StoredSchedule) -> Answer {
+    async fn shown_schedule(&self, schedule: &StoredSchedule) -> OperationResult {
         let channel = self.channel_of(schedule.account).await?;
         let firings = self.store.firings(schedule.id, FIRINGS_MAX).await?;
         Ok(json(&ScheduleView::of(schedule, channel, &firings)))

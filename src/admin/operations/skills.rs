@@ -12,7 +12,7 @@ use crate::admin::view::{
     SkillCountsView, SkillFileView, SkillTextView, SkillView, SkillsView, StatusView,
     WaitingSkillView,
 };
-use crate::skills::{Found, NO_ANSWER};
+use crate::skills::{FoundSkill, NO_ANSWER};
 use vocative_core::skills::{Skill, SkillFile};
 use vocative_store::contract::SkillApproval;
 
@@ -94,7 +94,7 @@ impl Operations {
 
     async fn skills_seen(
         &self,
-        (found, problems): (Vec<Found>, Vec<String>),
+        (found, problems): (Vec<FoundSkill>, Vec<String>),
     ) -> Result<SkillsView, OperationError> {
         // Where nothing could be read, nothing is known to be missing.
         if found.is_empty() && !problems.is_empty() {
@@ -195,7 +195,7 @@ impl Operations {
         Ok(())
     }
 
-    async fn found_skill(&self, name: &str) -> Result<(SkillView, Found), OperationError> {
+    async fn found_skill(&self, name: &str) -> Result<(SkillView, FoundSkill), OperationError> {
         let names = [name.to_owned()];
         let Some(mut found) = self.skills.named_within(&names, SHOW_WAIT).await else {
             return Err(OperationError::Wrong(NO_ANSWER.to_owned()));
@@ -214,14 +214,14 @@ impl Operations {
 
     async fn skill_views(
         &self,
-        found: &[Found],
+        found: &[FoundSkill],
         users: &BTreeMap<String, BTreeSet<String>>,
     ) -> Result<Vec<SkillView>, OperationError> {
         if found.is_empty() {
             return Ok(Vec::new());
         }
         let approvals = self.store.skill_approvals().await?;
-        let view = |found: &Found| {
+        let view = |found: &FoundSkill| {
             let approval = approvals.iter().find(|it| it.skill == found.name);
             view(found, approval, users.get(&found.name))
         };
@@ -247,7 +247,7 @@ impl Operations {
 }
 
 fn view(
-    found: &Found,
+    found: &FoundSkill,
     approval: Option<&SkillApproval>,
     agents: Option<&BTreeSet<String>>,
 ) -> SkillView {

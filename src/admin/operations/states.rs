@@ -41,7 +41,7 @@ pub struct ChangedState {
 }
 
 /// A network's values in a conversation.
-struct Found {
+struct NetworkValues {
     conversation: Conversation,
     spec: Arc<NetworkSpec>,
     kept: Option<KeptValues>,
@@ -104,7 +104,7 @@ impl Operations {
         }
     }
 
-    async fn find_state(&self, of: &StateOf) -> Result<Found, OperationError> {
+    async fn find_state(&self, of: &StateOf) -> Result<NetworkValues, OperationError> {
         let conversation = self.store.find_conversation(&of.conversation).await?;
         let spec = self.registry.network(&of.network);
         let spec = spec.ok_or_else(|| {
@@ -121,14 +121,14 @@ impl Operations {
         }
         let name = spec.network.name.clone();
         let kept = self.store.network_state(conversation.id, name).await?;
-        Ok(Found {
+        Ok(NetworkValues {
             conversation,
             spec,
             kept,
         })
     }
 
-    async fn state_view(&self, found: &Found) -> Result<NetworkStateView, OperationError> {
+    async fn state_view(&self, found: &NetworkValues) -> Result<NetworkStateView, OperationError> {
         let view = self.conversation_view(&found.conversation).await?;
         let network = &found.spec.network;
         let conversation = (found.conversation.id.to_string(), view.name);

@@ -2,7 +2,7 @@
 
 use vocative_contract::crash;
 
-use super::{Answer, OperationError, Operations, json};
+use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{
     DeadView, HeldRunView, PostView, QuarantinedView, QueuedRunView, ReleasedView,
     RunView as RunShown,
@@ -22,18 +22,18 @@ const HELD_MAX: usize = 200;
 const QUEUE_MAX: usize = 500;
 
 impl Operations {
-    pub(super) async fn held(&self) -> Answer {
+    pub(super) async fn held(&self) -> OperationResult {
         let stuck = self.store.stuck_posts(HELD_MAX).await?;
         Ok(json(&stuck.iter().map(PostView::of).collect::<Vec<_>>()))
     }
 
-    pub(super) async fn held_runs(&self) -> Answer {
+    pub(super) async fn held_runs(&self) -> OperationResult {
         let runs = self.store.held_runs(HELD_MAX).await?;
         Ok(json(&self.run_views(&runs).await?))
     }
 
     /// Ids of posts and runs are of one kind; a post is looked for first.
-    pub(super) async fn release(&self, id: &str, send: bool) -> Answer {
+    pub(super) async fn release(&self, id: &str, send: bool) -> OperationResult {
         let wrong = |_| OperationError::Wrong(format!("{id:?} is no id of a post or a run"));
         let post: OutboxId = id.parse().map_err(wrong)?;
         let run = RunId(post.0);
@@ -97,7 +97,7 @@ impl Operations {
         Ok(is_stopped)
     }
 
-    pub(super) async fn cancel_run(&self, id: &str) -> Answer {
+    pub(super) async fn cancel_run(&self, id: &str) -> OperationResult {
         let id: RunId = id
             .parse()
             .map_err(|_| OperationError::Wrong(format!("{id:?} is no id of a run")))?;
@@ -113,7 +113,7 @@ impl Operations {
         Ok(serde_json::Value::Bool(is_cancelled))
     }
 
-    pub(super) async fn queue(&self) -> Answer {
+    pub(super) async fn queue(&self) -> OperationResult {
         let now_ms = (self.clock)();
         let rests = self.store.model_rests().await?;
         let mut views = Vec::new();
@@ -215,7 +215,7 @@ impl Operations {
         Ok(views)
     }
 
-    pub(super) async fn dead(&self, id: Option<String>) -> Answer {
+    pub(super) async fn dead(&self, id: Option<String>) -> OperationResult {
         let mut runs = self.store.dead_runs(HELD_MAX).await?;
         let mut posts = self.store.stuck_posts(HELD_MAX).await?;
         posts.retain(|post| matches!(post.state, OutboxState::Dead { .. }));
@@ -232,7 +232,7 @@ impl Operations {
         }))
     }
 
-    pub(super) async fn decide_dead(&self, id: &str, retry: bool) -> Answer {
+    pub(super) async fn decide_dead(&self, id: &str, retry: bool) -> OperationResult {
         let run: RunId = id.parse().map_err(|_| not_dead(id))?;
         let now_ms = (self.clock)();
         let is_run = match self.store.revive_run(run, retry, now_ms).await {
@@ -260,7 +260,7 @@ impl Operations {
 }
 
 impl Operations {
-    pub(super) async fn quarantine(&self) -> Answer {
+    pub(super) async fn quarantine(&self) -> OperationResult {
         let rows = self.store.quarantined().await?.into_iter();
         let views: Vec<QuarantinedView> = rows
             .map(|it| QuarantinedView {
@@ -272,7 +272,7 @@ impl Operations {
         Ok(json(&views))
     }
 
-    pub(super) async fn decide_quarantined(&self, id: &str, again: bool) -> Answer {
+    pub(super) async fn decide_quarantined(&self, id: &str, again: bool) -> OperationResult {
         let unknown = || {
             OperationError::Wrong(format!(
                 "no row {id} is set aside; `vocative quarantine list` shows those that are"

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_core::approving::{ApprovalState, StoredApproval, StoredGrant, Via};
+use vocative_core::approving::{ApprovalState, DecidedVia, StoredApproval, StoredGrant};
 use vocative_core::words::Language;
 use vocative_store::contract::ApprovalCount;
 
@@ -102,7 +102,7 @@ impl ApprovalView {
             expires_at_ms: approval.expiry.expires_at_ms,
             decided_at_ms: decided.map(|decided| decided.at_ms),
             decided_by: decided.and_then(|decided| decided.name.clone()),
-            via: approval.via.map(Via::name).map(str::to_owned),
+            via: approval.via.map(DecidedVia::name).map(str::to_owned),
             note: approval.decided.note.clone(),
             read: approval
                 .read

@@ -8,7 +8,7 @@ use super::summaries::SummaryView;
 use vocative_core::place::Conversation;
 use vocative_core::turn::Turn;
 use vocative_store::contract::{
-    ConversationOverview, ConversationStats, Page, Speaker, Speakers, TurnDetail,
+    ConversationOverview, ConversationPage, ConversationStats, Speaker, Speakers, TurnDetail,
 };
 
 /// A conversation in a list.
@@ -280,7 +280,7 @@ pub enum HappeningView {
 /// triggered it (or before what came of it), a post after its turn, all else by time. Platforms tell
 /// times as coarse as a second, so instants alone would put a run after its answer.
 #[must_use]
-pub fn timeline(turns: &[TurnView], page: &Page) -> Vec<EntryView> {
+pub fn timeline(turns: &[TurnView], page: &ConversationPage) -> Vec<EntryView> {
     let entry = |at_ms, what| EntryView { at_ms, what };
     // What stands before the first turn, then what stands behind each.
     let mut behind: Vec<Vec<EntryView>> = vec![Vec::new(); turns.len() + 1];

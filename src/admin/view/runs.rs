@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use vocative_core::hooking::{HookVerdict, Verdict};
+use vocative_core::hooking::{HookDecision, HookVerdict};
 use vocative_core::outbox::{OutboxEntry, OutboxState};
 use vocative_core::run::{Run, RunState};
 use vocative_core::words::Language;
@@ -71,7 +71,7 @@ impl RunView {
                 .collect(),
             hooks: {
                 let said = run.hooks.iter();
-                let said = said.filter(|said| said.verdict != Verdict::Pass);
+                let said = said.filter(|said| said.verdict != HookDecision::Pass);
                 said.map(HookVerdict::words).collect()
             },
             models: run.models.clone(),

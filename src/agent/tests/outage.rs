@@ -3,7 +3,7 @@
 
 use super::*;
 use vocative_core::run::RunState;
-use vocative_store::Gate;
+use vocative_store::AccessGate;
 use vocative_store::contract::WaitingFor;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -11,7 +11,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// A stage whose clock goes with the simulated time, and how far that is off.
 pub(super) async fn stage() -> (Stage, Arc<AtomicI64>) {
     // Without threads, which simulated time would not wait for.
-    let open: Gate = Arc::new(|_| Box::pin(async { Ok(()) }));
+    let open: AccessGate = Arc::new(|_| Box::pin(async { Ok(()) }));
     let (store, _) = Store::open_inline(&store_options(), START_MS, open).unwrap();
     let mut stage = Stage::over(store).await;
     let (start_ms, begun) = ((stage.clock)(), tokio::time::Instant::now());

@@ -27,7 +27,7 @@ use crate::agent::registry::{ModelUse, Registry};
 use crate::agent::stable::Stable;
 use crate::agent::step::replay;
 use crate::agent::stepping::{AskedIn, CALLS_MAX, RESULTS_MAX_TOKENS};
-use crate::agent::telling::Telling;
+use crate::agent::telling::ListenerGroup;
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
 use crate::delivery::rooms::Rooms;
@@ -63,7 +63,7 @@ struct House {
     store: Store,
     account: AccountId,
     clock: Clock,
-    telling: Telling,
+    telling: ListenerGroup,
     budget: RunBudget,
     hooking: Hooking,
     stop_after: Vec<String>,
@@ -89,7 +89,7 @@ impl House {
             store,
             account,
             clock: Arc::new(|| NOW_MS),
-            telling: Telling::default(),
+            telling: ListenerGroup::default(),
             budget: RunBudget::default(),
             hooking: Hooking::default(),
             stop_after: Vec::new(),
@@ -183,7 +183,7 @@ impl House {
     }
 
     /// Goes on with a run as a new attempt would.
-    async fn work(&self, run: &ClaimedRun, model: &Scripted, toolbox: &Toolbox) -> Ended {
+    async fn work(&self, run: &ClaimedRun, model: &Scripted, toolbox: &Toolbox) -> StepsEnd {
         self.work_within(run, model, toolbox, RESULTS_MAX_TOKENS, 3)
             .await
     }
@@ -195,7 +195,7 @@ impl House {
         toolbox: &Toolbox,
         results_max_tokens: usize,
         max_steps: u32,
-    ) -> Ended {
+    ) -> StepsEnd {
         let messages = [PromptMessage {
             role: PromptRole::User,
             content: "Ada: find it".to_owned(),
@@ -378,8 +378,8 @@ fn answer(text: &str, calls: &[(&str, &str, Value)]) -> Answer {
     }
 }
 
-fn answered(text: &str, steps: u64) -> Ended {
-    Ended::Answered(Answer {
+fn answered(text: &str, steps: u64) -> StepsEnd {
+    StepsEnd::Answered(Answer {
         usage: Usage {
             prompt_tokens: 10 * steps,
             completion_tokens: steps,
@@ -479,7 +479,7 @@ impl crate::llm::Listener for Ear {
 async fn a_result_is_told_before_the_next_call_is_made() {
     let mut house = House::open().await;
     let notebook = Notebook::default();
-    house.telling = Telling::default().and(Arc::new(Ear(notebook.clone())));
+    house.telling = ListenerGroup::default().and(Arc::new(Ear(notebook.clone())));
     let run = house.asked("find it").await;
     let calls = [
         ("a", "note", json!({"text": "one"})),
@@ -585,7 +585,7 @@ async fn steps_end_with_the_last_word_or_without_one() {
         let (model, notebook) = (Scripted::new(replies), Notebook::default());
         let ended = house.work(&run, &model, &notebook.toolbox()).await;
         let expected = said.map_or(
-            Ended::UsedUp(Usage {
+            StepsEnd::UsedUp(Usage {
                 prompt_tokens: 30,
                 completion_tokens: 3,
                 ..Usage::default()
@@ -613,7 +613,7 @@ async fn a_resumed_run_asks_and_calls_nothing_twice() {
     let model = Scripted::new(vec![Ok(answer("", &call)), Err(down.clone())]);
     let notebook = Notebook::default();
     let failed = house.work(&run, &model, &notebook.toolbox()).await;
-    assert_eq!(failed, Ended::Failed(down));
+    assert_eq!(failed, StepsEnd::Failed(down));
 
     let model = Scripted::new(vec![Ok(answer("done", &[]))]);
     let ended = house.work(&run, &model, &notebook.toolbox()).await;
@@ -829,7 +829,7 @@ async fn a_run_that_goes_round_in_circles_is_made_to_answer() {
     let run = house.asked("find it").await;
     let model = Scripted::new((0..5).map(|_| again()).collect());
     let ended = house.work_within(&run, &model, &toolbox, RESULTS_MAX_TOKENS, 9);
-    assert!(matches!(ended.await, Ended::UsedUp(_)));
+    assert!(matches!(ended.await, StepsEnd::UsedUp(_)));
     assert_eq!(model.times_asked(), 5);
 }
 
@@ -869,7 +869,7 @@ async fn an_answer_that_says_nothing_is_not_recorded() {
     let run = house.asked("find it").await;
     let model = Scripted::new(vec![Ok(answer(" ", &[]))]);
     let ended = house.work(&run, &model, &Toolbox::default()).await;
-    assert_eq!(ended, Ended::Failed(ModelError::Empty));
+    assert_eq!(ended, StepsEnd::Failed(ModelError::Empty));
     let recorded = house.store.steps(run.run.id).await.unwrap();
     assert_eq!(recorded, Vec::<String>::new());
 }
@@ -881,7 +881,7 @@ async fn a_lost_lease_ends_the_steps() {
     run.token = vocative_core::ids::LeaseToken::generate();
     let model = Scripted::new(vec![Ok(answer("late", &[]))]);
     let ended = house.work(&run, &model, &Toolbox::default()).await;
-    assert_eq!(ended, Ended::LeaseLost);
+    assert_eq!(ended, StepsEnd::LeaseLost);
 }
 
 /// Promise 10: a tool sees the conversation it was made for and can't name another one.
@@ -953,7 +953,7 @@ async fn results_that_a_context_does_not_hold_are_cut_once() {
         let has_steps = true;
         let expected = match is_answered {
             true => answered("done", 2),
-            false => Ended::TooLong {
+            false => StepsEnd::TooLong {
                 limit: None,
                 asked: None,
                 has_steps,
@@ -1018,7 +1018,10 @@ async fn what_is_deleted_between_two_requests_of_a_run_is_not_sent_again() {
         5_000,
     );
     let model = Scripted::new(vec![Ok(answer("", &[("c1", "wait", json!({}))]))]);
-    assert_eq!(house.work(&run, &model, &toolbox).await, Ended::SourceGone);
+    assert_eq!(
+        house.work(&run, &model, &toolbox).await,
+        StepsEnd::SourceGone
+    );
     assert_eq!(model.times_asked(), 1);
 }
 

@@ -8,7 +8,7 @@ use vocative_core::search::moment::{MOMENTS, moment_ms};
 
 use super::TableFormat;
 use super::examples::{CONVERSATION_NAMES, EXPORT_EXAMPLES};
-use crate::cli::markdown::Zone;
+use crate::cli::markdown::ShownZone;
 
 /// What `vocative conversations` can do.
 #[derive(Debug, Subcommand)]
@@ -72,7 +72,7 @@ pub struct ExportArgs {
         default_value = "utc",
         allow_hyphen_values = true
     )]
-    pub timezone: Zone,
+    pub timezone: ShownZone,
 }
 
 /// How a conversation is written.

@@ -8,7 +8,7 @@ use super::TableFormat;
 
 /// `vocative memory`.
 #[derive(Debug, Subcommand)]
-pub enum MemoryCommand {
+pub enum MemorySubcommand {
     /// List entries of all rooms, the newest first.
     List(ListMemoryArgs),
     /// Show all of one, with the messages that say it.

@@ -110,7 +110,7 @@ pub struct CostsArgs {
 
 /// `vocative approvals`.
 #[derive(Debug, Subcommand)]
-pub enum ApprovalsCommand {
+pub enum ApprovalsSubcommand {
     /// List the calls that wait, newest first.
     List {
         /// Those that were decided, too.

@@ -32,7 +32,7 @@ const ANSWER: &str = "The 120 for the tea are refunded.";
 
 /// What must happen, in this order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum ApprovalStep {
     /// The call waits as a card.
     Card,
     /// Bob, who may not decide, presses.
@@ -45,7 +45,7 @@ pub(super) enum Step {
     Refund,
 }
 
-impl Step {
+impl ApprovalStep {
     const ALL: [Self; 5] = [
         Self::Card,
         Self::Refusal,
@@ -68,9 +68,9 @@ impl Step {
 
 /// What came of a step.
 #[derive(Clone, Debug)]
-pub(super) struct StepOutcome {
+pub(super) struct ApprovalStepOutcome {
     /// The step.
-    pub(super) step: Step,
+    pub(super) step: ApprovalStep,
     /// What is wrong; `None` = as expected.
     pub(super) problem: Option<String>,
 }
@@ -82,16 +82,16 @@ pub(super) struct StepOutcome {
 pub(super) async fn play(
     wire: &WireLog,
     fault: Option<Fault>,
-) -> Result<Vec<StepOutcome>, CliError> {
+) -> Result<Vec<ApprovalStepOutcome>, CliError> {
     say_line("");
     say_line("A call that waits for a person (this daemon is a process of its own):");
     say_line("");
     let mut stage = ApprovalStage::build(wire, fault).await?;
     let mut outcomes = Vec::new();
-    for step in Step::ALL {
+    for step in ApprovalStep::ALL {
         let problem = stage.act(step).await.err();
         let is_over = problem.is_some();
-        outcomes.push(StepOutcome { step, problem });
+        outcomes.push(ApprovalStepOutcome { step, problem });
         if is_over {
             break;
         }
@@ -137,13 +137,13 @@ impl ApprovalStage {
         Ok(stage)
     }
 
-    async fn act(&mut self, step: Step) -> Result<(), String> {
+    async fn act(&mut self, step: ApprovalStep) -> Result<(), String> {
         match step {
-            Step::Card => self.ask_for_refund().await,
-            Step::Refusal => self.press_as_bob().await,
-            Step::Kill => self.kill().await,
-            Step::Approval => self.press_as_ann().await,
-            Step::Refund => self.see_refund().await,
+            ApprovalStep::Card => self.ask_for_refund().await,
+            ApprovalStep::Refusal => self.press_as_bob().await,
+            ApprovalStep::Kill => self.kill().await,
+            ApprovalStep::Approval => self.press_as_ann().await,
+            ApprovalStep::Refund => self.see_refund().await,
         }
     }
 

@@ -25,16 +25,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::cli::args::{DemoArgs, Fault, Scene};
-use crate::cli::context::Context;
+use crate::cli::context::CliContext;
 use crate::cli::{CliError, Exit};
-use scene::Place;
-use stage::Stage;
+use scene::SceneChat;
+use stage::DemoStage;
 
 /// Plays the demo.
 ///
 /// # Errors
 /// If the platforms or the daemon can't be started, or the wire file can't be written.
-pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &DemoArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     context.start_log_at("error")?;
     match args.scene {
         Scene::Rooms => {}
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, 
             CliError::failed(format!("{} can't be written", path.display()), cause)
         })?;
     }
-    let stage = Stage::build(args.fault).await?;
+    let stage = DemoStage::build(args.fault).await?;
     let printing = transcript::print(&stage);
     let scene = scene::scene();
     say_line("The scene, as it is on the wire:");
@@ -79,7 +79,7 @@ pub(super) async fn run(args: &DemoArgs, context: &Context) -> Result<ExitCode, 
     Ok(exit.into())
 }
 
-async fn stop_early(stage: Stage, printing: &JoinHandle<()>) -> ExitCode {
+async fn stop_early(stage: DemoStage, printing: &JoinHandle<()>) -> ExitCode {
     printing.abort();
     stage.strike().await;
     say_line("Stopped before the scene was over.");
@@ -104,10 +104,10 @@ pub(super) fn say_line(line: &str) {
 }
 
 /// The person types into the chats until Ctrl-C, or until there is nobody to type any more.
-async fn converse(stage: &Stage) {
+async fn converse(stage: &DemoStage) {
     say_line("");
     say_line("Now you: type into a chat as a person. Ctrl-C or Ctrl-D ends the demo.");
-    for place in Place::ALL {
+    for place in SceneChat::ALL {
         say_line(&format!("  {:<10} {}", place.handle(), place.describe()));
     }
     say_line("For example:  #general hello      or:  #general @vocative hello");
@@ -135,25 +135,25 @@ async fn converse(stage: &Stage) {
     }
 }
 
-fn take_line(stage: &Stage, line: &str) {
+fn take_line(stage: &DemoStage, line: &str) {
     let line = line.trim();
     if line.is_empty() {
         return;
     }
     let (handle, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    match (Place::from_handle(handle), text.trim()) {
+    match (SceneChat::from_handle(handle), text.trim()) {
         (Some(place), text) if !text.is_empty() => {
-            stage.say(place, scene::Person::Ann, text);
+            stage.say(place, scene::SceneSpeaker::Ann, text);
         }
         (Some(_), _) => say_line("Say something behind the chat's name."),
         (None, _) => {
-            let handles = Place::ALL.map(Place::handle).join(", ");
+            let handles = SceneChat::ALL.map(SceneChat::handle).join(", ");
             say_line(&format!("There is no chat {handle}; there are: {handles}"));
         }
     }
 }
 
-fn write_wire(stage: &Stage, path: &std::path::Path) -> Result<(), CliError> {
+fn write_wire(stage: &DemoStage, path: &std::path::Path) -> Result<(), CliError> {
     let mut text = String::new();
     for record in stage.wire.records() {
         let line = serde_json::to_string(&record).map_err(std::io::Error::other)?;

@@ -1,8 +1,8 @@
 //! What the store has after the scene: what was captured, what was addressed, one whole prompt.
 
 use super::say_line;
-use super::scene::Outcome;
-use super::stage::Stage;
+use super::scene::SceneOutcome;
+use super::stage::DemoStage;
 use crate::admin::operations::{AdminOperation, OperationError};
 use crate::admin::view::{ConversationDetailView, ConversationView, PromptView, TurnView};
 use crate::cli::CliError;
@@ -12,7 +12,7 @@ use vocative_core::counted::counted;
 const TURNS_SHOWN: usize = 50;
 
 /// Prints the report.
-pub(super) async fn print(stage: &Stage, outcomes: &[Outcome]) -> Result<(), CliError> {
+pub(super) async fn print(stage: &DemoStage, outcomes: &[SceneOutcome]) -> Result<(), CliError> {
     let conversations: Vec<ConversationView> = ask(
         stage,
         AdminOperation::Conversations {
@@ -86,7 +86,7 @@ fn print_turn(turn: &TurnView) {
 }
 
 /// The prompt of the first answer in that thread, as the model was sent it: as of before the answer.
-async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), CliError> {
+async fn print_prompt(stage: &DemoStage, thread: &ConversationView) -> Result<(), CliError> {
     let name = thread.id.clone();
     let detail: ConversationDetailView = ask(
         stage,
@@ -137,7 +137,7 @@ async fn print_prompt(stage: &Stage, thread: &ConversationView) -> Result<(), Cl
 }
 
 async fn ask<T: serde::de::DeserializeOwned>(
-    stage: &Stage,
+    stage: &DemoStage,
     operation: AdminOperation,
 ) -> Result<T, CliError> {
     let answer = stage.daemon.operations().execute(operation).await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::Stage;
+use super::stage::DemoStage;
 use super::transcript;
 
 /// How long an answer may take.
@@ -10,7 +10,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(8);
 
 /// A chat of the scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SceneChat {
     /// A Slack channel.
     General,
     /// A Slack direct message.
@@ -21,7 +21,7 @@ pub(super) enum Place {
     Private,
 }
 
-impl Place {
+impl SceneChat {
     /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::General, Self::SlackDm, Self::Group, Self::Private];
 
@@ -53,7 +53,7 @@ impl Place {
 
 /// Somebody who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Person {
+pub(super) enum SceneSpeaker {
     /// Ann.
     Ann,
     /// Bob.
@@ -87,11 +87,11 @@ impl Expected {
 
 /// One line of the scene.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct SceneLine {
     /// Where.
-    pub(super) place: Place,
+    pub(super) place: SceneChat,
     /// Who.
-    pub(super) person: Person,
+    pub(super) person: SceneSpeaker,
     /// What, as typed.
     pub(super) text: &'static str,
     /// What must come back.
@@ -104,9 +104,9 @@ pub(super) struct Line {
 
 /// What came back for a line.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct SceneOutcome {
     /// The line.
-    pub(super) line: Line,
+    pub(super) line: SceneLine,
     /// Its platform message id.
     pub(super) message_id: String,
     /// What is wrong; `None` = as expected.
@@ -116,9 +116,9 @@ pub(super) struct Outcome {
 }
 
 /// The lines, in order.
-pub(super) fn scene() -> Vec<Line> {
+pub(super) fn scene() -> Vec<SceneLine> {
     use Expected::{AsReply, InItsThread, InLine, Nothing};
-    let line = |place, person, text, expected| Line {
+    let line = |place, person, text, expected| SceneLine {
         place,
         person,
         text,
@@ -126,73 +126,83 @@ pub(super) fn scene() -> Vec<Line> {
         must_say: None,
         in_thread_of: None,
     };
-    let answered_with = |must_say, line| Line {
+    let answered_with = |must_say, line| SceneLine {
         must_say: Some(must_say),
         ..line
     };
-    let follow_up = |question, line| Line {
+    let follow_up = |question, line| SceneLine {
         in_thread_of: Some(question),
         ..line
     };
     vec![
         line(
-            Place::General,
-            Person::Ann,
+            SceneChat::General,
+            SceneSpeaker::Ann,
             "Morning! The deploy of build 42 is planned for 15:00.",
             Nothing,
         ),
-        line(Place::General, Person::Bob, "Fine with me.", Nothing),
+        line(
+            SceneChat::General,
+            SceneSpeaker::Bob,
+            "Fine with me.",
+            Nothing,
+        ),
         // What Ann said, though not to the bot.
         answered_with(
             "15:00",
             line(
-                Place::General,
-                Person::Bob,
+                SceneChat::General,
+                SceneSpeaker::Bob,
                 "@vocative when is the deploy?",
                 InItsThread,
             ),
         ),
         follow_up(
             2,
-            line(Place::General, Person::Ann, "search: build 42", InItsThread),
+            line(
+                SceneChat::General,
+                SceneSpeaker::Ann,
+                "search: build 42",
+                InItsThread,
+            ),
         ),
         line(
-            Place::SlackDm,
-            Person::Ann,
+            SceneChat::SlackDm,
+            SceneSpeaker::Ann,
             "hello, what can you do?",
             InLine,
         ),
         line(
-            Place::SlackDm,
-            Person::Ann,
+            SceneChat::SlackDm,
+            SceneSpeaker::Ann,
             "and what did I just ask?",
             InLine,
         ),
-        line(Place::Group, Person::Ann, "Lunch at 12?", Nothing),
+        line(SceneChat::Group, SceneSpeaker::Ann, "Lunch at 12?", Nothing),
         line(
-            Place::Group,
-            Person::Bob,
+            SceneChat::Group,
+            SceneSpeaker::Bob,
             "@vocative_bot who suggested lunch?",
             AsReply,
         ),
-        line(Place::Private, Person::Ann, "hi there", AsReply),
+        line(SceneChat::Private, SceneSpeaker::Ann, "hi there", AsReply),
     ]
 }
 
 /// What is missing in an answer.
-fn unsaid(line: &Line, answer: &str) -> Option<String> {
+fn unsaid(line: &SceneLine, answer: &str) -> Option<String> {
     let missing = line.must_say.filter(|said| !answer.contains(said));
     missing.map(|said| format!("the answer does not say \"{said}\": {answer}"))
 }
 
 /// Says each line and waits for what must come back; unanswered lines are only said.
-pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
+pub(super) async fn play(scene: &[SceneLine], stage: &DemoStage) -> Vec<SceneOutcome> {
     let mut outcomes = Vec::with_capacity(scene.len());
     for line in scene {
         let root = line
             .in_thread_of
             .and_then(|n| outcomes.get(n))
-            .map(|root: &Outcome| root.message_id.clone());
+            .map(|root: &SceneOutcome| root.message_id.clone());
         let message_id = match &root {
             Some(root) => stage.say_in_thread(line.person, root, line.text),
             None => stage.say(line.place, line.person, line.text),
@@ -216,7 +226,7 @@ pub(super) async fn play(scene: &[Line], stage: &Stage) -> Vec<Outcome> {
                 Err(problem) => (Some(problem), None),
             }
         };
-        outcomes.push(Outcome {
+        outcomes.push(SceneOutcome {
             line: *line,
             message_id,
             problem,

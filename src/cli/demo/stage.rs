@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize as _;
-use vocative_sandbox::slack::{Fault as SlackFault, SlackPost, SlackServer, SlackWorld};
+use vocative_sandbox::slack::{CallFault as SlackFault, SlackPost, SlackServer, SlackWorld};
 use vocative_sandbox::telegram::{TelegramFault, TelegramPost, TelegramServer, TelegramWorld};
 use vocative_sandbox::wire::WireLog;
 
-use super::scene::{Expected, Line, Person, Place};
+use super::scene::{Expected, SceneChat, SceneLine, SceneSpeaker};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::StatusView;
 use crate::cli::CliError;
@@ -31,7 +31,7 @@ const ANSWERS_WAIT: Duration = Duration::from_secs(30);
 pub(super) const POLL: Duration = Duration::from_millis(20);
 
 /// The loopback platforms and the daemon.
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     pub(super) slack: SlackServer,
     pub(super) telegram: TelegramServer,
     pub(super) wire: WireLog,
@@ -39,7 +39,7 @@ pub(super) struct Stage {
     directory: PrivateDirectory,
 }
 
-impl Stage {
+impl DemoStage {
     /// Starts everything and waits until both platforms are heard (unless a fault forbids it).
     pub(super) async fn build(fault: Option<Fault>) -> Result<Self, CliError> {
         let wire = WireLog::new();
@@ -91,19 +91,19 @@ impl Stage {
     }
 
     /// Somebody types a line; returns its platform message id.
-    pub(super) fn say(&self, place: Place, person: Person, text: &str) -> String {
+    pub(super) fn say(&self, place: SceneChat, person: SceneSpeaker, text: &str) -> String {
         let (slack_user, telegram_user) = match person {
-            Person::Ann => ("U0ANN", TelegramWorld::ANN),
-            Person::Bob => ("U0BOB", TelegramWorld::BOB),
+            SceneSpeaker::Ann => ("U0ANN", TelegramWorld::ANN),
+            SceneSpeaker::Bob => ("U0BOB", TelegramWorld::BOB),
         };
         match place {
-            Place::General => self.slack.say(GENERAL, slack_user, text),
-            Place::SlackDm => self.slack.say(SLACK_DM, "U0ANN", text),
-            Place::Group => self
+            SceneChat::General => self.slack.say(GENERAL, slack_user, text),
+            SceneChat::SlackDm => self.slack.say(SLACK_DM, "U0ANN", text),
+            SceneChat::Group => self
                 .telegram
                 .say(TelegramWorld::SUPERGROUP, telegram_user, text)
                 .to_string(),
-            Place::Private => self
+            SceneChat::Private => self
                 .telegram
                 .say(TelegramWorld::ANN, TelegramWorld::ANN, text)
                 .to_string(),
@@ -111,8 +111,8 @@ impl Stage {
     }
 
     /// Somebody types a line into a thread of the Slack channel; returns its platform message id.
-    pub(super) fn say_in_thread(&self, person: Person, root: &str, text: &str) -> String {
-        let user = if person == Person::Ann {
+    pub(super) fn say_in_thread(&self, person: SceneSpeaker, root: &str, text: &str) -> String {
+        let user = if person == SceneSpeaker::Ann {
             "U0ANN"
         } else {
             "U0BOB"
@@ -127,14 +127,14 @@ impl Stage {
     /// What is missing or where the answer went instead, in words.
     pub(super) async fn wait_for_answer(
         &self,
-        line: &Line,
+        line: &SceneLine,
         root: &str,
         message_id: &str,
         wait: Duration,
     ) -> Result<String, String> {
         let found = match line.place {
-            Place::General | Place::SlackDm => {
-                let channel = if line.place == Place::General {
+            SceneChat::General | SceneChat::SlackDm => {
+                let channel = if line.place == SceneChat::General {
                     GENERAL
                 } else {
                     SLACK_DM
@@ -146,7 +146,7 @@ impl Stage {
                     .await
                     .map(|post| post.text)
             }
-            Place::Group | Place::Private => {
+            SceneChat::Group | SceneChat::Private => {
                 let belongs = |post: &TelegramPost| telegram_belongs(post, message_id);
                 self.telegram
                     .wait_for_post(telegram_chat(line.place), belongs, wait)
@@ -168,8 +168,8 @@ impl Stage {
     }
 
     /// An answer of the bot behind a message that is in line instead of in its thread.
-    fn stray(&self, place: Place, message_id: &str) -> Option<String> {
-        if place != Place::General {
+    fn stray(&self, place: SceneChat, message_id: &str) -> Option<String> {
+        if place != SceneChat::General {
             return None;
         }
         let is_stray = |post: &SlackPost| {
@@ -183,10 +183,10 @@ impl Stage {
     }
 
     /// Whether the bot answered a message at all.
-    pub(super) fn has_answer_to(&self, place: Place, message_id: &str) -> bool {
+    pub(super) fn has_answer_to(&self, place: SceneChat, message_id: &str) -> bool {
         match place {
-            Place::General | Place::SlackDm => {
-                let channel = if place == Place::General {
+            SceneChat::General | SceneChat::SlackDm => {
+                let channel = if place == SceneChat::General {
                     GENERAL
                 } else {
                     SLACK_DM
@@ -196,7 +196,7 @@ impl Stage {
                     post.bot_id.is_some() && post.thread_ts.as_deref() == Some(message_id)
                 })
             }
-            Place::Group | Place::Private => {
+            SceneChat::Group | SceneChat::Private => {
                 let posts = self.telegram.bot_posts(telegram_chat(place));
                 posts.iter().any(|post| telegram_belongs(post, message_id))
             }
@@ -249,8 +249,8 @@ pub(super) fn has_buttons(post: &SlackPost) -> bool {
     blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "actions"))
 }
 
-fn telegram_chat(place: Place) -> i64 {
-    if place == Place::Private {
+fn telegram_chat(place: SceneChat) -> i64 {
+    if place == SceneChat::Private {
         TelegramWorld::ANN
     } else {
         TelegramWorld::SUPERGROUP

@@ -10,12 +10,12 @@ use vocative_sandbox::slack::SlackWorld;
 use vocative_sandbox::wire::{WireKind, WireLog, WirePeer, WireRecord};
 
 use super::say_line;
-use super::stage::Stage;
+use super::stage::DemoStage;
 
 /// Prints lines as they happen until aborted.
-pub(super) fn print(stage: &Stage) -> JoinHandle<()> {
+pub(super) fn print(stage: &DemoStage) -> JoinHandle<()> {
     let mut live = stage.wire.subscribe();
-    let mut reader = Reader {
+    let mut reader = TranscriptReader {
         world: stage.slack.world(),
         seen: HashSet::new(),
     };
@@ -42,13 +42,13 @@ pub(super) async fn settle(wire: &WireLog) {
     let _ = tokio::time::timeout(Duration::from_secs(2), settled).await;
 }
 
-struct Reader {
+struct TranscriptReader {
     world: SlackWorld,
     /// Messages printed: a platform may send one twice.
     seen: HashSet<String>,
 }
 
-impl Reader {
+impl TranscriptReader {
     fn lines(&mut self, record: &WireRecord) -> Vec<String> {
         match (record.peer, record.kind, record.name.as_str()) {
             (WirePeer::Slack, WireKind::FrameOut, "events_api") => {

@@ -1,12 +1,12 @@
 //! Whether every answer was posted where it belongs, and every step of the approval happened.
 
-use super::approval::StepOutcome;
+use super::approval::ApprovalStepOutcome;
 use super::say_line;
-use super::scene::{Expected, Outcome};
+use super::scene::{Expected, SceneOutcome};
 use vocative_core::counted::counted;
 
 /// Prints one line per expectation; returns whether all hold. Without steps, the approval was not played.
-pub(super) fn print(outcomes: &[Outcome], steps: &[StepOutcome]) -> bool {
+pub(super) fn print(outcomes: &[SceneOutcome], steps: &[ApprovalStepOutcome]) -> bool {
     say_line("");
     say_line("What had to come back:");
     for outcome in outcomes {

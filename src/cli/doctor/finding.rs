@@ -28,7 +28,7 @@ impl Level {
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(in crate::cli) struct Finding {
+pub(in crate::cli) struct DoctorFinding {
     /// What it is about, in a word: `configuration`, `daemon`, `unit`, a channel's name.
     pub subject: String,
     /// How bad it is.
@@ -43,7 +43,7 @@ pub(in crate::cli) struct Finding {
     pub is_configuration: bool,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// A finding; a command of ours that its text names between backticks is what to type.
     pub(super) fn of(subject: &str, level: Level, what: impl Into<String>) -> Self {
         let what = what.into();
@@ -98,7 +98,7 @@ pub(in crate::cli) struct Report {
     /// The worst of the findings.
     pub verdict: Level,
     /// In the order in which things depend on each other.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DoctorFinding>,
     /// What `--fix` put right.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
@@ -116,13 +116,13 @@ impl Report {
     }
 
     /// One more.
-    pub(super) fn push(&mut self, finding: Finding) {
+    pub(super) fn push(&mut self, finding: DoctorFinding) {
         self.verdict = self.verdict.max(finding.level);
         self.findings.push(finding);
     }
 
     /// Some more.
-    pub(super) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+    pub(super) fn extend(&mut self, findings: impl IntoIterator<Item = DoctorFinding>) {
         for finding in findings {
             self.push(finding);
         }

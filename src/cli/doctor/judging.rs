@@ -5,7 +5,7 @@ use std::path::Path;
 use vocative_core::counted::counted;
 use vocative_store::CheckReport;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::cli::table::span;
 
 /// A clock this far off, in milliseconds, is worth a word.
@@ -50,7 +50,7 @@ pub(super) struct Backups {
 /// How far the machine's clock is from the platforms'. None where no platform told its time.
 ///
 /// `ahead` is a channel and by how many milliseconds the machine is ahead of its platform.
-pub(super) fn clock(ahead: &[(String, i64)]) -> Option<Finding> {
+pub(super) fn clock(ahead: &[(String, i64)]) -> Option<DoctorFinding> {
     const SUBJECT: &str = "clock";
     const COMMAND: &str = "timedatectl set-ntp true";
     let (channel, ahead_ms) = ahead.iter().max_by_key(|(_, ahead_ms)| ahead_ms.abs())?;
@@ -58,14 +58,14 @@ pub(super) fn clock(ahead: &[(String, i64)]) -> Option<Finding> {
     let word = if *ahead_ms > 0 { "ahead of" } else { "behind" };
     Some(match ahead_ms.abs() {
         0..CLOCK_OFF_MS => {
-            Finding::fine(SUBJECT, "this machine's clock agrees with the platforms'")
+            DoctorFinding::fine(SUBJECT, "this machine's clock agrees with the platforms'")
         }
-        CLOCK_OFF_MS..CLOCK_WRONG_MS => Finding::warn(
+        CLOCK_OFF_MS..CLOCK_WRONG_MS => DoctorFinding::warn(
             SUBJECT,
             format!("this machine's clock is {off} {word} that of {channel}"),
             COMMAND,
         ),
-        _ => Finding::fix(
+        _ => DoctorFinding::fix(
             SUBJECT,
             format!(
                 "this machine's clock is {off} {word} that of {channel}: signed requests are refused, and \
@@ -77,10 +77,10 @@ pub(super) fn clock(ahead: &[(String, i64)]) -> Option<Finding> {
 }
 
 /// Whether there is room for what an upgrade and a restore need: a copy of the database, and as much again to work.
-pub(super) fn disk(seen: &Disk) -> Finding {
+pub(super) fn disk(seen: &Disk) -> DoctorFinding {
     const SUBJECT: &str = "disk";
     let Some(free) = seen.free_bytes else {
-        return Finding::warn(
+        return DoctorFinding::warn(
             SUBJECT,
             format!("the room on the disk of {} can't be asked", seen.folder),
             "",
@@ -92,17 +92,17 @@ pub(super) fn disk(seen: &Disk) -> Finding {
         seen.folder
     );
     match free {
-        0..FREE_MIN => Finding::fix(
+        0..FREE_MIN => DoctorFinding::fix(
             SUBJECT,
             format!("{room}: the disk is nearly full, and what can't be stored is not answered"),
             "vocative status --capacity",
         ),
-        free if free < seen.database_bytes.saturating_mul(2) => Finding::fix(
+        free if free < seen.database_bytes.saturating_mul(2) => DoctorFinding::fix(
             SUBJECT,
             format!("{room}: an upgrade copies the database first, and wants twice its size"),
             "vocative status --capacity",
         ),
-        _ => Finding::fine(SUBJECT, room),
+        _ => DoctorFinding::fine(SUBJECT, room),
     }
 }
 
@@ -112,21 +112,25 @@ pub(super) fn backups(
     seen: &Result<Backups, String>,
     has_database: bool,
     now_ms: i64,
-) -> Finding {
+) -> DoctorFinding {
     const SUBJECT: &str = "backups";
     const TIMER: &str = "systemctl enable --now vocative-backup.timer";
     let shown = folder.display();
     let found = match seen {
         Err(why) => {
-            return Finding::warn(SUBJECT, format!("{shown} can't be looked into: {why}"), "");
+            return DoctorFinding::warn(
+                SUBJECT,
+                format!("{shown} can't be looked into: {why}"),
+                "",
+            );
         }
         Ok(found) => found,
     };
     let Some(newest) = &found.newest else {
         let what = format!("there is no backup in {shown}");
         return match has_database {
-            true => Finding::warn(SUBJECT, what, TIMER),
-            false => Finding::fine(SUBJECT, format!("{what}, and nothing stored yet")),
+            true => DoctorFinding::warn(SUBJECT, what, TIMER),
+            false => DoctorFinding::fine(SUBJECT, format!("{what}, and nothing stored yet")),
         };
     };
     let age_ms = now_ms.saturating_sub(newest.made_at_ms);
@@ -137,29 +141,29 @@ pub(super) fn backups(
         newest.name
     );
     match age_ms > BACKUP_OLD_MS {
-        true => Finding::warn(SUBJECT, what, "systemctl start vocative-backup.service"),
-        false => Finding::fine(SUBJECT, what),
+        true => DoctorFinding::warn(SUBJECT, what, "systemctl start vocative-backup.service"),
+        false => DoctorFinding::fine(SUBJECT, what),
     }
 }
 
 /// What reading the newest backup through came to.
-pub(super) fn verified(path: &Path, read: Result<CheckReport, String>) -> Finding {
+pub(super) fn verified(path: &Path, read: Result<CheckReport, String>) -> DoctorFinding {
     const SUBJECT: &str = "backups";
     let shown = path.display();
     match read {
-        Ok(report) if report.findings.is_empty() => Finding::fine(
+        Ok(report) if report.findings.is_empty() => DoctorFinding::fine(
             SUBJECT,
             format!(
                 "{shown} is whole: {}",
                 counted(report.turns, "turn", "turns")
             ),
         ),
-        Ok(report) => Finding::fix(
+        Ok(report) => DoctorFinding::fix(
             SUBJECT,
             format!("{shown} is damaged: {}", report.findings.join("; ")),
             "systemctl start vocative-backup.service",
         ),
-        Err(why) => Finding::fix(
+        Err(why) => DoctorFinding::fix(
             SUBJECT,
             format!("{shown} can't be read: {why}"),
             "systemctl start vocative-backup.service",

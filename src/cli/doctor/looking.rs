@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use chrono::NaiveDateTime;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use super::judging::{Backup, Backups, Disk};
 use super::unit::Unit;
 use crate::cli::service::Service;
@@ -131,11 +131,11 @@ pub(super) fn backup_named(name: String) -> Option<Backup> {
 }
 
 /// Files with secrets that others of this machine can read.
-pub(super) fn modes(config: &Config, environment: &Environment) -> Vec<Finding> {
+pub(super) fn modes(config: &Config, environment: &Environment) -> Vec<DoctorFinding> {
     let open = open_secrets(config, environment);
     let finding = |path: PathBuf| {
         let path = path.display();
-        Finding::fix(
+        DoctorFinding::fix(
             "secrets",
             format!("{path} can be read by others of this machine"),
             &format!("chmod go= {path}"),

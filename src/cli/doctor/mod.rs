@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 use vocative_contract::channel::FindingLevel;
 
-use self::finding::{Finding, Level, Report};
+use self::finding::{DoctorFinding, Level, Report};
 use super::args::{DoctorArgs, TextFormat};
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::service::Service;
 use super::{folders, live, programs};
@@ -27,7 +27,7 @@ use crate::config::{Config, ConfigError, Secrets};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 
 /// Looks at everything and says what to do; exit code 1 where something is to be put right.
-pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &DoctorArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let report = examine(args, context).await?;
     let text = match args.format {
         TextFormat::Json => super::json_text(&report)?,
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &DoctorArgs, context: &Context) -> Result<ExitCode
 ///
 /// # Errors
 /// If a client for the platforms can't be made.
-pub(super) async fn examine(args: &DoctorArgs, context: &Context) -> Result<Report, CliError> {
+pub(super) async fn examine(args: &DoctorArgs, context: &CliContext) -> Result<Report, CliError> {
     let mut report = Report::new();
     let loaded = context.load_with_secrets();
     let mended = match (&loaded, args.fix) {
@@ -61,7 +61,7 @@ pub(super) async fn examine(args: &DoctorArgs, context: &Context) -> Result<Repo
             None
         }
         Err(error) => {
-            report.push(Finding::fix(
+            report.push(DoctorFinding::fix(
                 "configuration",
                 error.report(),
                 "vocative check",
@@ -92,17 +92,20 @@ pub(super) async fn examine(args: &DoctorArgs, context: &Context) -> Result<Repo
 }
 
 /// What a configuration that works leaves to say.
-fn configured(config: &Config, warnings: &(impl Iterator<Item = String> + Clone)) -> Vec<Finding> {
+fn configured(
+    config: &Config,
+    warnings: &(impl Iterator<Item = String> + Clone),
+) -> Vec<DoctorFinding> {
     const SUBJECT: &str = "configuration";
     let mut findings = Vec::new();
     let file = config.file.as_ref().map(|file| file.display().to_string());
     match (&file, config.channels.is_empty()) {
-        (_, true) => findings.push(Finding::fix(
+        (_, true) => findings.push(DoctorFinding::fix(
             SUBJECT,
             "no channel is configured, so there is nothing to serve",
             "vocative setup",
         )),
-        (file, false) => findings.push(Finding::fine(
+        (file, false) => findings.push(DoctorFinding::fine(
             SUBJECT,
             format!(
                 "{} is valid, and every secret is there",
@@ -113,34 +116,34 @@ fn configured(config: &Config, warnings: &(impl Iterator<Item = String> + Clone)
     findings.extend(
         warnings
             .clone()
-            .map(|what| Finding::warn(SUBJECT, what, "")),
+            .map(|what| DoctorFinding::warn(SUBJECT, what, "")),
     );
     match folders::look(config) {
         Ok(warnings) => findings.extend(
             warnings
                 .into_iter()
-                .map(|what| Finding::warn("folders", what, "")),
+                .map(|what| DoctorFinding::warn("folders", what, "")),
         ),
-        Err(error) => findings.push(Finding::fix("folders", error.report(), "")),
+        Err(error) => findings.push(DoctorFinding::fix("folders", error.report(), "")),
     }
     if let Err(error) = programs::told(config) {
-        findings.push(Finding::fix("programs", error.report(), ""));
+        findings.push(DoctorFinding::fix("programs", error.report(), ""));
     }
     findings
 }
 
 /// Everything that is wrong with a configuration.
-fn wrong(error: &ConfigError) -> Vec<Finding> {
+fn wrong(error: &ConfigError) -> Vec<DoctorFinding> {
     let problems = error.problems.iter();
-    let findings = problems.map(|problem| Finding {
+    let findings = problems.map(|problem| DoctorFinding {
         is_configuration: true,
-        ..Finding::fix("configuration", problem.to_string(), "vocative check")
+        ..DoctorFinding::fix("configuration", problem.to_string(), "vocative check")
     });
     findings.collect()
 }
 
 /// Disk and backups.
-async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<Finding> {
+async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<DoctorFinding> {
     let now_ms = (wall_clock())();
     let database = config.daemon.data_dir.join(DATABASE_NAME);
     let mut findings = vec![judging::disk(&looking::disk(&database))];
@@ -163,7 +166,7 @@ async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<Find
 }
 
 /// Platforms, models, and what the platforms' clocks say of the machine's.
-async fn asked(config: &Config, secrets: &Secrets) -> Result<Vec<Finding>, CliError> {
+async fn asked(config: &Config, secrets: &Secrets) -> Result<Vec<DoctorFinding>, CliError> {
     let is_served = crate::admin::socket::is_taken(&config.daemon.control_socket).await;
     let mut sections = live::ask_all(config, secrets, is_served).await?;
     let ahead = sections.iter();
@@ -181,7 +184,7 @@ async fn asked(config: &Config, secrets: &Secrets) -> Result<Vec<Finding>, CliEr
                     Level::Fix
                 }
             };
-            Finding::of(title, level, found.text)
+            DoctorFinding::of(title, level, found.text)
         }));
     }
     findings.extend(clock);

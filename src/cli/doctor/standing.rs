@@ -1,16 +1,16 @@
 //! What the running daemon says of itself, or its store without one.
 
-use super::finding::{Finding, Level};
+use super::finding::{DoctorFinding, Level};
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::{ChannelView, StatusView};
 use crate::cli::asking::Answerer;
-use crate::cli::context::Context;
+use crate::cli::context::CliContext;
 use crate::cli::table::span;
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
 
 /// Asks, and says how things stand.
-pub(super) async fn of(context: &Context) -> Vec<Finding> {
+pub(super) async fn of(context: &CliContext) -> Vec<DoctorFinding> {
     let Ok(mut answerer) = Answerer::new(context) else {
         // What is wrong with the configuration is told of it.
         return vec![not_running(
@@ -26,12 +26,12 @@ pub(super) async fn of(context: &Context) -> Vec<Finding> {
     let closed = answerer.close().await;
     match view.and_then(|view| closed.map(|()| view)) {
         Ok(view) => judged(&view, (wall_clock())()),
-        Err(error) => vec![Finding::fix("daemon", error.report(), "")],
+        Err(error) => vec![DoctorFinding::fix("daemon", error.report(), "")],
     }
 }
 
-fn not_running(why: &str) -> Finding {
-    Finding::fix(
+fn not_running(why: &str) -> DoctorFinding {
+    DoctorFinding::fix(
         "daemon",
         format!("no daemon runs; {why}"),
         "systemctl start vocative",
@@ -39,11 +39,11 @@ fn not_running(why: &str) -> Finding {
 }
 
 /// What follows from the status.
-pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<Finding> {
+pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<DoctorFinding> {
     let mut findings = vec![running(view, now_ms)];
     findings.extend(view.channels.iter().filter_map(channel));
     let needs = view.needs_person.iter();
-    findings.extend(needs.map(|what| Finding::of("person", Level::Fix, what)));
+    findings.extend(needs.map(|what| DoctorFinding::of("person", Level::Fix, what)));
     findings.extend(waiting(view));
     if view.store.erasures_open > 0 {
         let count = counted(view.store.erasures_open, "erasure is", "erasures are");
@@ -54,7 +54,7 @@ pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<Finding> {
                 "systemctl start vocative",
             ),
         };
-        findings.push(Finding::warn(
+        findings.push(DoctorFinding::warn(
             "erasures",
             format!("{count} not finished; {what}"),
             command,
@@ -63,32 +63,34 @@ pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<Finding> {
     findings
 }
 
-fn running(view: &StatusView, now_ms: i64) -> Finding {
+fn running(view: &StatusView, now_ms: i64) -> DoctorFinding {
     const SUBJECT: &str = "daemon";
     let own = env!("CARGO_PKG_VERSION");
     match view.started_at_ms {
         None => not_running("this is what its store says"),
-        Some(_) if view.version != own => Finding::warn(
+        Some(_) if view.version != own => DoctorFinding::warn(
             SUBJECT,
             format!("version {} runs, and {own} is installed", view.version),
             "systemctl restart vocative",
         ),
-        Some(at_ms) => Finding::fine(SUBJECT, format!("it serves for {}", span(now_ms - at_ms))),
+        Some(at_ms) => {
+            DoctorFinding::fine(SUBJECT, format!("it serves for {}", span(now_ms - at_ms)))
+        }
     }
 }
 
 /// A connection that is not there, or that another program shares. An alarm is told among what needs a person.
-fn channel(view: &ChannelView) -> Option<Finding> {
+fn channel(view: &ChannelView) -> Option<DoctorFinding> {
     if view.other_connections > 0 {
         let what = format!(
             "{} of the app not ours: another program with its token takes a part of the events; stop it, or \
              renew the token",
             counted(view.other_connections, "connection is", "connections are")
         );
-        return Some(Finding::of(&view.name, Level::Fix, what));
+        return Some(DoctorFinding::of(&view.name, Level::Fix, what));
     }
     match view.state.as_str() {
-        "connecting" | "retrying" => Some(Finding::warn(
+        "connecting" | "retrying" => Some(DoctorFinding::warn(
             &view.name,
             format!(
                 "not connected: {}",
@@ -96,13 +98,13 @@ fn channel(view: &ChannelView) -> Option<Finding> {
             ),
             "vocative status",
         )),
-        "connected" => Some(Finding::fine(&view.name, "connected")),
+        "connected" => Some(DoctorFinding::fine(&view.name, "connected")),
         _ => None,
     }
 }
 
 /// What waits for a decision or was given up, without being a fault of the daemon.
-fn waiting(view: &StatusView) -> Vec<Finding> {
+fn waiting(view: &StatusView) -> Vec<DoctorFinding> {
     let given_up = view.jobs.iter().filter(|job| job.state == "dead");
     let servers = view.mcp.iter().filter(|server| server.state != "ready");
     let waits = |state: &str| ["new", "changed"].contains(&state);
@@ -162,7 +164,7 @@ fn waiting(view: &StatusView) -> Vec<Finding> {
     ];
     let open = open.into_iter().filter(|(count, ..)| *count > 0);
     let finding = |(count, [one, many], command): (u64, [&str; 2], &str)| {
-        Finding::warn("waiting", counted(count, one, many), command)
+        DoctorFinding::warn("waiting", counted(count, one, many), command)
     };
     open.map(finding).collect()
 }

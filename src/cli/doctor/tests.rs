@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::finding::{Finding, Level, Report};
+use super::finding::{DoctorFinding, Level, Report};
 use super::judging::{self, Backup, Backups, Disk};
 use super::looking::{backup_named, backups, unit_in};
 use super::standing;
@@ -13,7 +13,7 @@ use crate::cli::service::Service;
 
 const DAY_MS: i64 = 86_400_000;
 
-fn level(finding: &Finding) -> (Level, Option<&str>) {
+fn level(finding: &DoctorFinding) -> (Level, Option<&str>) {
     (finding.level, finding.command.as_deref())
 }
 
@@ -288,13 +288,13 @@ fn what_waits_for_a_person_comes_with_what_to_type() {
 #[test]
 fn a_report_has_one_verdict() {
     let mut report = Report::new();
-    report.push(Finding::fine("disk", "room"));
+    report.push(DoctorFinding::fine("disk", "room"));
     assert_eq!(
         report.text(),
         "ok    disk  room\n\nNothing is to be put right.\n"
     );
-    report.push(Finding::warn("backups", "none", "make one"));
-    report.push(Finding::fix("unit", "failed\nbadly", ""));
+    report.push(DoctorFinding::warn("backups", "none", "make one"));
+    report.push(DoctorFinding::fix("unit", "failed\nbadly", ""));
     insta::assert_snapshot!(report.text(), @r"
     ok    disk     room
     warn  backups  none

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vocative_core::counted::counted;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::cli::service::{SHIPPED_PROGRAM, Service};
 
 const SUBJECT: &str = "unit";
@@ -27,9 +27,9 @@ impl Unit {
 }
 
 /// What is said of the unit.
-pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<Finding> {
+pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<DoctorFinding> {
     let Some((path, text)) = &unit.file else {
-        return vec![Finding::fine(
+        return vec![DoctorFinding::fine(
             SUBJECT,
             format!(
                 "no {} is installed: something else must start the daemon again",
@@ -40,41 +40,41 @@ pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<Finding> {
     let mut findings = vec![drift(service.shipped(), path, text)];
     if !unit.drop_ins.is_empty() {
         let what = format!("it is changed by {}", unit.drop_ins.join(", "));
-        findings.push(Finding::fine(SUBJECT, what));
+        findings.push(DoctorFinding::fine(SUBJECT, what));
     }
     if unit.properties.is_empty() {
         return findings;
     }
     if unit.property("NeedDaemonReload") == "yes" {
-        findings.push(Finding::fix(
+        findings.push(DoctorFinding::fix(
             SUBJECT,
             "its file was changed, and systemd has not read it again",
             "systemctl daemon-reload",
         ));
     }
     findings.push(match unit.property("UnitFileState") {
-        "disabled" => Finding::warn(
+        "disabled" => DoctorFinding::warn(
             SUBJECT,
             "it is not started when the machine is",
             "systemctl enable vocative",
         ),
-        "masked" | "masked-runtime" => Finding::fix(
+        "masked" | "masked-runtime" => DoctorFinding::fix(
             SUBJECT,
             "it is masked, so nothing can start it",
             "systemctl unmask vocative",
         ),
-        _ => Finding::fine(SUBJECT, "it is started with the machine"),
+        _ => DoctorFinding::fine(SUBJECT, "it is started with the machine"),
     });
     findings.push(state(unit, service));
     findings
 }
 
 /// Whether the installed unit is the one of this version.
-fn drift(shipped: &str, path: &str, text: &str) -> Finding {
+fn drift(shipped: &str, path: &str, text: &str) -> DoctorFinding {
     let differing = differing(shipped, text);
     match differing.len() {
-        0 => Finding::fine(SUBJECT, format!("{path} is the one of this version")),
-        count => Finding::warn(
+        0 => DoctorFinding::fine(SUBJECT, format!("{path} is the one of this version")),
+        count => DoctorFinding::warn(
             SUBJECT,
             format!(
                 "{path} is not the one of this version; {} differ: {}",
@@ -106,10 +106,10 @@ pub(super) fn differing(shipped: &str, installed: &str) -> Vec<String> {
 }
 
 /// How it stands, and how its last end was.
-fn state(unit: &Unit, service: &Service) -> Finding {
+fn state(unit: &Unit, service: &Service) -> DoctorFinding {
     let restarts: u64 = unit.property("NRestarts").parse().unwrap_or(0);
     match (unit.property("ActiveState"), unit.property("Result")) {
-        ("active", _) if restarts > 0 => Finding::warn(
+        ("active", _) if restarts > 0 => DoctorFinding::warn(
             SUBJECT,
             format!(
                 "it is active, and was restarted {} since it was started",
@@ -117,11 +117,11 @@ fn state(unit: &Unit, service: &Service) -> Finding {
             ),
             "journalctl --unit=vocative --priority=warning",
         ),
-        ("active", _) => Finding::fine(SUBJECT, "it is active"),
+        ("active", _) => DoctorFinding::fine(SUBJECT, "it is active"),
         ("activating" | "reloading" | "deactivating", _) => {
-            Finding::fine(SUBJECT, "it is starting or stopping")
+            DoctorFinding::fine(SUBJECT, "it is starting or stopping")
         }
-        ("failed", result) => Finding::fix(
+        ("failed", result) => DoctorFinding::fix(
             SUBJECT,
             format!(
                 "it failed ({result}, exit code {}): {}",
@@ -130,7 +130,7 @@ fn state(unit: &Unit, service: &Service) -> Finding {
             ),
             "journalctl --unit=vocative --lines=20",
         ),
-        _ => Finding::warn(SUBJECT, "it is not started", "systemctl start vocative"),
+        _ => DoctorFinding::warn(SUBJECT, "it is not started", "systemctl start vocative"),
     }
 }
 

@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 use vocative_channels::export::{Export, ExportFile, open_export};
 use vocative_contract::identity::{Identity, Platform};
 
-use self::reading::{Outcome, Reading, Ready};
-use self::report::{Meter, report};
+use self::reading::{ImportReading, ImportTally, Ready};
+use self::report::{ImportMeter, report};
 use super::args::ImportArgs;
-use super::asking::Asked;
-use super::context::Context;
+use super::asking::OperationsSource;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::admin::import::{ImportBatchView, ImportBeginView, ImportCountsView};
 use crate::admin::operations::AdminOperation;
@@ -37,10 +37,10 @@ const READ_AHEAD: usize = 2;
 const READER_VERSION: &str = "1";
 
 /// Imports an export into a channel.
-pub(super) async fn run(args: &ImportArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &ImportArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
     check_channel(args, &config)?;
-    let asked = Asked::find(&config, !args.dry_run).await?;
+    let asked = OperationsSource::find(&config, !args.dry_run).await?;
     let done = import(args, &config, &asked).await;
     asked.close().await?;
     let (outcome, counts) = done?;
@@ -74,8 +74,8 @@ fn check_channel(args: &ImportArgs, config: &Config) -> Result<(), CliError> {
 async fn import(
     args: &ImportArgs,
     config: &Config,
-    asked: &Asked,
-) -> Result<(Outcome, ImportCountsView), CliError> {
+    asked: &OperationsSource,
+) -> Result<(ImportTally, ImportCountsView), CliError> {
     let begin: ImportBeginView = asked.ask(begin(args, None)).await?;
     let policy = policy(args, config, begin)?;
     let export = open_export(&args.path, &policy.identity)
@@ -83,7 +83,7 @@ async fn import(
     let fingerprint = fingerprint(export.files(), args, &policy);
     let known: ImportBeginView = asked.ask(begin_with(args, &fingerprint)).await?;
     let total_bytes = export.files().iter().map(|file| file.bytes).sum();
-    let meter = Meter::new(total_bytes, args.dry_run);
+    let meter = ImportMeter::new(total_bytes, args.dry_run);
     if asked.is_daemon() && !args.dry_run {
         meter.say("the daemon runs: it stores what is read here");
     }
@@ -91,12 +91,12 @@ async fn import(
     if passed > 0 {
         meter.say("going on where the last import of this export was cut off");
     }
-    let reading = Reading::new(policy, args.chat.clone(), passed).with_topics(known.topics);
+    let reading = ImportReading::new(policy, args.chat.clone(), passed).with_topics(known.topics);
     store(
         args,
         config,
         asked,
-        Work {
+        ImportWork {
             export,
             reading,
             fingerprint,
@@ -118,21 +118,21 @@ fn begin_with(args: &ImportArgs, fingerprint: &str) -> AdminOperation {
 }
 
 /// What is read, and how it is shown.
-struct Work {
+struct ImportWork {
     export: Box<dyn Export>,
-    reading: Reading,
+    reading: ImportReading,
     fingerprint: String,
-    meter: Meter,
+    meter: ImportMeter,
 }
 
 async fn store(
     args: &ImportArgs,
     config: &Config,
-    asked: &Asked,
-    work: Work,
-) -> Result<(Outcome, ImportCountsView), CliError> {
+    asked: &OperationsSource,
+    work: ImportWork,
+) -> Result<(ImportTally, ImportCountsView), CliError> {
     let (tx, mut rx) = mpsc::channel::<Ready>(READ_AHEAD);
-    let Work {
+    let ImportWork {
         mut export,
         reading,
         fingerprint,

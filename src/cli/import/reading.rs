@@ -36,7 +36,7 @@ pub(super) struct Ready {
 
 /// What became of an export, besides what was stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct ImportTally {
     /// Chats that were read.
     pub(super) chats: u64,
     /// What was passed over, by reason.
@@ -53,7 +53,7 @@ pub(super) struct Outcome {
     pub(super) found: Vec<String>,
 }
 
-impl Outcome {
+impl ImportTally {
     /// A chat that was asked for and is not in the export.
     pub(super) fn missing<'a>(&self, wanted: &'a [String]) -> Option<&'a str> {
         let missing = wanted.iter().find(|wanted| !self.found.contains(*wanted));
@@ -62,10 +62,10 @@ impl Outcome {
 }
 
 /// The reading thread's state.
-pub(super) struct Reading {
+pub(super) struct ImportReading {
     policy: Arc<ChannelPolicy>,
     wanted: Vec<String>,
-    outcome: Outcome,
+    outcome: ImportTally,
     /// Topics that the store knows.
     topics: Vec<TopicLine>,
     things: u64,
@@ -78,13 +78,13 @@ pub(super) struct Reading {
     tx: Option<mpsc::Sender<Ready>>,
 }
 
-impl Reading {
+impl ImportReading {
     /// Reads only chats that are wanted, all if none is named; passes over the first `pass` things.
     pub(super) fn new(policy: Arc<ChannelPolicy>, wanted: Vec<String>, pass: u64) -> Self {
         Self {
             policy,
             wanted,
-            outcome: Outcome::default(),
+            outcome: ImportTally::default(),
             topics: Vec::new(),
             things: 0,
             pass,
@@ -103,7 +103,7 @@ impl Reading {
     }
 
     /// Reads to the end, or until nobody takes batches any more.
-    pub(super) fn run(mut self, export: &mut dyn Export, tx: mpsc::Sender<Ready>) -> Outcome {
+    pub(super) fn run(mut self, export: &mut dyn Export, tx: mpsc::Sender<Ready>) -> ImportTally {
         let total = export.files().iter().map(|file| file.bytes).sum();
         self.tx = Some(tx);
         export.read(&mut self);
@@ -164,7 +164,7 @@ impl Reading {
     }
 }
 
-impl ExportSink for Reading {
+impl ExportSink for ImportReading {
     fn begin_chat(&mut self, chat: &ExportedChat) -> bool {
         let is_named = self.is_wanted(chat);
         if !is_named && !self.wanted.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use super::reading::Outcome;
+use super::reading::ImportTally;
 use crate::admin::import::ImportCountsView;
 use crate::cli::args::ImportArgs;
 use vocative_core::counted::counted;
@@ -17,7 +17,7 @@ const LINE_EVERY: Duration = Duration::from_secs(2);
 const BAR_CHARS: u64 = 24;
 
 /// Shows on stderr how far an import is.
-pub(super) struct Meter {
+pub(super) struct ImportMeter {
     total_bytes: u64,
     is_terminal: bool,
     verb: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Meter {
     shown: Option<Instant>,
 }
 
-impl Meter {
+impl ImportMeter {
     pub(super) fn new(total_bytes: u64, is_dry_run: bool) -> Self {
         Self {
             total_bytes,
@@ -96,7 +96,11 @@ fn line(counts: &ImportCountsView, verb: &str, percent: u64) -> String {
 }
 
 /// What became of everything.
-pub(super) fn report(args: &ImportArgs, outcome: &Outcome, counts: &ImportCountsView) -> String {
+pub(super) fn report(
+    args: &ImportArgs,
+    outcome: &ImportTally,
+    counts: &ImportCountsView,
+) -> String {
     let mut out = String::new();
     let messages = counted(counts.imported, "message", "messages");
     let chats = counted(outcome.chats, "chat", "chats");
@@ -175,13 +179,13 @@ mod tests {
             chat: Vec::new(),
             dry_run: false,
         };
-        let outcome = Outcome {
+        let outcome = ImportTally {
             chats: 2,
             skipped: [("joins and other service messages".to_owned(), 7)].into(),
             not_served: vec![("C9".to_owned(), Some("#secret".to_owned()))],
             unreadable: 1,
             problems: vec!["general/2026-01-10.json line 3: it ends".to_owned()],
-            ..Outcome::default()
+            ..ImportTally::default()
         };
         let counts = ImportCountsView {
             imported: 1,

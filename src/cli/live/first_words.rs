@@ -10,7 +10,7 @@ use vocative_contract::envelope::{ChatKind, InboundMessage, SenderKind};
 use vocative_contract::identity::Identity;
 
 use super::fine;
-use super::probe::{Listener, Probe};
+use super::probe::{Probe, ProbeListener};
 use crate::cli::CliError;
 use crate::config::{Config, Secrets};
 use crate::daemon::wiring;
@@ -68,15 +68,15 @@ impl FirstWords {
 }
 
 /// A channel that is listened to.
-pub(in crate::cli) struct Ear {
+pub(in crate::cli) struct ChannelEar {
     channel: Arc<dyn Channel>,
     identity: Identity,
-    listener: Listener,
+    listener: ProbeListener,
     name: String,
     code: String,
 }
 
-impl Ear {
+impl ChannelEar {
     /// Listens with a channel's tokens. No daemon may: it would get a part of what is said.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Ear {
             })?;
         // Six digits: who has not seen them does not guess them in ten minutes of one chat.
         let code = format!("{:06}", uuid::Uuid::new_v4().as_u128() % 1_000_000);
-        let listener = Listener::for_words(&*channel, &identity, &code);
+        let listener = ProbeListener::for_words(&*channel, &identity, &code);
         Ok(Self {
             channel,
             identity,

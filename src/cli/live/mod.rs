@@ -5,7 +5,7 @@
 mod first_words;
 mod probe;
 
-pub(super) use self::first_words::{Ear, FirstWords};
+pub(super) use self::first_words::{ChannelEar, FirstWords};
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use vocative_contract::channel::{CheckReach, Finding, FindingLevel};
 
 use super::CliError;
-use super::context::Context;
+use super::context::CliContext;
 use super::error::Exit;
 use crate::admin::socket;
 use crate::config::{Config, Model, Secrets};
@@ -39,7 +39,7 @@ pub(super) async fn run(
     config: &Config,
     secrets: &Secrets,
     probe: Option<&str>,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<Exit, CliError> {
     let probed = probe.map(|name| probe::Probe::parse(name, config));
     let probed = probed.transpose()?;

@@ -105,7 +105,7 @@ impl Probe {
                 Err(error) => vec![failed(&error)],
             };
         }
-        let listener = Listener::start(channel, &identity);
+        let listener = ProbeListener::start(channel, &identity);
         let findings = self.there_and_back(channel, &identity, &listener).await;
         listener.stop().await;
         findings
@@ -115,7 +115,7 @@ impl Probe {
         &self,
         channel: &dyn Channel,
         identity: &Identity,
-        listener: &Listener,
+        listener: &ProbeListener,
     ) -> Vec<Finding> {
         if let Err(reason) = listener.connected().await {
             let text = format!("no connection to hear the line with: {reason}");
@@ -216,23 +216,23 @@ fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {
 }
 
 /// The inbound half at work, for nothing but the line.
-pub(super) struct Listener {
-    heard: Arc<Heard>,
+pub(super) struct ProbeListener {
+    heard: Arc<ProbeIntake>,
     stop: CancellationToken,
     task: JoinHandle<Result<(), ChannelError>>,
 }
 
-impl Listener {
+impl ProbeListener {
     /// For a line of our own.
     fn start(channel: &dyn Channel, identity: &Identity) -> Self {
-        Self::hearing(channel, identity, Heard::default())
+        Self::hearing(channel, identity, ProbeIntake::default())
     }
 
     /// For the words of a person that hold this code.
     pub(super) fn for_words(channel: &dyn Channel, identity: &Identity, code: &str) -> Self {
-        let heard = Heard {
+        let heard = ProbeIntake {
             code: Some(code.to_owned()),
-            ..Heard::default()
+            ..ProbeIntake::default()
         };
         Self::hearing(channel, identity, heard)
     }
@@ -242,7 +242,7 @@ impl Listener {
         self.heard.words.subscribe()
     }
 
-    fn hearing(channel: &dyn Channel, identity: &Identity, heard: Heard) -> Self {
+    fn hearing(channel: &dyn Channel, identity: &Identity, heard: ProbeIntake) -> Self {
         let heard = Arc::new(heard);
         let stop = CancellationToken::new();
         let mut inbound = channel.inbound(identity);
@@ -298,7 +298,7 @@ struct Echo {
 
 /// What was heard. Nothing is stored, so nothing but our own posts is acknowledged: the platform sends
 /// the rest again, to a daemon.
-struct Heard {
+struct ProbeIntake {
     state: watch::Sender<ConnectionState>,
     echoes: watch::Sender<Vec<Echo>>,
     /// What somebody's words must hold to be taken.
@@ -306,7 +306,7 @@ struct Heard {
     words: watch::Sender<Option<FirstWords>>,
 }
 
-impl Default for Heard {
+impl Default for ProbeIntake {
     fn default() -> Self {
         Self {
             state: watch::Sender::new(ConnectionState::Connecting),
@@ -317,7 +317,7 @@ impl Default for Heard {
     }
 }
 
-impl Intake for Heard {
+impl Intake for ProbeIntake {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             if let (Event::Posted(message), Some(code)) = (&envelope.event, &self.code)
@@ -338,7 +338,7 @@ impl Intake for Heard {
     }
 }
 
-impl Reporter for Heard {
+impl Reporter for ProbeIntake {
     fn state(&self, state: ConnectionState) {
         self.state.send_replace(state);
     }

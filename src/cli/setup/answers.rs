@@ -21,7 +21,7 @@ pub(in crate::cli) struct Answers {
     /// What answers.
     pub model: ModelAnswers,
     /// Who starts the daemon, and where its files are.
-    pub place: Place,
+    pub place: DaemonPlace,
 }
 
 /// A Slack workspace.
@@ -89,7 +89,7 @@ impl ModelKind {
 
 /// Who starts the daemon, and where its files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Place {
+pub(in crate::cli) struct DaemonPlace {
     /// Who starts it.
     pub kind: PlaceKind,
     /// The folder of the configuration.
@@ -107,7 +107,7 @@ pub(in crate::cli) enum PlaceKind {
     Files,
 }
 
-impl Place {
+impl DaemonPlace {
     /// The configuration file.
     pub(super) fn file(&self) -> PathBuf {
         self.folder.join(FILE_NAME)

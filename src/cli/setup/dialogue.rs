@@ -8,14 +8,14 @@ use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Stdin};
 
 use crate::cli::CliError;
-use crate::cli::context::{Context, harmless};
+use crate::cli::context::{CliContext, harmless};
 
 /// The longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 8_192;
 
 /// Somebody who asks and somebody who answers.
 pub(super) struct Dialogue<'a> {
-    context: &'a Context,
+    context: &'a CliContext,
     input: BufReader<Stdin>,
     /// Whether nobody is asked.
     is_mute: bool,
@@ -52,7 +52,7 @@ impl Drop for Hidden {
 
 impl<'a> Dialogue<'a> {
     /// With whoever is at the terminal, or with nobody.
-    pub(super) fn new(context: &'a Context, is_mute: bool) -> Self {
+    pub(super) fn new(context: &'a CliContext, is_mute: bool) -> Self {
         Self {
             context,
             input: BufReader::new(tokio::io::stdin()),

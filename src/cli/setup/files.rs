@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret as _;
 
-use super::answers::{Place, PlaceKind};
-use super::written::Written;
+use super::answers::{DaemonPlace, PlaceKind};
+use super::written::SetupFiles;
 use crate::cli::CliError;
 
 /// Texts of more lines are not compared line by line.
@@ -29,7 +29,7 @@ pub(super) struct Changes {
 ///
 /// # Errors
 /// If what is there can't be read.
-pub(super) fn changes(place: &Place, written: &Written) -> Result<Changes, CliError> {
+pub(super) fn changes(place: &DaemonPlace, written: &SetupFiles) -> Result<Changes, CliError> {
     let mut changes = Changes::default();
     let path = place.file();
     match read(&path)? {
@@ -65,7 +65,10 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
 ///
 /// # Errors
 /// If a file can't be written; what was there before is there still.
-pub(super) fn write(place: &Place, written: &Written) -> Result<Option<PathBuf>, CliError> {
+pub(super) fn write(
+    place: &DaemonPlace,
+    written: &SetupFiles,
+) -> Result<Option<PathBuf>, CliError> {
     let (folder_mode, file_mode) = match place.kind {
         // The daemon runs as a user of its own and reads the configuration, which holds no secret.
         PlaceKind::System => (0o755, 0o644),

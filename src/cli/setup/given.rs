@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
-use super::answers::{Place, PlaceKind, SYSTEM_FOLDER};
+use super::answers::{DaemonPlace, PlaceKind, SYSTEM_FOLDER};
 use super::dialogue::Dialogue;
 use crate::cli::CliError;
 use crate::cli::args::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
@@ -12,7 +12,7 @@ use crate::cli::service::cell_folder;
 use crate::config::Environment;
 
 /// What is known before anybody is asked.
-pub(super) struct Given {
+pub(super) struct SetupGiven {
     pub platform: Option<SetupPlatform>,
     pub slack_app_token: Option<SecretString>,
     pub slack_bot_token: Option<SecretString>,
@@ -27,7 +27,7 @@ pub(super) struct Given {
     pub model_url: Option<String>,
 }
 
-impl Given {
+impl SetupGiven {
     /// Reads the files that options name, and the variables.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ pub(super) async fn place(
     args: &SetupArgs,
     environment: &Environment,
     dialogue: &mut Dialogue<'_>,
-) -> Result<Place, CliError> {
+) -> Result<DaemonPlace, CliError> {
     let has_systemd = Path::new("/run/systemd/system").is_dir();
     let is_root = rustix::process::geteuid().is_root();
     let chosen = match args.place {
@@ -157,7 +157,7 @@ pub(super) async fn place(
                 cause: None,
             });
         }
-        SetupPlace::System => Place {
+        SetupPlace::System => DaemonPlace {
             kind: PlaceKind::System,
             folder: match &args.cell {
                 None => SYSTEM_FOLDER.into(),
@@ -175,11 +175,11 @@ pub(super) async fn place(
                 cause: None,
             });
         }
-        SetupPlace::User => Place {
+        SetupPlace::User => DaemonPlace {
             kind: PlaceKind::User,
             folder: user.unwrap_or_default().join("vocative"),
         },
-        SetupPlace::Files => Place {
+        SetupPlace::Files => DaemonPlace {
             kind: PlaceKind::Files,
             folder: std::path::absolute(&args.folder)?,
         },

@@ -20,25 +20,25 @@ use std::process::ExitCode;
 
 use self::answers::{Answers, PlaceKind};
 use self::dialogue::{Dialogue, given_up};
-use self::given::Given;
+use self::given::SetupGiven;
 use self::platforms::{SLACK, TELEGRAM};
 use self::starting::Got;
-use self::written::{Refusal, Written, written};
+use self::written::{SetupFiles, SetupRefusal, written};
 use super::args::{DoctorArgs, SetupArgs, SetupPlatform, TextFormat};
-use super::context::Context;
+use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::{doctor, live::FirstWords};
 use crate::config::Config;
 
 /// Asks, tries, writes, starts, and waits for the first answer.
-pub(super) async fn run(args: &SetupArgs, context: &Context) -> Result<ExitCode, CliError> {
+pub(super) async fn run(args: &SetupArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if context.global.config.is_some() {
         return Err(CliError::Usage(
             "setup writes vocative.toml itself: name the folder with --place files --folder DIR"
                 .to_owned(),
         ));
     }
-    let given = Given::read(args, &context.environment)?;
+    let given = SetupGiven::read(args, &context.environment)?;
     if args.non_interactive {
         let missing = given.missing(args);
         if !missing.is_empty() {
@@ -57,7 +57,7 @@ pub(super) async fn run(args: &SetupArgs, context: &Context) -> Result<ExitCode,
     Box::pin(finish(args, &answers, words, &dialogue, context)).await
 }
 
-fn refused(Refusal(problems): Refusal) -> CliError {
+fn refused(SetupRefusal(problems): SetupRefusal) -> CliError {
     CliError::Unconfigured {
         what: format!(
             "these answers make no configuration: {}",
@@ -70,9 +70,9 @@ fn refused(Refusal(problems): Refusal) -> CliError {
 /// All answers, by options or by people, each tried as soon as it is there. The number is how many people wrote to the bot.
 async fn ask(
     args: &SetupArgs,
-    given: &Given,
+    given: &SetupGiven,
     dialogue: &mut Dialogue<'_>,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<(Answers, u64), CliError> {
     let platform = match given.platform {
         Some(platform) => platform,
@@ -158,7 +158,7 @@ async fn hear(
 async fn write(
     args: &SetupArgs,
     answers: &Answers,
-    made: &Written,
+    made: &SetupFiles,
     dialogue: &mut Dialogue<'_>,
 ) -> Result<bool, CliError> {
     let changes = files::changes(&answers.place, made)?;
@@ -214,7 +214,7 @@ async fn finish(
     answers: &Answers,
     words: u64,
     dialogue: &Dialogue<'_>,
-    context: &Context,
+    context: &CliContext,
 ) -> Result<ExitCode, CliError> {
     let path = answers.place.file();
     let (config, ..) = Config::load_with_secrets(Some(&path), &context.environment)?;
@@ -261,8 +261,12 @@ async fn finish(
 }
 
 /// The doctor's words where something is not as it should be.
-async fn examine(path: &Path, dialogue: &Dialogue<'_>, context: &Context) -> Result<(), CliError> {
-    let looked = Context {
+async fn examine(
+    path: &Path,
+    dialogue: &Dialogue<'_>,
+    context: &CliContext,
+) -> Result<(), CliError> {
+    let looked = CliContext {
         global: super::args::GlobalArgs {
             config: Some(path.to_owned()),
             ..context.global.clone()

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 
 use super::answers::{ModelAnswers, ModelKind};
 use super::dialogue::Dialogue;
-use super::given::Given;
+use super::given::SetupGiven;
 use super::platforms::{only, tried};
 use crate::cli::CliError;
 use crate::cli::args::SetupModel;
@@ -24,14 +24,14 @@ const SUGGESTED: [&str; 4] = [
 ];
 
 /// What is known of a server of models.
-struct Found {
+struct FoundModels {
     reach: ProviderReach,
     names: Vec<String>,
 }
 
 /// Asks until there is a model that can be asked.
 pub(super) async fn model(
-    given: &Given,
+    given: &SetupGiven,
     dialogue: &mut Dialogue<'_>,
 ) -> Result<ModelAnswers, CliError> {
     let chosen = match (given.model, dialogue.is_mute()) {
@@ -132,7 +132,7 @@ async fn choose(dialogue: &mut Dialogue<'_>) -> Result<SetupModel, CliError> {
 }
 
 /// Asks a provider for its list, which costs nothing.
-async fn look(model: &ModelAnswers) -> Result<Found, CliError> {
+async fn look(model: &ModelAnswers) -> Result<FoundModels, CliError> {
     let mut asked = only(None, None);
     asked.model = ModelAnswers {
         // A name is not known yet, and the list is not asked by one.
@@ -142,7 +142,7 @@ async fn look(model: &ModelAnswers) -> Result<Found, CliError> {
     let (config, secrets) = tried(&asked)?;
     let settings = &config.models["default"];
     let (reach, names) = wiring::model_names(settings, &secrets).await?;
-    Ok(Found { reach, names })
+    Ok(FoundModels { reach, names })
 }
 
 /// Why no model can be asked there.
@@ -178,7 +178,7 @@ fn unusable(reach: &ProviderReach, what: String) -> CliError {
 
 /// The model's name: given, or chosen of what the key may use.
 async fn name(
-    given: &Given,
+    given: &SetupGiven,
     names: &[String],
     dialogue: &mut Dialogue<'_>,
 ) -> Result<String, CliError> {

@@ -7,13 +7,13 @@ use tokio::signal::ctrl_c;
 use vocative_contract::channel::{Finding, FindingLevel};
 
 use super::answers::{
-    Answers, ModelAnswers, ModelKind, Place, PlaceKind, SlackAnswers, TelegramAnswers,
+    Answers, DaemonPlace, ModelAnswers, ModelKind, PlaceKind, SlackAnswers, TelegramAnswers,
 };
 use super::dialogue::{Dialogue, given_up};
-use super::given::Given;
+use super::given::SetupGiven;
 use super::written::{other_kind, secret_problem, trial};
 use crate::cli::args::SlackManifestArgs;
-use crate::cli::live::{self, Ear, FirstWords};
+use crate::cli::live::{self, ChannelEar, FirstWords};
 use crate::cli::{CliError, manifest};
 use crate::config::{Config, Secrets};
 
@@ -23,7 +23,7 @@ pub(super) const TELEGRAM: &str = "telegram";
 
 /// Asks for Slack's tokens until Slack takes them.
 pub(super) async fn slack(
-    given: &Given,
+    given: &SetupGiven,
     dialogue: &mut Dialogue<'_>,
 ) -> Result<SlackAnswers, CliError> {
     if given.slack_app_token.is_none() && !dialogue.is_mute() {
@@ -59,7 +59,7 @@ pub(super) async fn slack(
 
 /// Asks for Telegram's token until Telegram takes it.
 pub(super) async fn telegram(
-    given: &Given,
+    given: &SetupGiven,
     dialogue: &mut Dialogue<'_>,
 ) -> Result<TelegramAnswers, CliError> {
     if given.telegram_token.is_none() && !dialogue.is_mute() {
@@ -99,7 +99,7 @@ pub(super) fn only(slack: Option<SlackAnswers>, telegram: Option<TelegramAnswers
             key: None,
             url: None,
         },
-        place: Place {
+        place: DaemonPlace {
             kind: PlaceKind::Files,
             folder: "/nonexistent".into(),
         },
@@ -197,7 +197,7 @@ pub(super) async fn first_words(
     dialogue: &Dialogue<'_>,
 ) -> Result<Option<FirstWords>, CliError> {
     let (config, secrets) = tried(answers)?;
-    let ear = Ear::open(&config, &secrets, channel).await?;
+    let ear = ChannelEar::open(&config, &secrets, channel).await?;
     let code = ear.code();
     let name = ear.name();
     let how = match channel {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::answers::{Place, PlaceKind};
+use super::answers::{DaemonPlace, PlaceKind};
 use super::files::replace;
 use crate::admin::operations::AdminOperation;
 use crate::admin::socket;
@@ -32,7 +32,7 @@ const UNIT_FOLDERS: [&str; 3] = [
 ];
 
 /// A daemon that was started.
-pub(super) enum Started {
+pub(super) enum StartedDaemon {
     /// By systemd: it goes on.
     Unit,
     /// By this process, to be tried.
@@ -43,7 +43,10 @@ pub(super) enum Started {
 ///
 /// # Errors
 /// If it can't be started, with what to look at.
-pub(super) async fn start(place: &Place, home: Option<&Path>) -> Result<Started, CliError> {
+pub(super) async fn start(
+    place: &DaemonPlace,
+    home: Option<&Path>,
+) -> Result<StartedDaemon, CliError> {
     match place.kind {
         PlaceKind::System => {
             let service = Service::of(Some(&place.file()));
@@ -77,7 +80,7 @@ pub(super) async fn start(place: &Place, home: Option<&Path>) -> Result<Started,
                 .stdout(Stdio::null())
                 .kill_on_drop(true)
                 .spawn()?;
-            Ok(Started::Child(Box::new(child)))
+            Ok(StartedDaemon::Child(Box::new(child)))
         }
     }
 }
@@ -100,7 +103,7 @@ fn user_unit(program: &Path, configuration: &Path) -> String {
     )
 }
 
-async fn by_systemd(scope: &[&str], service: &Service) -> Result<Started, CliError> {
+async fn by_systemd(scope: &[&str], service: &Service) -> Result<StartedDaemon, CliError> {
     let unit = service.unit();
     for words in [
         &["daemon-reload"][..],
@@ -127,7 +130,7 @@ async fn by_systemd(scope: &[&str], service: &Service) -> Result<Started, CliErr
             cause: None,
         });
     }
-    Ok(Started::Unit)
+    Ok(StartedDaemon::Unit)
 }
 
 /// How far the daemon got.
@@ -150,7 +153,7 @@ pub(super) enum Got {
 /// # Errors
 /// If the daemon ends.
 pub(super) async fn wait(
-    started: &mut Started,
+    started: &mut StartedDaemon,
     config: &Config,
     words: u64,
 ) -> Result<Got, CliError> {
@@ -163,7 +166,7 @@ pub(super) async fn wait(
                 return Ok(got);
             }
         }
-        if let Started::Child(child) = started
+        if let StartedDaemon::Child(child) = started
             && let Some(status) = child.try_wait()?
         {
             return Err(CliError::Failed {
@@ -209,8 +212,8 @@ pub(super) fn far(view: &StatusView, words: u64) -> Got {
 }
 
 /// Ends a daemon that was only tried.
-pub(super) async fn end(started: Started) {
-    let Started::Child(mut child) = started else {
+pub(super) async fn end(started: StartedDaemon) {
+    let StartedDaemon::Child(mut child) = started else {
         return;
     };
     if let Some(id) = child

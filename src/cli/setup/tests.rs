@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::answers::{
-    Answers, ModelAnswers, ModelKind, Place, PlaceKind, SlackAnswers, TelegramAnswers,
+    Answers, DaemonPlace, ModelAnswers, ModelKind, PlaceKind, SlackAnswers, TelegramAnswers,
 };
 use super::files::{changes, diff, write};
 use super::starting::{Got, far};
@@ -94,7 +94,7 @@ fn answers() -> impl Strategy<Value = Answers> {
         slack,
         telegram,
         model,
-        place: Place {
+        place: DaemonPlace {
             kind,
             folder: "/nonexistent".into(),
         },
@@ -171,7 +171,7 @@ fn sample(folder: &Path, kind: PlaceKind) -> Answers {
             key: Some("sk-1".into()),
             url: None,
         },
-        place: Place {
+        place: DaemonPlace {
             kind,
             folder: folder.to_owned(),
         },

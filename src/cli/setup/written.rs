@@ -10,7 +10,7 @@ use crate::config::{Config, Environment};
 
 /// Files that answers lead to.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct SetupFiles {
     /// The configuration.
     pub configuration: String,
     /// Secrets by the names of their files.
@@ -19,16 +19,19 @@ pub(super) struct Written {
 
 /// Why answers lead to nothing: each in one sentence that names the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal(pub Vec<String>);
+pub(super) struct SetupRefusal(pub Vec<String>);
 
 /// The files that these answers lead to. A configuration that `vocative check` would refuse is not one.
 ///
 /// # Errors
 /// Everything that is wrong with the answers, without any secret.
-pub(super) fn written(answers: &Answers, environment: &Environment) -> Result<Written, Refusal> {
+pub(super) fn written(
+    answers: &Answers,
+    environment: &Environment,
+) -> Result<SetupFiles, SetupRefusal> {
     let problems = problems(answers);
     if !problems.is_empty() {
-        return Err(Refusal(problems));
+        return Err(SetupRefusal(problems));
     }
     let reference = |name: &str| answers.place.reference(name);
     let made = made(answers, &reference);
@@ -38,7 +41,7 @@ pub(super) fn written(answers: &Answers, environment: &Environment) -> Result<Wr
         Err(error) => {
             let problems = error.problems.iter();
             let told = problems.map(|it| format!("{}: {}", it.key, it.what));
-            Err(Refusal(told.collect()))
+            Err(SetupRefusal(told.collect()))
         }
     }
 }
@@ -63,7 +66,7 @@ fn variable(name: &str) -> String {
     format!("SETUP_{}", name.to_uppercase())
 }
 
-fn made(answers: &Answers, reference: &dyn Fn(&str) -> String) -> Written {
+fn made(answers: &Answers, reference: &dyn Fn(&str) -> String) -> SetupFiles {
     let mut text = String::from(
         "# Made by `vocative setup`. Every setting with its default: vocative config example.\n\
          # What is not here is as the defaults say.\n",
@@ -77,7 +80,7 @@ fn made(answers: &Answers, reference: &dyn Fn(&str) -> String) -> Written {
     if let Some(telegram) = &answers.telegram {
         of_telegram(telegram, reference, &mut text, &mut secrets);
     }
-    Written {
+    SetupFiles {
         configuration: text,
         secrets,
     }

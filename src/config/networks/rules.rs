@@ -13,7 +13,8 @@ use vocative_core::ids::AgentName;
 use vocative_core::place::Scope;
 use vocative_core::routing::state::{StateKind, StateSchema};
 use vocative_core::routing::{
-    Action, MEMBERS_MAX, RULES_MAX, Range, Rule, Sender, StateTest, Term, TextTest, When,
+    AskerKind, CountRange, MEMBERS_MAX, RULES_MAX, RoutingRule, RuleAction, RuleTerm, StateTest,
+    TextTest, When,
 };
 
 #[derive(Deserialize)]
@@ -42,7 +43,11 @@ struct StateForm {
 
 impl Checking<'_, '_> {
     /// The rules, as far as they are right.
-    pub(super) fn rules(&mut self, shapes: Vec<RuleShape>, state: &StateSchema) -> Vec<Rule> {
+    pub(super) fn rules(
+        &mut self,
+        shapes: Vec<RuleShape>,
+        state: &StateSchema,
+    ) -> Vec<RoutingRule> {
         if shapes.is_empty() {
             self.problem(
                 "rules",
@@ -57,7 +62,7 @@ impl Checking<'_, '_> {
             .collect()
     }
 
-    fn rule(&mut self, place: &str, shape: RuleShape, state: &StateSchema) -> Option<Rule> {
+    fn rule(&mut self, place: &str, shape: RuleShape, state: &StateSchema) -> Option<RoutingRule> {
         let actions = [shape.call.is_some(), shape.ask_router, shape.stop];
         if actions.iter().filter(|is| **is).count() != 1 {
             self.problem(
@@ -80,10 +85,10 @@ impl Checking<'_, '_> {
                     .iter()
                     .map(|name| self.agent(&setting, name))
                     .collect();
-                Action::Call(agents.into_iter().collect::<Option<_>>()?)
+                RuleAction::Call(agents.into_iter().collect::<Option<_>>()?)
             }
-            None if shape.ask_router => Action::AskRouter,
-            None => Action::Stop {
+            None if shape.ask_router => RuleAction::AskRouter,
+            None => RuleAction::Stop {
                 reason: shape.reason,
             },
         };
@@ -93,7 +98,7 @@ impl Checking<'_, '_> {
             shape.when.unwrap_or_default(),
             state,
         )?;
-        Some(Rule {
+        Some(RoutingRule {
             when,
             set,
             action,
@@ -155,11 +160,16 @@ impl Checking<'_, '_> {
         Some(When { terms, not })
     }
 
-    fn terms(&mut self, place: &str, shape: WhenShape, state: &StateSchema) -> Option<Vec<Term>> {
+    fn terms(
+        &mut self,
+        place: &str,
+        shape: WhenShape,
+        state: &StateSchema,
+    ) -> Option<Vec<RuleTerm>> {
         let at = |name: &str| format!("{place}.{name}");
         let mut terms = Vec::new();
         if let Some(calls) = &shape.calls {
-            terms.push(Term::Calls(self.range(&at("calls"), calls)?));
+            terms.push(RuleTerm::Calls(self.range(&at("calls"), calls)?));
         }
         if let Some(agents) = &shape.last_agent {
             let names = self.texts(&at("last_agent"), agents)?;
@@ -167,29 +177,31 @@ impl Checking<'_, '_> {
                 .iter()
                 .map(|name| self.agent(&at("last_agent"), name))
                 .collect();
-            terms.push(Term::LastAgent(agents.into_iter().collect::<Option<_>>()?));
+            terms.push(RuleTerm::LastAgent(
+                agents.into_iter().collect::<Option<_>>()?,
+            ));
         }
         if let Some(text) = shape.last_text {
-            terms.push(Term::LastText(self.text(&at("last_text"), text)?));
+            terms.push(RuleTerm::LastText(self.text(&at("last_text"), text)?));
         }
         if let Some(tools) = &shape.last_tool {
             let tools = self.texts(&at("last_tool"), tools)?;
             for tool in &tools {
                 self.check_tool(&at("last_tool"), tool);
             }
-            terms.push(Term::LastTool(tools));
+            terms.push(RuleTerm::LastTool(tools));
         }
-        terms.extend(shape.last_failed.map(Term::LastFailed));
-        terms.extend(shape.stack_empty.map(Term::StackEmpty));
+        terms.extend(shape.last_failed.map(RuleTerm::LastFailed));
+        terms.extend(shape.stack_empty.map(RuleTerm::StackEmpty));
         if let Some(values) = shape.state {
             terms.extend(self.state_terms(&at("state"), values, state)?);
         }
         if let Some(alias) = &shape.alias {
-            terms.push(Term::Alias(self.texts(&at("alias"), alias)?));
+            terms.push(RuleTerm::Alias(self.texts(&at("alias"), alias)?));
         }
         if let Some(scopes) = &shape.scope {
             let wanted = [Scope::Channel, Scope::Thread, Scope::Dm].map(Scope::name);
-            terms.push(Term::Scope(self.words(
+            terms.push(RuleTerm::Scope(self.words(
                 &at("scope"),
                 scopes,
                 &wanted,
@@ -204,20 +216,20 @@ impl Checking<'_, '_> {
                     format!("\"{chat}\" is no chat as CHANNEL/CHAT"),
                 );
             }
-            terms.push(Term::Chat(chats));
+            terms.push(RuleTerm::Chat(chats));
         }
         if let Some(senders) = &shape.sender {
-            let wanted = Sender::ALL.map(Sender::name);
-            terms.push(Term::Sender(self.words(
+            let wanted = AskerKind::ALL.map(AskerKind::name);
+            terms.push(RuleTerm::Sender(self.words(
                 &at("sender"),
                 senders,
                 &wanted,
-                Sender::from_name,
+                AskerKind::from_name,
             )?));
         }
-        terms.extend(shape.has_files.map(Term::HasFiles));
+        terms.extend(shape.has_files.map(RuleTerm::HasFiles));
         if let Some(text) = shape.text {
-            terms.push(Term::Text(self.text(&at("text"), text)?));
+            terms.push(RuleTerm::Text(self.text(&at("text"), text)?));
         }
         Some(terms)
     }
@@ -243,7 +255,7 @@ impl Checking<'_, '_> {
         setting: &str,
         values: Value,
         state: &StateSchema,
-    ) -> Option<Vec<Term>> {
+    ) -> Option<Vec<RuleTerm>> {
         let Value::Object(values) = values else {
             self.problem(setting, "is a table of values, like { kind = \"refund\" }");
             return None;
@@ -281,18 +293,18 @@ impl Checking<'_, '_> {
                 );
                 return None;
             }
-            terms.push(Term::State(key, test));
+            terms.push(RuleTerm::State(key, test));
         }
         Some(terms)
     }
 
-    fn range(&mut self, setting: &str, value: &Value) -> Option<Range> {
+    fn range(&mut self, setting: &str, value: &Value) -> Option<CountRange> {
         if let Some(n) = value.as_u64().and_then(|n| u32::try_from(n).ok()) {
-            return Some(Range::exactly(n));
+            return Some(CountRange::exactly(n));
         }
         let form: RangeForm =
             self.form(setting, value.clone(), "a number, or { ge = 1, le = 3 }")?;
-        Some(Range {
+        Some(CountRange {
             ge: form.ge,
             le: form.le,
         })

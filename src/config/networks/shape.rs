@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::shape::forms;
-use vocative_core::routing::state::{Merge, SimpleKind};
+use vocative_core::routing::state::{SimpleKind, ValueMerge};
 
 /// Several agents behind one name.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -148,7 +148,7 @@ pub(in crate::config) enum MergeShape {
     Max,
 }
 
-impl From<MergeShape> for Merge {
+impl From<MergeShape> for ValueMerge {
     fn from(shape: MergeShape) -> Self {
         match shape {
             MergeShape::Replace => Self::Replace,

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Checking;
 use super::shape::StateShape;
 use vocative_core::routing::state::{
-    ITEMS_DEFAULT, KEYS_MAX, KeySchema, Merge, STATE_MAX_BYTES, SimpleKind, StateKind, StateSchema,
+    ITEMS_DEFAULT, KEYS_MAX, KeySchema, STATE_MAX_BYTES, SimpleKind, StateKind, StateSchema,
+    ValueMerge,
 };
 
 impl Checking<'_, '_> {
@@ -56,12 +57,12 @@ impl Checking<'_, '_> {
                 "is for lists: type = \"array\"",
             );
         }
-        let merge = shape.merge.map_or(Merge::Replace, Merge::from);
+        let merge = shape.merge.map_or(ValueMerge::Replace, ValueMerge::from);
         let is_number = matches!(
             kind,
             StateKind::One(SimpleKind::Integer | SimpleKind::Number)
         );
-        if (merge == Merge::Append && !is_list) || (merge == Merge::Max && !is_number) {
+        if (merge == ValueMerge::Append && !is_list) || (merge == ValueMerge::Max && !is_number) {
             let what = "append is for lists, and max for numbers";
             self.problem(&format!("{setting}.merge"), what);
         }

@@ -1,7 +1,7 @@
 //! `[networks]`: what is taken, what is refused with words, and what is warned of.
 
 use super::*;
-use vocative_core::routing::{Action, AnswerFrom};
+use vocative_core::routing::{AnswerFrom, RuleAction};
 
 /// A model is named, so that nothing is said about the built-in one.
 const AGENTS: &str = "[models.default]\nprovider = \"offline\"\n[agents.sort]\nchannels = []\n[agents.desk]\nchannels = []\n";
@@ -30,7 +30,10 @@ fn a_network_is_addressed_as_an_agent_is() {
         (network.max_calls, &network.answer_from),
         (8, &AnswerFrom::Last)
     );
-    assert_eq!(network.rules[0].action, Action::Call(vec![agent("desk")]));
+    assert_eq!(
+        network.rules[0].action,
+        RuleAction::Call(vec![agent("desk")])
+    );
     assert_eq!(network.rules[0].at_most, 3);
     // It alone serves the channel, so it answers there.
     let channel = &config.channels["acme"];

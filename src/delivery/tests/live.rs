@@ -176,7 +176,7 @@ fn nothing_is_shown_twice_but_a_preview_that_would_go() {
 #[test]
 fn what_is_heard_is_bounded_and_a_restart_forgets_it() {
     let (sender, receiver) = watch::channel(TextSoFar::default());
-    let ear = Ear(sender);
+    let ear = LiveEar(sender);
     for _ in 0..100_000 {
         ear.text("ten bytes ");
     }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::epoch::Epoch;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use vocative_core::ids::{ConversationId, EventId, RunId};
 
 /// Conversations or runs of one answer.
@@ -24,10 +24,10 @@ const LIMIT_MAX: usize = 500;
 const LIMIT: usize = 50;
 
 /// The id in a path; nothing in it may be what an id is made of.
-pub(super) type InPath = Result<Path<String>, PathRejection>;
+pub(super) type IdInPath = Result<Path<String>, PathRejection>;
 
 /// The id that a path names, as it is written.
-pub(super) fn id_in(path: InPath) -> String {
+pub(super) fn id_in(path: IdInPath) -> String {
     path.map(|Path(id)| id).unwrap_or_default()
 }
 
@@ -50,12 +50,12 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestQuery {
 
 impl RequestQuery {
     /// The value of a name, if it is there.
-    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Refusal> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, ApiRefusal> {
         let mut values = self.pairs.iter().filter(|(key, _)| key == name);
         let first = values.next().map(|(_, value)| value.as_str());
         match values.next() {
             None => Ok(first),
-            Some(_) => Err(Refusal::wrong(
+            Some(_) => Err(ApiRefusal::wrong(
                 format!("{name} is there more than once"),
                 "send it once",
             )),
@@ -63,7 +63,7 @@ impl RequestQuery {
     }
 
     /// How many are wanted at once.
-    pub(super) fn limit(&self) -> Result<usize, Refusal> {
+    pub(super) fn limit(&self) -> Result<usize, ApiRefusal> {
         let Some(text) = self.text("limit")? else {
             return Ok(LIMIT);
         };
@@ -71,7 +71,7 @@ impl RequestQuery {
         limit
             .filter(|limit| (1..=LIMIT_MAX).contains(limit))
             .ok_or_else(|| {
-                Refusal::wrong(
+                ApiRefusal::wrong(
                     format!("limit must be a whole number from 1 to {LIMIT_MAX}"),
                     "ask for less, and page on",
                 )
@@ -79,11 +79,11 @@ impl RequestQuery {
     }
 
     /// Whether something is asked for; it is not if it is not there.
-    pub(super) fn is_set(&self, name: &str) -> Result<bool, Refusal> {
+    pub(super) fn is_set(&self, name: &str) -> Result<bool, ApiRefusal> {
         match self.text(name)? {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(Refusal::wrong(
+            Some(_) => Err(ApiRefusal::wrong(
                 format!("{name} must be true or false"),
                 "send one of the two, or leave it out",
             )),
@@ -96,9 +96,9 @@ impl RequestQuery {
         &self,
         headers: &HeaderMap,
         epoch: Epoch,
-    ) -> Result<Option<EventId>, Refusal> {
+    ) -> Result<Option<EventId>, ApiRefusal> {
         let wrong = || {
-            Refusal::wrong(
+            ApiRefusal::wrong(
                 "this is no id of an event",
                 "send the id of the last event you got, or none to begin anew",
             )
@@ -114,16 +114,16 @@ impl RequestQuery {
     }
 
     /// The id of something that is named.
-    pub(super) fn id<T: FromStr>(&self, name: &str, of: &str) -> Result<Option<T>, Refusal> {
+    pub(super) fn id<T: FromStr>(&self, name: &str, of: &str) -> Result<Option<T>, ApiRefusal> {
         let id = self.text(name)?.map(str::parse);
         id.transpose().map_err(|_| {
             let what = format!("{name} must be the id of {of}, which is a UUID");
-            Refusal::wrong(what, "send what next_before said, or leave it out")
+            ApiRefusal::wrong(what, "send what next_before said, or leave it out")
         })
     }
 
     /// The run that is named by `before`.
-    pub(super) fn run_before(&self) -> Result<Option<RunId>, Refusal> {
+    pub(super) fn run_before(&self) -> Result<Option<RunId>, ApiRefusal> {
         self.text("before")?.map(read_run).transpose()
     }
 }
@@ -131,17 +131,17 @@ impl RequestQuery {
 /// A body without anything in it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyBody {}
 
 /// What a request says in its body, as JSON; nothing is an empty object.
-pub(super) struct InBody<T>(pub(super) Result<T, Refusal>);
+pub(super) struct InBody<T>(pub(super) Result<T, ApiRefusal>);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for InBody<T> {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
         let Ok(bytes) = Bytes::from_request(request, state).await else {
-            return Ok(Self(Err(Refusal::new(
+            return Ok(Self(Err(ApiRefusal::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the body is too large, or did not come whole",
                 "send a small JSON object",
@@ -153,8 +153,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for InBody<T> {
 }
 
 /// Reads a body that is a JSON object.
-pub(super) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
-    let wrong = |what: String| Refusal::wrong(what, "see docs/API.md for what each path takes");
+pub(super) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiRefusal> {
+    let wrong = |what: String| ApiRefusal::wrong(what, "see docs/API.md for what each path takes");
     // A list would be read as the fields in their order.
     if !text.trim_ascii_start().starts_with(b"{") {
         return Err(wrong("the body is no JSON object".to_owned()));
@@ -164,22 +164,22 @@ pub(super) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal
 }
 
 /// The run that a path names.
-pub(super) fn run_id(path: InPath) -> Result<RunId, Refusal> {
+pub(super) fn run_id(path: IdInPath) -> Result<RunId, ApiRefusal> {
     read_run(&id_in(path))
 }
 
-fn read_run(id: &str) -> Result<RunId, Refusal> {
+fn read_run(id: &str) -> Result<RunId, ApiRefusal> {
     let advice = "find it with GET /v1/conversations/ID/runs";
     id.parse()
-        .map_err(|_| Refusal::wrong("the id of a run is a UUID", advice))
+        .map_err(|_| ApiRefusal::wrong("the id of a run is a UUID", advice))
 }
 
 /// The conversation that a path names.
-pub(super) fn conversation_id(path: InPath) -> Result<ConversationId, Refusal> {
+pub(super) fn conversation_id(path: IdInPath) -> Result<ConversationId, ApiRefusal> {
     let advice = "find it with GET /v1/conversations";
     id_in(path)
         .parse()
-        .map_err(|_| Refusal::wrong("the id of a conversation is a UUID", advice))
+        .map_err(|_| ApiRefusal::wrong("the id of a conversation is a UUID", advice))
 }
 
 #[cfg(test)]

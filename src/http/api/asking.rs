@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::ApiState;
 use super::callers::ApiCaller;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::capture::inbound::ChannelIntake;
-use crate::capture::requests::{Noted, ProgramMessage, Taken};
+use crate::capture::requests::{NotedMessage, ProgramMessage, QuestionTaken};
 use crate::config::{ApiAsking, ApiOverride};
 use vocative_contract::markup::neutral_text;
 use vocative_core::given::Given;
@@ -39,7 +39,7 @@ const KEY_HEADER: &str = "idempotency-key";
 
 /// What is asked.
 #[derive(Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct ProgramQuestion {
     /// Whom; the first that the token may ask if nobody is named.
     pub(super) agent: Option<String>,
     /// Where: the id or the name of a conversation; a new one if none is named.
@@ -78,10 +78,10 @@ pub(super) enum NotAsked {
 
 impl ApiState {
     /// The intake of the API's channel.
-    pub(super) fn questions(&self) -> Result<Arc<ChannelIntake>, Refusal> {
+    pub(super) fn questions(&self) -> Result<Arc<ChannelIntake>, ApiRefusal> {
         let running = self.operations.running.as_ref();
         running.and_then(|it| (it.questions)()).ok_or_else(|| {
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "questions can't be taken yet",
                 "ask again in a moment",
@@ -95,8 +95,8 @@ impl ApiState {
         caller: &ApiCaller,
         headers: &HeaderMap,
         body: &[u8],
-        wish: Wish,
-    ) -> Result<AskedQuestion, (NotAsked, Refusal)> {
+        wish: ProgramQuestion,
+    ) -> Result<AskedQuestion, (NotAsked, ApiRefusal)> {
         let other = |refusal| (NotAsked::Other, refusal);
         let asking = caller.asking().map_err(other)?;
         let agent = chosen(asking, wish.agent.as_deref())
@@ -130,8 +130,8 @@ impl ApiState {
             is_known,
         };
         match taken.map_err(|cause| other(cause.into()))? {
-            Taken::Asked(run) => Ok(asked(run, false)),
-            Taken::Known(run) => Ok(asked(run, true)),
+            QuestionTaken::Asked(run) => Ok(asked(run, false)),
+            QuestionTaken::Known(run) => Ok(asked(run, true)),
             refused => Err(refusal_of(&refused)),
         }
     }
@@ -141,8 +141,8 @@ impl ApiState {
         &self,
         caller: &ApiCaller,
         headers: &HeaderMap,
-        wish: Wish,
-    ) -> Result<(CapturedTurn, bool), Refusal> {
+        wish: ProgramQuestion,
+    ) -> Result<(CapturedTurn, bool), ApiRefusal> {
         let asking = caller.asking()?;
         let agent = chosen(asking, wish.agent.as_deref())?;
         let key = key_of(headers)?;
@@ -160,11 +160,11 @@ impl ApiState {
         };
         let now_ms = (self.operations.clock)();
         let refused = match intake.take_note(&note, agent, now_ms).await? {
-            Noted::Kept(turn) => return Ok((turn, false)),
-            Noted::Known(turn) => return Ok((turn, true)),
-            Noted::Gone => Taken::Gone,
-            Noted::NotServed => Taken::NotServed,
-            Noted::OtherWords => Taken::OtherBody,
+            NotedMessage::Kept(turn) => return Ok((turn, false)),
+            NotedMessage::Known(turn) => return Ok((turn, true)),
+            NotedMessage::Gone => QuestionTaken::Gone,
+            NotedMessage::NotServed => QuestionTaken::NotServed,
+            NotedMessage::OtherWords => QuestionTaken::OtherBody,
         };
         Err(refusal_of(&refused).1)
     }
@@ -175,7 +175,7 @@ impl ApiState {
         caller: &ApiCaller,
         headers: &HeaderMap,
         (of, at): (ConversationId, Seq),
-    ) -> Result<(ConversationId, bool), Refusal> {
+    ) -> Result<(ConversationId, bool), ApiRefusal> {
         let asking = caller.asking()?;
         let of = self.own_conversation(caller, asking, of).await?;
         let key = format!("fork-{}", note_id(key_of(headers)?));
@@ -184,13 +184,13 @@ impl ApiState {
         match intake.fork(of.id, at, key, now_ms).await? {
             Forking::Made(fork) => Ok((fork, false)),
             Forking::Known(fork) => Ok((fork, true)),
-            Forking::Other => Err(refusal_of(&Taken::OtherBody).1),
-            Forking::Open => Err(Refusal::new(
+            Forking::Other => Err(refusal_of(&QuestionTaken::OtherBody).1),
+            Forking::Open => Err(ApiRefusal::new(
                 StatusCode::CONFLICT,
                 "a question up to this message is not answered yet",
                 "wait for the end of its run, or stop it; then fork",
             )),
-            Forking::TooDeep => Err(Refusal::new(
+            Forking::TooDeep => Err(ApiRefusal::new(
                 StatusCode::CONFLICT,
                 format!("more than {FORKS_DEEP_MAX} forks would be behind it"),
                 "fork from an earlier course, or begin a conversation with history",
@@ -203,7 +203,7 @@ impl ApiState {
         &self,
         caller: &ApiCaller,
         (conversation, up_to): (ConversationId, Seq),
-    ) -> Result<Seq, Refusal> {
+    ) -> Result<Seq, ApiRefusal> {
         let asking = caller.asking()?;
         let own = self.own_conversation(caller, asking, conversation).await?;
         Ok(self.questions()?.mark_read(own.id, up_to).await?)
@@ -215,13 +215,13 @@ impl ApiState {
         caller: &ApiCaller,
         asking: &ApiAsking,
         id: ConversationId,
-    ) -> Result<Conversation, Refusal> {
+    ) -> Result<Conversation, ApiRefusal> {
         let found = self.conversation_for(caller, id).await?;
         let of = found.platform_chat.split_once('/');
         if of.is_some_and(|(of, _)| of == asking.person) && self.is_of_api(&found) {
             return Ok(found);
         }
-        Err(Refusal::new(
+        Err(ApiRefusal::new(
             StatusCode::FORBIDDEN,
             "this conversation is not one of the token's person",
             "ask in a conversation of your own, or name none to begin one",
@@ -234,7 +234,7 @@ impl ApiState {
         caller: &ApiCaller,
         asking: &ApiAsking,
         named: Option<&str>,
-    ) -> Result<(String, Option<String>), Refusal> {
+    ) -> Result<(String, Option<String>), ApiRefusal> {
         let person = &asking.person;
         let Some(name) = named else {
             return Ok((format!("{person}/{}", ConversationId::generate()), None));
@@ -247,7 +247,7 @@ impl ApiState {
         let is_name = (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(is_part);
         match is_name {
             true => Ok((format!("{person}/{name}"), None)),
-            false => Err(Refusal::wrong(
+            false => Err(ApiRefusal::wrong(
                 format!(
                     "a conversation's name is 1 to {NAME_MAX_CHARS} of letters, digits, - _ and ."
                 ),
@@ -266,7 +266,7 @@ fn note_id(key: Option<Sha256Digest>) -> String {
 }
 
 /// The agent that is asked.
-pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentName, Refusal> {
+pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentName, ApiRefusal> {
     let mut agents = asking.agents.iter();
     let found = match named {
         None => agents.next(),
@@ -274,7 +274,7 @@ pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentNam
     };
     found.cloned().ok_or_else(|| {
         let known: Vec<&str> = asking.agents.iter().map(AgentName::as_str).collect();
-        Refusal::new(
+        ApiRefusal::new(
             StatusCode::NOT_FOUND,
             format!(
                 "the token may not ask this agent; it may ask {}",
@@ -285,14 +285,14 @@ pub(super) fn chosen(asking: &ApiAsking, named: Option<&str>) -> Result<AgentNam
     })
 }
 
-fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, Refusal> {
+fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, ApiRefusal> {
     let Some(key) = headers.get(KEY_HEADER) else {
         return Ok(None);
     };
     let is_name = |key: &&str| (1..=KEY_MAX_CHARS).contains(&key.chars().count());
     match key.to_str().ok().map(str::trim).filter(is_name) {
         Some(key) => Ok(Some(Sha256::digest(key.as_bytes()).into())),
-        None => Err(Refusal::wrong(
+        None => Err(ApiRefusal::wrong(
             format!("the header Idempotency-Key is 1 to {KEY_MAX_CHARS} printable characters"),
             "send a name that is this request's alone, like a UUID",
         )),
@@ -305,15 +305,15 @@ fn checked(
     given: Given,
     asking: &ApiAsking,
     text_max_bytes: usize,
-) -> Result<(String, Given), Refusal> {
+) -> Result<(String, Given), ApiRefusal> {
     let text = neutral_text(text);
     let too_long = |what: &str, max: usize| {
         let what = format!("{what} has more than {max} bytes");
-        Err(Refusal::wrong(what, "send less at once"))
+        Err(ApiRefusal::wrong(what, "send less at once"))
     };
     if text.trim().is_empty() {
         let advice = "send what is asked as text";
-        return Err(Refusal::wrong("the question is empty", advice));
+        return Err(ApiRefusal::wrong("the question is empty", advice));
     }
     if text.len() > text_max_bytes {
         return too_long("the question", text_max_bytes);
@@ -321,7 +321,7 @@ fn checked(
     if given.earlier.len() > LINES_MAX {
         let what = format!("more than {LINES_MAX} messages came before the question");
         let advice = "send the newest, or name a conversation, whose history is kept here";
-        return Err(Refusal::wrong(what, advice));
+        return Err(ApiRefusal::wrong(what, advice));
     }
     let is_long = |it: &Option<String>| it.as_ref().is_some_and(|it| it.len() > CONTEXT_MAX_BYTES);
     if is_long(&given.context) {
@@ -332,7 +332,7 @@ fn checked(
     }
     let may_instruct = asking.overrides.contains(&ApiOverride::Instructions);
     if given.instructions.is_some() && !may_instruct {
-        return Err(Refusal::new(
+        return Err(ApiRefusal::new(
             StatusCode::FORBIDDEN,
             "the token may not give instructions",
             "send them as context, or add \"instructions\" to the token's overrides",
@@ -344,7 +344,7 @@ fn checked(
         .is_some_and(|it| it.chars().count() > USER_MAX_CHARS);
     if has_long_user {
         let what = format!("user has more than {USER_MAX_CHARS} characters");
-        return Err(Refusal::wrong(what, "send a shorter name"));
+        return Err(ApiRefusal::wrong(what, "send a shorter name"));
     }
     if given
         .tools
@@ -352,7 +352,7 @@ fn checked(
         .is_some_and(|tools| tools.len() > TOOLS_MAX)
     {
         let what = format!("more than {TOOLS_MAX} tools are named");
-        return Err(Refusal::wrong(what, "name those that may be used"));
+        return Err(ApiRefusal::wrong(what, "name those that may be used"));
     }
     let mut given = given;
     for line in &mut given.earlier {
@@ -365,42 +365,42 @@ fn checked(
     Ok((text, given))
 }
 
-fn refusal_of(taken: &Taken) -> (NotAsked, Refusal) {
+fn refusal_of(taken: &QuestionTaken) -> (NotAsked, ApiRefusal) {
     match taken {
-        Taken::OtherBody => (
+        QuestionTaken::OtherBody => (
             NotAsked::OtherBody,
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "another request came under this Idempotency-Key",
                 "send each request under a key of its own, and the same request again byte for byte",
             ),
         ),
-        Taken::Gone => (
+        QuestionTaken::Gone => (
             NotAsked::Gone,
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::GONE,
                 "what was asked under this Idempotency-Key was erased",
                 "ask again under another key",
             ),
         ),
-        Taken::NoSuchModel(text) => (
+        QuestionTaken::NoSuchModel(text) => (
             NotAsked::Other,
-            Refusal::wrong(
+            ApiRefusal::wrong(
                 text.clone(),
                 "leave model out, or add it to the agent's models",
             ),
         ),
-        Taken::LimitMet(text) => (
+        QuestionTaken::LimitMet(text) => (
             NotAsked::Limit,
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 text.clone(),
                 "ask again later",
             ),
         ),
-        Taken::NotServed | Taken::Asked(_) | Taken::Known(_) => (
+        QuestionTaken::NotServed | QuestionTaken::Asked(_) | QuestionTaken::Known(_) => (
             NotAsked::NoAgent,
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::FORBIDDEN,
                 "the token's person is no longer served",
                 "look at api.tokens in the configuration",

@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use secrecy::SecretString;
 
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::admin::operations::Operator;
 use crate::config::{ApiAsking, ApiScope};
 use crate::tools::PersonName;
@@ -44,14 +44,14 @@ pub(super) enum Sight {
     /// All of them.
     Everything,
     /// Its person's own with agents, on the API's channel.
-    Own(Owner),
+    Own(ApiOwner),
 }
 
 /// The person whose conversations of the API's channel are somebody's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owner(String);
+pub(super) struct ApiOwner(String);
 
-impl Owner {
+impl ApiOwner {
     /// What the chats of its conversations begin with. A name of a person has no slash.
     pub(super) fn chats(&self) -> String {
         format!("{}/", self.0)
@@ -85,7 +85,7 @@ impl ApiCaller {
     }
 
     /// What of conversations and runs it sees.
-    pub(super) fn sight(&self) -> Result<Sight, Refusal> {
+    pub(super) fn sight(&self) -> Result<Sight, ApiRefusal> {
         if self.has_one_of(&[ApiScope::Read]) {
             return Ok(Sight::Everything);
         }
@@ -100,8 +100,8 @@ impl ApiCaller {
         }
     }
 
-    fn own(&self) -> Result<Owner, Refusal> {
-        self.asking().map(|asking| Owner(asking.person.clone()))
+    fn own(&self) -> Result<ApiOwner, ApiRefusal> {
+        self.asking().map(|asking| ApiOwner(asking.person.clone()))
     }
 
     /// Whether it acts for everybody.
@@ -110,11 +110,11 @@ impl ApiCaller {
     }
 
     /// As whom and whom it may ask.
-    pub(super) fn asking(&self) -> Result<&ApiAsking, Refusal> {
+    pub(super) fn asking(&self) -> Result<&ApiAsking, ApiRefusal> {
         let asking = self.asking.as_ref();
         let asking = asking.filter(|_| self.has_one_of(&[ApiScope::Ask]));
         asking.ok_or_else(|| {
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::FORBIDDEN,
                 format!("{} may not do this: it asks no agent", self.name),
                 "use a token of [api.tokens] with the scope ask, and agents that it may ask",
@@ -151,7 +151,7 @@ pub(super) async fn need(
         return next.run(request).await;
     }
     let names: Vec<&str> = needed.iter().map(|scope| scope.name()).collect();
-    Refusal::new(
+    ApiRefusal::new(
         StatusCode::FORBIDDEN,
         format!(
             "{} may not do this: it needs the scope {}",

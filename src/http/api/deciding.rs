@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, Nothing, RequestQuery, id_in};
+use super::asked::{EmptyBody, IdInPath, InBody, RequestQuery, id_in};
 use super::callers::{Caller, Needed, need};
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use super::runs::sees_question;
 use crate::admin::operations::{
     AdminOperation, AnsweredQuestion, ChangedSchedule, DecidedApproval, OperationError,
@@ -50,7 +50,10 @@ pub(super) fn routes() -> Router<ApiState> {
         .merge(guarded(&[Admin], revoked))
 }
 
-async fn approvals(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+async fn approvals(
+    State(desk): State<ApiState>,
+    asked: RequestQuery,
+) -> Result<Response, ApiRefusal> {
     let limit = asked.limit()?;
     let filter = ApprovalFilter {
         is_open: !asked.is_set("all")?,
@@ -63,19 +66,19 @@ async fn approvals(State(desk): State<ApiState>, asked: RequestQuery) -> Result<
     Ok(axum::Json(json!({ "approvals": found, "next_before": next })).into_response())
 }
 
-async fn report(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+async fn report(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, ApiRefusal> {
     let since_ms = match asked.text("since_ms")? {
         None => 0,
         Some(text) => text.parse().map_err(|_| {
             let advice = "send milliseconds since the Unix epoch, or leave it out";
-            Refusal::wrong("since_ms must be a whole number", advice)
+            ApiRefusal::wrong("since_ms must be a whole number", advice)
         })?,
     };
     let found = desk.operations.approvals_report(since_ms).await?;
     Ok(axum::Json(json!({ "tools": found })).into_response())
 }
 
-async fn approval(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+async fn approval(State(desk): State<ApiState>, id: IdInPath) -> Result<Response, ApiRefusal> {
     let found = desk.operations.approval(&id_in(id)).await?;
     Ok(axum::Json(json!({ "approval": found })).into_response())
 }
@@ -108,9 +111,9 @@ struct DenyBody {
 async fn approve(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     body: InBody<ApproveBody>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let body = body.0?;
     let decided = DecidedApproval {
         id: id_in(id),
@@ -127,9 +130,9 @@ async fn approve(
 async fn deny(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     body: InBody<DenyBody>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let body = body.0?;
     let decided = DecidedApproval {
         id: id_in(id),
@@ -147,7 +150,7 @@ async fn decide(
     desk: &ApiState,
     caller: &Caller,
     decided: DecidedApproval,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let found = desk
         .operations
         .decide_approval(decided, &caller.operator())
@@ -156,7 +159,7 @@ async fn decide(
     Ok(axum::Json(json!({ "approval": found })).into_response())
 }
 
-async fn grants(State(desk): State<ApiState>) -> Result<Response, Refusal> {
+async fn grants(State(desk): State<ApiState>) -> Result<Response, ApiRefusal> {
     let found = desk.operations.grants().await?;
     Ok(axum::Json(json!({ "grants": found })).into_response())
 }
@@ -164,9 +167,9 @@ async fn grants(State(desk): State<ApiState>) -> Result<Response, Refusal> {
 async fn revoke(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     let id = id_in(id);
     desk.operations
@@ -180,7 +183,7 @@ async fn questions(
     State(desk): State<ApiState>,
     caller: Caller,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let limit = asked.limit()?;
     let is_open = !asked.is_set("all")?;
     let before = asked.id("before", "a question")?;
@@ -194,7 +197,11 @@ async fn questions(
 }
 
 /// A question that the caller sees; one that it does not see is not there for it.
-async fn question_for(desk: &ApiState, caller: &Caller, id: &str) -> Result<QuestionView, Refusal> {
+async fn question_for(
+    desk: &ApiState,
+    caller: &Caller,
+    id: &str,
+) -> Result<QuestionView, ApiRefusal> {
     let found = desk.operations.question(id).await?;
     let sight = caller.sight_of_questions();
     match sees_question(&sight, found.channel.as_deref(), &found.chat) {
@@ -206,8 +213,8 @@ async fn question_for(desk: &ApiState, caller: &Caller, id: &str) -> Result<Ques
 async fn question(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+) -> Result<Response, ApiRefusal> {
     let found = question_for(&desk, &caller, &id_in(id)).await?;
     Ok(axum::Json(json!({ "question": found })).into_response())
 }
@@ -222,9 +229,9 @@ struct AnswerBody {
 async fn answer_question(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     body: InBody<AnswerBody>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let (id, text) = (id_in(id), body.0?.text);
     question_for(&desk, &caller, &id).await?;
     let answered = AnsweredQuestion {
@@ -243,22 +250,25 @@ async fn answer_question(
 async fn cancel_question(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     let found = desk.operations.cancel_question(&id_in(id)).await?;
     info!(token = %caller.name, question = %found.id, "taken back through the API");
     Ok(axum::Json(json!({ "question": found })).into_response())
 }
 
-async fn schedules(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
+async fn schedules(
+    State(desk): State<ApiState>,
+    asked: RequestQuery,
+) -> Result<Response, ApiRefusal> {
     let all = asked.is_set("all")?;
     let found = desk.operations.execute(AdminOperation::Schedules { all });
     Ok(axum::Json(json!({ "schedules": found.await? })).into_response())
 }
 
-async fn schedule(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+async fn schedule(State(desk): State<ApiState>, id: IdInPath) -> Result<Response, ApiRefusal> {
     let id = schedule_number(&id_in(id))?;
     let found = desk.operations.execute(AdminOperation::Schedule { id });
     Ok(axum::Json(json!({ "schedule": found.await? })).into_response())
@@ -268,8 +278,8 @@ async fn change_schedule(
     State(desk): State<ApiState>,
     caller: Caller,
     path: Option<Path<(String, String)>>,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     let (id, change) = path.map(|Path(path)| path).unwrap_or_default();
     let id = schedule_number(&id)?;
@@ -278,7 +288,7 @@ async fn change_schedule(
         "resume" => ChangedSchedule::Resume,
         "run" => ChangedSchedule::Run,
         "cancel" => ChangedSchedule::Cancel,
-        _ => return Err(Refusal::no_path()),
+        _ => return Err(ApiRefusal::no_path()),
     };
     let operation = AdminOperation::ChangeSchedule { id, change: what };
     let found = desk.operations.execute(operation).await?;
@@ -286,8 +296,8 @@ async fn change_schedule(
     Ok(axum::Json(json!({ "schedule": found })).into_response())
 }
 
-fn schedule_number(text: &str) -> Result<i64, Refusal> {
+fn schedule_number(text: &str) -> Result<i64, ApiRefusal> {
     let advice = "find it with GET /v1/schedules";
     text.parse()
-        .map_err(|_| Refusal::wrong("the id of a schedule is a whole number", advice))
+        .map_err(|_| ApiRefusal::wrong("the id of a schedule is a whole number", advice))
 }

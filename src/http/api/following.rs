@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::hub::Passed;
-use super::stream::Source;
+use super::stream::StreamSource;
 use vocative_core::ids::{EventId, RunId};
 use vocative_core::run_event::{Ending, Happening};
 use vocative_store::StoreError;
@@ -14,7 +14,7 @@ use vocative_store::contract::EventScope;
 
 /// What there is to tell of a run.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum RunNews {
     /// The next piece of what is said. Where it is not the first and nothing joins it to what was said before, a gap
     /// is told first.
     Text(String),
@@ -30,12 +30,12 @@ pub(super) enum Seen {
 
 /// A run that is followed.
 pub(super) struct Following {
-    source: Source,
+    source: StreamSource,
     run: RunId,
     live: broadcast::Receiver<Arc<Passed>>,
     through: EventId,
     /// What is told next, from a look at how the run stands.
-    ready: Vec<Seen>,
+    ready: Vec<RunNews>,
     step: u32,
     /// What was told of the text of the step.
     told: String,
@@ -43,7 +43,7 @@ pub(super) struct Following {
 
 impl Following {
     /// Follows a run from how it stands.
-    pub(super) async fn of(source: Source, run: RunId) -> Result<Self, StoreError> {
+    pub(super) async fn of(source: StreamSource, run: RunId) -> Result<Self, StoreError> {
         let live = source.hub.follow(EventScope::Run(run)).await?;
         let mut following = Self {
             source,
@@ -62,15 +62,15 @@ impl Following {
     ///
     /// # Errors
     /// Storage refuses.
-    pub(super) async fn next(&mut self, silence: Duration) -> Result<Seen, StoreError> {
+    pub(super) async fn next(&mut self, silence: Duration) -> Result<RunNews, StoreError> {
         loop {
             if !self.ready.is_empty() {
                 return Ok(self.ready.remove(0));
             }
             let heard = tokio::select! {
-                () = self.source.cancel.cancelled() => return Ok(Seen::Stopping),
+                () = self.source.cancel.cancelled() => return Ok(RunNews::Stopping),
                 heard = self.live.recv() => heard,
-                () = tokio::time::sleep(silence) => return Ok(Seen::Silence),
+                () = tokio::time::sleep(silence) => return Ok(RunNews::Silence),
             };
             match heard {
                 Ok(passed) if passed.id <= self.through => {}
@@ -105,7 +105,7 @@ impl Following {
                     self.begin(*step);
                 }
                 self.told.push_str(text);
-                self.ready.push(Seen::Text(text.clone()));
+                self.ready.push(RunNews::Text(text.clone()));
             }
             Happening::Restarted => self.begin(0),
             Happening::Ended(ending) => self.end(ending.clone()),
@@ -122,7 +122,7 @@ impl Following {
         self.step = step;
         if !self.told.is_empty() {
             self.told.clear();
-            self.ready.push(Seen::Gap);
+            self.ready.push(RunNews::Gap);
         }
     }
 
@@ -138,7 +138,7 @@ impl Following {
         self.step = step;
         text.clone_into(&mut self.told);
         if !rest.is_empty() {
-            self.ready.push(Seen::Text(rest));
+            self.ready.push(RunNews::Text(rest));
         }
     }
 
@@ -147,6 +147,6 @@ impl Following {
             let (step, text) = (self.step, ending.text.clone());
             self.say_all(step, &text);
         }
-        self.ready.push(Seen::Ended(ending));
+        self.ready.push(RunNews::Ended(ending));
     }
 }

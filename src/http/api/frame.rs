@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use serde_json::json;
 
 use super::epoch::Epoch;
-use crate::admin::told::{self, Told};
+use crate::admin::told::{self, ToldEvent};
 use vocative_core::ids::{ConversationId, EventId};
 use vocative_core::run_event::{RunEvent, RunSnapshot};
 
@@ -31,7 +31,7 @@ pub(super) fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>, epoch: Epoch
 /// It has data, because readers differ in what they make of a block that has none.
 pub(super) fn ready(conversation: ConversationId, id: EventId, epoch: Epoch) -> Bytes {
     let mut text = String::new();
-    let ready = Told {
+    let ready = ToldEvent {
         id: Some(id),
         name: "ready",
         data: json!({ "conversation": conversation.to_string() }),
@@ -41,7 +41,7 @@ pub(super) fn ready(conversation: ConversationId, id: EventId, epoch: Epoch) -> 
 }
 
 /// JSON has no line breaks, so each event is three lines at most.
-fn write(text: &mut String, told: &Told, epoch: Epoch) {
+fn write(text: &mut String, told: &ToldEvent, epoch: Epoch) {
     use std::fmt::Write as _;
     if let Some(id) = told.id {
         let _ = writeln!(text, "id: {}", epoch.name(id));

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::callers::{ApiCaller, ApiKey};
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::admin::health::ListenerHealth;
 use crate::http::host;
 
@@ -42,7 +42,7 @@ impl ApiGate {
         }
     }
 
-    fn check(&self, method: &Method, headers: &HeaderMap) -> Result<Arc<ApiCaller>, Refusal> {
+    fn check(&self, method: &Method, headers: &HeaderMap) -> Result<Arc<ApiCaller>, ApiRefusal> {
         let caller = self.caller(headers)?;
         if *method == Method::GET || *method == Method::HEAD {
             refuse_body(headers)?;
@@ -51,7 +51,7 @@ impl ApiGate {
     }
 
     /// Who bears the token. One that two names have is nobody's: what it does could be put down to the wrong one.
-    fn caller(&self, headers: &HeaderMap) -> Result<Arc<ApiCaller>, Refusal> {
+    fn caller(&self, headers: &HeaderMap) -> Result<Arc<ApiCaller>, ApiRefusal> {
         if self.keys.is_empty() {
             return Ok(Arc::new(ApiCaller::anybody()));
         }
@@ -60,12 +60,12 @@ impl ApiGate {
         let found: Vec<_> = keys.filter(|(token, _)| is_same(&borne, token)).collect();
         match found.as_slice() {
             [(_, caller)] => Ok(Arc::clone(caller)),
-            [] => Err(Refusal::new(
+            [] => Err(ApiRefusal::new(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong",
                 "send the header Authorization: Bearer TOKEN with a secret that api.token or api.tokens name",
             )),
-            _ => Err(Refusal::new(
+            _ => Err(ApiRefusal::new(
                 StatusCode::UNAUTHORIZED,
                 "several tokens of api.tokens have this same secret",
                 "give each a secret of its own",
@@ -75,13 +75,13 @@ impl ApiGate {
 }
 
 /// What only shows something takes no body.
-fn refuse_body(headers: &HeaderMap) -> Result<(), Refusal> {
+fn refuse_body(headers: &HeaderMap) -> Result<(), ApiRefusal> {
     let has_body = headers.contains_key(header::TRANSFER_ENCODING)
         || headers
             .get(header::CONTENT_LENGTH)
             .is_some_and(|length| length != "0");
     match has_body {
-        true => Err(Refusal::new(
+        true => Err(ApiRefusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "a request has no body here",
             "send GET without one",
@@ -113,7 +113,7 @@ pub(super) async fn pass(
 pub(super) async fn in_time(request: Request, next: Next) -> Response {
     match timeout(WORK, next.run(request)).await {
         Ok(answer) => answer,
-        Err(_) => Refusal::new(
+        Err(_) => ApiRefusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "the store does not answer in time",
             "ask again later; look first whether what was to be changed is",
@@ -147,7 +147,7 @@ pub(super) async fn from_program(
     match refused {
         Some((what, advice)) => {
             let what = format!("the request is not taken: {what}");
-            Refusal::new(StatusCode::FORBIDDEN, what, advice).into_response()
+            ApiRefusal::new(StatusCode::FORBIDDEN, what, advice).into_response()
         }
         None => next.run(request).await,
     }

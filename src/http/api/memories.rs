@@ -10,9 +10,9 @@ use serde_json::json;
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, Nothing, RequestQuery, id_in};
+use super::asked::{EmptyBody, IdInPath, InBody, RequestQuery, id_in};
 use super::callers::{Caller, Needed, need};
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::admin::operations::{ChangedMemory, MemoriesAsked};
 use crate::config::ApiScope::{Admin, Read};
 
@@ -32,8 +32,11 @@ pub(super) fn routes() -> Router<ApiState> {
     guarded(&[Read], seen).merge(guarded(&[Admin], corrected))
 }
 
-async fn memories(State(desk): State<ApiState>, asked: RequestQuery) -> Result<Response, Refusal> {
-    let text = |name| Ok::<_, Refusal>(asked.text(name)?.map(str::to_owned));
+async fn memories(
+    State(desk): State<ApiState>,
+    asked: RequestQuery,
+) -> Result<Response, ApiRefusal> {
+    let text = |name| Ok::<_, ApiRefusal>(asked.text(name)?.map(str::to_owned));
     let limit = asked.limit()?;
     let found = desk.operations.memories(MemoriesAsked {
         channel: text("channel")?,
@@ -49,7 +52,7 @@ async fn memories(State(desk): State<ApiState>, asked: RequestQuery) -> Result<R
     Ok(axum::Json(json!({ "memories": found, "next_before": next })).into_response())
 }
 
-async fn memory(State(desk): State<ApiState>, id: InPath) -> Result<Response, Refusal> {
+async fn memory(State(desk): State<ApiState>, id: IdInPath) -> Result<Response, ApiRefusal> {
     let found = desk.operations.memory(number(&id_in(id))?).await?;
     Ok(axum::Json(json!({ "memory": found })).into_response())
 }
@@ -66,9 +69,9 @@ struct EditBody {
 async fn edit(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     body: InBody<EditBody>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let EditBody { text, version } = body.0?;
     let version = Some(version);
     change(&desk, &caller, id, ChangedMemory::Edit { text, version }).await
@@ -77,9 +80,9 @@ async fn edit(
 async fn forget(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     change(&desk, &caller, id, ChangedMemory::Forget).await
 }
@@ -87,9 +90,9 @@ async fn forget(
 async fn share(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     change(&desk, &caller, id, ChangedMemory::Share).await
 }
@@ -97,9 +100,9 @@ async fn share(
 async fn unshare(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     change(&desk, &caller, id, ChangedMemory::Unshare).await
 }
@@ -107,17 +110,17 @@ async fn unshare(
 async fn change(
     desk: &ApiState,
     caller: &Caller,
-    id: InPath,
+    id: IdInPath,
     change: ChangedMemory,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let id = number(&id_in(id))?;
     let found = desk.operations.change_memory(id, change).await?;
     info!(token = %caller.name, memory = id, "an entry of memory was changed through the API");
     Ok(axum::Json(json!({ "memory": found })).into_response())
 }
 
-fn number(text: &str) -> Result<i64, Refusal> {
+fn number(text: &str) -> Result<i64, ApiRefusal> {
     let advice = "find it with GET /v1/memories";
     text.parse()
-        .map_err(|_| Refusal::wrong("the id of an entry is a whole number", advice))
+        .map_err(|_| ApiRefusal::wrong("the id of an entry is a whole number", advice))
 }

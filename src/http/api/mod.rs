@@ -41,14 +41,14 @@ use tracing::{error, info};
 
 pub use self::callers::ApiKey;
 
-use self::asked::{InPath, RequestQuery, conversation_id, run_id};
+use self::asked::{IdInPath, RequestQuery, conversation_id, run_id};
 use self::callers::{Caller, Needed, Sight, need};
 use self::epoch::Epoch;
 use self::gate::ApiGate;
 use self::hub::Hub;
-use self::refusal::Refusal;
-use self::stream::Source;
-use super::door::{Door, Outside, Seat};
+use self::refusal::ApiRefusal;
+use self::stream::StreamSource;
+use super::door::{ListenerDoor, Outside, Seat};
 use crate::admin::operations::{Operations, place_in_list};
 use crate::admin::socket;
 use crate::admin::view::{ConversationView, RunView};
@@ -104,7 +104,7 @@ impl ApiListener {
 #[derive(Clone)]
 struct ApiState {
     operations: Operations,
-    source: Source,
+    source: StreamSource,
 }
 
 /// Serves until cancelled. With keys, every request must bear one of them; without any, everybody reads.
@@ -127,7 +127,7 @@ pub async fn serve(
     };
     let hub = Arc::new(Hub::new(operations.store.reader(), epoch));
     tokio::spawn(Arc::clone(&hub).run(cancel.clone()));
-    let source = Source {
+    let source = StreamSource {
         store: operations.store.reader(),
         hub,
         epoch,
@@ -142,7 +142,7 @@ pub async fn serve(
         listener.tcp_address(),
     );
     let service = router.into_make_service_with_connect_info::<Seat>();
-    let served = axum::serve(Door::new(listener.outside, seats, health), service)
+    let served = axum::serve(ListenerDoor::new(listener.outside, seats, health), service)
         .with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {
         error!(error = %cause, "the API listener ended");
@@ -176,13 +176,13 @@ fn router(desk: ApiState, gate: ApiGate, address: Option<SocketAddr>) -> Router 
         .layer(middleware::from_fn(gate::in_time))
         .merge(completions::routes(address))
         .method_not_allowed_fallback(|| async {
-            Refusal::new(
+            ApiRefusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this path does not take this method",
                 "send GET to see something, POST to change it; see docs/API.md",
             )
         })
-        .fallback(|| async { Refusal::no_path() })
+        .fallback(|| async { ApiRefusal::no_path() })
         .layer(middleware::from_fn_with_state(gate, gate::pass))
         .layer(middleware::from_fn(completions::in_form))
         .with_state(desk)
@@ -192,7 +192,7 @@ async fn conversations(
     State(desk): State<ApiState>,
     caller: Caller,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let limit = asked.limit()?;
     let before = asked.text("before")?.map(place_in_list).transpose()?;
     let channel = asked.text("channel")?.map(str::to_owned);
@@ -218,9 +218,9 @@ async fn conversations(
 async fn runs(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let (limit, before) = (asked.limit()?, asked.run_before()?);
     let id = conversation_id(id)?;
     if let Sight::Own(_) = caller.sight()? {
@@ -239,8 +239,8 @@ async fn runs(
 async fn run(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+) -> Result<Response, ApiRefusal> {
     let run = desk.run_for(&caller, run_id(id)?).await?;
     let conversation = run.conversation.to_string();
     let body = json!({ "run": RunView::of(&run), "conversation": conversation });
@@ -250,10 +250,10 @@ async fn run(
 async fn run_events(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     headers: HeaderMap,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
     let id = run_id(id)?;
     if let Sight::Own(_) = caller.sight()? {
@@ -265,10 +265,10 @@ async fn run_events(
 async fn conversation_events(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     headers: HeaderMap,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let after = asked.last_event(&headers, desk.source.epoch)?;
     let id = conversation_id(id)?;
     if let Sight::Own(_) = caller.sight()? {

@@ -4,16 +4,16 @@
 use axum::http::StatusCode;
 
 use super::ApiState;
-use super::callers::{ApiCaller, Owner, Sight};
-use super::refusal::Refusal;
+use super::callers::{ApiCaller, ApiOwner, Sight};
+use super::refusal::ApiRefusal;
 use crate::config::API_CHANNEL;
 use vocative_core::ids::{ConversationId, RunId};
 use vocative_core::place::Conversation;
 use vocative_core::run::Run;
 use vocative_store::StoreError;
 
-fn nothing(of: &str) -> Refusal {
-    Refusal::new(
+fn nothing(of: &str) -> ApiRefusal {
+    ApiRefusal::new(
         StatusCode::NOT_FOUND,
         format!("there is no such {of}"),
         "find ids with GET /v1/conversations",
@@ -21,7 +21,7 @@ fn nothing(of: &str) -> Refusal {
 }
 
 /// Not found is not theirs.
-fn hidden(cause: StoreError, of: &str) -> Refusal {
+fn hidden(cause: StoreError, of: &str) -> ApiRefusal {
     match cause {
         StoreError::NotFound { .. } => nothing(of),
         other => other.into(),
@@ -34,7 +34,7 @@ impl ApiState {
         &self,
         caller: &ApiCaller,
         id: ConversationId,
-    ) -> Result<Conversation, Refusal> {
+    ) -> Result<Conversation, ApiRefusal> {
         let store = &self.operations.store;
         match caller.sight()? {
             Sight::Everything => Ok(store.conversation(id).await?),
@@ -50,7 +50,7 @@ impl ApiState {
     }
 
     /// A run that the caller may see.
-    pub(super) async fn run_for(&self, caller: &ApiCaller, id: RunId) -> Result<Run, Refusal> {
+    pub(super) async fn run_for(&self, caller: &ApiCaller, id: RunId) -> Result<Run, ApiRefusal> {
         let store = &self.operations.store;
         let sight = caller.sight()?;
         let found = store.run(id).await;
@@ -67,7 +67,7 @@ impl ApiState {
     }
 
     /// Whether a conversation of the API's channel is somebody's own.
-    pub(super) fn is_own(&self, owner: &Owner, conversation: &Conversation) -> bool {
+    pub(super) fn is_own(&self, owner: &ApiOwner, conversation: &Conversation) -> bool {
         self.is_of_api(conversation) && owner.has(&conversation.platform_chat)
     }
 

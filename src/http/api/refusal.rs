@@ -9,13 +9,13 @@ use vocative_store::StoreError;
 
 /// A request that is not served.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiRefusal {
     pub(super) status: StatusCode,
     pub(super) what: String,
     pub(super) advice: &'static str,
 }
 
-impl Refusal {
+impl ApiRefusal {
     pub(super) fn new(status: StatusCode, what: impl Into<String>, advice: &'static str) -> Self {
         Self {
             status,
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ApiRefusal {
     fn from(cause: StoreError) -> Self {
         match cause {
             StoreError::NotFound { what } => Self::new(
@@ -56,7 +56,7 @@ impl From<StoreError> for Refusal {
     }
 }
 
-impl From<OperationError> for Refusal {
+impl From<OperationError> for ApiRefusal {
     fn from(cause: OperationError) -> Self {
         match cause {
             OperationError::Store(cause) => cause.into(),
@@ -83,7 +83,7 @@ impl From<OperationError> for Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiRefusal {
     fn into_response(self) -> Response {
         let body = json!({ "error": self.what, "advice": self.advice });
         let mut response = (self.status, axum::Json(body)).into_response();

@@ -13,11 +13,13 @@ use std::net::SocketAddr;
 use tracing::info;
 
 use super::ApiState;
-use super::asked::{InBody, InPath, Nothing, RequestQuery, conversation_id, read_object, run_id};
-use super::asking::{AskedQuestion, QUESTION_MAX_BYTES, Wish};
+use super::asked::{
+    EmptyBody, IdInPath, InBody, RequestQuery, conversation_id, read_object, run_id,
+};
+use super::asking::{AskedQuestion, ProgramQuestion, QUESTION_MAX_BYTES};
 use super::callers::{ApiCaller, Caller, Needed, Sight, need};
 use super::gate;
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::admin::operations::AdminOperation;
 use crate::config::ApiScope::{Act, Ask, Read};
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
@@ -93,7 +95,7 @@ impl From<LineBody> for GivenLine {
     }
 }
 
-impl From<StartBody> for Wish {
+impl From<StartBody> for ProgramQuestion {
     fn from(body: StartBody) -> Self {
         Self {
             agent: body.agent,
@@ -116,7 +118,7 @@ async fn start(
     caller: Caller,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let read: StartBody = read_object(&body)?;
     started(&desk, &caller, &headers, &body, read.into()).await
 }
@@ -124,16 +126,16 @@ async fn start(
 async fn start_in(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let read: StartBody = read_object(&body)?;
     if read.conversation.is_some() {
         let advice = "leave conversation out of the body: the path names it";
-        return Err(Refusal::wrong("the conversation is named twice", advice));
+        return Err(ApiRefusal::wrong("the conversation is named twice", advice));
     }
-    let wish = Wish {
+    let wish = ProgramQuestion {
         conversation: Some(conversation_id(id)?.to_string()),
         ..read.into()
     };
@@ -150,9 +152,9 @@ struct ReadBody {
 async fn mark_read(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let ReadBody { seq } = read_object(&body)?;
     let conversation = conversation_id(id)?;
     let read = desk.mark_read(&caller, (conversation, Seq(seq))).await?;
@@ -170,10 +172,10 @@ struct ForkBody {
 async fn fork(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let ForkBody { at } = read_object(&body)?;
     let parent = conversation_id(id)?;
     let forked = desk.fork(&caller, &headers, (parent, Seq(at))).await?;
@@ -204,12 +206,12 @@ struct SayBody {
 async fn say_in(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let SayBody { text, agent } = read_object(&body)?;
-    let wish = Wish {
+    let wish = ProgramQuestion {
         agent,
         model: None,
         conversation: Some(conversation_id(id)?.to_string()),
@@ -235,8 +237,8 @@ async fn started(
     caller: &ApiCaller,
     headers: &HeaderMap,
     body: &[u8],
-    wish: Wish,
-) -> Result<Response, Refusal> {
+    wish: ProgramQuestion,
+) -> Result<Response, ApiRefusal> {
     let asked = desk.ask(caller, headers, body, wish).await;
     let AskedQuestion {
         run,
@@ -261,9 +263,9 @@ async fn started(
 async fn stop(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
-    body: InBody<Nothing>,
-) -> Result<Response, Refusal> {
+    id: IdInPath,
+    body: InBody<EmptyBody>,
+) -> Result<Response, ApiRefusal> {
     body.0?;
     let id = run_id(id)?;
     // Who acts for everybody stops everybody's.
@@ -280,16 +282,16 @@ async fn stop(
 async fn turns(
     State(desk): State<ApiState>,
     caller: Caller,
-    id: InPath,
+    id: IdInPath,
     asked: RequestQuery,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let conversation = desk.conversation_for(&caller, conversation_id(id)?).await?;
     let limit = asked.limit()?;
     let before = match asked.text("before")? {
         None => None,
         Some(text) => Some(text.parse().map_err(|_| {
             let advice = "send what older_before said, or leave it out";
-            Refusal::wrong("before must be a whole number", advice)
+            ApiRefusal::wrong("before must be a whole number", advice)
         })?),
     };
     let operation = AdminOperation::Conversation {

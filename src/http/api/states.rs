@@ -12,12 +12,12 @@ use tracing::info;
 use super::ApiState;
 use super::asked::{InBody, conversation_id};
 use super::callers::{Caller, Needed, need};
-use super::refusal::Refusal;
+use super::refusal::ApiRefusal;
 use crate::admin::operations::{ChangedState, StateOf};
 use crate::admin::view::NetworkStateView;
 use crate::config::ApiScope::{Admin, Read};
 
-type InPath = Result<Path<(String, String)>, PathRejection>;
+type StatePath = Result<Path<(String, String)>, PathRejection>;
 
 /// The paths, each with the scopes of which one is needed.
 pub(super) fn routes() -> Router<ApiState> {
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Router<ApiState> {
         .merge(guarded(&[Admin], Router::new().route(PATH, post(changed))))
 }
 
-async fn shown(State(desk): State<ApiState>, of: InPath) -> Result<Response, Refusal> {
+async fn shown(State(desk): State<ApiState>, of: StatePath) -> Result<Response, ApiRefusal> {
     Ok(answer(
         &desk.operations.network_state(&state_of(of)?).await?,
     ))
@@ -38,16 +38,16 @@ async fn shown(State(desk): State<ApiState>, of: InPath) -> Result<Response, Ref
 async fn changed(
     State(desk): State<ApiState>,
     caller: Caller,
-    of: InPath,
+    of: StatePath,
     body: InBody<ChangedState>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiRefusal> {
     let of = state_of(of)?;
     let view = desk.operations.change_network_state(&of, body.0?).await?;
     info!(token = %caller.name, network = of.network, "values of a network were changed through the API");
     Ok(answer(&view))
 }
 
-fn state_of(path: InPath) -> Result<StateOf, Refusal> {
+fn state_of(path: StatePath) -> Result<StateOf, ApiRefusal> {
     let (conversation, network) = path.map(|Path(names)| names).unwrap_or_default();
     Ok(StateOf {
         conversation: conversation_id(Ok(Path(conversation)))?.to_string(),

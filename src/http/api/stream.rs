@@ -27,7 +27,7 @@ const PAGE: usize = 128;
 
 /// What a stream needs.
 #[derive(Clone)]
-pub(super) struct Source {
+pub(super) struct StreamSource {
     pub(super) store: Reader,
     pub(super) hub: Arc<Hub>,
     pub(super) epoch: Epoch,
@@ -47,7 +47,7 @@ enum Phase {
 }
 
 struct StreamReader {
-    source: Source,
+    source: StreamSource,
     scope: EventScope,
     through: EventId,
     ready: VecDeque<Bytes>,
@@ -57,7 +57,7 @@ struct StreamReader {
 
 /// The events of a run, until it has ended.
 pub(super) async fn of_run(
-    source: Source,
+    source: StreamSource,
     run: RunId,
     after: Option<EventId>,
 ) -> Result<Response, StoreError> {
@@ -98,7 +98,7 @@ pub(super) async fn of_run(
 
 /// The events of all runs of a conversation, for as long as somebody reads.
 pub(super) async fn of_conversation(
-    source: Source,
+    source: StreamSource,
     conversation: ConversationId,
     after: Option<EventId>,
 ) -> Result<Response, StoreError> {

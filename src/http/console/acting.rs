@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tracing::{info, warn};
-use vocative_console::{Deed, DeskError, Done, EraseTarget, Person, Trace};
+use vocative_console::{ConsoleUser, Deed, DeskError, Done, EraseChoice, Trace};
 
 use super::reading::target_of;
 use super::{DaemonDesk, refused};
@@ -13,7 +13,7 @@ use vocative_store::audit::{AuditId, AuditOutcome, NewAudit};
 
 impl DaemonDesk {
     /// Notes what changes nothing.
-    pub(super) async fn traced(&self, by: &Person, trace: Trace) -> Result<(), DeskError> {
+    pub(super) async fn traced(&self, by: &ConsoleUser, trace: Trace) -> Result<(), DeskError> {
         let (act, target) = match trace {
             Trace::CameIn => ("login", String::new()),
             Trace::Went => ("logout", String::new()),
@@ -26,7 +26,7 @@ impl DaemonDesk {
     }
 
     /// Does something, between the row that says so and what became of it.
-    pub(super) async fn recorded(&self, by: &Person, deed: Deed) -> Result<Done, DeskError> {
+    pub(super) async fn recorded(&self, by: &ConsoleUser, deed: Deed) -> Result<Done, DeskError> {
         let (act, target) = called(&deed);
         let row = self.begin(by, act, target).await?;
         let done = self.done(by, deed).await;
@@ -42,7 +42,7 @@ impl DaemonDesk {
 
     async fn begin(
         &self,
-        by: &Person,
+        by: &ConsoleUser,
         act: &'static str,
         target: String,
     ) -> Result<AuditId, DeskError> {
@@ -69,7 +69,7 @@ impl DaemonDesk {
     }
 
     /// Does it; the answer is a sentence for who did it.
-    async fn done(&self, by: &Person, deed: Deed) -> Result<String, OperationError> {
+    async fn done(&self, by: &ConsoleUser, deed: Deed) -> Result<String, OperationError> {
         let operator = self.operator(&by.name);
         let told = match deed {
             Deed::Approve {
@@ -210,7 +210,7 @@ fn change_of(change: &str) -> Result<(ChangedSchedule, &'static str), OperationE
     })
 }
 
-fn decided(id: String, by: &Person, approve: bool, note: Option<String>) -> DecidedApproval {
+fn decided(id: String, by: &ConsoleUser, approve: bool, note: Option<String>) -> DecidedApproval {
     DecidedApproval {
         id,
         approve,
@@ -243,13 +243,13 @@ fn called(deed: &Deed) -> (&'static str, String) {
         Deed::ForgetMemory(id) => ("forget", id.to_string()),
         Deed::ApproveTool { server, tool, .. } => ("approve_tool", format!("{server}/{tool}")),
         Deed::Reload => ("reload", String::new()),
-        Deed::Erase(EraseTarget::Person(_)) => ("erase", "a person".to_owned()),
-        Deed::Erase(EraseTarget::Room(_)) => ("erase", "a room".to_owned()),
+        Deed::Erase(EraseChoice::Person(_)) => ("erase", "a person".to_owned()),
+        Deed::Erase(EraseChoice::Room(_)) => ("erase", "a room".to_owned()),
     }
 }
 
 impl DaemonDesk {
-    async fn begin_erasure(&self, target: EraseTarget) -> Result<(), OperationError> {
+    async fn begin_erasure(&self, target: EraseChoice) -> Result<(), OperationError> {
         let target = target_of(target);
         // What can't be found is told at once.
         let plan = AdminOperation::ErasePlan {

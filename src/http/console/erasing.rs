@@ -12,10 +12,10 @@ const REMEMBERED: usize = 20;
 
 /// Erasures that were begun. Cloning shares them.
 #[derive(Clone, Default)]
-pub(super) struct Erasures(Arc<Mutex<Begun>>);
+pub(super) struct Erasures(Arc<Mutex<BegunErasures>>);
 
 #[derive(Default)]
-struct Begun {
+struct BegunErasures {
     next: u64,
     newest_first: VecDeque<ErasingView>,
 }
@@ -75,7 +75,7 @@ impl Erasures {
         super::json(&self.begun().newest_first)
     }
 
-    fn begun(&self) -> MutexGuard<'_, Begun> {
+    fn begun(&self) -> MutexGuard<'_, BegunErasures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

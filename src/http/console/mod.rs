@@ -23,12 +23,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use vocative_console::{
-    Answer, Ask, Deed, Desk, DeskError, Done, Doors, Peer, Person, Role, Settings, Trace, Via,
+    Ask, ConsoleDoors, ConsoleUser, Deed, Desk, DeskAnswer, DeskError, Done, EntryVia, PeerAddress,
+    Settings, Trace, UserRole,
 };
 
 use self::erasing::Erasures;
 use self::skills::SkillsSeen;
-use super::door::{Door, Outside};
+use super::door::{ListenerDoor, Outside};
 use crate::admin::operations::{ConsoleDoor, OperationError, Operations};
 use crate::config::{Console, ConsolePerson, ConsoleRole};
 use vocative_store::StoreError;
@@ -40,22 +41,22 @@ const CONNECTIONS_MAX: usize = 128;
 #[must_use]
 pub fn door(settings: &Console, address: SocketAddr) -> ConsoleDoor {
     ConsoleDoor {
-        doors: Arc::new(Doors::default()),
+        doors: Arc::new(ConsoleDoors::default()),
         people: settings.people.iter().map(person).collect(),
         address,
         host: settings.hosts.first().cloned(),
     }
 }
 
-fn person(settings: &ConsolePerson) -> Person {
-    Person {
+fn person(settings: &ConsolePerson) -> ConsoleUser {
+    ConsoleUser {
         name: settings.name.clone(),
         role: match settings.role {
-            ConsoleRole::Viewer => Role::Viewer,
-            ConsoleRole::Operator => Role::Operator,
-            ConsoleRole::Admin => Role::Admin,
+            ConsoleRole::Viewer => UserRole::Viewer,
+            ConsoleRole::Operator => UserRole::Operator,
+            ConsoleRole::Admin => UserRole::Admin,
         },
-        via: Via::Link,
+        via: EntryVia::Link,
     }
 }
 
@@ -91,7 +92,7 @@ pub async fn serve(
     let pages = pages.layer(from_fn(with_peer));
     let service = pages.into_make_service_with_connect_info::<From>();
     info!(%address, "the console is served");
-    let door = Door::new(Outside::Tcp(listener), CONNECTIONS_MAX, health);
+    let door = ListenerDoor::new(Outside::Tcp(listener), CONNECTIONS_MAX, health);
     let served =
         axum::serve(door, service).with_graceful_shutdown(async move { cancel.cancelled().await });
     if let Err(cause) = served.await {
@@ -101,11 +102,13 @@ pub async fn serve(
 
 /// Where a connection comes from.
 #[derive(Clone, Copy)]
-struct From(Peer);
+struct From(PeerAddress);
 
-impl Connected<IncomingStream<'_, Door>> for From {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        Self(Peer(stream.remote_addr().peer.map(|address| address.ip())))
+impl Connected<IncomingStream<'_, ListenerDoor>> for From {
+    fn connect_info(stream: IncomingStream<'_, ListenerDoor>) -> Self {
+        Self(PeerAddress(
+            stream.remote_addr().peer.map(|address| address.ip()),
+        ))
     }
 }
 
@@ -127,15 +130,15 @@ struct DaemonDesk {
 }
 
 impl Desk for DaemonDesk {
-    fn ask(&self, ask: Ask) -> Answer<'_> {
+    fn ask(&self, ask: Ask) -> DeskAnswer<'_> {
         Box::pin(async move { self.read(ask).await.map_err(refused) })
     }
 
-    fn act<'a>(&'a self, by: &'a Person, deed: Deed) -> Answer<'a, Done> {
+    fn act<'a>(&'a self, by: &'a ConsoleUser, deed: Deed) -> DeskAnswer<'a, Done> {
         Box::pin(self.recorded(by, deed))
     }
 
-    fn note<'a>(&'a self, by: &'a Person, trace: Trace) -> Answer<'a, ()> {
+    fn note<'a>(&'a self, by: &'a ConsoleUser, trace: Trace) -> DeskAnswer<'a, ()> {
         Box::pin(self.traced(by, trace))
     }
 

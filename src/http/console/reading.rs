@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::rooms::{Found, entries};
+use super::rooms::{FoundRooms, entries};
 use super::{DaemonDesk, json as to_json};
 use crate::admin::operations::{AdminOperation, EraseTarget, OperationError, Operator};
 use crate::admin::view::{ConversationView, CostsBy, PostView, RunView, SearchFilterView};
-use vocative_console::{Ask, EraseTarget as Target};
+use vocative_console::{Ask, EraseChoice as Target};
 use vocative_core::ids::{ConversationId, RunId};
 use vocative_store::contract::ApprovalFilter;
 
@@ -21,11 +21,11 @@ const STUCK: usize = 100;
 /// The most rows of the audit on one page.
 const AUDIT: usize = 100;
 
-type Read<T = Value> = Result<T, OperationError>;
+type ReadResult<T = Value> = Result<T, OperationError>;
 
 impl DaemonDesk {
     /// Reads what is asked for.
-    pub(super) async fn read(&self, ask: Ask) -> Read {
+    pub(super) async fn read(&self, ask: Ask) -> ReadResult {
         match ask {
             Ask::Status => self.execute(AdminOperation::Status).await,
             Ask::Rooms { before, all } => self.rooms(before, all).await,
@@ -75,7 +75,7 @@ impl DaemonDesk {
     }
 
     /// Reads what waits for a person or a time.
-    async fn read_waiting(&self, ask: Ask) -> Read {
+    async fn read_waiting(&self, ask: Ask) -> ReadResult {
         match ask {
             Ask::Approvals { all, before } => self.approvals(all, before.as_deref()).await,
             Ask::Approval { id, by } => {
@@ -112,7 +112,7 @@ impl DaemonDesk {
             Ask::Schedules { all } => {
                 let views = self.execute(AdminOperation::Schedules { all }).await?;
                 let mut views = entries(views);
-                let mut found = Found::default();
+                let mut found = FoundRooms::default();
                 for view in &mut views {
                     self.add_own_room(view, &mut found).await?;
                 }
@@ -120,14 +120,15 @@ impl DaemonDesk {
             }
             Ask::Schedule(id) => {
                 let mut view = self.execute(AdminOperation::Schedule { id }).await?;
-                self.add_own_room(&mut view, &mut Found::default()).await?;
+                self.add_own_room(&mut view, &mut FoundRooms::default())
+                    .await?;
                 Ok(view)
             }
             _ => Err(OperationError::Wrong("this is not shown".to_owned())),
         }
     }
 
-    async fn execute(&self, operation: AdminOperation) -> Read {
+    async fn execute(&self, operation: AdminOperation) -> ReadResult {
         self.operations.execute(operation).await
     }
 
@@ -138,7 +139,7 @@ impl DaemonDesk {
         Operator::by_console(name, people.unwrap_or_default())
     }
 
-    async fn rooms(&self, before: Option<String>, all: bool) -> Read {
+    async fn rooms(&self, before: Option<String>, all: bool) -> ReadResult {
         let operation = AdminOperation::Conversations {
             channel: None,
             limit: PAGE,
@@ -150,7 +151,7 @@ impl DaemonDesk {
         Ok(views.iter().map(head).collect::<Vec<_>>().into())
     }
 
-    async fn room_page(&self, name: String, before: Option<i64>) -> Read {
+    async fn room_page(&self, name: String, before: Option<i64>) -> ReadResult {
         let operation = AdminOperation::Conversation {
             name,
             limit: TURNS,
@@ -160,11 +161,11 @@ impl DaemonDesk {
         self.execute(operation).await
     }
 
-    async fn runs(&self, before: Option<&str>, limit: usize) -> Read {
+    async fn runs(&self, before: Option<&str>, limit: usize) -> ReadResult {
         let before = before.map(read_id).transpose()?;
         let store = &self.operations.store;
         let runs = store.all_runs_before(before, limit.min(PAGE)).await?;
-        let mut found = Found::default();
+        let mut found = FoundRooms::default();
         let mut views = Vec::with_capacity(runs.len());
         for run in &runs {
             views.push(json!({
@@ -176,19 +177,20 @@ impl DaemonDesk {
         Ok(views.into())
     }
 
-    async fn run(&self, id: String) -> Read {
+    async fn run(&self, id: String) -> ReadResult {
         let mut view = self.execute(AdminOperation::Run { id }).await?;
-        self.add_own_room(&mut view, &mut Found::default()).await?;
+        self.add_own_room(&mut view, &mut FoundRooms::default())
+            .await?;
         Ok(view)
     }
 
-    async fn run_text(&self, id: String) -> Read {
+    async fn run_text(&self, id: String) -> ReadResult {
         let run: RunId = read_id(&id)?;
         let (snapshot, _) = self.operations.store.run_snapshot(run).await?;
         Ok(json!({ "text": snapshot.text, "step": snapshot.step, "state": snapshot.state }))
     }
 
-    async fn search(&self, name: String, query: String, threads: bool) -> Read {
+    async fn search(&self, name: String, query: String, threads: bool) -> ReadResult {
         let operation = AdminOperation::Search {
             name,
             query,
@@ -200,7 +202,7 @@ impl DaemonDesk {
         self.execute(operation).await
     }
 
-    async fn costs(&self, by: &str, since_ms: i64) -> Read {
+    async fn costs(&self, by: &str, since_ms: i64) -> ReadResult {
         let all = [
             CostsBy::Day,
             CostsBy::Channel,
@@ -225,7 +227,7 @@ impl DaemonDesk {
         )
     }
 
-    async fn approvals(&self, all: bool, before: Option<&str>) -> Read {
+    async fn approvals(&self, all: bool, before: Option<&str>) -> ReadResult {
         let filter = ApprovalFilter {
             is_open: !all,
             conversation: None,
@@ -237,13 +239,13 @@ impl DaemonDesk {
     }
 
     /// Runs in a state with the posts in the same state.
-    async fn stuck(&self, runs: Value, state: &str) -> Read {
+    async fn stuck(&self, runs: Value, state: &str) -> ReadResult {
         let mut runs = entries(runs);
         runs.truncate(STUCK);
         let runs = self.with_rooms(runs, "/run/id").await?;
         let stuck = self.operations.store.stuck_posts(STUCK).await?;
         let mut posts = Vec::new();
-        let mut found = Found::default();
+        let mut found = FoundRooms::default();
         for entry in stuck.iter().filter(|entry| entry.state.name() == state) {
             let mut view = to_json(&PostView::of(entry));
             view["room"] = json!(self.room_of_turn(entry.turn, &mut found).await?);
@@ -252,7 +254,7 @@ impl DaemonDesk {
         Ok(json!({ "runs": runs, "posts": posts }))
     }
 
-    async fn with_room(&self, view: Value, run_at: &str) -> Read {
+    async fn with_room(&self, view: Value, run_at: &str) -> ReadResult {
         let views = self.with_rooms(vec![view], run_at).await?;
         Ok(views.into_iter().next().unwrap_or_default())
     }
@@ -261,7 +263,7 @@ impl DaemonDesk {
     async fn add_own_room(
         &self,
         view: &mut Value,
-        found: &mut Found,
+        found: &mut FoundRooms,
     ) -> Result<(), OperationError> {
         let id = view["conversation"].as_str().unwrap_or_default();
         let id: ConversationId = read_id(id)?;

@@ -11,14 +11,14 @@ use vocative_store::StoreError;
 
 /// Rooms that were found for one page.
 #[derive(Default)]
-pub(super) struct Found(HashMap<ConversationId, Value>);
+pub(super) struct FoundRooms(HashMap<ConversationId, Value>);
 
 impl DaemonDesk {
     /// A room: its id, name, and whether it is a direct chat.
     pub(super) async fn room(
         &self,
         id: ConversationId,
-        found: &mut Found,
+        found: &mut FoundRooms,
     ) -> Result<Value, OperationError> {
         if let Some(known) = found.0.get(&id) {
             return Ok(known.clone());
@@ -33,7 +33,7 @@ impl DaemonDesk {
     pub(super) async fn room_of_run(
         &self,
         run: &str,
-        found: &mut Found,
+        found: &mut FoundRooms,
     ) -> Result<Value, OperationError> {
         let wrong = || OperationError::Missing(format!("there is no run {run}"));
         let run: RunId = run.parse().map_err(|_| wrong())?;
@@ -45,7 +45,7 @@ impl DaemonDesk {
     pub(super) async fn room_of_turn(
         &self,
         turn: Option<TurnId>,
-        found: &mut Found,
+        found: &mut FoundRooms,
     ) -> Result<Option<Value>, OperationError> {
         let Some(turn) = turn else { return Ok(None) };
         match self.operations.store.turn(turn).await {
@@ -61,7 +61,7 @@ impl DaemonDesk {
         mut views: Vec<Value>,
         run_at: &str,
     ) -> Result<Vec<Value>, OperationError> {
-        let mut found = Found::default();
+        let mut found = FoundRooms::default();
         for view in &mut views {
             let run = view.pointer(run_at).and_then(Value::as_str);
             let run = run.unwrap_or_default().to_owned();

@@ -17,7 +17,7 @@ struct ByListener {
 }
 
 /// A name, what it says, and what is shown; nothing = left out.
-type Shown<V, T> = (&'static str, &'static str, fn(&V) -> Option<T>);
+type MetricSpec<V, T> = (&'static str, &'static str, fn(&V) -> Option<T>);
 
 pub(super) fn add(registry: &mut Registry, view: &StatusView) {
     add_gauges(registry, view);
@@ -33,7 +33,7 @@ fn label(channel: &ChannelView) -> ByChannel {
 }
 
 fn add_gauges(registry: &mut Registry, view: &StatusView) {
-    let gauges: [Shown<ChannelView, u64>; 11] = [
+    let gauges: [MetricSpec<ChannelView, u64>; 11] = [
         (
             "channel_connected",
             "1 while the channel hears its platform",
@@ -103,7 +103,7 @@ fn add_gauges(registry: &mut Registry, view: &StatusView) {
 }
 
 fn add_instants(registry: &mut Registry, view: &StatusView) {
-    let instants: [Shown<ChannelView, i64>; 3] = [
+    let instants: [MetricSpec<ChannelView, i64>; 3] = [
         (
             "channel_last_heard_timestamp_seconds",
             "When anything was last heard",
@@ -132,7 +132,7 @@ fn add_instants(registry: &mut Registry, view: &StatusView) {
 }
 
 fn add_counters(registry: &mut Registry, view: &StatusView) {
-    let counters: [Shown<ChannelView, u64>; 5] = [
+    let counters: [MetricSpec<ChannelView, u64>; 5] = [
         (
             "channel_malformed",
             "Frames or updates that could not be read",
@@ -172,7 +172,7 @@ fn add_listeners(registry: &mut Registry, view: &StatusView) {
     let label = |listener: &ListenerView| ByListener {
         listener: listener.name.clone(),
     };
-    let gauges: [Shown<ListenerView, u64>; 3] = [
+    let gauges: [MetricSpec<ListenerView, u64>; 3] = [
         ("listener_connections", "Connections that are open", |it| {
             Some(it.connections)
         }),
@@ -195,7 +195,7 @@ fn add_listeners(registry: &mut Registry, view: &StatusView) {
             family.get_or_create(&label(listener)).set(signed(value));
         }
     }
-    let counters: [Shown<ListenerView, u64>; 2] = [
+    let counters: [MetricSpec<ListenerView, u64>; 2] = [
         (
             "listener_refused",
             "Requests that were answered with a refusal (4xx)",

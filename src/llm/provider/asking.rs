@@ -15,7 +15,7 @@ use vocative_core::prompting::files::PromptImage;
 pub(super) const ANSWER: &str = "answer";
 
 /// A request as it is asked this time.
-pub(super) struct Asking<'a> {
+pub(super) struct ProviderRequest<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) origin: ReplayOrigin<'a>,
     pub(super) max_output_tokens: u32,
@@ -25,7 +25,7 @@ pub(super) struct Asking<'a> {
     pub(super) is_streamed: bool,
 }
 
-impl Asking<'_> {
+impl ProviderRequest<'_> {
     pub(super) fn has_tools(&self) -> bool {
         !self.request.tools.is_empty()
     }

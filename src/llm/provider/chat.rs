@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asking::{ANSWER, Asking, data_url, is_strict, marked, object};
-use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
-use super::reader::Said;
+use super::asking::{ANSWER, ProviderRequest, data_url, is_strict, marked, object};
+use super::draft::{Draft, DraftCall, WrittenAnswer, read_cache_usage, tokens};
+use super::reader::ProviderAnswer;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
@@ -30,7 +30,7 @@ const SENT_BACK: [&str; 5] = [
 ];
 
 /// The body of a request.
-pub(super) fn request(asking: &Asking<'_>) -> Value {
+pub(super) fn request(asking: &ProviderRequest<'_>) -> Value {
     let mut messages: Vec<Value> = asking
         .messages()
         .map(|(message, images)| prompt_message(message, images))
@@ -274,7 +274,7 @@ impl ChatMessage {
     }
 
     /// The whole answer, with the message as an answer that is not streamed has it.
-    pub(super) fn conclude(self, written: Written) -> Said {
+    pub(super) fn conclude(self, written: WrittenAnswer) -> ProviderAnswer {
         if let Some(message) = self.whole {
             return written.said(message);
         }
@@ -393,7 +393,7 @@ mod tests {
         (message, draft)
     }
 
-    fn said(events: &[&str]) -> Said {
+    fn said(events: &[&str]) -> ProviderAnswer {
         let (message, draft) = read_to(events);
         match draft.conclude() {
             DraftOutcome::Whole(written) => message.conclude(*written),

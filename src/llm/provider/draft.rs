@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::malformed;
-use super::reader::{Reason, Said};
+use super::reader::{ProviderAnswer, Reason};
 use super::thoughts::{Aloud, TextEnd, Thoughts};
 use crate::llm::{Listener, ModelError, ToolCall, read_arguments};
 
@@ -69,7 +69,7 @@ enum End {
 #[derive(Debug)]
 pub(super) enum DraftOutcome {
     /// An answer.
-    Whole(Box<Written>),
+    Whole(Box<WrittenAnswer>),
     /// It ended before its answer did.
     Broken,
     /// A piece of it can't be read.
@@ -80,7 +80,7 @@ pub(super) enum DraftOutcome {
 
 /// An answer as it was written.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenAnswer {
     /// With the thoughts in it.
     pub(super) full_text: String,
     /// Without them.
@@ -236,7 +236,7 @@ impl Draft {
             None => return DraftOutcome::Broken,
         };
         self.thoughts.read(&self.text, Some(end));
-        DraftOutcome::Whole(Box::new(Written {
+        DraftOutcome::Whole(Box::new(WrittenAnswer {
             full_text: self.text,
             thoughts: self.thoughts,
             calls: self.calls,
@@ -253,20 +253,20 @@ impl DraftCall {
     }
 }
 
-impl Written {
+impl WrittenAnswer {
     /// Whether tools are asked for, but none is named.
     pub(super) fn lost_its_calls(&self) -> bool {
         self.calls.is_empty() && self.reason == Reason::Tools
     }
 
     /// The same with the provider's own message.
-    pub(super) fn said(self, message: Value) -> Said {
+    pub(super) fn said(self, message: Value) -> ProviderAnswer {
         let calls = self.calls.iter().map(|call| ToolCall {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments(),
         });
-        Said {
+        ProviderAnswer {
             calls: calls.collect(),
             text: self.thoughts.visible().to_owned(),
             is_unclosed: self.thoughts.is_unclosed(),

@@ -11,7 +11,7 @@ pub(super) const STREAM_BYTES_MAX: usize = 64 << 20;
 
 /// One event. A comment has neither name nor data.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     pub(super) name: Option<String>,
     pub(super) data: String,
 }
@@ -27,9 +27,9 @@ pub(super) enum Unreadable {
 
 /// Reads a stream as it comes.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct SseReader {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     event_bytes: usize,
     stream_bytes: usize,
@@ -40,12 +40,12 @@ pub(super) struct Events {
     first: Option<u8>,
 }
 
-impl Events {
+impl SseReader {
     /// Reads a piece; every event that it completes goes to `sink`, until that says to stop.
     pub(super) fn read(
         &mut self,
         piece: &[u8],
-        mut sink: impl FnMut(Event) -> bool,
+        mut sink: impl FnMut(SseEvent) -> bool,
     ) -> Result<(), Unreadable> {
         self.stream_bytes = self.stream_bytes.saturating_add(piece.len());
         let mut rest = piece;
@@ -76,7 +76,7 @@ impl Events {
     }
 
     /// Nothing more comes: what was not closed by an empty line counts all the same.
-    pub(super) fn close(&mut self) -> Result<Option<Event>, Unreadable> {
+    pub(super) fn close(&mut self) -> Result<Option<SseEvent>, Unreadable> {
         self.end_line()?;
         Ok(self.has_data.then(|| std::mem::take(&mut self.event)))
     }
@@ -86,7 +86,7 @@ impl Events {
         matches!(self.first, Some(b'{' | b'[' | b'<'))
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, Unreadable> {
+    fn end_line(&mut self) -> Result<Option<SseEvent>, Unreadable> {
         let line = std::mem::take(&mut self.line);
         let line = std::str::from_utf8(&line).map_err(|_| Unreadable::NoText)?;
         let line = match std::mem::replace(&mut self.has_begun, true) {
@@ -104,7 +104,7 @@ impl Events {
             // A comment says that somebody is there.
             "" => {
                 self.event_bytes = self.event.data.len();
-                return Ok(Some(Event::default()));
+                return Ok(Some(SseEvent::default()));
             }
             "event" => self.event.name = Some(value.to_owned()),
             "data" => {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&[u8]]) -> Vec<(Option<String>, String)> {
-        let (mut events, mut found) = (Events::default(), Vec::new());
+        let (mut events, mut found) = (SseReader::default(), Vec::new());
         for piece in pieces {
             let taken = events.read(piece, |event| {
                 found.push((event.name, event.data));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_has_no_end_and_what_is_no_text_is_given_up() {
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         let piece = [b'x'; 1 << 16];
         let mut taken = 0;
         let outcome = loop {
@@ -169,12 +169,12 @@ mod tests {
             }
         };
         assert_eq!((outcome, taken), (Unreadable::Endless, EVENT_BYTES_MAX));
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         assert_eq!(
             events.read(b"data: \xff\n", |_| true),
             Err(Unreadable::NoText)
         );
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         let mut comments = 0;
         while events.read(b": so\n\n", |_| true).is_ok() {
             comments += 1;
@@ -190,7 +190,7 @@ mod tests {
             ("data: {", false),
             ("", false),
         ] {
-            let mut events = Events::default();
+            let mut events = SseReader::default();
             assert_eq!(events.read(body.as_bytes(), |_| true), Ok(()));
             assert_eq!(events.is_document(), is_document, "{body}");
         }

@@ -21,12 +21,12 @@ const ESCAPE_BYTES: usize = 6;
 
 /// The half that an event ended with.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub(super) struct SurrogateHalves {
     /// As it was escaped.
     first: Option<String>,
 }
 
-impl Halves {
+impl SurrogateHalves {
     /// An event's JSON, in which every half stands beside its partner.
     pub(super) fn joined<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         if !json.contains("\\ud") && !json.contains("\\uD") {
@@ -76,7 +76,7 @@ impl Halves {
 
 /// A body that came at once.
 pub(super) fn whole(json: &str) -> Cow<'_, str> {
-    Halves::default().joined(json)
+    SurrogateHalves::default().joined(json)
 }
 
 /// The half of a character that is escaped at a place.
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn joined(events: &[&str]) -> Vec<String> {
-        let mut halves = Halves::default();
+        let mut halves = SurrogateHalves::default();
         let events = events.iter().map(|json| halves.joined(json));
         let texts = events.map(|json| serde_json::from_str::<String>(&json));
         texts.map(|text| text.expect("it is JSON")).collect()
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_no_json_stays_that() {
         for broken in [r#""\ud83"#, r#""\ud83d"#, r#""\"#, "\\ud", r#""\udé""#] {
-            let mut halves = Halves::default();
+            let mut halves = SurrogateHalves::default();
             assert!(serde_json::from_str::<String>(&halves.joined(broken)).is_err());
         }
     }

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::asking::{Asking, base64, is_strict, object};
-use super::draft::{Draft, DraftCall, Written, tokens};
+use super::asking::{ProviderRequest, base64, is_strict, object};
+use super::draft::{Draft, DraftCall, WrittenAnswer, tokens};
 use super::malformed;
-use super::reader::Said;
+use super::reader::ProviderAnswer;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
@@ -25,7 +25,7 @@ const MARKS_MAX: usize = 4;
 const MARK_BLOCKS: usize = 15;
 
 /// The body of a request. System messages go to the top.
-pub(super) fn request(asking: &Asking<'_>) -> Value {
+pub(super) fn request(asking: &ProviderRequest<'_>) -> Value {
     let points = asking.cache_points();
     let (mut system, mut messages) = (Vec::new(), Vec::new());
     for (n, (message, images)) in asking.messages().enumerate() {
@@ -198,8 +198,8 @@ fn results(exchange: &Exchange) -> Value {
 
 /// The content of a message while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Content {
-    blocks: Vec<Block>,
+pub(super) struct MessageContent {
+    blocks: Vec<MessageBlock>,
     /// Tokens of the prompt that the cache neither gave nor took.
     uncached_tokens: Option<u64>,
     /// The content as it came, where it came at once.
@@ -207,7 +207,7 @@ pub(super) struct Content {
 }
 
 #[derive(Debug)]
-enum Block {
+enum MessageBlock {
     /// A piece of the text.
     Text(Range<usize>),
     /// A call; its place.
@@ -220,7 +220,7 @@ enum Block {
     Other(Value),
 }
 
-impl Content {
+impl MessageContent {
     /// Reads one event. Whether it was one of this protocol.
     pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
         let Ok(event) = serde_json::from_str::<Value>(data) else {
@@ -280,9 +280,9 @@ impl Content {
             "text" => {
                 let from = draft.text_bytes();
                 draft.write(&text("text"));
-                Block::Text(from..draft.text_bytes())
+                MessageBlock::Text(from..draft.text_bytes())
             }
-            "tool_use" => Block::Call(draft.begin_call(DraftCall {
+            "tool_use" => MessageBlock::Call(draft.begin_call(DraftCall {
                 index: None,
                 id: text("id"),
                 name: text("name"),
@@ -292,15 +292,17 @@ impl Content {
                 },
                 extra: None,
             })),
-            "thinking" => Block::Thinking {
+            "thinking" => MessageBlock::Thinking {
                 thinking: text("thinking"),
                 signature: text("signature"),
             },
-            _ => Block::Other(block.clone()),
+            _ => MessageBlock::Other(block.clone()),
         };
         let bytes = match &begun {
-            Block::Text(_) | Block::Call(_) => BLOCK_BYTES,
-            Block::Thinking { .. } | Block::Other(_) => BLOCK_BYTES + block.to_string().len(),
+            MessageBlock::Text(_) | MessageBlock::Call(_) => BLOCK_BYTES,
+            MessageBlock::Thinking { .. } | MessageBlock::Other(_) => {
+                BLOCK_BYTES + block.to_string().len()
+            }
         };
         if draft.has_room(bytes) {
             self.blocks.push(begun);
@@ -320,17 +322,17 @@ impl Content {
             .or(self.blocks.len().checked_sub(1));
         let block = at.map(|at| &mut self.blocks[at]);
         match (delta["type"].as_str().unwrap_or_default(), block) {
-            ("text_delta", Some(Block::Text(range))) if range.end == draft.text_bytes() => {
+            ("text_delta", Some(MessageBlock::Text(range))) if range.end == draft.text_bytes() => {
                 draft.write(text("text"));
                 range.end = draft.text_bytes();
             }
-            ("input_json_delta", Some(Block::Call(at))) => {
+            ("input_json_delta", Some(MessageBlock::Call(at))) => {
                 draft.call(*at, text("partial_json"));
             }
-            ("thinking_delta", Some(Block::Thinking { thinking, .. })) => {
+            ("thinking_delta", Some(MessageBlock::Thinking { thinking, .. })) => {
                 draft.keep(thinking, text("thinking"));
             }
-            ("signature_delta", Some(Block::Thinking { signature, .. })) => {
+            ("signature_delta", Some(MessageBlock::Thinking { signature, .. })) => {
                 draft.keep(signature, text("signature"));
             }
             ("text_delta" | "input_json_delta", _) => {
@@ -341,16 +343,16 @@ impl Content {
     }
 
     /// The whole answer, with the content as an answer that is not streamed has it.
-    pub(super) fn conclude(self, written: Written) -> Said {
+    pub(super) fn conclude(self, written: WrittenAnswer) -> ProviderAnswer {
         if let Some(content) = self.whole {
             return written.said(content);
         }
         let block = |block| match block {
-            Block::Text(range) => {
+            MessageBlock::Text(range) => {
                 let text = written.full_text.get(range).unwrap_or_default();
                 json!({"type": "text", "text": text})
             }
-            Block::Call(at) => {
+            MessageBlock::Call(at) => {
                 let call = &written.calls[at];
                 let input = match call.arguments.as_str() {
                     "" => Value::Object(Map::new()),
@@ -358,11 +360,11 @@ impl Content {
                 };
                 json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
             }
-            Block::Thinking {
+            MessageBlock::Thinking {
                 thinking,
                 signature,
             } => json!({"type": "thinking", "thinking": thinking, "signature": signature}),
-            Block::Other(block) => block,
+            MessageBlock::Other(block) => block,
         };
         let content: Value = self.blocks.into_iter().map(block).collect();
         written.said(content)
@@ -381,15 +383,15 @@ mod tests {
     use crate::llm::provider::reader::Reason;
     use crate::llm::provider::thoughts::Aloud;
 
-    fn read(events: &[Value]) -> (Content, Draft) {
-        let (mut content, mut draft) = (Content::default(), Draft::new(1_000, Aloud::Never));
+    fn read(events: &[Value]) -> (MessageContent, Draft) {
+        let (mut content, mut draft) = (MessageContent::default(), Draft::new(1_000, Aloud::Never));
         for event in events {
             content.read(None, &event.to_string(), &mut draft);
         }
         (content, draft)
     }
 
-    fn said(events: &[Value]) -> Said {
+    fn said(events: &[Value]) -> ProviderAnswer {
         let (content, draft) = read(events);
         match draft.conclude() {
             DraftOutcome::Whole(written) => content.conclude(*written),

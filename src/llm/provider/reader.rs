@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::draft::{Draft, DraftOutcome, ReportedUsage};
-use super::events::Event;
-use super::halves::Halves;
+use super::events::SseEvent;
+use super::halves::SurrogateHalves;
 use super::{chat, messages, responses};
 use crate::llm::base_url::Wire;
 use crate::llm::{ModelError, ToolCall};
@@ -12,7 +12,7 @@ use vocative_core::run::Finish;
 
 /// What a provider said.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ProviderAnswer {
     /// Without thoughts.
     pub(super) text: String,
     /// Whether it ended within a thought.
@@ -62,8 +62,8 @@ impl Reason {
 }
 
 /// What a stream was worth.
-pub(super) enum Heard {
-    Said(Said),
+pub(super) enum StreamResult {
+    Said(ProviderAnswer),
     Failed(ModelError),
     /// A piece of it can't be read.
     Garbled,
@@ -76,10 +76,10 @@ pub(super) enum Heard {
 }
 
 /// Reads events as they come, or an answer at once.
-pub(super) struct Reader {
+pub(super) struct ProviderReader {
     protocol: Protocol,
     pub(super) draft: Draft,
-    halves: Halves,
+    halves: SurrogateHalves,
     /// Everything that came, comments too.
     pub(super) events: u64,
     /// Whether one of them was understood.
@@ -89,26 +89,26 @@ pub(super) struct Reader {
 enum Protocol {
     Responses(responses::Output),
     Chat(chat::ChatMessage),
-    Messages(messages::Content),
+    Messages(messages::MessageContent),
 }
 
-impl Reader {
+impl ProviderReader {
     pub(super) fn new(wire: Wire, draft: Draft) -> Self {
         Self {
             protocol: match wire {
                 Wire::Responses => Protocol::Responses(responses::Output::default()),
                 Wire::Chat => Protocol::Chat(chat::ChatMessage::default()),
-                Wire::Messages => Protocol::Messages(messages::Content::default()),
+                Wire::Messages => Protocol::Messages(messages::MessageContent::default()),
             },
             draft,
-            halves: Halves::default(),
+            halves: SurrogateHalves::default(),
             events: 0,
             is_stream: false,
         }
     }
 
     /// Reads one event. Whether more of them count.
-    pub(super) fn read(&mut self, event: &Event) -> bool {
+    pub(super) fn read(&mut self, event: &SseEvent) -> bool {
         self.events += 1;
         if event.data.is_empty() || self.draft.is_over() {
             return !self.draft.is_over();
@@ -134,14 +134,14 @@ impl Reader {
     }
 
     /// What it was worth; its draft is closed.
-    pub(super) fn conclude(self) -> Heard {
+    pub(super) fn conclude(self) -> StreamResult {
         match self.draft.conclude() {
-            DraftOutcome::Failed(cause) => Heard::Failed(cause),
-            DraftOutcome::Garbled => Heard::Garbled,
-            DraftOutcome::Broken if self.events > 0 && !self.is_stream => Heard::NoStream,
-            DraftOutcome::Broken => Heard::Broken,
-            DraftOutcome::Whole(written) if written.lost_its_calls() => Heard::LostCalls,
-            DraftOutcome::Whole(written) => Heard::Said(match self.protocol {
+            DraftOutcome::Failed(cause) => StreamResult::Failed(cause),
+            DraftOutcome::Garbled => StreamResult::Garbled,
+            DraftOutcome::Broken if self.events > 0 && !self.is_stream => StreamResult::NoStream,
+            DraftOutcome::Broken => StreamResult::Broken,
+            DraftOutcome::Whole(written) if written.lost_its_calls() => StreamResult::LostCalls,
+            DraftOutcome::Whole(written) => StreamResult::Said(match self.protocol {
                 Protocol::Responses(output) => output.conclude(*written),
                 Protocol::Chat(message) => message.conclude(*written),
                 Protocol::Messages(content) => content.conclude(*written),

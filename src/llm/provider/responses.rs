@@ -5,10 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::asking::{ANSWER, Asking, data_url, is_strict, marked, object};
-use super::draft::{Draft, DraftCall, Written, read_cache_usage, tokens};
+use super::asking::{ANSWER, ProviderRequest, data_url, is_strict, marked, object};
+use super::draft::{Draft, DraftCall, WrittenAnswer, read_cache_usage, tokens};
 use super::malformed;
-use super::reader::Said;
+use super::reader::ProviderAnswer;
 use crate::llm::Exchange;
 use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
@@ -18,7 +18,7 @@ use vocative_core::prompting::{PromptMessage, PromptRole};
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// The body of a request.
-pub(super) fn request(asking: &Asking<'_>) -> Value {
+pub(super) fn request(asking: &ProviderRequest<'_>) -> Value {
     let points = asking.cache_points();
     let mut input: Vec<Value> = asking
         .messages()
@@ -257,7 +257,7 @@ impl Output {
     }
 
     /// The whole answer.
-    pub(super) fn conclude(self, written: Written) -> Said {
+    pub(super) fn conclude(self, written: WrittenAnswer) -> ProviderAnswer {
         written.said(Value::Array(self.items))
     }
 }
@@ -284,7 +284,7 @@ mod cache_tests {
         ];
         let mut settings = ModelSettings::sample(Provider::OpenAi, None);
         model.clone_into(&mut settings.model);
-        let asking = Asking {
+        let asking = ProviderRequest {
             request: &Request {
                 tools,
                 caching: Caching {
@@ -338,7 +338,7 @@ mod tests {
     use crate::llm::provider::reader::Reason;
     use crate::llm::provider::thoughts::Aloud;
 
-    fn outcome(events: &[Value]) -> Result<Said, DraftOutcome> {
+    fn outcome(events: &[Value]) -> Result<ProviderAnswer, DraftOutcome> {
         let (mut output, mut draft) = (Output::default(), Draft::new(1_000, Aloud::Never));
         for event in events {
             output.read(None, &event.to_string(), &mut draft);
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    fn said(events: &[Value]) -> Said {
+    fn said(events: &[Value]) -> ProviderAnswer {
         outcome(events).unwrap_or_else(|other| panic!("{other:?}"))
     }
 

@@ -60,17 +60,17 @@ pub(super) enum HttpReply {
     /// A status of success; its body is not read yet.
     Success(Response),
     /// Another one.
-    Failure(Failed),
+    Failure(HttpFailure),
 }
 
 /// A status that is no success.
-pub(super) struct Failed {
+pub(super) struct HttpFailure {
     pub(super) status: u16,
     headers: HeaderMap,
     pub(super) body: String,
 }
 
-impl Failed {
+impl HttpFailure {
     /// What to do about it. A date to wait for is held against the server's own clock.
     pub(super) fn cause(&self) -> ModelError {
         let header = |name: &str| self.headers.get(name).and_then(|it| it.to_str().ok());
@@ -117,7 +117,7 @@ impl Rim {
             Ok(Ok(Some(body))) => body,
             _ => b"?".to_vec(),
         };
-        Ok(HttpReply::Failure(Failed {
+        Ok(HttpReply::Failure(HttpFailure {
             status,
             headers,
             body: String::from_utf8_lossy(&body).into_owned(),
@@ -135,17 +135,17 @@ pub(super) async fn whole(response: Response, patience: Patience) -> Result<Vec<
 }
 
 /// The next piece of an answer.
-pub(super) async fn piece(response: &mut Response, until: Instant) -> Piece {
+pub(super) async fn piece(response: &mut Response, until: Instant) -> BodyPiece {
     match timeout_at(until, response.chunk()).await {
-        Err(_) => Piece::Late,
-        Ok(Err(error)) => Piece::Lost(lost(&error)),
-        Ok(Ok(Some(bytes))) => Piece::Bytes(bytes.to_vec()),
-        Ok(Ok(None)) => Piece::End,
+        Err(_) => BodyPiece::Late,
+        Ok(Err(error)) => BodyPiece::Lost(lost(&error)),
+        Ok(Ok(Some(bytes))) => BodyPiece::Bytes(bytes.to_vec()),
+        Ok(Ok(None)) => BodyPiece::End,
     }
 }
 
 /// What came next.
-pub(super) enum Piece {
+pub(super) enum BodyPiece {
     Bytes(Vec<u8>),
     End,
     /// Nothing, for too long.

@@ -55,7 +55,7 @@ pub(super) struct Thoughts {
     line: StreamLine,
     /// Up to where no line ends and no code begins or ends, as far as was looked.
     searched_to: usize,
-    fence: Option<Fence>,
+    fence: Option<ThoughtFence>,
     has_closed: bool,
     is_headless: bool,
     is_unclosed: bool,
@@ -79,7 +79,7 @@ struct StreamLine {
 
 /// A fenced block that is open.
 #[derive(Clone, Copy, Debug)]
-struct Fence {
+struct ThoughtFence {
     mark: &'static str,
     /// Whether an opening is quoted in it.
     has_opening: bool,
@@ -182,7 +182,7 @@ impl Thoughts {
                     Some(fence) if fence.mark == mark => self.fence = None,
                     Some(_) => {}
                     None => {
-                        self.fence = Some(Fence {
+                        self.fence = Some(ThoughtFence {
                             mark,
                             has_opening: false,
                         });

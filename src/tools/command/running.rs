@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use super::{CALL_ID, CommandTool};
 use crate::confining::NOT_STARTED;
 use crate::tools::outside::{fenced, without_secrets};
-use crate::tools::program::Running;
+use crate::tools::program::RunningProgram;
 use crate::tools::{CallContext, ToolError, ToolOutput};
 
 /// What is shown of the log of a program that failed, in characters: its end.
@@ -21,7 +21,7 @@ const SAID_MAX_BYTES: usize = 16 << 20;
 
 /// What a program said.
 #[derive(Debug, Default)]
-struct Said {
+struct ProgramOutput {
     answer: Vec<u8>,
     answer_bytes: usize,
     log: VecDeque<u8>,
@@ -41,7 +41,7 @@ pub(super) async fn run(
     let running = tool.program.start(&[(CALL_ID, &call)]);
     let running = running
         .map_err(|error| ToolError::Failed(format!("the program can't be started: {error}")))?;
-    let Running {
+    let RunningProgram {
         mut program,
         mut streams,
         own_folder,
@@ -58,7 +58,7 @@ pub(super) async fn run(
         let answering = answer(streams.stdout, answer_bytes_max);
         let ((), (answer, answer_bytes), log) =
             tokio::try_join!(feeding, answering, log(streams.stderr))?;
-        Ok::<_, Endless>(Said {
+        Ok::<_, Endless>(ProgramOutput {
             answer,
             answer_bytes,
             log,
@@ -93,7 +93,11 @@ fn broken_off(why: impl std::fmt::Display) -> ToolError {
     ToolError::Unknown(format!("the program was ended: {why}"))
 }
 
-fn outcome(tool: &CommandTool, ended: ExitStatus, said: &Said) -> Result<ToolOutput, ToolError> {
+fn outcome(
+    tool: &CommandTool,
+    ended: ExitStatus,
+    said: &ProgramOutput,
+) -> Result<ToolOutput, ToolError> {
     let readable = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         without_secrets(&text, tool.program.secrets.iter().map(|it| &it.1))

@@ -21,10 +21,10 @@ pub struct UrlTemplate {
 
 /// Text with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pieces(Vec<Piece>);
+struct Pieces(Vec<TemplatePiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Argument(String),
 }
@@ -142,24 +142,24 @@ impl Pieces {
                 return Err(format!("{{{name}}} names no argument"));
             }
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(TemplatePiece::Text(before.to_owned()));
             }
-            pieces.push(Piece::Argument(name.to_owned()));
+            pieces.push(TemplatePiece::Argument(name.to_owned()));
             rest = &behind[close + 1..];
         }
         if rest.contains('}') {
             return Err("has a } without its {".to_owned());
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(TemplatePiece::Text(rest.to_owned()));
         }
         Ok(Self(pieces))
     }
 
     fn arguments(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Argument(name) => Some(name.as_str()),
-            Piece::Text(_) => None,
+            TemplatePiece::Argument(name) => Some(name.as_str()),
+            TemplatePiece::Text(_) => None,
         })
     }
 
@@ -168,8 +168,8 @@ impl Pieces {
         let mut filled = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(text) => filled.push_str(text),
-                Piece::Argument(name) => match &arguments[name] {
+                TemplatePiece::Text(text) => filled.push_str(text),
+                TemplatePiece::Argument(name) => match &arguments[name] {
                     Value::Null => return Ok(None),
                     value => filled.push_str(&plain(name, value)?),
                 },
@@ -273,7 +273,7 @@ fn filled(template: &Value, arguments: &Value) -> Result<Option<Value>, String> 
             let pieces = Pieces::read(text)?;
             match pieces.0.as_slice() {
                 // Alone, it keeps its type.
-                [Piece::Argument(name)] => {
+                [TemplatePiece::Argument(name)] => {
                     Some(arguments[name].clone()).filter(|value| !value.is_null())
                 }
                 _ => pieces.fill(arguments)?.map(Value::String),

@@ -31,9 +31,9 @@ use vocative_channels::http::HttpTimeouts;
 use vocative_channels::internet::direct_client;
 
 use super::{LOG_LINES, McpConfigured, McpPlace, McpServer};
-use crate::confining::{Excess, Started};
+use crate::confining::{Excess, StartedProgram};
 use crate::tools::Progress;
-use crate::tools::program::{OwnFolder, Running};
+use crate::tools::program::{OwnFolder, RunningProgram};
 
 /// How long a start and a list may take together.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(30);
@@ -51,19 +51,19 @@ const LOG_LINE_MAX_BYTES: u64 = 4 << 10;
 const REQUEST_MAX_MS: u64 = 3_600_000;
 
 /// A server that was reached. Dropped, it is let go, and a program ends.
-pub(super) struct Connection {
-    pub(super) line: Line,
+pub(super) struct McpConnection {
+    pub(super) line: CallSender,
     service: RunningService<RoleClient, Handler>,
-    program: Option<(Started, Option<OwnFolder>)>,
+    program: Option<(StartedProgram, Option<OwnFolder>)>,
     /// It says that its tools changed.
     pub(super) changed: Arc<Notify>,
 }
 
 /// Who hears how far the calls of a connection are, by the names that their requests bear.
 #[derive(Default)]
-struct Heard(Mutex<HashMap<ProgressToken, Progress>>);
+struct ProgressListeners(Mutex<HashMap<ProgressToken, Progress>>);
 
-impl Heard {
+impl ProgressListeners {
     fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Progress>> {
         self.0.lock().expect("no holder of this lock panics")
     }
@@ -71,20 +71,20 @@ impl Heard {
 
 /// Sends calls over a connection, and hands on what the server says of them meanwhile.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct CallSender {
     peer: Peer<RoleClient>,
-    heard: Arc<Heard>,
+    heard: Arc<ProgressListeners>,
 }
 
 /// A call that is under way. Dropped before its answer, it tells the server that nobody waits for it.
-struct Calling<'a> {
-    line: &'a Line,
+struct OpenCall<'a> {
+    line: &'a CallSender,
     request: RequestId,
     token: ProgressToken,
     is_answered: bool,
 }
 
-impl Line {
+impl CallSender {
     /// Makes a call. What the server says of it meanwhile goes to `progress`.
     pub(super) async fn call(
         &self,
@@ -99,7 +99,7 @@ impl Line {
             .await?;
         let token = sent.progress_token.clone();
         self.heard.lock().insert(token.clone(), progress);
-        let mut calling = Calling {
+        let mut calling = OpenCall {
             line: self,
             request: sent.id.clone(),
             token,
@@ -122,7 +122,7 @@ impl Line {
     }
 }
 
-impl Drop for Calling<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         self.line.heard.lock().remove(&self.token);
         if self.is_answered {
@@ -138,7 +138,7 @@ impl Drop for Calling<'_> {
     }
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for CallSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Line")
     }
@@ -165,7 +165,7 @@ fn progress_text(said: &ProgressNotificationParam) -> String {
 /// answers: that wait would not outlive a restart.
 pub(super) struct Handler {
     changed: Arc<Notify>,
-    heard: Arc<Heard>,
+    heard: Arc<ProgressListeners>,
 }
 
 impl ClientHandler for Handler {
@@ -204,9 +204,9 @@ impl ClientHandler for Handler {
 pub(super) async fn connect(
     configured: &McpConfigured,
     server: Option<&Arc<McpServer>>,
-) -> Result<Connection, String> {
+) -> Result<McpConnection, String> {
     let changed = Arc::new(Notify::new());
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(ProgressListeners::default());
     let handler = Handler {
         changed: Arc::clone(&changed),
         heard: Arc::clone(&heard),
@@ -218,7 +218,7 @@ pub(super) async fn connect(
     let (service, program) = match (&configured.settings.place, &configured.program) {
         (McpPlace::Program(_), Some(program)) => {
             let started = program.start(&[]);
-            let Running {
+            let RunningProgram {
                 program,
                 streams,
                 own_folder,
@@ -251,8 +251,8 @@ pub(super) async fn connect(
         (McpPlace::Program(_), None) => return Err("it has no program".to_owned()),
     };
     let service = service.map_err(|error| super::definition::shown(&error.to_string(), 500))?;
-    Ok(Connection {
-        line: Line {
+    Ok(McpConnection {
+        line: CallSender {
             peer: service.peer().clone(),
             heard,
         },
@@ -349,7 +349,7 @@ async fn keep_log(log: impl AsyncRead + Unpin, server: Option<Arc<McpServer>>) -
     }
 }
 
-impl Connection {
+impl McpConnection {
     /// All tools that the server offers.
     pub(super) async fn list(&self) -> Result<Vec<rmcp::model::Tool>, String> {
         let mut tools = Vec::new();

@@ -9,9 +9,9 @@ use tracing::{info, warn};
 use vocative_store::contract::PinnedTool;
 use vocative_store::{Pinning, Store};
 
-use super::connection::{Connection, START_LIMIT, connect};
+use super::connection::{McpConnection, START_LIMIT, connect};
 use super::definition::{self, Definition};
-use super::{McpServer, Now, State};
+use super::{McpClock, McpServer, ServerState};
 
 /// Failures within `FAILURES_WITHIN` after which a server is left alone.
 const FAILURES_MAX: usize = 5;
@@ -22,7 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const LIST_EVERY: Duration = Duration::from_secs(600);
 
 /// Keeps a server until it is parked.
-pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now) {
+pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: McpClock) {
     let name = server.settings().name.clone();
     // What was offered and approved before holds until the server says otherwise.
     match pins.pinned_tools(Some(&name)).await {
@@ -31,7 +31,7 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now)
     }
     let mut failures: Vec<Instant> = Vec::new();
     loop {
-        server.state.send_replace(State::Starting);
+        server.state.send_replace(ServerState::Starting);
         let why = serve(&server, &pins, &now).await;
         server.has_failed.store(true, Ordering::Relaxed);
         failures.push(Instant::now());
@@ -41,7 +41,7 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now)
                 server = name,
                 "a server of tools failed too often and is left alone until a reload: {why}"
             );
-            server.state.send_replace(State::Parked(why));
+            server.state.send_replace(ServerState::Parked(why));
             return;
         }
         let wait = wait_after(failures.len());
@@ -50,7 +50,7 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: Now)
             wait_ms = wait.as_millis(),
             "a server of tools failed and is started again: {why}"
         );
-        server.state.send_replace(State::Waiting(why));
+        server.state.send_replace(ServerState::Waiting(why));
         tokio::time::sleep(wait).await;
     }
 }
@@ -63,7 +63,7 @@ fn wait_after(failures: usize) -> Duration {
 }
 
 /// Serves until the server is gone, and says why.
-async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &Now) -> String {
+async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &McpClock) -> String {
     let starting = async {
         let connection = connect(&server.configured, Some(server)).await?;
         take_list(server, &connection, pins, now).await?;
@@ -80,7 +80,7 @@ async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &Now) -> Str
         tools = server.definitions().len(),
         "a server of tools is ready"
     );
-    server.state.send_replace(State::Ready(line));
+    server.state.send_replace(ServerState::Ready(line));
     let excess = connection.excess();
     tokio::pin!(excess);
     loop {
@@ -104,9 +104,9 @@ async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &Now) -> Str
 /// Asks what the server offers, and pins it.
 async fn take_list(
     server: &Arc<McpServer>,
-    connection: &Connection,
+    connection: &McpConnection,
     pins: &Store<Pinning>,
-    now: &Now,
+    now: &McpClock,
 ) -> Result<(), String> {
     let settings = server.settings();
     let tools = connection.list().await?;

@@ -25,7 +25,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
-use self::connection::Line;
+use self::connection::CallSender;
 use self::definition::Definition;
 use self::tool::McpTool;
 use super::Tool;
@@ -39,7 +39,7 @@ pub use self::tool::call_once;
 const LOG_LINES: usize = 20;
 
 /// The time, in milliseconds since the Unix epoch.
-pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
+pub type McpClock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// A server, all but its secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,12 +104,12 @@ pub struct McpConfigured {
 
 /// How a server is doing.
 #[derive(Clone, Debug, Default)]
-enum State {
+enum ServerState {
     /// It is being started.
     #[default]
     Starting,
     /// It can be called.
-    Ready(Line),
+    Ready(CallSender),
     /// It failed, and is started again soon.
     Waiting(String),
     /// It failed too often, and is left alone.
@@ -120,7 +120,7 @@ enum State {
 #[derive(Debug)]
 pub struct McpServer {
     configured: McpConfigured,
-    state: watch::Sender<State>,
+    state: watch::Sender<ServerState>,
     /// What it offers and was approved.
     offered: RwLock<Vec<Arc<Definition>>>,
     /// The last of what it logged.
@@ -153,11 +153,11 @@ pub struct McpHealth {
 /// All servers. Cloning shares them.
 #[derive(Clone, Debug, Default)]
 pub struct McpServers {
-    servers: Arc<RwLock<BTreeMap<String, Kept>>>,
+    servers: Arc<RwLock<BTreeMap<String, KeptServer>>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptServer {
     server: Arc<McpServer>,
     /// Ends the server when it is dropped.
     _keeping: AbortOnDropHandle<()>,
@@ -165,7 +165,7 @@ struct Kept {
 
 impl McpServers {
     /// Keeps these servers from now on: those that are configured as before go on, parked ones are tried again.
-    pub fn replace(&self, configured: Vec<McpConfigured>, pins: &Store<Pinning>, now: &Now) {
+    pub fn replace(&self, configured: Vec<McpConfigured>, pins: &Store<Pinning>, now: &McpClock) {
         let mut servers = self.servers.write().expect("no holder of this lock panics");
         let mut before = std::mem::take(&mut *servers);
         for configured in configured {
@@ -176,7 +176,7 @@ impl McpServers {
             let kept = same.unwrap_or_else(|| {
                 let server = Arc::new(McpServer::new(configured));
                 let keeping = keeping::keep(Arc::clone(&server), pins.clone(), Arc::clone(now));
-                Kept {
+                KeptServer {
                     server,
                     _keeping: AbortOnDropHandle::new(tokio::spawn(keeping)),
                 }
@@ -237,15 +237,15 @@ impl McpServer {
     }
 
     fn is_parked(&self) -> bool {
-        matches!(*self.state.borrow(), State::Parked(_))
+        matches!(*self.state.borrow(), ServerState::Parked(_))
     }
 
     fn health(&self) -> McpHealth {
         let (state, cause) = match &*self.state.borrow() {
-            State::Starting => ("starting", None),
-            State::Ready(_) => ("ready", None),
-            State::Waiting(why) => ("waiting", Some(why.clone())),
-            State::Parked(why) => ("parked", Some(why.clone())),
+            ServerState::Starting => ("starting", None),
+            ServerState::Ready(_) => ("ready", None),
+            ServerState::Waiting(why) => ("waiting", Some(why.clone())),
+            ServerState::Parked(why) => ("parked", Some(why.clone())),
         };
         let log = self.log.lock().expect("no holder of this lock panics");
         McpHealth {
@@ -272,7 +272,7 @@ impl McpServer {
             return;
         }
         let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Starting));
+        let settled = state.wait_for(|state| !matches!(state, ServerState::Starting));
         if tokio::time::timeout(FIRST_START_WAIT, settled)
             .await
             .is_err()
@@ -288,7 +288,10 @@ impl McpServer {
     /// Its tools of a name for a run: none while it is down.
     #[must_use]
     pub fn tools(self: &Arc<Self>, name: &str) -> Vec<Arc<dyn Tool>> {
-        if matches!(*self.state.borrow(), State::Waiting(_) | State::Parked(_)) {
+        if matches!(
+            *self.state.borrow(),
+            ServerState::Waiting(_) | ServerState::Parked(_)
+        ) {
             return Vec::new();
         }
         let definitions = self.definitions();
@@ -308,14 +311,17 @@ impl McpServer {
     ///
     /// # Errors
     /// Why it can't be, in words.
-    async fn ready(&self, limit: Duration) -> Result<Line, String> {
+    async fn ready(&self, limit: Duration) -> Result<CallSender, String> {
         let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, State::Starting | State::Waiting(_)));
+        let settled = state
+            .wait_for(|state| !matches!(state, ServerState::Starting | ServerState::Waiting(_)));
         match tokio::time::timeout(limit, settled).await {
             Ok(Ok(state)) => match &*state {
-                State::Ready(line) => Ok(line.clone()),
-                State::Parked(why) => Err(format!("it failed too often: {why}")),
-                State::Starting | State::Waiting(_) => Err("it is not there".to_owned()),
+                ServerState::Ready(line) => Ok(line.clone()),
+                ServerState::Parked(why) => Err(format!("it failed too often: {why}")),
+                ServerState::Starting | ServerState::Waiting(_) => {
+                    Err("it is not there".to_owned())
+                }
             },
             Ok(Err(_)) => Err("it is no longer configured".to_owned()),
             Err(_) => Err("it did not start in time".to_owned()),
@@ -354,10 +360,10 @@ mod tests {
         assert_eq!(waiting.as_mut().now_or_never(), None);
         server
             .state
-            .send_replace(State::Waiting("it ended".to_owned()));
+            .send_replace(ServerState::Waiting("it ended".to_owned()));
         assert_eq!(waiting.now_or_never(), Some(()));
 
-        server.state.send_replace(State::Starting);
+        server.state.send_replace(ServerState::Starting);
         let began = tokio::time::Instant::now();
         server.first_started().await;
         assert_eq!(began.elapsed(), FIRST_START_WAIT);

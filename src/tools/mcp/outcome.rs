@@ -13,7 +13,7 @@ use super::PostFiles;
 use super::definition::shown;
 use crate::tools::outside::fenced;
 use crate::tools::{ToolError, ToolOutput};
-use vocative_core::eliciting::{FORMS_MAX, Form, InputRound};
+use vocative_core::eliciting::{FORMS_MAX, InputForm, InputRound};
 use vocative_core::words::Language;
 use vocative_store::contract::CallFile;
 
@@ -79,7 +79,7 @@ fn input(server: &str, number: u32, wanted: InputRequiredResult) -> Result<Input
             );
         };
         let params = serde_json::to_value(&request.params).unwrap_or_default();
-        let form = Form::of(&params).map_err(|refused| refused.to_string())?;
+        let form = InputForm::of(&params).map_err(|refused| refused.to_string())?;
         round.forms.push((key, form));
         round
             .question(n, None, Language::English)
@@ -94,7 +94,7 @@ fn complete(
 ) -> Result<ToolOutput, ToolError> {
     let mut texts = Vec::new();
     let mut left_out = Vec::new();
-    let mut taken = Taken {
+    let mut taken = ResultFiles {
         post_files,
         files: Vec::new(),
         told: Vec::new(),
@@ -154,14 +154,14 @@ fn complete(
 }
 
 /// The files of a result.
-struct Taken {
+struct ResultFiles {
     post_files: PostFiles,
     files: Vec<CallFile>,
     /// What the model is told of each.
     told: Vec<Value>,
 }
 
-impl Taken {
+impl ResultFiles {
     fn take(
         &mut self,
         base64: &str,

@@ -3,13 +3,13 @@
 
 use crate::StoreError;
 use crate::acts::command_giver::CommandGiver;
-use crate::acts::deciding::{Decision, decide_txn, known_name, show_outcome_txn};
+use crate::acts::deciding::{ApprovalDecision, decide_txn, known_name, show_outcome_txn};
 use crate::engine::sql::Connection;
 use crate::rows::approvals::open_in_chat;
 use vocative_contract::outbound::Part;
 use vocative_core::approving::{
-    ApprovalState, ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, DecidedBy, StoredApproval, Via,
-    denied_outcome, other_list,
+    ApprovalState, ApprovalsCommand, ApprovalsOrder, ApprovalsSeen, DecidedBy, DecidedVia,
+    StoredApproval, denied_outcome, other_list,
 };
 
 /// The most open approvals of a chat that are looked at: more are never open there.
@@ -44,12 +44,12 @@ pub(crate) fn order_approvals_txn(
         let Some(found) = open.iter().find(|it| it.approval.id == approval.id) else {
             continue;
         };
-        let decision = Decision {
+        let decision = ApprovalDecision {
             state: ApprovalState::Denied,
             by: Some(asker.person),
             operator: None,
             people: Vec::new(),
-            via: Some(Via::Command),
+            via: Some(DecidedVia::Command),
             note: None,
             has_grant: false,
             now_ms: asker.now_ms,
@@ -57,7 +57,7 @@ pub(crate) fn order_approvals_txn(
         if decide_txn(connection, found, &decision)? {
             let denied = StoredApproval {
                 decided: by.clone(),
-                via: Some(Via::Command),
+                via: Some(DecidedVia::Command),
                 ..found.approval.clone()
             };
             let outcome = denied_outcome(&denied, language);

@@ -11,14 +11,14 @@ use vocative_contract::outbound::Operation;
 
 use crate::acts::ending::{EndOfRun, end_run_txn};
 use crate::acts::placeholder::retract_txn;
-use crate::contract::{Asked, ConsentSought, NewApproval, Parked};
+use crate::contract::{AskOutcome, ConsentSought, NewApproval, Parked};
 use crate::rows::approvals::{consent_of_call, requesters, was_changed};
 use crate::rows::delegations::asked_run;
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::run_events::forget_live_text_txn;
 use crate::{Store, StoreError};
 use vocative_core::approving::{
-    Asking, Consent, DecidedBy, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON,
+    ApprovalRule, Consent, DecidedBy, GRANT_MS, OPEN_MAX_CHAT, OPEN_MAX_PERSON,
 };
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState};
@@ -31,7 +31,7 @@ impl<C: MayReply> Store<C> {
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
-    pub async fn ask_approval(&self, new: NewApproval) -> Result<Asked, StoreError> {
+    pub async fn ask_approval(&self, new: NewApproval) -> Result<AskOutcome, StoreError> {
         crash::point("approval.before-commit");
         let asked = self
             .write(move |connection| ask_txn(connection, &new))
@@ -56,9 +56,9 @@ impl<C: MayReply> Store<C> {
     }
 }
 
-fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreError> {
+fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<AskOutcome, StoreError> {
     let Some(leased) = leased_run(connection, new.run, new.token)? else {
-        return Ok(Asked::Stale);
+        return Ok(AskOutcome::Stale);
     };
     let call: Option<(i64, u32, String, Vec<u8>)> = connection
         .prepare_cached(
@@ -75,10 +75,10 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
         })
         .optional()?;
     let Some((call, step, tool, digest)) = call else {
-        return Ok(Asked::SourceGone);
+        return Ok(AskOutcome::SourceGone);
     };
     if consent_of_call(connection, call)?.is_some() {
-        return Ok(Asked::Waits);
+        return Ok(AskOutcome::Waits);
     }
     let asking = asking_for(connection, (leased.row, step, call), new.sought)?;
     let room = room_of(connection, &leased)?;
@@ -94,7 +94,7 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
             Ok((row.get("of_person")?, row.get("of_chat")?))
         })?;
     if of_person >= OPEN_MAX_PERSON || of_chat >= OPEN_MAX_CHAT {
-        return Ok(Asked::TooMany);
+        return Ok(AskOutcome::TooMany);
     }
     let posts = NewPosts {
         account: room.account,
@@ -135,7 +135,7 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<Asked, StoreErr
     connection
         .prepare_cached("UPDATE tool_calls SET state = ?2 WHERE id = ?1")?
         .execute((call, CallState::Waiting))?;
-    Ok(Asked::Waits)
+    Ok(AskOutcome::Waits)
 }
 
 /// Why people are asked about a call: one that was changed is asked for whatever its settings say.
@@ -143,10 +143,10 @@ fn asking_for(
     connection: &Connection,
     (run_row, step, call_row): (i64, u32, i64),
     sought: ConsentSought,
-) -> Result<Asking, StoreError> {
+) -> Result<ApprovalRule, StoreError> {
     let asking = sought_after(connection, (run_row, step), sought)?.asking;
     Ok(match was_changed(connection, call_row)? {
-        true => asking.max(Asking::Always),
+        true => asking.max(ApprovalRule::Always),
         false => asking,
     })
 }
@@ -219,7 +219,7 @@ pub(crate) fn consent(
     if was_changed(connection, call_row)? {
         return Ok((Consent::Missing, nobody, None));
     }
-    if sought.asking == Asking::Free {
+    if sought.asking == ApprovalRule::Free {
         return Ok((Consent::NotNeeded, nobody, None));
     }
     let grant = match requesters(connection, run_row)?.len() {

@@ -5,14 +5,14 @@
 //! button is of such a call, so nothing makes it. Its hooks are asked anew, too.
 
 use crate::StoreError;
-use crate::acts::deciding::{Decision, decide_txn, show_outcome_txn};
+use crate::acts::deciding::{ApprovalDecision, decide_txn, show_outcome_txn};
 use crate::contract::{CallToBegin, NewMessage};
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::approvals::{ApprovalRow, approval_of};
 use crate::rows::places::ChatRow;
 use vocative_contract::crash;
 use vocative_core::addressing::{ChangedCall, WaitingCall};
-use vocative_core::approving::{ApprovalState, Via};
+use vocative_core::approving::{ApprovalState, DecidedVia};
 use vocative_core::hooking::HookPoint;
 use vocative_core::ids::{ApprovalId, ParticipantId};
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState};
@@ -64,12 +64,12 @@ pub(crate) fn change_by_reply_txn(
     let Some(found) = approval_of(connection, change.approval)? else {
         return Ok(());
     };
-    let decision = Decision {
+    let decision = ApprovalDecision {
         state: ApprovalState::Changed,
         by: Some(person),
         operator: None,
         people: Vec::new(),
-        via: Some(Via::Card),
+        via: Some(DecidedVia::Card),
         note: None,
         has_grant: false,
         now_ms,
@@ -84,7 +84,7 @@ pub(crate) fn change_by_reply_txn(
 pub(crate) fn change_txn(
     connection: &Connection,
     found: &ApprovalRow,
-    decision: &Decision,
+    decision: &ApprovalDecision,
     arguments: &str,
 ) -> Result<bool, StoreError> {
     if !decide_txn(connection, found, decision)? {

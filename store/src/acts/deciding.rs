@@ -11,7 +11,7 @@ use crate::new_id::NewId as _;
 use crate::rows::approvals::{ApprovalRow, CardRow, card_of};
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, json};
 use crate::rows::places::find_chat;
-use vocative_core::approving::{ApprovalState, Expiry, GRANT_MS, Via};
+use vocative_core::approving::{ApprovalDeadline, ApprovalState, DecidedVia, GRANT_MS};
 use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
@@ -37,7 +37,7 @@ pub(crate) fn known_name(
 }
 
 /// Whom a press is answered.
-pub(crate) struct Answered {
+pub(crate) struct AnsweredPress {
     pub(crate) account: AccountId,
     pub(crate) interaction: String,
     pub(crate) person: String,
@@ -45,7 +45,7 @@ pub(crate) struct Answered {
     pub(crate) now_ms: i64,
 }
 
-impl Answered {
+impl AnsweredPress {
     pub(crate) fn answer_txn(
         &self,
         connection: &Connection,
@@ -72,13 +72,13 @@ impl Answered {
 }
 
 /// What was decided.
-pub(crate) struct Decision {
+pub(crate) struct ApprovalDecision {
     pub(crate) state: ApprovalState,
     pub(crate) by: Option<ParticipantId>,
     pub(crate) operator: Option<String>,
     /// The platform's ids of the people who are that operator.
     pub(crate) people: Vec<String>,
-    pub(crate) via: Option<Via>,
+    pub(crate) via: Option<DecidedVia>,
     pub(crate) note: Option<String>,
     pub(crate) has_grant: bool,
     pub(crate) now_ms: i64,
@@ -88,7 +88,7 @@ pub(crate) struct Decision {
 pub(crate) fn decide_txn(
     connection: &Connection,
     found: &ApprovalRow,
-    decision: &Decision,
+    decision: &ApprovalDecision,
 ) -> Result<bool, StoreError> {
     let is_first = connection
         .prepare_cached(
@@ -134,7 +134,7 @@ pub(crate) fn decide_txn(
 fn grant_txn(
     connection: &Connection,
     found: &ApprovalRow,
-    decision: &Decision,
+    decision: &ApprovalDecision,
 ) -> Result<(), StoreError> {
     if found.approval.requesters.len() != 1 {
         return Ok(());
@@ -237,13 +237,13 @@ pub(crate) fn expire_txn(connection: &Connection, now_ms: i64) -> Result<usize, 
          ORDER BY expires_at_ms LIMIT ?2",
     )?;
     let rows = statement.query_map((now_ms, EXPIRED_AT_ONCE), |row| {
-        let expiry = Expiry {
+        let expiry = ApprovalDeadline {
             asked_at_ms: row.get("asked_at_ms")?,
             expires_at_ms: row.get("expires_at_ms")?,
         };
         Ok((row.get("id")?, expiry))
     })?;
-    let found: Vec<(i64, Expiry)> = rows.collect::<crate::engine::sql::Result<_>>()?;
+    let found: Vec<(i64, ApprovalDeadline)> = rows.collect::<crate::engine::sql::Result<_>>()?;
     let over: Vec<i64> = found
         .into_iter()
         .filter(|(_, expiry)| expiry.is_over(now_ms))

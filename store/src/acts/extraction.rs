@@ -17,7 +17,7 @@ use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{ParticipantId, TurnId};
 use vocative_core::remembering::extracting::ReadEntry;
 use vocative_core::remembering::{
-    Asking, MemoryChange, MemoryId, MemoryOrigin, MemoryRef, StoredMemory, judge_change,
+    AskedRoom, MemoryChange, MemoryId, MemoryOrigin, MemoryRef, StoredMemory, judge_change,
     judge_room, room_use,
 };
 
@@ -37,15 +37,15 @@ impl<C: MayRemember> Store<C> {
 }
 
 /// A turn that still says what was read of it.
-struct Line {
+struct UnchangedTurn {
     seq: i64,
     said_by: ParticipantId,
     sent_at_ms: i64,
 }
 
 /// Where it is learnt.
-struct Room {
-    at: Asking,
+struct LearningRoom {
+    at: AskedRoom,
     kind: Option<ChatKind>,
 }
 
@@ -60,7 +60,7 @@ fn write_txn(connection: &Connection, extraction: &Extraction) -> Result<Extract
         return Ok(Extracted::Outdated);
     }
     let room = room_of(connection, conversation)?;
-    let mut lines: Vec<Option<Line>> = Vec::with_capacity(extraction.lines.len());
+    let mut lines: Vec<Option<UnchangedTurn>> = Vec::with_capacity(extraction.lines.len());
     for (turn, content) in &extraction.lines {
         lines.push(line_txn(
             connection,
@@ -100,15 +100,15 @@ fn write_txn(connection: &Connection, extraction: &Extraction) -> Result<Extract
     Ok(Extracted::Done(done))
 }
 
-fn room_of(connection: &Connection, conversation: i64) -> Result<Room, StoreError> {
+fn room_of(connection: &Connection, conversation: i64) -> Result<LearningRoom, StoreError> {
     Ok(connection
         .prepare_cached(
             "SELECT c.chat_id, h.account_id, h.kind FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
         )?
         .query_row([conversation], |row| {
             let kind: Option<String> = row.get("kind")?;
-            Ok(Room {
-                at: Asking {
+            Ok(LearningRoom {
+                at: AskedRoom {
                     account: row.get("account_id")?,
                     chat: row.get("chat_id")?,
                 },
@@ -124,7 +124,7 @@ fn line_txn(
     conversation: i64,
     turn: TurnId,
     content: &str,
-) -> Result<Option<Line>, StoreError> {
+) -> Result<Option<UnchangedTurn>, StoreError> {
     let found = connection
         .prepare_cached(
             "SELECT t.seq, t.participant_id, t.sent_at_ms, p.platform_id FROM turns t JOIN participants p ON p.id = t.participant_id
@@ -132,7 +132,7 @@ fn line_txn(
                AND p.kind = 'user' AND NOT p.is_bot",
         )?
         .query_row(params![turn, conversation, content], |row| {
-            let line = Line {
+            let line = UnchangedTurn {
                 seq: row.get("seq")?,
                 said_by: row.get("participant_id")?,
                 sent_at_ms: row.get("sent_at_ms")?,
@@ -170,9 +170,9 @@ fn seq_of(connection: &Connection, turn: TurnId) -> Result<Option<i64>, StoreErr
 /// One reading being written.
 struct Learning<'a> {
     extraction: &'a Extraction,
-    room: Room,
+    room: LearningRoom,
     entries: Vec<StoredMemory>,
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<UnchangedTurn>>,
     done: ExtractionDone,
     /// Entries that this reading has replaced, and by what.
     over: HashMap<MemoryId, MemoryId>,
@@ -180,7 +180,7 @@ struct Learning<'a> {
 
 impl Learning<'_> {
     fn learn_txn(&mut self, connection: &Connection, entry: &ReadEntry) -> Result<(), StoreError> {
-        let lines: Option<Vec<&Line>> = entry
+        let lines: Option<Vec<&UnchangedTurn>> = entry
             .lines
             .iter()
             .map(|place| self.lines.get(*place).and_then(Option::as_ref))

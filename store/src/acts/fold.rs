@@ -16,7 +16,7 @@ use crate::views::foldable::{FoldableTurns, KeptTurn};
 use crate::views::history::HistoryReading;
 use crate::{Reader, Store, StoreError};
 use vocative_core::coverage::Coverage;
-use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole};
 use vocative_core::ids::{AgentName, ConversationId, SummaryId, TurnId};
 use vocative_core::place::ChatName;
 use vocative_core::summary::{
@@ -193,7 +193,7 @@ fn fold_source(
     };
     let found = kept.between(after, LAST, query.max_turns.saturating_add(1))?;
     for turn in found.iter().take(query.max_turns) {
-        reading.keep_seq(turn.seq, Role::Kept)?;
+        reading.keep_seq(turn.seq, HistoryRole::Kept)?;
     }
     let history: History = reading.finish(found.len() > query.max_turns)?;
     let first = history.turns.first().map(|read| read.turn.position);

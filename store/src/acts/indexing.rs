@@ -1,7 +1,7 @@
 //! Putting captured turns into the index of stems, a bounded step at a time, behind capture.
 
 use crate::capability::MayWork;
-use crate::rows::stem_index::{Entry, index_through_txn, next_turns, through_seq};
+use crate::rows::stem_index::{StemEntry, index_through_txn, next_turns, through_seq};
 use crate::{Store, StoreError};
 
 /// The turns of one step, which takes the writer about ten milliseconds.
@@ -19,7 +19,7 @@ impl<C: MayWork> Store<C> {
             .read(|connection| {
                 let mut next = next_turns(connection, STEP_TURNS)?;
                 let turns = std::mem::take(&mut next.turns);
-                Ok((turns.into_iter().map(Entry::of).collect(), next))
+                Ok((turns.into_iter().map(StemEntry::of).collect(), next))
             })
             .await?;
         let has_more = next.has_more;

@@ -16,7 +16,7 @@ use crate::StoreError;
 use crate::rows::quarantine::leave_quarantine_txn;
 use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summaries_of_quote_txn};
 use vocative_core::outbox::{DeadCause, Emptied, PostStage, emptied};
-use vocative_core::running::made_from::{Made, ReadingTurn};
+use vocative_core::running::made_from::{ReadingTurn, SourceExtent};
 
 /// What went with a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Gone {
 pub(crate) fn forget_made_from_txn(
     connection: &Connection,
     turn: &TurnRow,
-    made: Made,
+    made: SourceExtent,
     now_ms: i64,
 ) -> Result<Gone, StoreError> {
     let mut gone = Gone {
@@ -51,10 +51,10 @@ pub(crate) fn forget_made_from_txn(
 fn made_from(
     connection: &Connection,
     turn: &TurnRow,
-    made: Made,
+    made: SourceExtent,
 ) -> Result<BTreeSet<i64>, StoreError> {
     let mut statement = connection.prepare_cached(MADE_FROM_SQL)?;
-    let opened = made == Made::FromEverything;
+    let opened = made == SourceExtent::FromEverything;
     let turns = statement.query_map(params![turn.seq, turn.conversation.chat, opened], |row| {
         Ok(ReadingTurn {
             seq: row.get("seq")?,

@@ -23,9 +23,9 @@ use crate::rows::memories::{
 use crate::{Store, StoreError};
 use vocative_core::ids::{AgentName, ParticipantId, ToolCallId};
 use vocative_core::remembering::{
-    Asking, MemoryChange, MemoryId, MemoryKind, MemoryOrigin, MemoryRef, MemoryRefusal, RoomUse,
-    SOURCE_TURNS_MAX, Share, StoredMemory, has_words, judge_change, judge_room, own_words,
-    room_use, share_refusal,
+    AskedRoom, MemoryChange, MemoryId, MemoryKind, MemoryOrigin, MemoryRef, MemoryRefusal,
+    MemoryScope, RoomUse, SOURCE_TURNS_MAX, StoredMemory, has_words, judge_change, judge_room,
+    own_words, room_use, share_refusal,
 };
 use vocative_core::words::Language;
 
@@ -90,7 +90,7 @@ fn operator_txn(
         }
         OperatorChange::Share(share) => {
             let refused = share_refusal(&entry.learnt, Language::English);
-            if let Some(why) = refused.filter(|_| *share == Share::Team) {
+            if let Some(why) = refused.filter(|_| *share == MemoryScope::Team) {
                 return Ok(OperatorChanged::Refused(why));
             }
             share_txn(connection, id, *share, now_ms)?;
@@ -137,7 +137,7 @@ impl SourceTurn {
 }
 
 /// Where a call writes.
-struct Place<'a> {
+struct WritingCall<'a> {
     room: &'a ReplyRoom,
     agent: AgentName,
     /// What is being answered, oldest first.
@@ -166,11 +166,11 @@ fn write_txn(connection: &Connection, write: &MemoryWrite) -> Result<MemoryWritt
         .prepare_cached("SELECT agent FROM runs WHERE id = ?1")?
         .query_row([leased.row], |row| row.get("agent"))?;
     let agent = AgentName::trusted(&agent);
-    let asking = Asking {
+    let asking = AskedRoom {
         account: room.account,
         chat: room.conversation.chat,
     };
-    let place = Place {
+    let place = WritingCall {
         triggers: triggers_of(connection, leased.row)?,
         entries: memories_in(connection, asking, &agent, true, None)?,
         room: &room,
@@ -206,15 +206,15 @@ fn triggers_of(connection: &Connection, run_row: i64) -> Result<Vec<SourceTurn>,
     Ok(turns.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-type Judged<'a> = Result<Vec<Sourced<'a>>, MemoryRefusal>;
+type JudgedSources<'a> = Result<Vec<Sourced<'a>>, MemoryRefusal>;
 
-impl Place<'_> {
+impl WritingCall<'_> {
     /// Whether all of a call may be written, and what its new entries are made of.
     fn judge<'w>(
         &self,
         connection: &Connection,
         write: &'w MemoryWrite,
-    ) -> Result<Judged<'w>, StoreError> {
+    ) -> Result<JudgedSources<'w>, StoreError> {
         let askers: BTreeSet<ParticipantId> = self.triggers.iter().map(|it| it.said_by).collect();
         let askers: Vec<ParticipantId> = askers.into_iter().collect();
         let replaced = write.new.iter().filter_map(|new| new.replaces);

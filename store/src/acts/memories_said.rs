@@ -9,8 +9,9 @@ use crate::rows::memories::{
     share_txn,
 };
 use vocative_core::remembering::{
-    Asking, MemoryChange, MemoryCommand, MemoryId, MemoryKind, MemoryOrder, MemorySeen, Share,
-    StoredMemory, checked_text, judge_change, judge_room, refusal_text, room_use, share_refusal,
+    AskedRoom, MemoryChange, MemoryCommand, MemoryId, MemoryKind, MemoryOrder, MemoryScope,
+    MemorySeen, StoredMemory, checked_text, judge_change, judge_room, refusal_text, room_use,
+    share_refusal,
 };
 
 /// Carries out what a person asks for in a chat about what is remembered. Returns what they are told.
@@ -19,7 +20,7 @@ pub(crate) fn order_memory_txn(
     asker: &CommandGiver<'_>,
     command: &MemoryCommand,
 ) -> Result<String, StoreError> {
-    let asking = Asking {
+    let asking = AskedRoom {
         account: asker.account,
         chat: asker.chat,
     };
@@ -35,7 +36,7 @@ pub(crate) fn order_memory_txn(
     }
     let all = here.clone();
     let seen = MemorySeen::of(here, elsewhere, about, asker.person);
-    let order = Order {
+    let order = MemoryRequest {
         asker,
         command,
         seen: &seen,
@@ -50,7 +51,7 @@ pub(crate) fn order_memory_txn(
     }
 }
 
-struct Order<'a> {
+struct MemoryRequest<'a> {
     asker: &'a CommandGiver<'a>,
     command: &'a MemoryCommand,
     /// What the person is shown.
@@ -59,7 +60,7 @@ struct Order<'a> {
     all: &'a [StoredMemory],
 }
 
-impl Order<'_> {
+impl MemoryRequest<'_> {
     fn found(&self, id: MemoryId) -> Result<&StoredMemory, String> {
         let of_admin = || {
             let mut all = self.all.iter();
@@ -152,7 +153,11 @@ impl Order<'_> {
         if is_shared && let Some(why) = share_refusal(&entry.learnt, language) {
             return Ok(sentence(&why));
         }
-        let share = if is_shared { Share::Team } else { Share::Room };
+        let share = if is_shared {
+            MemoryScope::Team
+        } else {
+            MemoryScope::Room
+        };
         share_txn(connection, id, share, self.asker.now_ms)?;
         Ok(match is_shared {
             true => language.memory_shared(id),

@@ -16,7 +16,7 @@ use crate::rows::places::ConversationRow;
 use vocative_core::addressing::Overlap;
 use vocative_core::ids::{AgentName, ChatId, ParticipantId, RunId};
 use vocative_core::run::StopCause;
-use vocative_core::running::overlap::{OpenRun, Question};
+use vocative_core::running::overlap::{OpenRun, UnansweredMessage};
 use vocative_core::running::stopping::StoppableRun;
 use vocative_core::running::triggers::{OnDelete, TriggeredRun, on_delete};
 
@@ -82,7 +82,7 @@ impl OpenRuns<'_> {
     pub(crate) fn drops(
         &self,
         connection: &Connection,
-        question: &Question,
+        question: &UnansweredMessage,
     ) -> Result<bool, StoreError> {
         if question.overlap != Overlap::Drop {
             return Ok(false);
@@ -99,7 +99,7 @@ impl OpenRuns<'_> {
     pub(crate) fn joined_by(
         &self,
         connection: &Connection,
-        question: &Question,
+        question: &UnansweredMessage,
     ) -> Result<Option<(i64, u32)>, StoreError> {
         if matches!(question.overlap, Overlap::Queue | Overlap::Drop) {
             return Ok(None);
@@ -166,7 +166,7 @@ pub(crate) fn add_trigger_txn(
 pub(crate) fn take_over_txn(
     connection: &Connection,
     line: &OpenRuns<'_>,
-    question: &Question,
+    question: &UnansweredMessage,
     (run, triggers): (i64, u32),
 ) -> Result<Vec<RunId>, StoreError> {
     if question.overlap != Overlap::Interrupt {

@@ -22,7 +22,7 @@ impl<C: MayAdmit> Store<C> {
 }
 
 /// Somebody who waits.
-struct Waiting {
+struct WaitingPerson {
     person: String,
     chat: String,
     language: String,
@@ -36,7 +36,7 @@ fn approve_txn(connection: &Connection, said: &SaidCode) -> Result<LetIn, StoreE
              WHERE account_id = ?1 AND code_digest = ?2",
         )?
         .query_row(params![said.account, said.code.digest()], |row| {
-            Ok(Waiting {
+            Ok(WaitingPerson {
                 person: row.get("person")?,
                 chat: row.get("chat")?,
                 language: row.get("language")?,
@@ -44,7 +44,8 @@ fn approve_txn(connection: &Connection, said: &SaidCode) -> Result<LetIn, StoreE
             })
         })
         .optional()?;
-    let is_good = |it: &Waiting| is_alive(it.offered_at_ms, said.now_ms, PAIRING_CODE_LIFE_MS);
+    let is_good =
+        |it: &WaitingPerson| is_alive(it.offered_at_ms, said.now_ms, PAIRING_CODE_LIFE_MS);
     let Some(waiting) = found.filter(is_good) else {
         return Ok(LetIn::NoSuchCode);
     };

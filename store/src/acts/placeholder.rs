@@ -23,7 +23,8 @@ use crate::rows::quarantine::{Queue, kept_or_set_aside_txn};
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, RunId};
 use vocative_core::sending::placeholder::{
-    Follower, HeldPlaceholder, Left, OnAnswer, OnRetract, OnTurn, Showing, showing,
+    Follower, HeldPlaceholder, OnAnswer, OnRetract, OnTurn, PlaceholderLeft, PlaceholderShowing,
+    showing,
 };
 
 /// The message of an entry (?1) by its platform id (?2) is gone.
@@ -114,12 +115,12 @@ fn placeholder(
         .query_row((run, token), |row| {
             let message_id: Option<String> = row.get("message_id")?;
             Ok(match showing(row.get("state")?, message_id.is_some()) {
-                Showing::Waits => Placeholder::Waiting,
-                Showing::Shows => Placeholder::Shown {
+                PlaceholderShowing::Waits => Placeholder::Waiting,
+                PlaceholderShowing::Shows => Placeholder::Shown {
                     chat: row.get("chat")?,
                     message_id: message_id.unwrap_or_default(),
                 },
-                Showing::Over => Placeholder::Over,
+                PlaceholderShowing::Over => Placeholder::Over,
             })
         })
         .optional()?)
@@ -285,9 +286,9 @@ pub(crate) fn retract_txn(
         OnRetract::Delete { left } => left,
     };
     let left = match left {
-        Left::Nothing => Part::plain(""),
-        Left::Mark => Part::plain(NOTHING),
-        Left::StreamedMark => Part::plain(NOTHING).streamed(PartStream {
+        PlaceholderLeft::Nothing => Part::plain(""),
+        PlaceholderLeft::Mark => Part::plain(NOTHING),
+        PlaceholderLeft::StreamedMark => Part::plain(NOTHING).streamed(PartStream {
             text: String::new(),
             person: None,
         }),

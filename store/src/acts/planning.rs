@@ -3,7 +3,7 @@
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
 
-use crate::acts::schedules::{Made, counts, insert_txn};
+use crate::acts::schedules::{ScheduleOrigin, counts, insert_txn};
 use crate::contract::{PlanOfCall, Planned};
 use crate::rows::delegations::asked_run;
 use crate::rows::places::conversation_at;
@@ -27,7 +27,7 @@ impl<C: MayReply> Store<C> {
 }
 
 /// Whose run a call belongs to.
-struct Caller {
+struct CallingRun {
     conversation_row: i64,
     person: Option<ParticipantId>,
     kind: Option<ParticipantKind>,
@@ -65,7 +65,7 @@ fn plan_txn(connection: &Connection, plan: &PlanOfCall) -> Result<Planned, Store
     if let Err(why) = may_add(&plan.what, counts(connection, person, place.chat)?) {
         return refused(&why.to_string());
     }
-    let made = Made {
+    let made = ScheduleOrigin {
         place: &place,
         owner: Some(person),
         message: caller.message.as_deref(),
@@ -89,7 +89,7 @@ fn made_before(connection: &Connection, call: ToolCallId) -> Result<Option<i64>,
 }
 
 /// Whose run makes a call; `None` if the call is not being made.
-fn caller(connection: &Connection, call: ToolCallId) -> Result<Option<Caller>, StoreError> {
+fn caller(connection: &Connection, call: ToolCallId) -> Result<Option<CallingRun>, StoreError> {
     let run: i64 = connection
         .prepare_cached(
             "SELECT coalesce((SELECT run_id FROM tool_calls WHERE uuid = ?1), -1) AS id",
@@ -106,7 +106,7 @@ fn caller(connection: &Connection, call: ToolCallId) -> Result<Option<Caller>, S
              WHERE c.uuid = ?1 AND c.state = 'running' AND r.state = 'leased' AND r.stop_cause IS NULL",
         )?
         .query_row((call, asked_run(connection, run)?), |row| {
-            Ok(Caller {
+            Ok(CallingRun {
                 conversation_row: row.get("conversation_id")?,
                 person: row.get("person_participant_id")?,
                 kind: row.get("kind")?,

@@ -2,7 +2,7 @@
 
 use crate::acts::changing::change_txn;
 use crate::acts::deciding::{
-    Answered, Decision, decide_txn, expire_txn, known_name, show_outcome_txn,
+    AnsweredPress, ApprovalDecision, decide_txn, expire_txn, known_name, show_outcome_txn,
 };
 use crate::acts::questions::{expire_questions_txn, press_question_txn};
 use crate::capability::{MayCapture, MayReply};
@@ -17,7 +17,9 @@ use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::find_chat;
 use crate::rows::raw::{is_kept_non_message, keep_non_message_txn};
 use crate::{Store, StoreError};
-use vocative_core::approving::{ApprovalState, DecidedBy, PressVerdict, StoredApproval, Via};
+use vocative_core::approving::{
+    ApprovalState, DecidedBy, DecidedVia, PressVerdict, StoredApproval,
+};
 use vocative_core::ids::GrantId;
 use vocative_core::tool_call::CallDigest;
 use vocative_core::turn::ParticipantKind;
@@ -93,7 +95,7 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
     if press.is_kept && !keep_non_message_txn(connection, event)? {
         return Ok(Pressed::default());
     }
-    let to_presser = Answered {
+    let to_presser = AnsweredPress {
         account,
         interaction: event.id.clone(),
         person: press.sender.id.clone(),
@@ -127,7 +129,7 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
     if let Some(state) = state {
         let has_grant = matches!(answer.verdict, PressVerdict::Approve { has_grant: true });
         let is_known = presser_name.is_some();
-        let decision = Decision {
+        let decision = ApprovalDecision {
             has_grant,
             ..by_presser_txn(connection, &press, is_known, state)?
         };
@@ -189,7 +191,7 @@ fn by_presser_txn(
     press: &NewPress,
     is_known: bool,
     state: ApprovalState,
-) -> Result<Decision, StoreError> {
+) -> Result<ApprovalDecision, StoreError> {
     let (account, now_ms) = (press.event.account, press.event.received_at_ms);
     // A press may name its person otherwise than messages do.
     let heard = HeardSender {
@@ -199,12 +201,12 @@ fn by_presser_txn(
         username: press.sender.username.as_deref(),
         is_bot: None,
     };
-    Ok(Decision {
+    Ok(ApprovalDecision {
         state,
         by: Some(upsert_participant_txn(connection, account, heard, now_ms)?),
         operator: None,
         people: Vec::new(),
-        via: Some(Via::Card),
+        via: Some(DecidedVia::Card),
         note: None,
         has_grant: false,
         now_ms,
@@ -269,7 +271,7 @@ fn decide_by_operator_txn(
         true => ApprovalState::Approved,
         false => ApprovalState::Denied,
     };
-    let decided = Decision {
+    let decided = ApprovalDecision {
         state,
         by: None,
         operator: Some(decision.operator.clone()),

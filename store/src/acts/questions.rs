@@ -10,7 +10,7 @@ use vocative_contract::crash;
 use vocative_contract::envelope::{ChatKind, Place};
 use vocative_contract::outbound::{Operation, Part, Target};
 
-use crate::acts::deciding::{Answered, known_name, replace_card_txn, wake_txn};
+use crate::acts::deciding::{AnsweredPress, known_name, replace_card_txn, wake_txn};
 use crate::contract::{
     NewPress, NewQuestion, OperatorAnswer, OptionFacts, Pressed, PressedOption, QuestionAsked,
 };
@@ -22,7 +22,7 @@ use crate::rows::places::{
 use crate::rows::questions::{QuestionRow, not_found, post_of_question, question_of};
 use crate::rows::turns::{NewTurn, insert_turn_txn};
 use crate::{Store, StoreError};
-use vocative_core::approving::Expiry;
+use vocative_core::approving::ApprovalDeadline;
 use vocative_core::ids::{AccountId, ChatId, ParticipantId, QuestionId, TurnId};
 use vocative_core::questioning::{
     AnswerVerdict, QUESTIONS_MAX_RUN, QUESTIONS_OPEN_MAX_CHAT, QUESTIONS_OPEN_MAX_PERSON,
@@ -36,7 +36,7 @@ const EXPIRED_AT_ONCE: i64 = 100;
 
 /// What takes a question's place, in the order in which the row has it.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum QuestionEnd {
     Expired,
     Cancelled,
     Replied,
@@ -187,7 +187,7 @@ pub(crate) fn press_question_txn(
     connection: &Connection,
     press: &NewPress,
     pressed: PressedOption,
-    to_presser: &Answered,
+    to_presser: &AnsweredPress,
 ) -> Result<Pressed, StoreError> {
     let (account, now_ms) = (press.event.account, press.event.received_at_ms);
     let found = question_of(connection, pressed.button.question)?;
@@ -268,7 +268,7 @@ fn say_txn(
         }
         false => seat_of_run(connection, found)?,
     };
-    let said = Said {
+    let said = TypedAnswer {
         person,
         text: option,
         is_inbound: true,
@@ -312,7 +312,7 @@ fn answer_by_operator_txn(
         is_bot: None,
     };
     let person = upsert_participant_txn(connection, question.account, heard, answer.now_ms)?;
-    let said = Said {
+    let said = TypedAnswer {
         person,
         text: &answer.text,
         is_inbound: false,
@@ -341,7 +341,7 @@ fn seat_of_run(
 }
 
 /// An answer that is not a message of the platform.
-struct Said<'a> {
+struct TypedAnswer<'a> {
     person: ParticipantId,
     text: &'a str,
     is_inbound: bool,
@@ -352,7 +352,7 @@ fn insert_answer_txn(
     connection: &Connection,
     found: &QuestionRow,
     (conversation, kind): (ConversationRow, Option<ChatKind>),
-    said: &Said<'_>,
+    said: &TypedAnswer<'_>,
 ) -> Result<TurnRow, StoreError> {
     let now_ms = said.now_ms;
     let turn = NewTurn {
@@ -405,7 +405,7 @@ pub(crate) fn answer_by_reply_txn(
     let Some(found) = question_of(connection, question)? else {
         return Ok(());
     };
-    let replied = outcome_of(connection, found.row, Outcome::Replied)?;
+    let replied = outcome_of(connection, found.row, QuestionEnd::Replied)?;
     if answer_txn(connection, &found, (turn.id, person), now_ms)?
         && let Some(replied) = replied
     {
@@ -459,14 +459,14 @@ pub(crate) fn expire_questions_txn(
     connection: &Connection,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    let due: Vec<(i64, Expiry)> = connection
+    let due: Vec<(i64, ApprovalDeadline)> = connection
         .prepare_cached(
             "SELECT id, asked_at_ms, expires_at_ms FROM questions
              WHERE state = 'open' AND (expires_at_ms <= ?1 OR asked_at_ms > ?1)
              ORDER BY expires_at_ms LIMIT ?2",
         )?
         .query_map((now_ms, EXPIRED_AT_ONCE), |row| {
-            let expiry = Expiry {
+            let expiry = ApprovalDeadline {
                 asked_at_ms: row.get("asked_at_ms")?,
                 expires_at_ms: Some(row.get("expires_at_ms")?),
             };
@@ -525,9 +525,9 @@ fn end_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let which = match state {
-        QuestionState::Expired => Outcome::Expired,
+        QuestionState::Expired => QuestionEnd::Expired,
         QuestionState::Open | QuestionState::Answered | QuestionState::Cancelled => {
-            Outcome::Cancelled
+            QuestionEnd::Cancelled
         }
     };
     let outcome = outcome_of(connection, row, which)?;
@@ -560,7 +560,7 @@ fn close_txn(
 fn outcome_of(
     connection: &Connection,
     row: i64,
-    which: Outcome,
+    which: QuestionEnd,
 ) -> Result<Option<Part>, StoreError> {
     let outcomes: String = connection
         .prepare_cached("SELECT outcomes FROM questions WHERE id = ?1")?

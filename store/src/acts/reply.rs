@@ -89,7 +89,7 @@ pub(crate) fn commit_reply_txn(
         now_ms: reply.now_ms,
     };
     for said in &reply.before {
-        let words = Words::of_other(said);
+        let words = SpokenWords::of_other(said);
         let (_, seq) = insert_reply_txn(connection, (reply, &words), &leased, &room, &triggers)?;
         involve_txn(connection, reply, &room, seq, &triggers)?;
         insert_posts_txn(connection, &posts_of(seq, &said.parts))?;
@@ -97,7 +97,7 @@ pub(crate) fn commit_reply_txn(
     let (turn, seq) = match &replaced {
         Some(answer) => (answer.id, Seq(answer.seq)),
         None => {
-            let words = Words::of_answer(reply);
+            let words = SpokenWords::of_answer(reply);
             insert_reply_txn(connection, (reply, &words), &leased, &room, &triggers)?
         }
     };
@@ -117,14 +117,14 @@ pub(crate) fn commit_reply_txn(
 }
 
 /// What one speaker says.
-struct Words<'a> {
+struct SpokenWords<'a> {
     speaker: &'a AgentName,
     display_name: &'a str,
     text: &'a str,
     tokens: Option<&'a TokenCount>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> SpokenWords<'a> {
     fn of_answer(reply: &'a ReplyCommit) -> Self {
         Self {
             speaker: &reply.speaker,
@@ -146,7 +146,7 @@ impl<'a> Words<'a> {
 
 fn insert_reply_txn(
     connection: &Connection,
-    (reply, words): (&ReplyCommit, &Words<'_>),
+    (reply, words): (&ReplyCommit, &SpokenWords<'_>),
     leased: &LeasedRun,
     room: &ReplyRoom,
     triggers: &[Trigger],
@@ -182,7 +182,7 @@ fn insert_reply_txn(
 /// The agent speaks for itself; a notice is the daemon's word about it.
 fn speaker_txn(
     connection: &Connection,
-    (reply, words): (&ReplyCommit, &Words<'_>),
+    (reply, words): (&ReplyCommit, &SpokenWords<'_>),
     account: AccountId,
 ) -> Result<ParticipantId, StoreError> {
     let speaker = HeardSender {

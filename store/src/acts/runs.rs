@@ -24,7 +24,7 @@ use vocative_core::delegating::CHILDREN_AT_ONCE;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
 use vocative_core::running::stopping::Stop;
-use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, Waiting};
+use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, WaitingRun};
 
 /// Each agent's oldest unfinished run of each conversation that keeps its place there, as `heads (id)`: one probe of
 /// `runs_open_by_agent` for each, and a row for each run that is due later or waits for people. The planner would rather
@@ -344,7 +344,7 @@ fn next_waiting(
     connection: &Connection,
     request: &ClaimRequest,
     slots: &Slots,
-) -> Result<Option<Waiting>, StoreError> {
+) -> Result<Option<WaitingRun>, StoreError> {
     let accounts = account_list(&request.accounts);
     loop {
         let mut statement = connection.prepare_cached(WAITING_SQL)?;
@@ -379,8 +379,8 @@ fn next_waiting(
     }
 }
 
-fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Waiting> {
-    Ok(Waiting {
+fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<WaitingRun> {
+    Ok(WaitingRun {
         row: row.get("id")?,
         conversation: row.get("conversation_id")?,
         agent: row.get("agent")?,
@@ -401,7 +401,7 @@ fn waiting_from_row(row: &Row<'_>) -> crate::engine::sql::Result<Waiting> {
 /// same rows.
 fn lease_txn(
     connection: &Connection,
-    next: &Waiting,
+    next: &WaitingRun,
     request: &ClaimRequest,
 ) -> Result<ClaimedRun, StoreError> {
     let row = next.row;

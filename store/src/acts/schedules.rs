@@ -12,7 +12,7 @@ use crate::{Store, StoreError};
 use vocative_core::command::ScheduleCommand;
 use vocative_core::ids::{ChatId, ParticipantId, ToolCallId};
 use vocative_core::scheduling::{
-    Missed, NewSchedule, Next, ScheduleCounts, ScheduleOrder, ScheduleState, StoredSchedule,
+    Missed, NewSchedule, NextFiring, ScheduleCounts, ScheduleOrder, ScheduleState, StoredSchedule,
     Timing, changed_text, list_text, made_text, may_add, problem_text, read_order, refused_text,
     renewed,
 };
@@ -80,7 +80,7 @@ impl Store {
         self.write(move |connection| {
             let row = conversation_row_id(connection, new.conversation)?;
             let place = conversation_at(connection, row)?;
-            let made = Made {
+            let made = ScheduleOrigin {
                 place: &place,
                 owner: None,
                 message: None,
@@ -171,7 +171,7 @@ fn add_txn(
     if let Err(refused) = may_add(&new, counts) {
         return Ok(refused_text(refused, command.language));
     }
-    let made = Made {
+    let made = ScheduleOrigin {
         place: asker.conversation,
         owner: Some(asker.person),
         message: asker.target.reply_to.as_deref(),
@@ -203,7 +203,7 @@ pub(crate) fn counts(
 }
 
 /// Where a schedule is made, and by whom.
-pub(crate) struct Made<'a> {
+pub(crate) struct ScheduleOrigin<'a> {
     pub(crate) place: &'a ConversationRow,
     pub(crate) owner: Option<ParticipantId>,
     /// The platform's id of the message that asked for it.
@@ -216,7 +216,7 @@ pub(crate) struct Made<'a> {
 
 pub(crate) fn insert_txn(
     connection: &Connection,
-    made: &Made<'_>,
+    made: &ScheduleOrigin<'_>,
     new: &NewSchedule,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
@@ -308,7 +308,7 @@ pub(crate) fn set_next_txn(
     connection: &Connection,
     id: i64,
     what: &NewSchedule,
-    next: Next,
+    next: NextFiring,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let at_ms = next.at_ms();
@@ -366,7 +366,7 @@ fn configure_txn(connection: &Connection, new: &OperatorSchedule) -> Result<bool
         .query_row([&new.name], |row| row.get("id"))
         .optional()?;
     let Some(id) = known else {
-        let made = Made {
+        let made = ScheduleOrigin {
             place: &place,
             owner: None,
             message: None,

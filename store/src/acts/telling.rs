@@ -17,7 +17,7 @@ pub(crate) fn tell_run_end_txn(
     stage: RunStage,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let of = Ended {
+    let of = EndedRun {
         point: HookPoint::RunEnded,
         run_row,
         approval_row: None,
@@ -34,7 +34,7 @@ pub(crate) fn tell_decision_txn(
     state: ApprovalState,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let of = Ended {
+    let of = EndedRun {
         point: HookPoint::ApprovalDecided,
         run_row,
         approval_row: Some(approval_row),
@@ -44,14 +44,14 @@ pub(crate) fn tell_decision_txn(
 }
 
 /// What is told of.
-struct Ended<'a> {
+struct EndedRun<'a> {
     point: HookPoint,
     run_row: i64,
     approval_row: Option<i64>,
     outcome: &'a str,
 }
 
-fn tell_txn(connection: &Connection, of: &Ended<'_>, now_ms: i64) -> Result<(), StoreError> {
+fn tell_txn(connection: &Connection, of: &EndedRun<'_>, now_ms: i64) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT h.hook, c.account_id
          FROM runs r JOIN telling_hooks h ON h.agent = r.agent JOIN chats c ON c.id = r.chat_id

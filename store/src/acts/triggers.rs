@@ -19,7 +19,7 @@ use crate::rows::summaries::stale_by_late_turn_txn;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::ids::{AgentName, ErasureId, ParticipantId, RunId, Seq};
 use vocative_core::run::StopCause;
-use vocative_core::running::overlap::Question;
+use vocative_core::running::overlap::UnansweredMessage;
 use vocative_core::running::triggers::{OnAddress, OnUnaddress, on_address, on_unaddress};
 use vocative_core::turn::Position;
 
@@ -76,7 +76,7 @@ pub(crate) fn address_txn(
             (OnAddress::Ask, _) => {
                 let place = run_place_txn(connection, turn, message_id, verdict, now_ms)?;
                 let overlap = verdict.overlaps.get(agent).copied();
-                let question = Question {
+                let question = UnansweredMessage {
                     overlap: overlap.unwrap_or(Overlap::Queue),
                     not_before_ms: verdict.not_before_ms,
                     now_ms,
@@ -117,7 +117,7 @@ fn ask_txn(
     connection: &Connection,
     turn: &TurnRow,
     line: &OpenRuns<'_>,
-    question: &Question,
+    question: &UnansweredMessage,
 ) -> Result<Addressed, StoreError> {
     let mut addressed = Addressed::default();
     let run = match line.joined_by(connection, question)? {
@@ -186,7 +186,7 @@ fn queue_question_txn(
     connection: &Connection,
     turn: &TurnRow,
     line: &OpenRuns<'_>,
-    question: &Question,
+    question: &UnansweredMessage,
 ) -> Result<(i64, RunId), StoreError> {
     let new = NewRun {
         conversation: line.place.row,

@@ -4,7 +4,8 @@ use vocative_contract::envelope::Sender;
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::addressing::ChangedCall;
 use vocative_core::approving::{
-    AfterUntrusted, ApprovalButton, Approvers, Asking, DecidedBy, PressVerdict, StoredApproval, Via,
+    AfterUntrusted, ApprovalButton, ApprovalRule, Approvers, DecidedBy, DecidedVia, PressVerdict,
+    StoredApproval,
 };
 use vocative_core::ids::{
     ApprovalId, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId,
@@ -17,7 +18,7 @@ use crate::contract::{NonMessage, PressedOption};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsentSought {
     /// Whether it asks, as its settings say.
-    pub asking: Asking,
+    pub asking: ApprovalRule,
     /// The tool as it is defined.
     pub definition: CallDigest,
     /// Whose grants cover it.
@@ -31,7 +32,7 @@ pub struct ConsentSought {
 impl ConsentSought {
     /// A call that needs nobody's consent.
     pub const NONE: Self = Self {
-        asking: Asking::Free,
+        asking: ApprovalRule::Free,
         definition: [0; 32],
         person: None,
         rule: CallRule::Repeatable,
@@ -76,7 +77,7 @@ pub struct NewApproval {
 
 /// What became of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskOutcome {
     /// The call waits; its card is committed.
     Waits,
     /// Too many calls of the person or of the chat wait already: nothing was written.
@@ -210,7 +211,7 @@ pub struct OperatorDecision {
     /// The platform's ids of the people who are that operator, where they are known.
     pub people: Vec<String>,
     /// How it was said.
-    pub via: Via,
+    pub via: DecidedVia,
     /// What the operator said.
     pub note: Option<String>,
     /// What takes the card's place, of what was decided.

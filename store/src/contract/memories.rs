@@ -6,7 +6,7 @@ use vocative_core::ids::{
     AccountId, AgentName, ConversationId, LeaseToken, ParticipantId, RunId, ToolCallId,
 };
 use vocative_core::remembering::{
-    MemoryId, MemoryKind, MemoryRef, MemoryRefusal, Share, StoredMemory,
+    MemoryId, MemoryKind, MemoryRef, MemoryRefusal, MemoryScope, StoredMemory,
 };
 
 /// Whether a person, by the platform's id, is served in the room of a run.
@@ -57,7 +57,7 @@ pub enum OperatorChange {
         version: Option<u32>,
     },
     /// It may appear in other rooms of the account, or no longer.
-    Share(Share),
+    Share(MemoryScope),
 }
 
 /// What became of it.

@@ -30,9 +30,9 @@ mod tellings;
 mod titles;
 
 pub use approvals::{
-    ApprovalCount, ApprovalFacts, ApprovalFilter, Asked, ConsentSought, FormJudge, NewApproval,
-    NewPress, OperatorDecided, OperatorDecision, OutcomeMaker, Parked, PressAnswer, PressJudge,
-    Pressed, PressedButton, PressedCard, SentForm,
+    ApprovalCount, ApprovalFacts, ApprovalFilter, AskOutcome, ConsentSought, FormJudge,
+    NewApproval, NewPress, OperatorDecided, OperatorDecision, OutcomeMaker, Parked, PressAnswer,
+    PressJudge, Pressed, PressedButton, PressedCard, SentForm,
 };
 pub use capacity::{Capacity, TableSpace};
 pub use capture::{
@@ -67,9 +67,9 @@ pub use questions::{
 pub use reach::{AccountReach, ChatReach, HistoryGap};
 pub(crate) use reading::TAIL_MAX;
 pub use reading::{
-    ConversationFilter, ConversationOverview, MessagePlace, Neighbour, Page, PageQuery, RepliedTo,
-    SearchEffort, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery, Speaker, Speakers,
-    TurnDetail, TurnFilter,
+    ConversationFilter, ConversationOverview, ConversationPage, MessagePlace, Neighbour, PageQuery,
+    RepliedTo, SearchEffort, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery, Speaker,
+    Speakers, TurnDetail, TurnFilter,
 };
 pub use replies::{
     CommittedReply, NewPlaceholder, Placed, Placeholder, ReplyCommit, ReplyRoute, SaidBefore,

@@ -288,7 +288,7 @@ pub struct PageQuery {
 
 /// A page of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
+pub struct ConversationPage {
     /// Of a thread: the turn it hangs on, if that is in the room and of another conversation.
     pub root: Option<TurnDetail>,
     /// Turns, ascending by position.

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::StoreError;
 use crate::engine::beside::{beside, files_beside};
 use crate::engine::content_copies::{
-    ENDING, Source, Wanted, contents_of, copy_contents, folder_of_copy, remove_folder,
+    CopySource, ENDING, WantedContent, contents_of, copy_contents, folder_of_copy, remove_folder,
     remove_others, still_referred_to,
 };
 use crate::engine::damage::{find_damage, in_words, refuse_emptied};
@@ -208,7 +208,7 @@ fn write_backup(
     std::fs::rename(partial, path)
         .and_then(|()| sync_folder(path))
         .map_err(said)?;
-    let kept: &[Wanted] = if options.has_files { &wanted } else { &[] };
+    let kept: &[WantedContent] = if options.has_files { &wanted } else { &[] };
     remove_others(&folder_of_copy(path), kept)?;
     Ok(BackupReport {
         path: path.to_owned(),
@@ -226,21 +226,21 @@ fn write_backup(
 fn copy_files(
     database: &Path,
     path: &Path,
-    wanted: &[Wanted],
+    wanted: &[WantedContent],
     options: &BackupOptions,
     tell: &dyn Fn(CopyProgress),
 ) -> Result<CopiedFiles, StoreError> {
     let folder = folder_of_copy(path);
     let older = own_names(&folder_of(path)).map_err(|error| cannot(error.to_string()))?;
-    let older = older.iter().rev().map(|name| Source {
+    let older = older.iter().rev().map(|name| CopySource {
         folder: folder_of_copy(&path.with_file_name(name)),
         may_link: true,
     });
-    let own = Source {
+    let own = CopySource {
         folder: files_beside(database),
         may_link: false,
     };
-    let sources: Vec<Source> = older
+    let sources: Vec<CopySource> = older
         .filter(|source| source.folder != folder && source.folder.is_dir())
         .take(1)
         .chain([own])

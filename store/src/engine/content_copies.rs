@@ -32,11 +32,11 @@ pub(crate) const ENDING: &str = ".files";
 const BLOCK_BYTES: usize = 1 << 16;
 
 /// A content with its size.
-pub(crate) type Wanted = (ContentId, u64);
+pub(crate) type WantedContent = (ContentId, u64);
 
 /// Where contents may come from.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct CopySource {
     /// The folder.
     pub folder: PathBuf,
     /// Whether a second name will do. Not where one of the two is to outlive a failing disk or a program
@@ -62,7 +62,7 @@ pub(crate) fn folder_of_copy(copy: &Path) -> PathBuf {
 
 /// The contents that a database on its own refers to, each once. One that is older than files refers to
 /// none.
-pub(crate) fn contents_of(database: &Path) -> Result<Vec<Wanted>, StoreError> {
+pub(crate) fn contents_of(database: &Path) -> Result<Vec<WantedContent>, StoreError> {
     let said = |error: rusqlite::Error| cannot(format!("{}: {error}", database.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags).map_err(said)?;
@@ -101,8 +101,8 @@ pub(crate) fn still_referred_to(
 /// Brings contents into a folder: what is not there as it was stored is taken from the first source that
 /// has it so. `tell` hears how many bytes are done.
 pub(crate) fn copy_contents(
-    wanted: &[Wanted],
-    sources: &[Source],
+    wanted: &[WantedContent],
+    sources: &[CopySource],
     into: &Path,
     tell: &dyn Fn(u64),
 ) -> Result<Copied, StoreError> {
@@ -138,7 +138,7 @@ pub fn copy_stored_file(
     id: ContentId,
     to: &Path,
 ) -> Result<Result<(), String>, StoreError> {
-    let source = Source {
+    let source = CopySource {
         folder: files_beside(database),
         may_link: false,
     };
@@ -154,7 +154,7 @@ pub fn copy_stored_file(
 fn bring(
     id: ContentId,
     size_bytes: u64,
-    sources: &[Source],
+    sources: &[CopySource],
     into: &Path,
     path: &Path,
 ) -> Result<Result<bool, String>, StoreError> {
@@ -177,7 +177,7 @@ fn bring(
 /// Takes a content from a source; or what is wrong with the source's.
 fn take(
     id: ContentId,
-    source: &Source,
+    source: &CopySource,
     from: &Path,
     into: &Path,
     path: &Path,
@@ -267,7 +267,7 @@ pub(crate) fn link_contents(database: &Path, from: &Path, into: &Path) -> Result
 
 /// Removes the contents that a copy does not refer to, and what folders are empty then. What is no content
 /// is somebody else's, and stays.
-pub(crate) fn remove_others(folder: &Path, wanted: &[Wanted]) -> Result<(), StoreError> {
+pub(crate) fn remove_others(folder: &Path, wanted: &[WantedContent]) -> Result<(), StoreError> {
     let wanted: HashSet<ContentId> = wanted.iter().map(|(id, _)| *id).collect();
     for (path, id) in stored(folder)? {
         if id.is_some_and(|id| !wanted.contains(&id)) || is_partial(&path) {

@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::contract::StoreWork;
 use crate::engine::sql;
 use crate::engine::work::WorkCounters;
-use crate::engine::writer::inline::{Gate, Moment};
+use crate::engine::writer::inline::{AccessGate, Moment};
 use crate::engine::writer::panicked;
 
 /// A pool of read-only connections. Cloning shares it.
@@ -21,7 +21,7 @@ pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
     work: Arc<WorkCounters>,
     /// Reads are made where they are asked for, after passing it.
-    inline: Option<Gate>,
+    inline: Option<AccessGate>,
 }
 
 impl Readers {
@@ -29,7 +29,7 @@ impl Readers {
     pub(crate) fn new(
         connections: Vec<Connection>,
         work: Arc<WorkCounters>,
-        inline: Option<Gate>,
+        inline: Option<AccessGate>,
     ) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(connections.len())),

@@ -18,7 +18,7 @@ use crate::engine::backup::{
 };
 use crate::engine::beside::{beside, files_beside};
 use crate::engine::content_copies::{
-    Copied, Source, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
+    Copied, CopySource, contents_of, copy_contents, folder_of_copy, link_contents, own_like_parent,
 };
 use crate::engine::damage::refuse_emptied;
 use crate::engine::error::cannot;
@@ -116,7 +116,7 @@ fn bring_files(
     tell: &dyn Fn(CopyProgress),
 ) -> Result<Copied, StoreError> {
     let wanted = contents_of(ready)?;
-    let source = Source {
+    let source = CopySource {
         folder: folder_of_copy(backup),
         may_link: false,
     };

@@ -307,7 +307,7 @@ pub(crate) struct Row<'r>(&'r rusqlite::Row<'r>);
 impl Row<'_> {
     /// A column, by its name or its place.
     pub(crate) fn get<I: rusqlite::RowIndex, T: FromSql>(&self, column: I) -> Result<T> {
-        self.0.get::<I, Read<T>>(column).map(|read| read.0)
+        self.0.get::<I, NamedValue<T>>(column).map(|read| read.0)
     }
 
     /// A column as SQLite holds it.
@@ -329,9 +329,9 @@ impl Row<'_> {
 }
 
 /// Has the library name the column of a value that can't be read.
-struct Read<T>(T);
+struct NamedValue<T>(T);
 
-impl<T: FromSql> rusqlite::types::FromSql for Read<T> {
+impl<T: FromSql> rusqlite::types::FromSql for NamedValue<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         T::column_result(value).map(Self)
     }

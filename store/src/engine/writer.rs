@@ -30,7 +30,7 @@ use crate::engine::lock::BUSY_TIMEOUT_MS;
 use crate::engine::open::checkpoint_at_close;
 use crate::engine::sql;
 use crate::engine::work::WorkCounters;
-use inline::{Gate, Inline};
+use inline::{AccessGate, Inline};
 
 /// The most jobs that share a commit.
 const BATCH_JOBS_MAX: usize = 512;
@@ -41,7 +41,7 @@ const CAREFUL_BATCHES: u32 = 64;
 const QUEUE_JOBS_MAX: usize = 4_096;
 
 /// A job is called with the connection, or with why it can't run.
-type Job = Box<dyn FnOnce(Result<&sql::Connection, &BatchRefusal>) -> Done + Send>;
+type WriteJob = Box<dyn FnOnce(Result<&sql::Connection, &BatchRefusal>) -> WriteDone + Send>;
 /// What is done once for all jobs of a batch, before it is committed.
 type BatchFinish = fn(&sql::Connection) -> Result<(), StoreError>;
 type Completion = Box<dyn FnOnce(Result<(), &BatchRefusal>) + Send>;
@@ -102,7 +102,7 @@ impl From<&BatchRefusal> for StoreError {
 }
 
 /// What is left of a job that ran: whether its writes stay, and whom to tell.
-struct Done {
+struct WriteDone {
     is_ok: bool,
     /// What the job found to be damaged.
     damage: Option<String>,
@@ -113,7 +113,7 @@ enum WriterMessage {
     Job {
         queued_at: Instant,
         terms: CommitMode,
-        job: Job,
+        job: WriteJob,
     },
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
@@ -132,7 +132,7 @@ enum CommitMode {
 /// Jobs that share a commit.
 #[derive(Default)]
 struct JobBatch {
-    jobs: Vec<(CommitMode, Job)>,
+    jobs: Vec<(CommitMode, WriteJob)>,
     /// Whether a job waits for the disk.
     must_sync: bool,
 }
@@ -195,7 +195,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
-                let desk = Desk {
+                let desk = WriterDesk {
                     connection: &connection,
                     finish,
                     sign: &sign,
@@ -226,7 +226,7 @@ impl Writer {
         sign: DamageSign,
         work: Arc<WorkCounters>,
         keep: impl Any + Send,
-        gate: Gate,
+        gate: AccessGate,
     ) -> Self {
         Self {
             queue: None,
@@ -353,7 +353,7 @@ impl Drop for Writer {
 fn erase<T: Send + 'static>(
     job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
     tx: oneshot::Sender<Result<T, StoreError>>,
-) -> Job {
+) -> WriteJob {
     Box::new(move |connection| {
         let result = connection.map_err(StoreError::from).and_then(|connection| {
             catch_unwind(AssertUnwindSafe(|| job(connection)))
@@ -363,7 +363,7 @@ fn erase<T: Send + 'static>(
             Err(StoreError::Damaged { what, .. }) => Some(what.clone()),
             _ => None,
         };
-        Done {
+        WriteDone {
             is_ok: result.is_ok(),
             damage,
             reply: Box::new(move |committed| {
@@ -390,14 +390,14 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
 }
 
 /// What the thread works with.
-struct Desk<'a> {
+struct WriterDesk<'a> {
     connection: &'a Connection,
     finish: BatchFinish,
     sign: &'a DamageSign,
     gauges: &'a Gauges,
 }
 
-impl Desk<'_> {
+impl WriterDesk<'_> {
     /// Works until it is told to close or every handle is gone.
     fn work(
         &self,
@@ -542,7 +542,7 @@ impl SyncLevel {
 fn run_batch(
     connection: &Connection,
     begun: Result<(), BatchRefusal>,
-    jobs: Vec<(CommitMode, Job)>,
+    jobs: Vec<(CommitMode, WriteJob)>,
     finish: BatchFinish,
     replies: &mut Vec<Completion>,
 ) -> Result<(), BatchRefusal> {

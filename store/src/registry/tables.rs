@@ -1,6 +1,9 @@
 //! The list: every table of the schema, by name.
 
-use super::{Backup, Class, Erasure, Expiry, Export, Fate, Merge, Owner, Restore, Table, Text};
+use super::{
+    BackupRule, Class, ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, Restore, RowOwner,
+    StoreTable, TextColumns,
+};
 
 /// Why an erasure leaves a row as it is.
 const SAYS_NOTHING: &str = "it holds ids, times and counts, and nothing that was said";
@@ -22,35 +25,35 @@ const OWN_STATE: &str = "it is the daemon's own state";
 
 /// A table that says nothing about people: only a restore, a merge or age may have to do with it.
 const STATE: Fate = Fate {
-    person: Erasure::Nothing(SAYS_NOTHING),
-    chat: Erasure::Nothing(SAYS_NOTHING),
-    message: Erasure::Nothing(SAYS_NOTHING),
-    merge: Merge::Nothing(NO_CHAT),
-    expiry: Expiry::Nothing(IS_SMALL),
-    export: Export::Nothing(OWN_STATE),
-    backup: Backup::Copied,
+    person: ErasureRule::Nothing(SAYS_NOTHING),
+    chat: ErasureRule::Nothing(SAYS_NOTHING),
+    message: ErasureRule::Nothing(SAYS_NOTHING),
+    merge: MergeRule::Nothing(NO_CHAT),
+    expiry: ExpiryRule::Nothing(IS_SMALL),
+    export: ExportRule::Nothing(OWN_STATE),
+    backup: BackupRule::Copied,
     restore: Restore::AsItWas,
 };
 
 /// What hangs on a turn and goes with it.
 const OF_TURN: Fate = Fate {
-    person: Erasure::Deleted,
-    chat: Erasure::Deleted,
-    message: Erasure::Deleted,
-    merge: Merge::FollowsTurn,
-    expiry: Expiry::Deleted(Class::Text),
-    export: Export::Nothing(HOW_MADE),
+    person: ErasureRule::Deleted,
+    chat: ErasureRule::Deleted,
+    message: ErasureRule::Deleted,
+    merge: MergeRule::FollowsTurn,
+    expiry: ExpiryRule::Deleted(Class::Text),
+    export: ExportRule::Nothing(HOW_MADE),
     ..STATE
 };
 
 /// How an answer was made.
 const OF_RUN: Fate = Fate {
-    person: Erasure::Deleted,
-    chat: Erasure::Deleted,
-    message: Erasure::Deleted,
-    merge: Merge::Nothing(BY_PARENT),
-    expiry: Expiry::Deleted(Class::Runs),
-    export: Export::Nothing(HOW_MADE),
+    person: ErasureRule::Deleted,
+    chat: ErasureRule::Deleted,
+    message: ErasureRule::Deleted,
+    merge: MergeRule::Nothing(BY_PARENT),
+    expiry: ExpiryRule::Deleted(Class::Runs),
+    export: ExportRule::Nothing(HOW_MADE),
     ..STATE
 };
 
@@ -58,7 +61,7 @@ const OF_RUN: Fate = Fate {
 pub(crate) const FULL_TEXT: [&str; 3] = ["knowledge_stems", "turn_stems", "turn_text"];
 
 /// Every table, by name.
-pub(crate) const TABLES: &[Table] = &[
+pub(crate) const TABLES: &[StoreTable] = &[
     account("account_reach", text(&[], &[], &[]), STATE),
     account(
         "accounts",
@@ -73,7 +76,7 @@ pub(crate) const TABLES: &[Table] = &[
         "approval_grants",
         text(&[], &[], &["agent", "tool", "operator", "revoked_by"]),
         Fate {
-            merge: Merge::Moves,
+            merge: MergeRule::Moves,
             ..STATE
         },
     ),
@@ -95,9 +98,9 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
             restore: Restore::Held,
             ..OF_RUN
         },
@@ -107,8 +110,8 @@ pub(crate) const TABLES: &[Table] = &[
         "what those who run the daemon looked at and did in the console",
         text(&[], &[], &["who", "via", "act", "target", "outcome"]),
         Fate {
-            merge: Merge::Nothing("it says what somebody did, of the room as it was then"),
-            expiry: Expiry::Nothing(
+            merge: MergeRule::Nothing("it says what somebody did, of the room as it was then"),
+            expiry: ExpiryRule::Nothing(
                 "an audit that gets shorter by itself is none, and its rows are small",
             ),
             ..STATE
@@ -119,7 +122,7 @@ pub(crate) const TABLES: &[Table] = &[
         "chat_ids",
         text(&[], &[], &["platform_id"]),
         Fate {
-            merge: Merge::Moves,
+            merge: MergeRule::Moves,
             ..STATE
         },
     ),
@@ -127,7 +130,7 @@ pub(crate) const TABLES: &[Table] = &[
         "chat_merges",
         text(&[], &[], &[]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -135,7 +138,7 @@ pub(crate) const TABLES: &[Table] = &[
         "chat_reach",
         text(&[], &[], &["chat", "gap_reason"]),
         Fate {
-            merge: Merge::Nothing("it is kept by the platform's id of the chat"),
+            merge: MergeRule::Nothing("it is kept by the platform's id of the chat"),
             ..STATE
         },
     ),
@@ -143,13 +146,15 @@ pub(crate) const TABLES: &[Table] = &[
         "chats",
         text(&[], &["title"], &["platform_id", "kind", "parked_reason"]),
         Fate {
-            person: Erasure::Nothing("a room's title is not theirs; that of a direct chat goes"),
-            chat: Erasure::Nothing(
+            person: ErasureRule::Nothing(
+                "a room's title is not theirs; that of a direct chat goes",
+            ),
+            chat: ErasureRule::Nothing(
                 "a room's title is not what was said in it; that of a direct chat goes",
             ),
-            message: Erasure::Nothing(OTHER_SOURCE),
-            merge: Merge::Joined,
-            export: Export::Exported,
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            merge: MergeRule::Joined,
+            export: ExportRule::Exported,
             ..STATE
         },
     ),
@@ -163,7 +168,7 @@ pub(crate) const TABLES: &[Table] = &[
         "conversation_merges",
         text(&[], &[], &[]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -171,13 +176,13 @@ pub(crate) const TABLES: &[Table] = &[
         "conversations",
         text(&[], &["title", "own_title"], &["thread", "own_title_from"]),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
             // A title that a model made of what was said; what people call the room stays.
-            message: Erasure::Emptied,
-            merge: Merge::Joined,
-            expiry: Expiry::Emptied(Class::Text),
-            export: Export::Exported,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Joined,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Exported,
             ..STATE
         },
     ),
@@ -185,7 +190,7 @@ pub(crate) const TABLES: &[Table] = &[
         "cost_days",
         text(&[], &[], &["agent", "model"]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -193,9 +198,9 @@ pub(crate) const TABLES: &[Table] = &[
         "delegations",
         text(&["task", "result"], &[], &["asked_by", "state"]),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
             restore: Restore::Held,
             ..OF_RUN
         },
@@ -211,7 +216,7 @@ pub(crate) const TABLES: &[Table] = &[
         "models are the operator's",
         text(&[], &[], &["name"]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -227,10 +232,10 @@ pub(crate) const TABLES: &[Table] = &[
         "erasure_traces",
         text(&["text"], &[], &[]),
         Fate {
-            person: Erasure::Deleted,
-            chat: Erasure::Deleted,
-            message: Erasure::Nothing(OTHER_SOURCE),
-            expiry: Expiry::Nothing("it goes when its erasure is done"),
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            expiry: ExpiryRule::Nothing("it goes when its erasure is done"),
             ..STATE
         },
     ),
@@ -247,7 +252,7 @@ pub(crate) const TABLES: &[Table] = &[
         "feedback",
         text(&[], &[], &["thumb"]),
         Fate {
-            message: Erasure::Nothing(OTHER_SOURCE),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
             ..OF_RUN
         },
     ),
@@ -259,8 +264,8 @@ pub(crate) const TABLES: &[Table] = &[
             &["platform_id", "state", "reason", "speech"],
         ),
         Fate {
-            export: Export::Exported,
-            backup: Backup::WithFiles,
+            export: ExportRule::Exported,
+            backup: BackupRule::WithFiles,
             ..OF_TURN
         },
     ),
@@ -268,10 +273,10 @@ pub(crate) const TABLES: &[Table] = &[
         "firings",
         text(&[], &[], &["outcome"]),
         Fate {
-            person: Erasure::Deleted,
-            chat: Erasure::Deleted,
-            message: Erasure::Deleted,
-            merge: Merge::Nothing(BY_PARENT),
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Deleted,
+            merge: MergeRule::Nothing(BY_PARENT),
             ..STATE
         },
     ),
@@ -279,9 +284,9 @@ pub(crate) const TABLES: &[Table] = &[
         "former_names",
         text(&[], &["display_name", "username"], &[]),
         Fate {
-            chat: Erasure::Nothing("it names people, who may be elsewhere, too"),
-            message: Erasure::Nothing(OTHER_SOURCE),
-            merge: Merge::Nothing(NO_CHAT),
+            chat: ErasureRule::Nothing("it names people, who may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            merge: MergeRule::Nothing(NO_CHAT),
             ..OF_RUN
         },
     ),
@@ -289,7 +294,7 @@ pub(crate) const TABLES: &[Table] = &[
         "fresh_starts",
         text(&[], &[], &["agent"]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -303,7 +308,7 @@ pub(crate) const TABLES: &[Table] = &[
         "inquiries",
         text(&[], &[], &["kind", "agent", "target", "person"]),
         Fate {
-            merge: Merge::Moves,
+            merge: MergeRule::Moves,
             restore: Restore::Emptied,
             ..STATE
         },
@@ -318,10 +323,10 @@ pub(crate) const TABLES: &[Table] = &[
         ),
         Fate {
             // What is to be done with a file goes with its turn.
-            merge: Merge::Nothing(NO_CHAT),
+            merge: MergeRule::Nothing(NO_CHAT),
             // Inquiries are not answered again.
             restore: Restore::Emptied,
-            export: Export::Nothing(OWN_STATE),
+            export: ExportRule::Nothing(OWN_STATE),
             ..OF_TURN
         },
     ),
@@ -359,8 +364,8 @@ pub(crate) const TABLES: &[Table] = &[
         "link_codes",
         text(&[], &[], &["code_digest", "chat"]),
         Fate {
-            person: Erasure::Deleted,
-            merge: Merge::Nothing("a direct chat is never merged"),
+            person: ErasureRule::Deleted,
+            merge: MergeRule::Nothing("a direct chat is never merged"),
             ..STATE
         },
     ),
@@ -378,8 +383,8 @@ pub(crate) const TABLES: &[Table] = &[
             &["agent", "kind", "learnt_kind", "origin", "share"],
         ),
         Fate {
-            merge: Merge::Moves,
-            export: Export::Nothing("it is a note of what is exported"),
+            merge: MergeRule::Moves,
+            export: ExportRule::Nothing("it is a note of what is exported"),
             ..OF_TURN
         },
     ),
@@ -387,7 +392,7 @@ pub(crate) const TABLES: &[Table] = &[
         "memory_marks",
         text(&[], &[], &["agent"]),
         Fate {
-            merge: Merge::Joined,
+            merge: MergeRule::Joined,
             ..STATE
         },
     ),
@@ -397,9 +402,9 @@ pub(crate) const TABLES: &[Table] = &[
         "memory_writes",
         text(&[], &[], &["outcome"]),
         Fate {
-            person: Erasure::Nothing(SAYS_NOTHING),
-            chat: Erasure::Nothing(SAYS_NOTHING),
-            message: Erasure::Nothing(SAYS_NOTHING),
+            person: ErasureRule::Nothing(SAYS_NOTHING),
+            chat: ErasureRule::Nothing(SAYS_NOTHING),
+            message: ErasureRule::Nothing(SAYS_NOTHING),
             ..OF_RUN
         },
     ),
@@ -407,11 +412,11 @@ pub(crate) const TABLES: &[Table] = &[
         "messages",
         text(&["text"], &[], &["platform_id", "edit_marker", "gone"]),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            expiry: Expiry::Emptied(Class::Text),
-            export: Export::Nothing("its text is part of its turn's"),
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Nothing("its text is part of its turn's"),
             ..OF_TURN
         },
     ),
@@ -450,12 +455,12 @@ pub(crate) const TABLES: &[Table] = &[
         text(&["state"], &[], &["network", "since"]),
         // Its version stays: no run keeps what it made of values that are gone.
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            expiry: Expiry::Emptied(Class::Text),
-            merge: Merge::Joined,
-            export: Export::Nothing("agents made it of what is exported"),
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            merge: MergeRule::Joined,
+            export: ExportRule::Nothing("agents made it of what is exported"),
             ..OF_TURN
         },
     ),
@@ -467,11 +472,11 @@ pub(crate) const TABLES: &[Table] = &[
             &["kind", "platform_id", "sender_id", "chat"],
         ),
         Fate {
-            person: Erasure::Deleted,
-            chat: Erasure::Deleted,
-            message: Erasure::Nothing(OTHER_SOURCE),
-            expiry: Expiry::Deleted(Class::Raw),
-            export: Export::Nothing("commands are no messages of the room"),
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            expiry: ExpiryRule::Deleted(Class::Raw),
+            export: ExportRule::Nothing("commands are no messages of the room"),
             ..STATE
         },
     ),
@@ -494,12 +499,12 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            merge: Merge::Moves,
-            expiry: Expiry::Emptied(Class::Text),
-            export: Export::Nothing("its text is the turn's"),
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Nothing("its text is the turn's"),
             restore: Restore::Held,
             ..STATE
         },
@@ -508,8 +513,8 @@ pub(crate) const TABLES: &[Table] = &[
         "outbox_attempts",
         text(&[], &[], &["outcome"]),
         Fate {
-            merge: Merge::Nothing(BY_PARENT),
-            expiry: Expiry::Deleted(Class::Runs),
+            merge: MergeRule::Nothing(BY_PARENT),
+            expiry: ExpiryRule::Deleted(Class::Runs),
             restore: Restore::Held,
             ..STATE
         },
@@ -522,7 +527,7 @@ pub(crate) const TABLES: &[Table] = &[
             &["person", "chat", "code_digest", "approved_by", "language"],
         ),
         Fate {
-            merge: Merge::Nothing("a direct chat is never merged"),
+            merge: MergeRule::Nothing("a direct chat is never merged"),
             ..STATE
         },
     ),
@@ -530,11 +535,11 @@ pub(crate) const TABLES: &[Table] = &[
         "participants",
         text(&[], &["display_name", "username"], &["kind", "platform_id"]),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Nothing("people may be elsewhere, too"),
-            message: Erasure::Nothing(OTHER_SOURCE),
-            expiry: Expiry::Nothing("turns that stay bear their names"),
-            export: Export::Exported,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Nothing("people may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            expiry: ExpiryRule::Nothing("turns that stay bear their names"),
+            export: ExportRule::Exported,
             ..STATE
         },
     ),
@@ -543,9 +548,9 @@ pub(crate) const TABLES: &[Table] = &[
         "it joins people of several accounts",
         text(&[], &["name"], &[]),
         Fate {
-            person: Erasure::Deleted,
-            chat: Erasure::Nothing("people may be elsewhere, too"),
-            message: Erasure::Nothing(OTHER_SOURCE),
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Nothing("people may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
             ..STATE
         },
     ),
@@ -572,9 +577,9 @@ pub(crate) const TABLES: &[Table] = &[
             &["state", "card_message"],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
             restore: Restore::Held,
             ..OF_RUN
         },
@@ -583,7 +588,7 @@ pub(crate) const TABLES: &[Table] = &[
         "raw_envelopes",
         text(&["raw"], &[], &["reason"]),
         Fate {
-            expiry: Expiry::Deleted(Class::Raw),
+            expiry: ExpiryRule::Deleted(Class::Raw),
             ..OF_TURN
         },
     ),
@@ -591,7 +596,7 @@ pub(crate) const TABLES: &[Table] = &[
         "refolds",
         text(&[], &[], &[]),
         Fate {
-            merge: Merge::Moves,
+            merge: MergeRule::Moves,
             ..STATE
         },
     ),
@@ -616,10 +621,10 @@ pub(crate) const TABLES: &[Table] = &[
         "run_events",
         text(&["text"], &[], &["kind", "call_id", "tool"]),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            merge: Merge::Moves,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Moves,
             restore: Restore::Emptied,
             ..OF_RUN
         },
@@ -629,9 +634,9 @@ pub(crate) const TABLES: &[Table] = &[
         "run_sources",
         text(&[], &[], &[]),
         Fate {
-            person: Erasure::Nothing(SAYS_NOTHING),
-            chat: Erasure::Nothing(SAYS_NOTHING),
-            message: Erasure::Nothing(SAYS_NOTHING),
+            person: ErasureRule::Nothing(SAYS_NOTHING),
+            chat: ErasureRule::Nothing(SAYS_NOTHING),
+            message: ErasureRule::Nothing(SAYS_NOTHING),
             ..OF_TURN
         },
     ),
@@ -640,7 +645,7 @@ pub(crate) const TABLES: &[Table] = &[
         "run_triggers",
         text(&[], &[], &["agent"]),
         Fate {
-            merge: Merge::FollowsTurn,
+            merge: MergeRule::FollowsTurn,
             ..STATE
         },
     ),
@@ -659,7 +664,7 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            merge: Merge::Moves,
+            merge: MergeRule::Moves,
             restore: Restore::Held,
             ..STATE
         },
@@ -681,11 +686,11 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            person: Erasure::Deleted,
-            chat: Erasure::Deleted,
-            message: Erasure::Deleted,
-            merge: Merge::Moves,
-            expiry: Expiry::Nothing(
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Deleted,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Nothing(
                 "it is to be done yet; of those that are over a chat keeps a few",
             ),
             restore: Restore::Held,
@@ -696,8 +701,8 @@ pub(crate) const TABLES: &[Table] = &[
         "sent_prompts",
         text(&[], &["recipe"], &[]),
         Fate {
-            person: Erasure::Nothing("it holds ids of turns and hashes of texts"),
-            message: Erasure::Nothing("it holds ids of turns and hashes of texts"),
+            person: ErasureRule::Nothing("it holds ids of turns and hashes of texts"),
+            message: ErasureRule::Nothing("it holds ids of turns and hashes of texts"),
             ..OF_RUN
         },
     ),
@@ -730,12 +735,12 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            merge: Merge::Moves,
-            expiry: Expiry::Nothing("a summary is the room's memory of what went by its age"),
-            export: Export::Nothing("what it stands for is exported"),
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Nothing("a summary is the room's memory of what went by its age"),
+            export: ExportRule::Nothing("what it stands for is exported"),
             ..STATE
         },
     ),
@@ -743,7 +748,7 @@ pub(crate) const TABLES: &[Table] = &[
         "summary_turns",
         text(&[], &[], &[]),
         Fate {
-            merge: Merge::FollowsTurn,
+            merge: MergeRule::FollowsTurn,
             ..STATE
         },
     ),
@@ -757,8 +762,8 @@ pub(crate) const TABLES: &[Table] = &[
         "tellings",
         text(&[], &[], &["hook", "point", "outcome"]),
         Fate {
-            merge: Merge::Nothing(BY_PARENT),
-            expiry: Expiry::Deleted(Class::Runs),
+            merge: MergeRule::Nothing(BY_PARENT),
+            expiry: ExpiryRule::Deleted(Class::Runs),
             ..STATE
         },
     ),
@@ -776,9 +781,9 @@ pub(crate) const TABLES: &[Table] = &[
             &["call_id", "tool", "rule", "state", "refusal"],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
             ..OF_RUN
         },
     ),
@@ -789,7 +794,7 @@ pub(crate) const TABLES: &[Table] = &[
         "an index over turns, which are an account's",
         text(&["stems"], &[], &[]),
         Fate {
-            export: Export::Nothing("it is an index"),
+            export: ExportRule::Nothing("it is an index"),
             ..OF_TURN
         },
     ),
@@ -798,7 +803,7 @@ pub(crate) const TABLES: &[Table] = &[
         "an index over turns, which are an account's",
         text(&["content"], &[], &["conversation"]),
         Fate {
-            export: Export::Nothing("it is an index"),
+            export: ExportRule::Nothing("it is an index"),
             ..OF_TURN
         },
     ),
@@ -821,12 +826,12 @@ pub(crate) const TABLES: &[Table] = &[
             ],
         ),
         Fate {
-            person: Erasure::Emptied,
-            chat: Erasure::Emptied,
-            message: Erasure::Emptied,
-            merge: Merge::FollowsTurn,
-            expiry: Expiry::Emptied(Class::Text),
-            export: Export::Exported,
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::FollowsTurn,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Exported,
             ..STATE
         },
     ),
@@ -837,26 +842,31 @@ pub(crate) const TABLES: &[Table] = &[
         "vocabulary",
         text(&["stem"], &[], &[]),
         Fate {
-            merge: Merge::Joined,
-            export: Export::Nothing("it is an index"),
+            merge: MergeRule::Joined,
+            export: ExportRule::Nothing("it is an index"),
             ..OF_TURN
         },
     ),
 ];
 
-const fn account(name: &'static str, text: Text, fate: Fate) -> Table {
-    Table {
+const fn account(name: &'static str, text: TextColumns, fate: Fate) -> StoreTable {
+    StoreTable {
         name,
-        owner: Owner::Account,
+        owner: RowOwner::Account,
         text,
         fate,
     }
 }
 
-const fn nobody(name: &'static str, why: &'static str, text: Text, fate: Fate) -> Table {
-    Table {
+const fn nobody(
+    name: &'static str,
+    why: &'static str,
+    text: TextColumns,
+    fate: Fate,
+) -> StoreTable {
+    StoreTable {
         name,
-        owner: Owner::Nobody(why),
+        owner: RowOwner::Nobody(why),
         text,
         fate,
     }
@@ -866,8 +876,8 @@ const fn text(
     words: &'static [&'static str],
     names: &'static [&'static str],
     plain: &'static [&'static str],
-) -> Text {
-    Text {
+) -> TextColumns {
+    TextColumns {
         words,
         names,
         plain,

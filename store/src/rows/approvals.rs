@@ -8,8 +8,8 @@ use crate::rows::delegations::asked_run;
 use crate::rows::run_taints::taints_before;
 use crate::{Reader, StoreError};
 use vocative_core::approving::{
-    ApprovalState, Approvers, Changer, Consent, DecidedBy, Expiry, Requester, StoredApproval,
-    StoredGrant, Taint,
+    ApprovalDeadline, ApprovalState, Approvers, Changer, Consent, DecidedBy, Requester,
+    StoredApproval, StoredGrant, Taint,
 };
 use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId, ToolCallId};
 
@@ -274,7 +274,7 @@ fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
             approvers: Approvers::from_text(&approvers).unwrap_or_default(),
             is_whole: row.get("is_whole")?,
             state: row.get("state")?,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: row.get("asked_at_ms")?,
                 expires_at_ms: row.get("expires_at_ms")?,
             },

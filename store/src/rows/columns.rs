@@ -8,7 +8,7 @@ use vocative_contract::envelope::{Attachment, ChatKind};
 use vocative_contract::identity::Platform;
 
 use crate::StoreError;
-use vocative_core::approving::{ApprovalState, Via};
+use vocative_core::approving::{ApprovalState, DecidedVia};
 use vocative_core::file::FileState;
 use vocative_core::ids::{
     AccountId, AgentName, ApprovalId, ChatId, ConversationId, ErasureId, EventId, FileId, GrantId,
@@ -19,7 +19,7 @@ use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::place::Scope;
 use vocative_core::questioning::QuestionState;
-use vocative_core::remembering::{MemoryId, MemoryKind, MemoryOrigin, Share};
+use vocative_core::remembering::{MemoryId, MemoryKind, MemoryOrigin, MemoryScope};
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::run_event::EventKind;
 use vocative_core::scheduling::{FiringOutcome, Missed, ScheduleState};
@@ -126,7 +126,7 @@ macro_rules! name_column {
 name_column!(
     ApprovalState,
     QuestionState,
-    Via,
+    DecidedVia,
     CallRule,
     CallState,
     Refusal,
@@ -143,7 +143,7 @@ name_column!(
     TurnKind,
     Visibility,
     StopCause,
-    Share,
+    MemoryScope,
     SummaryState,
     ScheduleState,
     FiringOutcome,

@@ -6,7 +6,7 @@ use crate::rows::leases::leased_run;
 
 use crate::contract::LeaseOutcome;
 use crate::{Reader, Store, StoreError};
-use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
+use vocative_core::hooking::{HookDecision, HookPoint, HookVerdict};
 use vocative_core::ids::{LeaseToken, RunId};
 
 impl Reader {
@@ -129,7 +129,7 @@ pub(crate) fn verdicts_of_row(
             step: row.get("step")?,
             n: row.get("n")?,
             hook: row.get("hook")?,
-            verdict: Verdict::stored(&verdict, reason, changed, row.get("removed")?),
+            verdict: HookDecision::stored(&verdict, reason, changed, row.get("removed")?),
         }))
     })?;
     let verdicts: Vec<_> = verdicts.collect::<crate::engine::sql::Result<_>>()?;

@@ -161,7 +161,7 @@ impl<C: MayIndex> Store<C> {
     pub async fn exchange_document(&self, read: ReadDocument) -> Result<(), StoreError> {
         let (read, exchange) = self
             .read(move |connection| {
-                let exchange = Exchange::of(connection, &read)?;
+                let exchange = ChunkExchange::of(connection, &read)?;
                 Ok((read, exchange))
             })
             .await?;
@@ -280,14 +280,14 @@ pub(crate) fn heading_entry(collection: i64, stem: &str) -> String {
 }
 
 /// What becomes of the pieces of a document.
-struct Exchange {
+struct ChunkExchange {
     document: Option<i64>,
     kept: Vec<(i64, u32, Option<u32>)>,
     removed: Vec<(i64, Entries)>,
     added: Vec<(usize, Entries)>,
 }
 
-impl Exchange {
+impl ChunkExchange {
     fn of(connection: &Connection, read: &ReadDocument) -> Result<Self, StoreError> {
         let known: Option<(i64, String)> = connection
             .prepare_cached(

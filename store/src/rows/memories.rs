@@ -11,8 +11,8 @@ use crate::{Reader, Store, StoreError};
 use vocative_contract::envelope::ChatKind;
 use vocative_core::ids::{AccountId, AgentName, ChatId, ParticipantId, TurnId};
 use vocative_core::remembering::{
-    Asking, ELSEWHERE, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin,
-    MemoryPerson, MemoryRef, Share, StoredMemory, may_appear,
+    AskedRoom, ELSEWHERE, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin,
+    MemoryPerson, MemoryRef, MemoryScope, StoredMemory, may_appear,
 };
 
 /// The most entries that are read for a room: its own and shared ones.
@@ -112,7 +112,7 @@ impl Reader {
                     "SELECT c.chat_id, h.account_id FROM conversations c JOIN chats h ON h.id = c.chat_id WHERE c.id = ?1",
                 )?
                 .query_row([row], |row| {
-                    Ok(Asking {
+                    Ok(AskedRoom {
                         account: row.get("account_id")?,
                         chat: row.get("chat_id")?,
                     })
@@ -144,7 +144,7 @@ impl Store {
 /// Entries of an agent that may appear in a room, the newest first.
 pub(crate) fn memories_in(
     connection: &Connection,
-    room: Asking,
+    room: AskedRoom,
     agent: &AgentName,
     with_replaced: bool,
     only: Option<&[MemoryRef]>,
@@ -286,7 +286,7 @@ pub(crate) fn insert_memory_txn(
             new.kind,
             new.chat,
             new.chat_kind.map(chat_kind_name),
-            Share::Room,
+            MemoryScope::Room,
             new.teller,
             new.subject,
             new.text,
@@ -340,7 +340,7 @@ pub(crate) fn change_text_txn(
 pub(crate) fn share_txn(
     connection: &Connection,
     id: MemoryId,
-    share: Share,
+    share: MemoryScope,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     connection
@@ -352,7 +352,7 @@ pub(crate) fn share_txn(
 /// What a person said in other rooms of the account: theirs to see where nobody else is. The newest first.
 pub(crate) fn said_elsewhere(
     connection: &Connection,
-    room: Asking,
+    room: AskedRoom,
     person: ParticipantId,
 ) -> Result<Vec<StoredMemory>, StoreError> {
     let mut statement = connection.prepare_cached(SAID_ELSEWHERE_SQL)?;
@@ -365,7 +365,7 @@ pub(crate) fn said_elsewhere(
 /// How many entries of other rooms are about a person and said by others.
 pub(crate) fn count_about_elsewhere(
     connection: &Connection,
-    room: Asking,
+    room: AskedRoom,
     person: ParticipantId,
 ) -> Result<usize, StoreError> {
     let count: i64 = connection

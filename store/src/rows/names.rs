@@ -13,7 +13,7 @@ use crate::rows::participants::{
     HeardSender, NAME_BY_ID_SQL, NAME_BY_USERNAME_SQL, upsert_participant_txn,
 };
 use crate::{Reader, Store, StoreError};
-use vocative_core::history::{HistoryTurn, Role};
+use vocative_core::history::{HistoryRole, HistoryTurn};
 use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
 
@@ -240,7 +240,7 @@ fn one_line(name: &str) -> String {
 pub(crate) fn mentioned(read: &[HistoryTurn]) -> Vec<String> {
     let mut turns: Vec<&HistoryTurn> = read.iter().collect();
     turns.sort_by_key(|read| {
-        let is_trigger = read.role == Role::Trigger;
+        let is_trigger = read.role == HistoryRole::Trigger;
         (Reverse(is_trigger), Reverse(read.turn.position))
     });
     let mut ids = Vec::new();

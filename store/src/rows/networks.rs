@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use vocative_core::ids::{AccountId, AgentName, ConversationId, LeaseToken, RunId};
 use vocative_core::routing::{
-    CallOutcome, Course, DecidedBy, MemberCall, StopReason, StoredDecision,
+    CallOutcome, Course, MemberCall, RoutedBy, StopReason, StoredDecision,
 };
 use vocative_core::run::Usage;
 
@@ -263,7 +263,7 @@ fn course_of_row(connection: &Connection, run_row: i64) -> Result<(Course, bool)
             let (agent, by, words): (Option<AgentName>, String, String) =
                 (row.get("agent")?, row.get("decided_by")?, row.get("words")?);
             let next = match agent {
-                Some(agent) => DecidedBy::from_name(&by).map(|by| Ok((agent, by))),
+                Some(agent) => RoutedBy::from_name(&by).map(|by| Ok((agent, by))),
                 None => {
                     let reason = Some(words.clone()).filter(|words| !words.is_empty());
                     StopReason::from_name(&by, reason).map(Err)

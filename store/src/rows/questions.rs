@@ -8,7 +8,7 @@ use crate::rows::columns::{conversation_row_id, is_person, limit_of, missing};
 use crate::rows::places::ChatRow;
 use crate::{Reader, StoreError};
 use vocative_contract::envelope::SenderKind;
-use vocative_core::approving::{Expiry, Requester};
+use vocative_core::approving::{ApprovalDeadline, Requester};
 use vocative_core::eliciting::AskedForm;
 use vocative_core::ids::{
     AccountId, ConversationId, ParticipantId, QuestionId, ToolCallId, TurnId,
@@ -264,7 +264,7 @@ fn question_row(row: &Row<'_>) -> crate::engine::sql::Result<QuestionRow> {
             asked,
             is_for_experts: row.get("is_for_experts")?,
             state: row.get("state")?,
-            expiry: Expiry {
+            expiry: ApprovalDeadline {
                 asked_at_ms: row.get("asked_at_ms")?,
                 expires_at_ms: Some(row.get("expires_at_ms")?),
             },

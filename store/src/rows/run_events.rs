@@ -91,7 +91,7 @@ impl<C: MayReply> Store<C> {
 
 /// An event to be inserted.
 #[derive(Clone, Copy, Debug)]
-struct Entry<'a> {
+struct RunEventRow<'a> {
     kind: EventKind,
     step: Option<u32>,
     text: Option<&'a str>,
@@ -101,7 +101,7 @@ struct Entry<'a> {
     usage: Option<Usage>,
 }
 
-impl Entry<'_> {
+impl RunEventRow<'_> {
     /// An event of a kind that says nothing else.
     fn of(kind: EventKind) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Entry<'_> {
 
 /// Where an event belongs.
 #[derive(Clone, Copy)]
-struct Owner {
+struct EventOwner {
     run_row: i64,
     conversation_row: i64,
 }
@@ -135,7 +135,7 @@ fn record_txn(
     let Some(leased) = leased else {
         return Ok(LeaseOutcome::Stale);
     };
-    let owner = Owner {
+    let owner = EventOwner {
         run_row: leased.row,
         conversation_row: leased.conversation_row,
     };
@@ -147,31 +147,31 @@ fn record_txn(
 
 fn record_one_txn(
     connection: &Connection,
-    owner: Owner,
+    owner: EventOwner,
     event: &NewRunEvent,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let entry = match event {
-        NewRunEvent::Text { step, text } => Entry {
+        NewRunEvent::Text { step, text } => RunEventRow {
             step: Some(*step),
             text: Some(text),
-            ..Entry::of(EventKind::Text)
+            ..RunEventRow::of(EventKind::Text)
         },
         NewRunEvent::Restarted => {
             void_text_txn(connection, owner.run_row)?;
-            Entry::of(EventKind::Restarted)
+            RunEventRow::of(EventKind::Restarted)
         }
         NewRunEvent::ToolCall {
             step,
             call_id,
             tool,
             arguments,
-        } => Entry {
+        } => RunEventRow {
             step: Some(*step),
             text: Some(arguments),
             call_id: Some(call_id),
             tool: Some(tool),
-            ..Entry::of(EventKind::ToolCall)
+            ..RunEventRow::of(EventKind::ToolCall)
         },
         NewRunEvent::ToolProgress {
             step,
@@ -184,12 +184,12 @@ fn record_one_txn(
                     "DELETE FROM run_events WHERE run_id = ?1 AND kind = ?3 AND call_id = ?2",
                 )?
                 .execute((owner.run_row, call_id, EventKind::ToolProgress))?;
-            Entry {
+            RunEventRow {
                 step: Some(*step),
                 text: Some(text),
                 call_id: Some(call_id),
                 tool: Some(tool),
-                ..Entry::of(EventKind::ToolProgress)
+                ..RunEventRow::of(EventKind::ToolProgress)
             }
         }
         NewRunEvent::ToolResult {
@@ -204,12 +204,12 @@ fn record_one_txn(
                 return Ok(());
             }
             let is_whole = visible_sources(connection, sources)?.is_some();
-            Entry {
+            RunEventRow {
                 step: Some(*step),
                 text: is_whole.then_some(text.as_str()),
                 call_id: Some(call_id),
                 tool: Some(tool),
-                ..Entry::of(EventKind::ToolResult)
+                ..RunEventRow::of(EventKind::ToolResult)
             }
         }
     };
@@ -240,8 +240,8 @@ fn void_text_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError
 
 fn insert_txn(
     connection: &Connection,
-    owner: Owner,
-    entry: Entry<'_>,
+    owner: EventOwner,
+    entry: RunEventRow<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let tokens = |of: fn(Usage) -> u64| entry.usage.map(|usage| stored_count(of(usage)));
@@ -286,14 +286,14 @@ pub(crate) fn tell_usage_txn(
     usage: Usage,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let owner = Owner {
+    let owner = EventOwner {
         run_row,
         conversation_row,
     };
-    let entry = Entry {
+    let entry = RunEventRow {
         step: Some(step),
         usage: Some(usage),
-        ..Entry::of(EventKind::Usage)
+        ..RunEventRow::of(EventKind::Usage)
     };
     insert_txn(connection, owner, entry, now_ms)
 }
@@ -320,16 +320,16 @@ pub(crate) fn tell_result_txn(
             .execute((id, result.turn))?;
         return Ok(());
     }
-    let owner = Owner {
+    let owner = EventOwner {
         run_row,
         conversation_row,
     };
-    let entry = Entry {
+    let entry = RunEventRow {
         step: Some(result.step),
         call_id: Some(result.call_id),
         tool: Some(result.tool),
         turn: Some(result.turn),
-        ..Entry::of(EventKind::ToolResult)
+        ..RunEventRow::of(EventKind::ToolResult)
     };
     insert_txn(connection, owner, entry, now_ms)
 }

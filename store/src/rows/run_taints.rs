@@ -7,7 +7,7 @@ use crate::rows::leases::leased_run;
 use crate::rows::columns::{count_from, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
-use vocative_core::approving::{AfterUntrusted, Asking, OutsideSource, Taint, ask_after};
+use vocative_core::approving::{AfterUntrusted, ApprovalRule, OutsideSource, Taint, ask_after};
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::running::budget::RunUse;
 use vocative_core::tool_call::CallRule;
@@ -166,10 +166,10 @@ pub(crate) fn taints_before(
 pub(crate) fn asking_after(
     connection: &Connection,
     (run_row, step): (i64, u32),
-    asking: Asking,
+    asking: ApprovalRule,
     rule: CallRule,
     set: AfterUntrusted,
-) -> Result<Asking, StoreError> {
+) -> Result<ApprovalRule, StoreError> {
     let has_read: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM run_taints WHERE run_id = ?1 AND step < ?2) AS has_read",

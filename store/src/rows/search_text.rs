@@ -6,7 +6,7 @@
 use crate::engine::sql::Connection;
 
 use crate::StoreError;
-use crate::rows::stem_index::{self, Entry, ask_for_indexing_txn, through_seq};
+use crate::rows::stem_index::{self, StemEntry, ask_for_indexing_txn, through_seq};
 use crate::rows::vectors::forget_vector_txn;
 
 /// A text as it is indexed and searched: characters of scripts without spaces between words stand
@@ -161,7 +161,7 @@ pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreErro
 /// Puts a turn back into the index of stems that was in it before it changed.
 fn add_stems_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     match stem_index::indexed_turn(connection, seq)? {
-        Some(turn) => stem_index::add_txn(connection, &Entry::of(turn)),
+        Some(turn) => stem_index::add_txn(connection, &StemEntry::of(turn)),
         None => Ok(()),
     }
 }

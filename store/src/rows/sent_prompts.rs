@@ -20,7 +20,7 @@ use crate::rows::sent_turns::{
 };
 use crate::rows::summaries::THROUGH;
 use crate::{Reader, Store, StoreError};
-use vocative_core::history::{History, HistoryTurn, ReadCost, Role, SummaryView};
+use vocative_core::history::{History, HistoryRole, HistoryTurn, ReadCost, SummaryView};
 use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};
 use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt};
 use vocative_core::turn::{Participant, Visibility};
@@ -203,7 +203,7 @@ fn sent_history(
     let mut turns: Vec<HistoryTurn> = Vec::with_capacity(recorded.sent.turns.len());
     let mut recalled = Vec::new();
     for sent in &recorded.sent.turns {
-        if sent.role == Role::Recalled {
+        if sent.role == HistoryRole::Recalled {
             recalled.push(sent.turn);
             // It was read for another reason, too.
             if recorded

@@ -2,20 +2,20 @@
 
 use uuid::Uuid;
 
-use vocative_core::history::Role;
+use vocative_core::history::HistoryRole;
 use vocative_core::ids::TurnId;
 use vocative_core::sent::SentTurn;
 
 /// The roles by their stored number; one more goes behind the last.
-const ROLES: [Role; 8] = [
-    Role::Kept,
-    Role::RepliedTo,
-    Role::Root,
-    Role::Parent,
-    Role::Ambient,
-    Role::Trigger,
-    Role::ThreadAnswer,
-    Role::Recalled,
+const ROLES: [HistoryRole; 8] = [
+    HistoryRole::Kept,
+    HistoryRole::RepliedTo,
+    HistoryRole::Root,
+    HistoryRole::Parent,
+    HistoryRole::Ambient,
+    HistoryRole::Trigger,
+    HistoryRole::ThreadAnswer,
+    HistoryRole::Recalled,
 ];
 /// A turn's id, the number of its role, its revision.
 const TURN_BYTES: usize = 16 + 1 + 4;
@@ -42,7 +42,7 @@ pub(crate) fn recorded_turns(packed: &[u8]) -> Vec<TurnId> {
 
 /// Those of a record that were found without being asked for, in its order.
 pub(crate) fn recalled_turns(packed: &[u8]) -> Vec<TurnId> {
-    let recalled = unpacked_turns(packed).filter(|sent| sent.role == Role::Recalled);
+    let recalled = unpacked_turns(packed).filter(|sent| sent.role == HistoryRole::Recalled);
     recalled.map(|sent| sent.turn).collect()
 }
 

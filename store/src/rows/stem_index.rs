@@ -80,7 +80,7 @@ pub(crate) fn speaker_entry(conversation_row: i64, participant: ParticipantId) -
 
 /// A turn as the index has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct StemEntry {
     pub(crate) seq: i64,
     pub(crate) conversation_row: i64,
     pub(crate) content: String,
@@ -89,7 +89,7 @@ pub(crate) struct Entry {
     entries: String,
 }
 
-impl Entry {
+impl StemEntry {
     /// That of a turn.
     pub(crate) fn of(turn: IndexedTurn) -> Self {
         let row = turn.conversation_row;
@@ -153,7 +153,7 @@ fn turn_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Resul
 }
 
 /// Puts a turn into the index.
-pub(crate) fn add_txn(connection: &Connection, entry: &Entry) -> Result<(), StoreError> {
+pub(crate) fn add_txn(connection: &Connection, entry: &StemEntry) -> Result<(), StoreError> {
     connection
         .prepare_cached("INSERT INTO turn_stems (rowid, stems) VALUES (?1, ?2)")?
         .execute(params![entry.place, entry.entries])?;
@@ -185,7 +185,7 @@ pub(crate) fn remove_txn(
                 content: content.to_owned(),
             })
         })?;
-    let entry = Entry::of(turn);
+    let entry = StemEntry::of(turn);
     connection
         .prepare_cached(
             "INSERT INTO turn_stems (turn_stems, rowid, stems) VALUES ('delete', ?1, ?2)",
@@ -261,7 +261,7 @@ pub(crate) fn next_turns(connection: &Connection, limit: i64) -> Result<NextTurn
 /// since is read anew.
 pub(crate) fn index_through_txn(
     connection: &Connection,
-    mut entries: Vec<Entry>,
+    mut entries: Vec<StemEntry>,
     through: i64,
 ) -> Result<(), StoreError> {
     // The index writes out what it holds in memory whenever a place is not behind the last one.
@@ -280,7 +280,10 @@ pub(crate) fn index_through_txn(
         };
         let is_same =
             turn.content == entry.content && turn.conversation_row == entry.conversation_row;
-        add_txn(connection, &if is_same { entry } else { Entry::of(turn) })?;
+        add_txn(
+            connection,
+            &if is_same { entry } else { StemEntry::of(turn) },
+        )?;
     }
     connection
         .prepare_cached("UPDATE stem_index SET through_seq = ?1 WHERE id = 1")?

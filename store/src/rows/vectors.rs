@@ -31,12 +31,12 @@ pub struct EmbeddingModelId(i64);
 pub struct EmbeddingBatch {
     /// The turns with their texts; mentions are names. May be empty: then only the progress counts.
     pub turns: Vec<(Seq, String)>,
-    progress: Progress,
+    progress: VectorProgress,
 }
 
 /// How far a model's vectors reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Progress {
+struct VectorProgress {
     newest_seq: i64,
     oldest_seq: i64,
 }
@@ -278,7 +278,7 @@ fn batch(
     let progress = connection
         .prepare_cached("SELECT newest_seq, oldest_seq FROM embedding_models WHERE id = ?1")?
         .query_row([model.0], |row| {
-            Ok(Progress {
+            Ok(VectorProgress {
                 newest_seq: row.get("newest_seq")?,
                 oldest_seq: row.get("oldest_seq")?,
             })

@@ -6,8 +6,8 @@ use vocative_contract::envelope::{Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 use vocative_core::acting::Beginning;
 use vocative_core::approving::{
-    AfterUntrusted, ApprovalButton, ApprovalState, Approvers, Asking, Choice, PressVerdict,
-    StoredApproval, Told, Via,
+    AfterUntrusted, ApprovalButton, ApprovalChoice, ApprovalRule, ApprovalState, Approvers,
+    DecidedVia, NoDecision, PressVerdict, StoredApproval,
 };
 use vocative_core::ids::{ApprovalId, RunId};
 use vocative_core::run::{ClaimedRun, RunState, Usage};
@@ -15,9 +15,9 @@ use vocative_core::tool_call::{CallRule, StoredCall};
 
 use crate::NewId as _;
 use crate::contract::{
-    Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress, NewToolCall, NonMessage,
-    OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed, PressedButton, PressedCard,
-    RecordedStep,
+    AskOutcome, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress, NewToolCall,
+    NonMessage, OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed, PressedButton,
+    PressedCard, RecordedStep,
 };
 use crate::scene::{Room, Scene, UNLIMITED};
 
@@ -46,8 +46,8 @@ async fn waiting(scene: &Scene, room: &Room, expires_at_ms: Option<i64>) -> Wait
     own_run(scene, id).await;
     let run = scene.claim(100).await.unwrap();
     let call = called(scene, &run, DIGEST).await;
-    let (approval, asked) = ask(scene, &run, &call, Asking::Always, expires_at_ms).await;
-    assert_eq!(asked, Asked::Waits);
+    let (approval, asked) = ask(scene, &run, &call, ApprovalRule::Always, expires_at_ms).await;
+    assert_eq!(asked, AskOutcome::Waits);
     let parked = scene.store.park_run(run.run.id, run.token, 201).await;
     assert_eq!(parked.unwrap(), Parked::Waits);
     Waiting {
@@ -103,9 +103,9 @@ async fn ask(
     scene: &Scene,
     run: &ClaimedRun,
     call: &StoredCall,
-    asking: Asking,
+    asking: ApprovalRule,
     expires_at_ms: Option<i64>,
-) -> (ApprovalId, Asked) {
+) -> (ApprovalId, AskOutcome) {
     let id = ApprovalId::generate();
     let new = NewApproval {
         id,
@@ -127,7 +127,7 @@ async fn ask(
     (id, scene.store.ask_approval(new).await.unwrap())
 }
 
-fn sought(run: &ClaimedRun, asking: Asking) -> ConsentSought {
+fn sought(run: &ClaimedRun, asking: ApprovalRule) -> ConsentSought {
     ConsentSought {
         asking,
         definition: DEFINITION,
@@ -146,7 +146,12 @@ fn target() -> Target {
     }
 }
 
-async fn begin(scene: &Scene, run: &ClaimedRun, call: &StoredCall, asking: Asking) -> CallBegun {
+async fn begin(
+    scene: &Scene,
+    run: &ClaimedRun,
+    call: &StoredCall,
+    asking: ApprovalRule,
+) -> CallBegun {
     let to_begin = CallToBegin {
         narrowed: None,
         verdicts: Vec::new(),
@@ -166,13 +171,13 @@ async fn begin(scene: &Scene, run: &ClaimedRun, call: &StoredCall, asking: Askin
 }
 
 /// A press that a judge lets decide if the approval is open.
-async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) -> Pressed {
+async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: ApprovalChoice) -> Pressed {
     let verdict = match choice {
-        Choice::Approve => PressVerdict::Approve { has_grant: false },
-        Choice::Grant => PressVerdict::Approve { has_grant: true },
-        Choice::Deny => PressVerdict::Deny,
-        Choice::ShowAll => PressVerdict::ShowAll,
-        Choice::Change => PressVerdict::Change,
+        ApprovalChoice::Approve => PressVerdict::Approve { has_grant: false },
+        ApprovalChoice::Grant => PressVerdict::Approve { has_grant: true },
+        ApprovalChoice::Deny => PressVerdict::Deny,
+        ApprovalChoice::ShowAll => PressVerdict::ShowAll,
+        ApprovalChoice::Change => PressVerdict::Change,
     };
     let pressed = PressedButton::Card(PressedCard {
         button: ApprovalButton::new(approval, choice, &DIGEST),
@@ -183,7 +188,7 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
                 answer: Part::plain(""),
             },
             state => PressAnswer {
-                verdict: PressVerdict::Tell(Told::Over(state)),
+                verdict: PressVerdict::Tell(NoDecision::Over(state)),
                 outcome: None,
                 answer: Part::plain("over"),
             },
@@ -257,9 +262,9 @@ async fn a_grant_covers_nothing_that_a_schedule_started() {
     let room = scene.room("C1").await;
     let waiting = waiting(&scene, &room, None).await;
     posted(&scene).await;
-    press(&scene, waiting.approval, "t1", Choice::Grant).await;
+    press(&scene, waiting.approval, "t1", ApprovalChoice::Grant).await;
     let run = scene.claim(310).await.unwrap();
-    begin(&scene, &run, &waiting.call, Asking::Always).await;
+    begin(&scene, &run, &waiting.call, ApprovalRule::Always).await;
     let reply = scene.answer(&run, &room, "Done.");
     scene.store.commit_reply(reply).await.unwrap();
     let (_, id) = scene.ask(&room, "again", 320).await;
@@ -280,7 +285,7 @@ async fn a_grant_covers_nothing_that_a_schedule_started() {
     let run = scene.claim(330).await.unwrap();
     assert!(scene.store.is_scheduled(run.run.id).await.unwrap());
     let call = called(&scene, &run, DIGEST).await;
-    let begun = begin(&scene, &run, &call, Asking::Always).await;
+    let begun = begin(&scene, &run, &call, ApprovalRule::Always).await;
     assert!(
         matches!(begun, CallBegun::Decided(Beginning::Ask)),
         "{begun:?}"
@@ -325,7 +330,7 @@ async fn change(scene: &Scene, approval: ApprovalId, arguments: &str) -> Operato
         changed: Some(arguments.to_owned()),
         has_grant: false,
         operator: "carl".to_owned(),
-        via: Via::Cli,
+        via: DecidedVia::Cli,
         note: None,
         outcome: Box::new(|approval, _| Part::plain(approval.state.name())),
         now_ms: 350,

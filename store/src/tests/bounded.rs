@@ -6,7 +6,7 @@ use crate::engine::sql::params;
 
 use crate::scene::{Room, Said, Scene, agent};
 use vocative_core::coverage::{Coverage, Keep};
-use vocative_core::history::{History, HistoryQuery, ReadCost, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole, ReadCost};
 use vocative_core::ids::Seq;
 use vocative_core::place::Scope;
 
@@ -205,10 +205,10 @@ async fn a_thread_of_a_long_room_reads_no_more_than_one_of_a_short_one() {
         let thread = scene.thread(&room, root).await;
         ask(&scene, &thread).await;
         let (history, cost) = read(&scene, &thread, |_| {}).await;
-        let roles: Vec<Role> = history.turns.iter().map(|read| read.role).collect();
-        let parent = [Role::Parent; 3];
+        let roles: Vec<HistoryRole> = history.turns.iter().map(|read| read.role).collect();
+        let parent = [HistoryRole::Parent; 3];
         assert_eq!(roles[..3], parent);
-        assert_eq!(roles[3..], [Role::Root, Role::Trigger]);
+        assert_eq!(roles[3..], [HistoryRole::Root, HistoryRole::Trigger]);
         costs.push(cost);
     }
     assert_flat(&costs);

@@ -5,7 +5,7 @@
 use super::*;
 use crate::contract::{ConsentSought, LeaseOutcome, NarrowedCall, RecordedStep};
 use crate::scene::{Room, Scene, UNLIMITED};
-use vocative_core::hooking::{HookPoint, HookVerdict, Verdict};
+use vocative_core::hooking::{HookDecision, HookPoint, HookVerdict};
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_core::tool_call::{CallLimits, Refusal};
 
@@ -119,7 +119,7 @@ async fn what_hooks_say_of_a_call_is_kept_with_its_beginning_and_goes_with_its_s
         hook: "guard".to_owned(),
         verdict,
     };
-    let narrow = Verdict::Narrow {
+    let narrow = HookDecision::Narrow {
         arguments: "{\"amount\":3}".to_owned(),
     };
     let to_begin = |call: &StoredCall, digest: u8| CallToBegin {
@@ -156,7 +156,7 @@ async fn what_hooks_say_of_a_call_is_kept_with_its_beginning_and_goes_with_its_s
     assert_eq!(stored[1].arguments, "{\"amount\":8}");
 
     // The first word holds.
-    let denied = Verdict::Deny {
+    let denied = HookDecision::Deny {
         reason: "later".to_owned(),
     };
     let kept = scene

@@ -8,10 +8,10 @@ use super::*;
 use crate::acts::commands::NewCommand;
 use crate::acts::erasure::has_forgotten_lately;
 use crate::contract::NonMessage;
-use crate::registry::{Owner, TABLES};
+use crate::registry::{RowOwner, TABLES};
 use crate::scene::{Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry};
-use vocative_core::history::Role;
+use vocative_core::history::HistoryRole;
 use vocative_core::ids::{AgentName, RunId, TurnId};
 use vocative_core::sent::{SentPrompt, SentTurn};
 
@@ -38,7 +38,10 @@ async fn rows_of(store: &Store, account: AccountId) -> BTreeMap<String, Vec<Stri
             } else {
                 let entry = TABLES.iter().find(|it| it.name == table);
                 let whose = entry.map(|it| it.owner);
-                assert!(matches!(whose, Some(Owner::Nobody(_))), "whose is {table}?");
+                assert!(
+                    matches!(whose, Some(RowOwner::Nobody(_))),
+                    "whose is {table}?"
+                );
             }
         }
         Ok(rows)
@@ -208,7 +211,7 @@ impl Houses {
             turns: read
                 .map(|turn| SentTurn {
                     turn,
-                    role: Role::Kept,
+                    role: HistoryRole::Kept,
                     revision: 1,
                 })
                 .into_iter()

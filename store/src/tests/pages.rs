@@ -1,8 +1,13 @@
-use crate::contract::{Page, PageQuery};
+use crate::contract::{ConversationPage, PageQuery};
 use crate::scene::{Room, Scene};
 use vocative_core::ids::Seq;
 
-async fn page(scene: &Scene, room: &Room, before: Option<Seq>, is_timeline: bool) -> Page {
+async fn page(
+    scene: &Scene,
+    room: &Room,
+    before: Option<Seq>,
+    is_timeline: bool,
+) -> ConversationPage {
     let query = PageQuery {
         limit: 2,
         before,

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
-use crate::acts::erasure::{LedgerEntry, LedgerKind, Reach};
+use crate::acts::erasure::{LedgerEntry, LedgerKind, OrderReach};
 use crate::contract::ExportQuery;
 use crate::new_id::NewId as _;
 use crate::registry::{
-    Backup, Class, Erasure, Expiry, Export, FULL_TEXT, Merge, Restore, TABLES, Table,
+    BackupRule, Class, ErasureRule, ExpiryRule, ExportRule, FULL_TEXT, MergeRule, Restore,
+    StoreTable, TABLES,
 };
 use crate::{ExpiryBounds, restore};
 use vocative_core::ids::ErasureId;
@@ -91,7 +92,7 @@ fn a_table_that_says_nothing_of_people_says_so_and_no_other_does() {
         let is_spoken = table.spoken().next().is_some();
         let goes = [table.fate.person, table.fate.chat, table.fate.message]
             .iter()
-            .any(|answer| !matches!(answer, Erasure::Nothing(_)));
+            .any(|answer| !matches!(answer, ErasureRule::Nothing(_)));
         let name = table.name;
         assert!(
             goes || !is_spoken || name == "chats",
@@ -117,7 +118,7 @@ fn look(connection: &Connection) -> BTreeMap<&'static str, Seen> {
         .collect()
 }
 
-fn seen(connection: &Connection, table: &Table) -> Seen {
+fn seen(connection: &Connection, table: &StoreTable) -> Seen {
     let name = table.name;
     let sql = format!("SELECT name FROM pragma_table_xinfo('{name}')");
     let columns: Vec<String> = strings(connection, &sql);
@@ -198,7 +199,7 @@ impl House {
         let entry = LedgerEntry {
             id,
             kind,
-            reach: Reach::Everywhere,
+            reach: OrderReach::Everywhere,
             platform: "telegram".to_owned(),
             account: "42".to_owned(),
             platform_id: platform_id.to_owned(),
@@ -232,7 +233,7 @@ const MESSAGE: &str = "deleting a message";
 
 fn compare_erasure(
     what: &str,
-    answer: impl Fn(&Table) -> Erasure,
+    answer: impl Fn(&StoreTable) -> ErasureRule,
     (before, after): (&BTreeMap<&'static str, Seen>, &BTreeMap<&'static str, Seen>),
 ) {
     let mut wrong = Vec::new();
@@ -244,16 +245,16 @@ fn compare_erasure(
         let is_kept = match answer(table) {
             _ if LEDGER.contains(&table.name) => continue,
             // A message is a part of what the house holds.
-            Erasure::Deleted if what == MESSAGE => is.rows.len() < was.rows.len(),
-            Erasure::Emptied if what == MESSAGE => is.marked < was.marked,
-            Erasure::Deleted => is.rows.len() < was.rows.len() && is.marked == 0,
-            Erasure::Emptied => {
+            ErasureRule::Deleted if what == MESSAGE => is.rows.len() < was.rows.len(),
+            ErasureRule::Emptied if what == MESSAGE => is.marked < was.marked,
+            ErasureRule::Deleted => is.rows.len() < was.rows.len() && is.marked == 0,
+            ErasureRule::Emptied => {
                 is.rows.len() <= was.rows.len()
                     && was.marked > 0
                     && is.marked == 0
                     && !is.rows.is_empty()
             }
-            Erasure::Nothing(_) => is.rows.len() == was.rows.len() && is.marked == was.marked,
+            ErasureRule::Nothing(_) => is.rows.len() == was.rows.len() && is.marked == was.marked,
         };
         if !is_kept {
             wrong.push(format!(
@@ -329,9 +330,9 @@ async fn age_does_what_the_registry_says() {
         let is_kept = match table.fate.expiry {
             // It counts what went.
             _ if table.name == "retention" => continue,
-            Expiry::Deleted(_) => is.rows.len() < was.rows.len() && is.marked == 0,
-            Expiry::Emptied(_) => is.rows.len() == was.rows.len() && is.marked < was.marked,
-            Expiry::Nothing(_) => is.rows.len() == was.rows.len() && is.marked == was.marked,
+            ExpiryRule::Deleted(_) => is.rows.len() < was.rows.len() && is.marked == 0,
+            ExpiryRule::Emptied(_) => is.rows.len() == was.rows.len() && is.marked < was.marked,
+            ExpiryRule::Nothing(_) => is.rows.len() == was.rows.len() && is.marked == was.marked,
         };
         if !is_kept {
             wrong.push(format!(
@@ -398,10 +399,10 @@ async fn a_merge_does_what_the_registry_says() {
     {
         let (was, is) = (&before[table.name], &after[table.name]);
         let is_kept = match table.fate.merge {
-            Merge::Moves => chat(was) && !chat(is),
-            Merge::FollowsTurn => turn(was) && !turn(is),
-            Merge::Joined => was.rows != is.rows || table.name.ends_with("_merges"),
-            Merge::Nothing(_) => was.rows == is.rows,
+            MergeRule::Moves => chat(was) && !chat(is),
+            MergeRule::FollowsTurn => turn(was) && !turn(is),
+            MergeRule::Joined => was.rows != is.rows || table.name.ends_with("_merges"),
+            MergeRule::Nothing(_) => was.rows == is.rows,
         };
         if !is_kept {
             wrong.push(format!(
@@ -440,7 +441,10 @@ async fn a_restore_does_what_the_registry_says() {
             Restore::Noted => is.rows.len() == was.rows.len() + 1,
         };
         // A backup holds every row: nothing is left out of it.
-        let is_copied = matches!(table.fate.backup, Backup::Copied | Backup::WithFiles);
+        let is_copied = matches!(
+            table.fate.backup,
+            BackupRule::Copied | BackupRule::WithFiles
+        );
         if !is_kept || !is_copied {
             wrong.push(format!(
                 "{}: {:?}\n was {was:?}\n is {is:?}",
@@ -456,7 +460,7 @@ async fn every_table_that_says_so_is_exported() {
     let mut missing = Vec::new();
     for table in TABLES
         .iter()
-        .filter(|table| table.fate.export == Export::Exported)
+        .filter(|table| table.fate.export == ExportRule::Exported)
     {
         let house = House::build().await;
         let sql = match table.name {
@@ -494,9 +498,9 @@ async fn every_table_that_says_so_is_exported() {
 /// What `docs/DATA.md` says of the tables that hold people's words or names.
 fn page() -> String {
     let erasure = |answer| match answer {
-        Erasure::Deleted => "goes",
-        Erasure::Emptied => "emptied",
-        Erasure::Nothing(_) => "stays",
+        ErasureRule::Deleted => "goes",
+        ErasureRule::Emptied => "emptied",
+        ErasureRule::Nothing(_) => "stays",
     };
     let mut lines = vec![
         "| table | words, names | person erased | chat erased | message deleted | age | export |"
@@ -509,13 +513,13 @@ fn page() -> String {
     {
         let columns: Vec<String> = table.spoken().map(|it| format!("`{it}`")).collect();
         let age = match table.fate.expiry {
-            Expiry::Deleted(class) => format!("goes ({})", class_name(class)),
-            Expiry::Emptied(class) => format!("emptied ({})", class_name(class)),
-            Expiry::Nothing(_) => "stays".to_owned(),
+            ExpiryRule::Deleted(class) => format!("goes ({})", class_name(class)),
+            ExpiryRule::Emptied(class) => format!("emptied ({})", class_name(class)),
+            ExpiryRule::Nothing(_) => "stays".to_owned(),
         };
         let export = match table.fate.export {
-            Export::Exported => "yes",
-            Export::Nothing(_) => "no",
+            ExportRule::Exported => "yes",
+            ExportRule::Nothing(_) => "no",
         };
         lines.push(format!(
             "| {} | {} | {} | {} | {} | {age} | {export} |",

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use vocative_core::knowledge::Chunk;
 use vocative_core::search::excerpt::excerpt;
 use vocative_core::search::fusion::fused;
-use vocative_core::search::query::{Query, Wish};
-use vocative_core::search::scoring::{Line, Relevance, Scorer, rarity};
+use vocative_core::search::query::{Query, WordWish};
+use vocative_core::search::scoring::{PreparedLine, Relevance, Scorer, rarity};
 use vocative_core::search::spelling::{Kinship, MISSPELT_MIN_CHARS, kinship};
 
 use super::search::{WORDINGS_MAX, utf16_div4};
@@ -126,14 +126,14 @@ pub(crate) fn collection_status(
 }
 
 /// A piece as it was read and scored.
-struct Answer {
+struct ScoredChunk {
     id: i64,
     score: f64,
-    line: Line,
+    line: PreparedLine,
 }
 
 /// What is searched.
-struct Search<'a> {
+struct ChunkSearch<'a> {
     connection: &'a Connection<'a>,
     /// The asked collections that there are.
     collections: BTreeMap<i64, String>,
@@ -144,13 +144,13 @@ struct Search<'a> {
 }
 
 /// The pieces that have a word, as it is asked of the index.
-struct Places {
+struct FoundPlaces {
     all: Vec<i64>,
     is_cut: bool,
 }
 
 fn search(connection: &Connection, query: &KnowledgeQuery) -> Result<KnowledgeHits, StoreError> {
-    let mut search = Search {
+    let mut search = ChunkSearch {
         connection,
         collections: BTreeMap::new(),
         pieces: 0,
@@ -162,7 +162,7 @@ fn search(connection: &Connection, query: &KnowledgeQuery) -> Result<KnowledgeHi
     let wordings: Vec<Query> = asked.map(|text| Query::parse(text)).collect();
     search.found.is_query_cut =
         query.queries.len() > WORDINGS_MAX || wordings.iter().any(|wording| wording.is_cut);
-    let mut lists: Vec<Vec<Answer>> = Vec::new();
+    let mut lists: Vec<Vec<ScoredChunk>> = Vec::new();
     if !search.collections.is_empty() {
         for wording in wordings.into_iter().filter(|it| !it.is_empty()) {
             lists.push(search.answers(wording)?);
@@ -172,7 +172,7 @@ fn search(connection: &Connection, query: &KnowledgeQuery) -> Result<KnowledgeHi
     Ok(search.found)
 }
 
-impl Search<'_> {
+impl ChunkSearch<'_> {
     fn open(&mut self, names: &[String]) -> Result<(), StoreError> {
         for name in names.iter().take(COLLECTIONS_MAX) {
             let row: Option<(i64, i64)> = self
@@ -194,7 +194,7 @@ impl Search<'_> {
     }
 
     /// The best answers to one wording.
-    fn answers(&mut self, mut wording: Query) -> Result<Vec<Answer>, StoreError> {
+    fn answers(&mut self, mut wording: Query) -> Result<Vec<ScoredChunk>, StoreError> {
         let mut places = self.places_of(&wording.wished)?;
         if self.find_stand_ins(&mut wording, &places)? {
             places = self.places_of(&wording.wished)?;
@@ -224,7 +224,7 @@ impl Search<'_> {
     fn candidates(
         &mut self,
         wording: &Query,
-        places: &[Places],
+        places: &[FoundPlaces],
         rarities: &[f64],
     ) -> Result<Vec<i64>, StoreError> {
         let mut weights: HashMap<i64, f64> = HashMap::new();
@@ -280,12 +280,12 @@ impl Search<'_> {
         id: i64,
         wording: &Query,
         scorer: &Scorer,
-    ) -> Result<Option<Answer>, StoreError> {
+    ) -> Result<Option<ScoredChunk>, StoreError> {
         let Some((_, _, title, _, chunk)) = self.piece(id)? else {
             return Ok(None);
         };
         let above = above(&title, &chunk);
-        let line = Line::of_passage(&format!("{above}\n{}", chunk.text));
+        let line = PreparedLine::of_passage(&format!("{above}\n{}", chunk.text));
         if !line.has_required(wording) {
             return Ok(None);
         }
@@ -296,7 +296,7 @@ impl Search<'_> {
         // Where it begins in the text, if it is not above it.
         let at = at.saturating_sub(above.len() + 1);
         self.at.entry(id).or_insert(at);
-        Ok(Some(Answer { id, score, line }))
+        Ok(Some(ScoredChunk { id, score, line }))
     }
 
     /// A piece of one of the collections: its collection's row, path, title, when it was read, and itself.
@@ -324,27 +324,28 @@ impl Search<'_> {
     /// Gives the best answers to all wordings, near-identical pieces as one.
     fn give(
         &mut self,
-        mut lists: Vec<Vec<Answer>>,
+        mut lists: Vec<Vec<ScoredChunk>>,
         query: &KnowledgeQuery,
     ) -> Result<(), StoreError> {
         let order: Vec<i64> = match lists.len() {
             1 => lists[0].iter().map(|it| it.id).collect(),
             _ => {
-                let ids = |list: &Vec<Answer>| list.iter().map(|it| it.id).collect();
+                let ids = |list: &Vec<ScoredChunk>| list.iter().map(|it| it.id).collect();
                 let lists: Vec<Vec<i64>> = lists.iter().map(ids).collect();
                 fused(&lists).into_iter().map(|(id, _)| id).collect()
             }
         };
-        let mut known: HashMap<i64, Answer> = HashMap::new();
+        let mut known: HashMap<i64, ScoredChunk> = HashMap::new();
         for answer in lists.drain(..).flatten() {
             let best = known.get(&answer.id).map_or(f64::MIN, |it| it.score);
             if answer.score > best {
                 known.insert(answer.id, answer);
             }
         }
-        let mut given: Vec<(Answer, usize)> = Vec::new();
+        let mut given: Vec<(ScoredChunk, usize)> = Vec::new();
         for answer in order.iter().filter_map(|id| known.remove(id)) {
-            let is_like = |it: &(Answer, usize)| it.0.line.likeness.is_near(&answer.line.likeness);
+            let is_like =
+                |it: &(ScoredChunk, usize)| it.0.line.likeness.is_near(&answer.line.likeness);
             match given.iter().position(is_like) {
                 Some(like) => given[like].1 += 1,
                 None if given.len() < query.limit => given.push((answer, 0)),
@@ -378,14 +379,14 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn places_of(&self, wished: &[Wish]) -> Result<Vec<Places>, StoreError> {
+    fn places_of(&self, wished: &[WordWish]) -> Result<Vec<FoundPlaces>, StoreError> {
         let each = (PLACES_MAX / wished.len().max(1)).min(PLACES_EACH);
         let mut places = Vec::with_capacity(wished.len());
         for wish in wished {
             let mut all = self.places(&self.expression(wish, stem_entry), each + 1)?;
             let is_cut = all.len() > each;
             all.truncate(each);
-            places.push(Places { all, is_cut });
+            places.push(FoundPlaces { all, is_cut });
         }
         Ok(places)
     }
@@ -399,7 +400,7 @@ impl Search<'_> {
     }
 
     /// A word as the index is asked for it, in the collections and nowhere else.
-    fn expression(&self, wish: &Wish, entry: fn(i64, &str) -> String) -> String {
+    fn expression(&self, wish: &WordWish, entry: fn(i64, &str) -> String) -> String {
         let others = wish.stands_in.iter().map(|(stem, _)| stem);
         let stems: Vec<&String> = wish.stems.iter().chain(others).collect();
         let of_collection = |collection: &i64| {
@@ -434,7 +435,7 @@ impl Search<'_> {
     fn find_stand_ins(
         &mut self,
         wording: &mut Query,
-        places: &[Places],
+        places: &[FoundPlaces],
     ) -> Result<bool, StoreError> {
         let mut is_changed = false;
         for (wish, places) in wording.wished.iter_mut().zip(places) {

@@ -53,7 +53,7 @@ pub(crate) struct Likest {
 }
 
 /// The turns that are likest to one query, as they are met.
-struct Keeper<'a> {
+struct NearestTurns<'a> {
     query: &'a Vector,
     limit: usize,
     best: BinaryHeap<Reverse<Near>>,
@@ -62,7 +62,7 @@ struct Keeper<'a> {
     squares: f32,
 }
 
-impl Keeper<'_> {
+impl NearestTurns<'_> {
     fn keep(&mut self, seq: Seq, scale: f32, stored: &[u8]) {
         let Some(likeness) = self.query.likeness(scale, stored) else {
             return;
@@ -108,7 +108,7 @@ pub(crate) fn nearest(
     queries: &[Vector],
     limit: usize,
 ) -> Result<Nearest, StoreError> {
-    let keeper = |query| Keeper {
+    let keeper = |query| NearestTurns {
         query,
         limit,
         best: BinaryHeap::with_capacity(limit + 1),
@@ -116,7 +116,7 @@ pub(crate) fn nearest(
         sum: 0.0,
         squares: 0.0,
     };
-    let mut keepers: Vec<Keeper<'_>> = queries.iter().map(keeper).collect();
+    let mut keepers: Vec<NearestTurns<'_>> = queries.iter().map(keeper).collect();
     let mut left = COMPARED_MAX;
     let mut oldest_compared = Vec::with_capacity(conversation_rows.len());
     for row in conversation_rows {
@@ -154,13 +154,13 @@ pub(crate) fn nearest(
             .optional()?;
     }
     Ok(Nearest {
-        lists: keepers.into_iter().map(Keeper::finish).collect(),
+        lists: keepers.into_iter().map(NearestTurns::finish).collect(),
         compared: COMPARED_MAX - left,
     })
 }
 
 fn compare(
-    keepers: &mut [Keeper<'_>],
+    keepers: &mut [NearestTurns<'_>],
     row: &crate::engine::sql::Row<'_>,
 ) -> crate::engine::sql::Result<()> {
     #[allow(clippy::cast_possible_truncation)]

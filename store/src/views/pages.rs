@@ -5,7 +5,7 @@
 
 use crate::engine::sql::{Connection, params};
 
-use crate::contract::{Page, PageQuery, TurnDetail};
+use crate::contract::{ConversationPage, PageQuery, TurnDetail};
 use crate::rows::columns::{LAST, limit_of};
 use crate::rows::columns::{conversation_row_id, missing, select_turns, turn_from_row};
 use crate::rows::conversations::detail;
@@ -33,7 +33,7 @@ impl Reader {
         &self,
         conversation: ConversationId,
         query: PageQuery,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<ConversationPage, StoreError> {
         self.read(move |connection| page(connection, conversation, &query))
             .await
     }
@@ -60,7 +60,7 @@ fn page(
     connection: &Connection,
     id: ConversationId,
     query: &PageQuery,
-) -> Result<Page, StoreError> {
+) -> Result<ConversationPage, StoreError> {
     let conversation = conversation_row_id(connection, id)?;
     let before = match query.before {
         Some(seq) => position_in(connection, conversation, seq)?,
@@ -84,10 +84,10 @@ fn page(
     turns.truncate(query.limit);
     turns.reverse();
     let root = root(connection, conversation)?;
-    let mut page = Page {
+    let mut page = ConversationPage {
         root: root.map(|root| detail(connection, root)).transpose()?,
         has_older,
-        ..Page::default()
+        ..ConversationPage::default()
     };
     if query.is_timeline {
         let first = turns.first().filter(|_| has_older);

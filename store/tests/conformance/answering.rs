@@ -4,7 +4,7 @@ use vocative_contract::outbound::Delivered;
 
 use vocative_core::addressing::{MessageFacts, Verdict};
 use vocative_core::coverage::Keep;
-use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole};
 use vocative_core::outbox::OutboxUpdate;
 use vocative_core::run::{ClaimedRun, Usage};
 use vocative_store::contract::{CommittedReply, Deleted, LeaseOutcome, RecordedStep, RunLease};
@@ -35,7 +35,7 @@ async fn history(scene: &Scene, run: &ClaimedRun) -> History {
     scene.store.history(query).await.unwrap()
 }
 
-fn shown(history: &History) -> Vec<(&str, Role)> {
+fn shown(history: &History) -> Vec<(&str, HistoryRole)> {
     let turns = history.turns.iter();
     turns
         .map(|read| (read.turn.content.as_str(), read.role))
@@ -115,9 +115,9 @@ async fn an_answer_that_opens_a_thread_is_followed_up_there() {
 
     let first = scene.claim(LATER_MS + 10).await.unwrap();
     let expected = [
-        ("earlier", Role::Parent),
-        ("noted", Role::Parent),
-        ("question", Role::Trigger),
+        ("earlier", HistoryRole::Parent),
+        ("noted", HistoryRole::Parent),
+        ("question", HistoryRole::Trigger),
     ];
     assert_eq!(shown(&history(&scene, &first).await), expected);
     let route = scene.store.reply_route(first.run.id).await.unwrap();
@@ -132,11 +132,11 @@ async fn an_answer_that_opens_a_thread_is_followed_up_there() {
     let second = scene.claim(LATER_MS + 20).await.unwrap();
     assert_eq!(second.run.conversation, first.run.conversation);
     let expected = [
-        ("earlier", Role::Parent),
-        ("noted", Role::Parent),
-        ("question", Role::Root),
-        ("answer", Role::Kept),
-        ("and then?", Role::Trigger),
+        ("earlier", HistoryRole::Parent),
+        ("noted", HistoryRole::Parent),
+        ("question", HistoryRole::Root),
+        ("answer", HistoryRole::Kept),
+        ("and then?", HistoryRole::Trigger),
     ];
     assert_eq!(shown(&history(&scene, &second).await), expected);
 }

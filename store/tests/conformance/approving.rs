@@ -5,8 +5,8 @@ use vocative_contract::outbound::Part;
 use vocative_core::acting::Beginning;
 use vocative_core::addressing::ChangedCall;
 use vocative_core::approving::{
-    AfterUntrusted, ApprovalButton, ApprovalState, Approvers, Asking, Choice, DecidedBy,
-    OPEN_MAX_PERSON, PressVerdict, StoredApproval, Told, Via,
+    AfterUntrusted, ApprovalButton, ApprovalChoice, ApprovalRule, ApprovalState, Approvers,
+    DecidedBy, DecidedVia, NoDecision, OPEN_MAX_PERSON, PressVerdict, StoredApproval,
 };
 use vocative_core::ids::ApprovalId;
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Stopping, Usage};
@@ -14,7 +14,7 @@ use vocative_core::run::{ClaimedRun, RunState, StopCause, Stopping, Usage};
 use vocative_core::tool_call::{CHANGED_DIGEST, CallRule, CallState, StoredCall};
 use vocative_store::NewId as _;
 use vocative_store::contract::{
-    ApprovalFilter, Asked, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress,
+    ApprovalFilter, AskOutcome, CallBegun, CallToBegin, ConsentSought, NewApproval, NewPress,
     NewToolCall, NonMessage, OperatorDecided, OperatorDecision, Parked, PressAnswer, Pressed,
     PressedButton, PressedCard, RecordedStep, SentForm,
 };
@@ -36,8 +36,8 @@ async fn waiting(scene: &Scene, expires_at_ms: Option<i64>) -> Waiting {
     scene.ask("C1", "refund it", 10).await;
     let run = scene.claim(100).await.unwrap();
     let call = called(scene, &run, DIGEST).await;
-    let (approval, asked) = ask(scene, &run, &call, Asking::Always, expires_at_ms).await;
-    assert_eq!(asked, Asked::Waits);
+    let (approval, asked) = ask(scene, &run, &call, ApprovalRule::Always, expires_at_ms).await;
+    assert_eq!(asked, AskOutcome::Waits);
     let parked = scene.store.park_run(run.run.id, run.token, 201).await;
     assert_eq!(parked.unwrap(), Parked::Waits);
     Waiting {
@@ -76,9 +76,9 @@ async fn ask(
     scene: &Scene,
     run: &ClaimedRun,
     call: &StoredCall,
-    asking: Asking,
+    asking: ApprovalRule,
     expires_at_ms: Option<i64>,
-) -> (ApprovalId, Asked) {
+) -> (ApprovalId, AskOutcome) {
     let id = ApprovalId::generate();
     let new = NewApproval {
         expires_at_ms,
@@ -113,7 +113,7 @@ fn new_approval(
     }
 }
 
-fn sought(run: &ClaimedRun, asking: Asking) -> ConsentSought {
+fn sought(run: &ClaimedRun, asking: ApprovalRule) -> ConsentSought {
     ConsentSought {
         asking,
         definition: DEFINITION,
@@ -123,7 +123,12 @@ fn sought(run: &ClaimedRun, asking: Asking) -> ConsentSought {
     }
 }
 
-async fn begin(scene: &Scene, run: &ClaimedRun, call: &StoredCall, asking: Asking) -> CallBegun {
+async fn begin(
+    scene: &Scene,
+    run: &ClaimedRun,
+    call: &StoredCall,
+    asking: ApprovalRule,
+) -> CallBegun {
     begin_as(scene, run, call, (asking, DEFINITION)).await
 }
 
@@ -132,7 +137,7 @@ async fn begin_as(
     scene: &Scene,
     run: &ClaimedRun,
     call: &StoredCall,
-    (asking, definition): (Asking, [u8; 32]),
+    (asking, definition): (ApprovalRule, [u8; 32]),
 ) -> CallBegun {
     let sought = ConsentSought {
         definition,
@@ -157,13 +162,13 @@ async fn begin_as(
 }
 
 /// A press that a judge lets decide if the approval is open.
-async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) -> Pressed {
+async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: ApprovalChoice) -> Pressed {
     let verdict = match choice {
-        Choice::Approve => PressVerdict::Approve { has_grant: false },
-        Choice::Grant => PressVerdict::Approve { has_grant: true },
-        Choice::Deny => PressVerdict::Deny,
-        Choice::ShowAll => PressVerdict::ShowAll,
-        Choice::Change => PressVerdict::Change,
+        ApprovalChoice::Approve => PressVerdict::Approve { has_grant: false },
+        ApprovalChoice::Grant => PressVerdict::Approve { has_grant: true },
+        ApprovalChoice::Deny => PressVerdict::Deny,
+        ApprovalChoice::ShowAll => PressVerdict::ShowAll,
+        ApprovalChoice::Change => PressVerdict::Change,
     };
     let pressed = PressedButton::Card(PressedCard {
         button: ApprovalButton::new(approval, choice, &DIGEST),
@@ -174,7 +179,7 @@ async fn press(scene: &Scene, approval: ApprovalId, id: &str, choice: Choice) ->
                 answer: Part::plain(""),
             },
             state => PressAnswer {
-                verdict: PressVerdict::Tell(Told::Over(state)),
+                verdict: PressVerdict::Tell(NoDecision::Over(state)),
                 outcome: None,
                 answer: Part::plain("over"),
             },
@@ -192,7 +197,7 @@ async fn send_form(
 ) -> Pressed {
     let arguments = arguments.map(str::to_owned);
     let pressed = PressedButton::Form(SentForm {
-        button: ApprovalButton::new(approval, Choice::Change, &DIGEST),
+        button: ApprovalButton::new(approval, ApprovalChoice::Change, &DIGEST),
         judge: Box::new(move |facts| match (facts.approval.state, arguments) {
             (ApprovalState::Open, Some(arguments)) => Ok(ChangedCall {
                 approval,
@@ -290,7 +295,7 @@ async fn a_run_waits_without_a_place_and_goes_on_where_it_was() {
 
     assert_eq!(told(&scene).await, [post("post", "At four.")]);
     assert!(
-        press(&scene, waiting.approval, "t1", Choice::Approve)
+        press(&scene, waiting.approval, "t1", ApprovalChoice::Approve)
             .await
             .is_decided
     );
@@ -298,14 +303,14 @@ async fn a_run_waits_without_a_place_and_goes_on_where_it_was() {
     assert_eq!(again.run.id, waiting.run.run.id);
     assert_eq!(again.as_of_seq, waiting.run.as_of_seq);
     assert_eq!(again.attempts_used(), 1, "the wait is no attempt");
-    let begun = begin(&scene, &again, &waiting.call, Asking::Always).await;
+    let begun = begin(&scene, &again, &waiting.call, ApprovalRule::Always).await;
     assert_eq!(begun, CallBegun::Decided(Beginning::Make));
-    let begun = begin(&scene, &again, &waiting.call, Asking::Always).await;
+    let begun = begin(&scene, &again, &waiting.call, ApprovalRule::Always).await;
     assert_eq!(begun, CallBegun::Decided(Beginning::Unknown));
     let decided = stored(&scene, waiting.approval).await;
     assert_eq!(
         (decided.state, decided.via),
-        (ApprovalState::Approved, Some(Via::Card))
+        (ApprovalState::Approved, Some(DecidedVia::Card))
     );
     assert_eq!(decided.decided.name.as_deref(), Some("Ada"));
     let mut all = told(&scene).await;
@@ -323,8 +328,8 @@ async fn of_many_presses_one_decides() {
             let (scene, approval) = (std::sync::Arc::clone(&scene), waiting.approval);
             tokio::spawn(async move {
                 let choice = match n % 3 {
-                    0 => Choice::Deny,
-                    _ => Choice::Approve,
+                    0 => ApprovalChoice::Deny,
+                    _ => ApprovalChoice::Approve,
                 };
                 // Every press comes twice.
                 let id = format!("t{}", n / 2);
@@ -355,7 +360,7 @@ async fn a_refusal_is_told_with_who_and_why() {
         changed: None,
         has_grant: false,
         operator: operator.to_owned(),
-        via: Via::Cli,
+        via: DecidedVia::Cli,
         note: Some("ask me first".to_owned()),
         outcome: Box::new(|approval, _| Part::plain(approval.state.name())),
         now_ms: 350,
@@ -365,7 +370,7 @@ async fn a_refusal_is_told_with_who_and_why() {
     let decided = scene.store.decide_approval(decision("dora")).await.unwrap();
     assert!(matches!(decided, OperatorDecided::Over(_)), "{decided:?}");
     let again = scene.claim(360).await.unwrap();
-    let begun = begin(&scene, &again, &waiting.call, Asking::Always).await;
+    let begun = begin(&scene, &again, &waiting.call, ApprovalRule::Always).await;
     let by = DecidedBy {
         name: Some("carl".to_owned()),
         at_ms: 350,
@@ -388,10 +393,10 @@ async fn four_eyes_hold_for_operators_too() {
     let approval = ApprovalId::generate();
     let new = NewApproval {
         approvers: Approvers::from_text("four_eyes").unwrap(),
-        ..new_approval(approval, &run, &call, sought(&run, Asking::Always))
+        ..new_approval(approval, &run, &call, sought(&run, ApprovalRule::Always))
     };
     let asked = scene.store.ask_approval(new).await.unwrap();
-    assert_eq!(asked, Asked::Waits);
+    assert_eq!(asked, AskOutcome::Waits);
     let asked_by = stored(&scene, approval).await.requesters;
     let own = vec![asked_by[0].id.clone()];
     let table = [
@@ -408,7 +413,7 @@ async fn four_eyes_hold_for_operators_too() {
             changed: None,
             has_grant: false,
             operator: operator.to_uppercase(),
-            via: Via::Cli,
+            via: DecidedVia::Cli,
             note: None,
             outcome: Box::new(|_, _| Part::plain("done")),
             now_ms: 350,
@@ -434,7 +439,7 @@ async fn an_operator_decides_about_what_was_looked_at() {
             changed: None,
             has_grant: false,
             operator: "desk".to_owned(),
-            via: Via::Api,
+            via: DecidedVia::Api,
             note: None,
             outcome: Box::new(|_, _| Part::plain("done")),
             now_ms: 350,
@@ -465,7 +470,7 @@ async fn what_nobody_decides_expires_whatever_the_clock_does() {
         if is_over {
             // A press that comes too late decides nothing.
             assert!(
-                !press(&scene, waiting.approval, "t1", Choice::Approve)
+                !press(&scene, waiting.approval, "t1", ApprovalChoice::Approve)
                     .await
                     .is_decided
             );
@@ -493,9 +498,9 @@ async fn a_grant_covers_the_same_call_of_the_same_person_until_it_is_revoked() {
     let scene = Scene::open().await;
     let waiting = waiting(&scene, None).await;
     posted(&scene).await;
-    press(&scene, waiting.approval, "t1", Choice::Grant).await;
+    press(&scene, waiting.approval, "t1", ApprovalChoice::Grant).await;
     let run = scene.claim(310).await.unwrap();
-    begin(&scene, &run, &waiting.call, Asking::Always).await;
+    begin(&scene, &run, &waiting.call, ApprovalRule::Always).await;
     let reply = scene.answer(&run, "Done.").await;
     scene.store.commit_reply(reply).await.unwrap();
 
@@ -512,19 +517,22 @@ async fn a_grant_covers_the_same_call_of_the_same_person_until_it_is_revoked() {
         }
     };
     assert_eq!(
-        next(DIGEST, Asking::Always, DEFINITION).await,
+        next(DIGEST, ApprovalRule::Always, DEFINITION).await,
         Beginning::Make
     );
     assert_eq!(
-        next([8; 32], Asking::Always, DEFINITION).await,
+        next([8; 32], ApprovalRule::Always, DEFINITION).await,
         Beginning::Ask
     );
     let grants = scene.store.grants(340, 10).await.unwrap();
     assert_eq!((grants.len(), grants[0].uses), (1, 1), "{grants:?}");
     // A tool that is defined anew is another one.
-    assert_eq!(next(DIGEST, Asking::Always, [0; 32]).await, Beginning::Ask);
     assert_eq!(
-        next(DIGEST, Asking::Always, DEFINITION).await,
+        next(DIGEST, ApprovalRule::Always, [0; 32]).await,
+        Beginning::Ask
+    );
+    assert_eq!(
+        next(DIGEST, ApprovalRule::Always, DEFINITION).await,
         Beginning::Make
     );
     let revoked = scene
@@ -532,7 +540,7 @@ async fn a_grant_covers_the_same_call_of_the_same_person_until_it_is_revoked() {
         .revoke_grant(grants[0].id, "carl".to_owned(), 350);
     assert!(revoked.await.unwrap());
     assert_eq!(
-        next(DIGEST, Asking::Always, DEFINITION).await,
+        next(DIGEST, ApprovalRule::Always, DEFINITION).await,
         Beginning::Ask
     );
 }
@@ -543,21 +551,21 @@ async fn a_first_consent_covers_later_calls_of_the_tool() {
     scene.ask("C1", "refund it", 10).await;
     let run = scene.claim(100).await.unwrap();
     let call = called(&scene, &run, DIGEST).await;
-    let (approval, _) = ask(&scene, &run, &call, Asking::First, None).await;
+    let (approval, _) = ask(&scene, &run, &call, ApprovalRule::First, None).await;
     posted(&scene).await;
-    press(&scene, approval, "t1", Choice::Approve).await;
+    press(&scene, approval, "t1", ApprovalChoice::Approve).await;
     // It was decided before the run was let go.
     let parked = scene.store.park_run(run.run.id, run.token, 310).await;
     assert_eq!(parked.unwrap(), Parked::Decided);
-    begin(&scene, &run, &call, Asking::First).await;
+    begin(&scene, &run, &call, ApprovalRule::First).await;
     let reply = scene.answer(&run, "Done.").await;
     scene.store.commit_reply(reply).await.unwrap();
     scene.ask("C1", "another", 320).await;
     let run = scene.claim(330).await.unwrap();
     let call = called(&scene, &run, [8; 32]).await;
-    let begun = begin(&scene, &run, &call, Asking::Always).await;
+    let begun = begin(&scene, &run, &call, ApprovalRule::Always).await;
     assert_eq!(begun, CallBegun::Decided(Beginning::Ask));
-    let begun = begin(&scene, &run, &call, Asking::First).await;
+    let begun = begin(&scene, &run, &call, ApprovalRule::First).await;
     assert_eq!(begun, CallBegun::Decided(Beginning::Make));
 }
 
@@ -570,8 +578,8 @@ async fn a_person_has_so_many_calls_waiting_and_no_more() {
     scene.ask("C1", "one more", 30).await;
     let run = scene.claim(230).await.unwrap();
     let call = called(&scene, &run, DIGEST).await;
-    let (_, asked) = ask(&scene, &run, &call, Asking::Always, None).await;
-    assert_eq!(asked, Asked::TooMany);
+    let (_, asked) = ask(&scene, &run, &call, ApprovalRule::Always, None).await;
+    assert_eq!(asked, AskOutcome::TooMany);
     let open = ApprovalFilter {
         is_open: true,
         conversation: Some(run.run.conversation),
@@ -603,8 +611,8 @@ async fn a_stale_lease_asks_nobody() {
     let call = called(&scene, &run, DIGEST).await;
     let other = scene.claim(100 + LEASE_MS + 1).await.unwrap();
     assert_eq!(other.run.id, run.run.id);
-    let (_, asked) = ask(&scene, &run, &call, Asking::Always, None).await;
-    assert_eq!(asked, Asked::Stale);
+    let (_, asked) = ask(&scene, &run, &call, ApprovalRule::Always, None).await;
+    assert_eq!(asked, AskOutcome::Stale);
     let parked = scene.store.park_run(run.run.id, run.token, 310).await;
     assert_eq!(parked.unwrap(), Parked::LetGo);
     assert_eq!(told(&scene).await, []);
@@ -620,7 +628,7 @@ async fn change(scene: &Scene, approval: ApprovalId, arguments: &str) -> Operato
         changed: Some(arguments.to_owned()),
         has_grant: false,
         operator: "carl".to_owned(),
-        via: Via::Cli,
+        via: DecidedVia::Cli,
         note: None,
         outcome: Box::new(|approval, _| Part::plain(approval.state.name())),
         now_ms: 350,
@@ -640,13 +648,13 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
     assert_eq!(changed.state, ApprovalState::Changed);
     let twice = change(&scene, first.approval, other).await;
     assert!(matches!(twice, OperatorDecided::Over(_)), "{twice:?}");
-    let pressed = press(&scene, first.approval, "late", Choice::Grant).await;
+    let pressed = press(&scene, first.approval, "late", ApprovalChoice::Grant).await;
     assert!(!pressed.is_decided);
 
     // Its run is due. A worker that has read the old arguments is to read again; the call is never free.
     let run = scene.claim(400).await.unwrap();
     let (id, token) = (run.run.id, run.token);
-    let stale = begin(&scene, &run, &first.call, Asking::Free).await;
+    let stale = begin(&scene, &run, &first.call, ApprovalRule::Free).await;
     assert_eq!(stale, CallBegun::Decided(Beginning::Wait));
     let read = scene.store.record_tool_calls(id, token, 1, Vec::new(), 401);
     let call = read.await.unwrap().unwrap().remove(0);
@@ -666,7 +674,7 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
         rule: call.rule,
         asker: run.asker,
         limits: UNLIMITED,
-        sought: sought(&run, Asking::Free),
+        sought: sought(&run, ApprovalRule::Free),
         is_behind_open: false,
         now_ms: 402,
     };
@@ -676,8 +684,8 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
         .await
         .unwrap();
     assert_eq!(begun, CallBegun::Decided(Beginning::Ask));
-    let (again, asked) = ask(&scene, &run, &call, Asking::Free, None).await;
-    assert_eq!(asked, Asked::Waits);
+    let (again, asked) = ask(&scene, &run, &call, ApprovalRule::Free, None).await;
+    assert_eq!(asked, AskOutcome::Waits);
     let again = stored(&scene, again).await;
     assert_eq!((again.arguments.as_str(), again.digest), (other, [5; 32]));
     assert_eq!(again.changed_by.len(), 1);
@@ -693,9 +701,9 @@ async fn a_changed_call_is_allowed_by_nobody_until_it_is_asked_for_anew() {
 async fn a_form_changes_a_call_once_and_of_a_wrong_one_nothing_is_kept() {
     let scene = Scene::open().await;
     let first = waiting(&scene, Some(300_200)).await;
-    let pressed = press(&scene, first.approval, "open", Choice::Change).await;
+    let pressed = press(&scene, first.approval, "open", ApprovalChoice::Change).await;
     assert!(pressed.opens_form && !pressed.is_decided);
-    let again = press(&scene, first.approval, "open", Choice::Change).await;
+    let again = press(&scene, first.approval, "open", ApprovalChoice::Change).await;
     assert!(!again.opens_form, "a press that comes twice opens one form");
 
     // The same form is judged anew when it comes again.
@@ -748,8 +756,8 @@ async fn a_run_does_not_wait_for_others_while_a_changed_call_is_still_to_be_aske
         .store
         .record_tool_calls(id, run.token, 2, vec![new], 143);
     let second = calls.await.unwrap().unwrap().remove(0);
-    let (of_first, _) = ask(&scene, &run, &first, Asking::Always, None).await;
-    ask(&scene, &run, &second, Asking::Always, None).await;
+    let (of_first, _) = ask(&scene, &run, &first, ApprovalRule::Always, None).await;
+    ask(&scene, &run, &second, ApprovalRule::Always, None).await;
     // Somebody changes the first one before its run has let go.
     change(&scene, of_first, "{\"amount\":9}").await;
     let parked = scene.store.park_run(id, run.token, 360).await.unwrap();

@@ -2,11 +2,11 @@
 
 use vocative_contract::envelope::Place;
 use vocative_core::ids::{ConversationId, Seq};
-use vocative_store::contract::{HistoryGap, Page, PageQuery};
+use vocative_store::contract::{ConversationPage, HistoryGap, PageQuery};
 
 use crate::scene::Scene;
 
-async fn page(scene: &Scene, room: ConversationId, before: Option<Seq>) -> Page {
+async fn page(scene: &Scene, room: ConversationId, before: Option<Seq>) -> ConversationPage {
     let query = PageQuery {
         limit: 2,
         before,
@@ -15,7 +15,7 @@ async fn page(scene: &Scene, room: ConversationId, before: Option<Seq>) -> Page 
     scene.store.page(room, query).await.unwrap()
 }
 
-fn texts(page: &Page) -> Vec<&str> {
+fn texts(page: &ConversationPage) -> Vec<&str> {
     let turns = page.turns.iter();
     turns.map(|detail| detail.turn.content.as_str()).collect()
 }

@@ -4,7 +4,7 @@
 use vocative_contract::envelope::SenderKind;
 use vocative_core::addressing::{Overlap, RunVerdict, Verdict};
 use vocative_core::coverage::Keep;
-use vocative_core::history::{HistoryQuery, Role};
+use vocative_core::history::{HistoryQuery, HistoryRole};
 use vocative_core::ids::{RunId, TurnId};
 use vocative_core::outbox::{ClaimedEntry, OutboxState, OutboxUpdate};
 use vocative_core::run::{ClaimedRun, RunState, StopCause, Usage};
@@ -328,7 +328,7 @@ async fn an_answer_may_be_replaced_again_and_again() {
 }
 
 /// What a run reads: texts and what they are to it.
-async fn read(world: &World, run: &ClaimedRun) -> Vec<(String, Role)> {
+async fn read(world: &World, run: &ClaimedRun) -> Vec<(String, HistoryRole)> {
     let query = HistoryQuery {
         conversation: run.run.conversation,
         agent: run.run.agent.clone(),
@@ -383,7 +383,10 @@ async fn a_revision_is_answered_once_and_only_where_that_is_wanted() {
     assert_eq!(world.scene.runs().await.len(), 2);
     // One that waits answers the newest revision.
     let run = world.claim().await;
-    assert_eq!(read(&world, &run).await, [("6".to_owned(), Role::Trigger)]);
+    assert_eq!(
+        read(&world, &run).await,
+        [("6".to_owned(), HistoryRole::Trigger)]
+    );
 }
 
 #[tokio::test]
@@ -454,7 +457,10 @@ async fn a_prompt_reads_the_edited_question_last_and_not_the_earlier_answer() {
     world.scene.hear(said("7", "meanwhile")).await;
     world.edit().await;
     let run = world.claim().await;
-    let expected = [("where?", Role::Trigger), ("meanwhile", Role::Kept)];
+    let expected = [
+        ("where?", HistoryRole::Trigger),
+        ("meanwhile", HistoryRole::Kept),
+    ];
     let expected = expected.map(|(text, role)| (text.to_owned(), role));
     assert_eq!(read(&world, &run).await, expected);
     let route = world.scene.store.reply_route(run.run.id).await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vocative_core::coverage::{Coverage, Keep};
-use vocative_core::history::{History, HistoryQuery, Role};
+use vocative_core::history::{History, HistoryQuery, HistoryRole};
 use vocative_core::ids::{ConversationId, RunId, SummaryId};
 use vocative_core::place::ChatName;
 use vocative_core::run::RunState;
@@ -444,7 +444,7 @@ async fn what_lies_before_a_summarys_end_is_not_overheard() {
     }
     let overheard = |read: History| {
         let turns = read.turns.into_iter();
-        let overheard = turns.filter(|read| read.role == Role::Ambient);
+        let overheard = turns.filter(|read| read.role == HistoryRole::Ambient);
         overheard.map(|read| read.turn.seq().0).collect::<Vec<_>>()
     };
     let mut query = history_query(room);

@@ -4,8 +4,8 @@
 //! somebody said starts where that stands, so no text ends it. They have a budget besides the conversation's: the
 //! history is the same with them and without.
 
-use super::{PromptLine, State};
-use crate::history::{History, Role};
+use super::{LineState, PromptLine};
+use crate::history::{History, HistoryRole};
 use crate::options::AssemblerOptions;
 use crate::prompting::project::Projector;
 use crate::prompting::{
@@ -15,7 +15,7 @@ use crate::prompting::{
 use crate::search::bar::wording_of;
 use crate::search::excerpt::excerpt;
 use crate::search::query::Query;
-use crate::search::scoring::{Line, Scorer};
+use crate::search::scoring::{PreparedLine, Scorer};
 use crate::turn::Visibility;
 
 /// The length to which a line is cut around what was looked for, in characters.
@@ -32,7 +32,7 @@ pub(super) fn take_recalled(
     if history.recalled.is_empty() {
         return;
     }
-    let asked = Asked::of(lines);
+    let asked = QuestionScorers::of(lines);
     let mut left = options
         .recall_max_tokens
         .saturating_sub(counter.cost(FOUND_PREFACE));
@@ -48,12 +48,12 @@ pub(super) fn take_recalled(
         let content = projector.found(line.turn, |text| asked.excerpt(text));
         let tokens = counter.cost(&content);
         if tokens > left {
-            line.state = State::Left(OmissionReason::OverRecallTokens);
+            line.state = LineState::Left(OmissionReason::OverRecallTokens);
             continue;
         }
         left -= tokens;
-        line.role = Role::Recalled;
-        line.state = State::Whole;
+        line.role = HistoryRole::Recalled;
+        line.state = LineState::Whole;
         line.tokens = tokens;
         line.comes_before = None;
         line.message = PromptMessage {
@@ -86,11 +86,13 @@ pub(super) fn add_preface(prompt: &mut Prompt, counter: &dyn TokenCounter) {
 }
 
 /// What the questions look for.
-struct Asked(Vec<Scorer>);
+struct QuestionScorers(Vec<Scorer>);
 
-impl Asked {
+impl QuestionScorers {
     fn of(lines: &[PromptLine<'_>]) -> Self {
-        let triggers = lines.iter().filter(|line| line.role == Role::Trigger);
+        let triggers = lines
+            .iter()
+            .filter(|line| line.role == HistoryRole::Trigger);
         let scorers = triggers.map(|line| {
             let query = Query::parse(&wording_of(&line.turn.content, &[]));
             Scorer::new(&query, &vec![1.0; query.wished.len()])
@@ -103,7 +105,7 @@ impl Asked {
         if text.chars().nth(LINE_MAX_CHARS).is_none() {
             return text.to_owned();
         }
-        let line = Line::of(text);
+        let line = PreparedLine::of(text);
         let found = self.0.iter().map(|scorer| scorer.relevance(&line, 0));
         let best = found.max_by(|a, b| a.score.total_cmp(&b.score));
         excerpt(text, best.map_or(0, |best| best.at), LINE_MAX_CHARS)

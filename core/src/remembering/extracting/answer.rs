@@ -153,7 +153,7 @@ pub fn read_answer(
     let value: Value = object_in(answer).ok_or(AnswerFault::NoJson)?;
     let found = value.get("entries").and_then(Value::as_array);
     let found = found.ok_or(AnswerFault::NoJson)?;
-    let shown = Shown { lines, known };
+    let shown = ShownLines { lines, known };
     let mut read = ReadAnswer::default();
     for (n, entry) in found.iter().enumerate() {
         let judged = match n < EXTRACTED_MAX {
@@ -176,12 +176,12 @@ fn object_in(answer: &str) -> Option<Value> {
 
 /// What the model was shown.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct ShownLines<'a> {
     lines: &'a [SpokenLine],
     known: &'a [StoredMemory],
 }
 
-impl Shown<'_> {
+impl ShownLines<'_> {
     fn judged(self, entry: &Value, before: &[ReadEntry]) -> Result<ReadEntry, EntryFault> {
         let text = entry.get("text").and_then(Value::as_str);
         let text = text.ok_or(EntryFault::Malformed)?;

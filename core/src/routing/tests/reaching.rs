@@ -8,12 +8,12 @@ fn number_key() -> KeySchema {
         one_of: Vec::new(),
         default: None,
         max_items: 20,
-        merge: Merge::Replace,
+        merge: ValueMerge::Replace,
     }
 }
 
 /// The network of the other tests, with a kind and a score, which "sort" sets. It looks things up, too.
-fn with_values(rules: Vec<Rule>) -> Network {
+fn with_values(rules: Vec<RoutingRule>) -> Network {
     let mut network = network(rules);
     let kind = KeySchema {
         kind: StateKind::One(SimpleKind::String),
@@ -24,12 +24,12 @@ fn with_values(rules: Vec<Rule>) -> Network {
     let (whole, list) = (SimpleKind::Integer, StateKind::List(SimpleKind::String));
     let count = KeySchema {
         kind: StateKind::One(whole),
-        merge: Merge::Max,
+        merge: ValueMerge::Max,
         ..number_key()
     };
     let notes = KeySchema {
         kind: list,
-        merge: Merge::Append,
+        merge: ValueMerge::Append,
         ..number_key()
     };
     let keys = [
@@ -58,31 +58,31 @@ fn dead(network: &Network, around: &Around<'_>) -> Vec<String> {
     dead.map(|it| format!("{}: {}", it.rule, it.why)).collect()
 }
 
-fn without(mut rule: Rule, not: Vec<Term>) -> Rule {
+fn without(mut rule: RoutingRule, not: Vec<RuleTerm>) -> RoutingRule {
     rule.when.not = not;
     rule
 }
 
-fn setting(mut rule: Rule, key: &str, value: Value) -> Rule {
+fn setting(mut rule: RoutingRule, key: &str, value: Value) -> RoutingRule {
     rule.set.push((key.to_owned(), value));
     rule
 }
 
-fn range(key: &str, ge: Option<f64>, le: Option<f64>) -> Term {
+fn range(key: &str, ge: Option<f64>, le: Option<f64>) -> RuleTerm {
     let test = StateTest {
         ge,
         le,
         ..StateTest::default()
     };
-    Term::State(key.to_owned(), test)
+    RuleTerm::State(key.to_owned(), test)
 }
 
-fn is_set(key: &str, is: bool) -> Term {
+fn is_set(key: &str, is: bool) -> RuleTerm {
     let test = StateTest {
         is_set: Some(is),
         ..StateTest::default()
     };
-    Term::State(key.to_owned(), test)
+    RuleTerm::State(key.to_owned(), test)
 }
 
 fn contains(word: &str) -> TextTest {
@@ -99,18 +99,18 @@ fn blank(is: bool) -> TextTest {
     }
 }
 
-fn stop() -> Action {
-    Action::Stop { reason: None }
+fn stop() -> RuleAction {
+    RuleAction::Stop { reason: None }
 }
 
 /// A rule behind "sort is called first", and what is said of it; empty: it may match.
 #[allow(clippy::too_many_lines, reason = "one table")]
-fn after_sort() -> Vec<(Rule, &'static str)> {
+fn after_sort() -> Vec<(RoutingRule, &'static str)> {
     let pen = |terms| rule(terms, call(&["pen"]), 1);
-    let alias = |name: &str| Term::Alias(vec![name.to_owned()]);
-    let tool = |name: &str| Term::LastTool(vec![name.to_owned()]);
-    let calls_from = |ge, le| Term::Calls(Range { ge, le });
-    let text = |test| Term::Text(test);
+    let alias = |name: &str| RuleTerm::Alias(vec![name.to_owned()]);
+    let tool = |name: &str| RuleTerm::LastTool(vec![name.to_owned()]);
+    let calls_from = |ge, le| RuleTerm::Calls(CountRange { ge, le });
+    let text = |test| RuleTerm::Text(test);
     vec![
         // What values can be.
         (pen(vec![is("kind", json!("refund"))]), ""),
@@ -161,22 +161,22 @@ fn after_sort() -> Vec<(Rule, &'static str)> {
         (pen(vec![alias("hulp")]), "the network has no such name"),
         (
             without(
-                pen(vec![Term::Scope(vec![Scope::Dm])]),
-                vec![Term::Scope(vec![Scope::Dm, Scope::Thread])],
+                pen(vec![RuleTerm::Scope(vec![Scope::Dm])]),
+                vec![RuleTerm::Scope(vec![Scope::Dm, Scope::Thread])],
             ),
             "its `not` holds whenever the rest of it does",
         ),
         (
             without(
                 pen(vec![]),
-                vec![Term::Sender(vec![Sender::Bot, Sender::Person])],
+                vec![RuleTerm::Sender(vec![AskerKind::Bot, AskerKind::Person])],
             ),
             "its `not` holds whenever the rest of it does",
         ),
         (
             without(
-                pen(vec![Term::Sender(vec![Sender::Person])]),
-                vec![Term::Sender(vec![Sender::Admin])],
+                pen(vec![RuleTerm::Sender(vec![AskerKind::Person])]),
+                vec![RuleTerm::Sender(vec![AskerKind::Admin])],
             ),
             "",
         ),
@@ -208,7 +208,7 @@ fn after_sort() -> Vec<(Rule, &'static str)> {
         (
             without(
                 pen(vec![last("sort")]),
-                vec![last("sort"), Term::LastFailed(true)],
+                vec![last("sort"), RuleTerm::LastFailed(true)],
             ),
             "",
         ),
@@ -217,11 +217,17 @@ fn after_sort() -> Vec<(Rule, &'static str)> {
             "no agent that may have been called last has search",
         ),
         (
-            pen(vec![Term::LastFailed(true), Term::LastText(contains("no"))]),
+            pen(vec![
+                RuleTerm::LastFailed(true),
+                RuleTerm::LastText(contains("no")),
+            ]),
             "no agent call is all that it asks of it",
         ),
         (
-            pen(vec![Term::LastFailed(true), Term::LastText(blank(true))]),
+            pen(vec![
+                RuleTerm::LastFailed(true),
+                RuleTerm::LastText(blank(true)),
+            ]),
             "",
         ),
         (
@@ -243,11 +249,11 @@ fn after_sort() -> Vec<(Rule, &'static str)> {
             "calls can't be at least 2 and at most 1",
         ),
         (
-            pen(vec![Term::StackEmpty(false)]),
+            pen(vec![RuleTerm::StackEmpty(false)]),
             "nobody ever waits to be called",
         ),
         (
-            pen(vec![calls(0), last("sort"), Term::StackEmpty(false)]),
+            pen(vec![calls(0), last("sort"), RuleTerm::StackEmpty(false)]),
             "nobody ever waits to be called",
         ),
         // What comes before it.
@@ -282,7 +288,7 @@ fn rules_that_never_match_are_named_and_no_others() {
 #[allow(clippy::too_many_lines, reason = "one table")]
 fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
     let desk = |terms, at_most| rule(terms, call(&["desk"]), at_most);
-    let table: [(Vec<Rule>, &[&str]); 10] = [
+    let table: [(Vec<RoutingRule>, &[&str]); 10] = [
         // The first is used up at the second decision.
         (vec![desk(vec![], 1), desk(vec![], 1)], &[]),
         (
@@ -297,7 +303,7 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
             vec![
                 rule(vec![calls(0)], call(&["sort"]), 1),
                 desk(vec![last("sort")], 1),
-                desk(vec![last("sort"), Term::HasFiles(true)], 1),
+                desk(vec![last("sort"), RuleTerm::HasFiles(true)], 1),
             ],
             &["3: rule 2 before it matches whenever it would, and has uses left"],
         ),
@@ -312,7 +318,7 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
         // The condition before it is weaker by its `not`, or is not.
         (
             vec![
-                without(desk(vec![], 8), vec![calls(0), Term::HasFiles(true)]),
+                without(desk(vec![], 8), vec![calls(0), RuleTerm::HasFiles(true)]),
                 without(desk(vec![], 8), vec![calls(0)]),
             ],
             &["2: rule 1 before it matches whenever it would, and has uses left"],
@@ -320,15 +326,15 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
         (
             vec![
                 without(desk(vec![], 8), vec![calls(0)]),
-                without(desk(vec![], 8), vec![calls(0), Term::HasFiles(true)]),
+                without(desk(vec![], 8), vec![calls(0), RuleTerm::HasFiles(true)]),
             ],
             &[],
         ),
         (
             vec![
-                rule(vec![Term::Text(contains("bill"))], stop(), 1),
-                desk(vec![Term::Text(contains("billing"))], 1),
-                desk(vec![Term::Text(contains("ill"))], 1),
+                rule(vec![RuleTerm::Text(contains("bill"))], stop(), 1),
+                desk(vec![RuleTerm::Text(contains("billing"))], 1),
+                desk(vec![RuleTerm::Text(contains("ill"))], 1),
             ],
             &["2: rule 1 before it matches whenever it would, and has uses left"],
         ),
@@ -349,7 +355,7 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
                 rule(vec![calls(0)], call(&["look"]), 1),
                 rule(vec![calls(1)], call(&["pen"]), 1),
                 desk(
-                    vec![Term::Calls(Range {
+                    vec![RuleTerm::Calls(CountRange {
                         ge: None,
                         le: Some(1),
                     })],
@@ -361,7 +367,7 @@ fn a_rule_is_behind_another_as_long_as_that_has_uses_left() {
         // The routing agent is asked whichever agents are there.
         (
             vec![
-                rule(vec![calls(0)], Action::AskRouter, 1),
+                rule(vec![calls(0)], RuleAction::AskRouter, 1),
                 desk(vec![calls(0)], 1),
             ],
             &["2: rule 1 before it matches whenever it would, and has uses left"],
@@ -459,7 +465,7 @@ fn values_are_known_as_far_as_anything_sets_them() {
         one_of: many,
         ..StateTest::default()
     };
-    let many = Term::State("score".to_owned(), test);
+    let many = RuleTerm::State("score".to_owned(), test);
     let network = with_values(vec![
         rule(vec![many.clone()], call(&["pen"]), 1),
         without(rule(vec![many.clone()], call(&["pen"]), 1), vec![many]),
@@ -475,19 +481,19 @@ fn who_waits_is_known_in_order() {
     let network = with_values(vec![
         rule(vec![calls(0)], call(&["look", "pen", "check"]), 1),
         rule(
-            vec![last("look"), Term::StackEmpty(true)],
+            vec![last("look"), RuleTerm::StackEmpty(true)],
             call(&["desk"]),
             1,
         ),
         rule(vec![calls(1), last("pen")], call(&["desk"]), 1),
-        rule(vec![last("check"), Term::StackEmpty(false)], stop(), 1),
+        rule(vec![last("check"), RuleTerm::StackEmpty(false)], stop(), 1),
         rule(
-            vec![calls(1), Term::LastTool(vec!["search".to_owned()])],
+            vec![calls(1), RuleTerm::LastTool(vec!["search".to_owned()])],
             stop(),
             1,
         ),
         rule(
-            vec![calls(2), Term::LastTool(vec!["search".to_owned()])],
+            vec![calls(2), RuleTerm::LastTool(vec!["search".to_owned()])],
             stop(),
             1,
         ),
@@ -523,7 +529,7 @@ fn what_is_looked_at_is_bounded() {
     let rules = (0..RULES_MAX).map(|n| {
         let of = |k: usize| names[(n * 7 + k * 3) % RULES_MAX].as_str();
         let agents: Vec<&str> = (0..MEMBERS_MAX).map(of).collect();
-        rule(vec![Term::Text(contains(&names[n]))], call(&agents), 16)
+        rule(vec![RuleTerm::Text(contains(&names[n]))], call(&agents), 16)
     });
     let mut network = with_values(rules.collect());
     network.max_calls = CALLS_MAX;
@@ -545,7 +551,7 @@ const NAMES: [&str; 4] = ["look", "pen", "desk", "check"];
 const WORDS: [&str; 4] = ["", "one", "one two", "THREE"];
 
 /// Terms of every kind, of few words and numbers, so that they meet.
-fn any_term() -> impl Strategy<Value = Term> {
+fn any_term() -> impl Strategy<Value = RuleTerm> {
     let words = || proptest::sample::subsequence(vec!["one", "ONE two", "", "three"], 0..3);
     let test = || {
         (words(), proptest::option::of(any::<bool>()), 0_usize..4).prop_map(
@@ -566,22 +572,22 @@ fn any_term() -> impl Strategy<Value = Term> {
     };
     let scopes =
         proptest::sample::subsequence(vec![Scope::Channel, Scope::Thread, Scope::Dm], 1..3);
-    let senders = proptest::sample::subsequence(Sender::ALL.to_vec(), 1..3);
+    let senders = proptest::sample::subsequence(AskerKind::ALL.to_vec(), 1..3);
     prop_oneof![
         3 => (0_u32..5).prop_map(calls),
-        1 => (0_u32..4, 0_u32..6).prop_map(|(ge, le)| Term::Calls(Range { ge: Some(ge), le: Some(le) })),
-        3 => some(NAMES.to_vec()).prop_map(|names| Term::LastAgent(names.into_iter().map(AgentName::trusted).collect())),
-        2 => any::<bool>().prop_map(Term::StackEmpty),
-        1 => any::<bool>().prop_map(Term::LastFailed),
-        1 => some(vec!["search", "write", "other"]).prop_map(Term::LastTool),
+        1 => (0_u32..4, 0_u32..6).prop_map(|(ge, le)| RuleTerm::Calls(CountRange { ge: Some(ge), le: Some(le) })),
+        3 => some(NAMES.to_vec()).prop_map(|names| RuleTerm::LastAgent(names.into_iter().map(AgentName::trusted).collect())),
+        2 => any::<bool>().prop_map(RuleTerm::StackEmpty),
+        1 => any::<bool>().prop_map(RuleTerm::LastFailed),
+        1 => some(vec!["search", "write", "other"]).prop_map(RuleTerm::LastTool),
         2 => any_state_term(),
-        1 => some(vec!["Support", "help", "none"]).prop_map(Term::Alias),
-        1 => scopes.prop_map(Term::Scope),
-        1 => some(vec!["acme/C1", "acme/C2"]).prop_map(Term::Chat),
-        1 => senders.prop_map(Term::Sender),
-        1 => any::<bool>().prop_map(Term::HasFiles),
-        1 => test().prop_map(Term::Text),
-        1 => test().prop_map(Term::LastText),
+        1 => some(vec!["Support", "help", "none"]).prop_map(RuleTerm::Alias),
+        1 => scopes.prop_map(RuleTerm::Scope),
+        1 => some(vec!["acme/C1", "acme/C2"]).prop_map(RuleTerm::Chat),
+        1 => senders.prop_map(RuleTerm::Sender),
+        1 => any::<bool>().prop_map(RuleTerm::HasFiles),
+        1 => test().prop_map(RuleTerm::Text),
+        1 => test().prop_map(RuleTerm::LastText),
     ]
 }
 
@@ -604,7 +610,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 const KEYS: [&str; 5] = ["kind", "score", "count", "notes", "found"];
 
-fn any_state_term() -> impl Strategy<Value = Term> {
+fn any_state_term() -> impl Strategy<Value = RuleTerm> {
     let limit = || {
         let limits = [0.5, 1.0, 1.5, 2.0, 9_007_199_254_740_992.0];
         proptest::option::weighted(0.3, (0..limits.len()).prop_map(move |n| limits[n]))
@@ -618,16 +624,16 @@ fn any_state_term() -> impl Strategy<Value = Term> {
             le,
             is_set,
         };
-        Term::State(KEYS[key].to_owned(), test)
+        RuleTerm::State(KEYS[key].to_owned(), test)
     })
 }
 
-fn any_rule_of_all() -> impl Strategy<Value = Rule> {
+fn any_rule_of_all() -> impl Strategy<Value = RoutingRule> {
     let names = || proptest::collection::vec((0..NAMES.len()).prop_map(|n| NAMES[n]), 1..4);
     let action = prop_oneof![
         6 => names().prop_map(|names| call(&names)),
-        2 => Just(Action::AskRouter),
-        1 => Just(Action::Stop { reason: None }),
+        2 => Just(RuleAction::AskRouter),
+        1 => Just(RuleAction::Stop { reason: None }),
     ];
     let terms = proptest::collection::vec(any_term(), 0..3);
     let not = prop_oneof![
@@ -674,10 +680,10 @@ fn any_chance() -> impl Strategy<Value = Chance> {
             scope: [Scope::Channel, Scope::Thread, Scope::Dm][scope],
             chat: ["acme/C1", "acme/C3"][scope % 2],
             senders: [
-                vec![Sender::Person],
-                vec![Sender::Bot],
-                vec![Sender::Person, Sender::Admin],
-                vec![Sender::Bot, Sender::Admin],
+                vec![AskerKind::Person],
+                vec![AskerKind::Bot],
+                vec![AskerKind::Person, AskerKind::Admin],
+                vec![AskerKind::Bot, AskerKind::Admin],
             ][senders]
                 .clone(),
             has_files,
@@ -767,7 +773,7 @@ proptest! {
     ) {
         let mut network = Network { max_calls, ..with_values(rules) };
         network.writes = [(agent("pen"), KEYS.map(str::to_owned).to_vec())].into();
-        let Reach { dead, called, most_calls, .. } = reach(&network, &of_plays());
+        let NetworkReach { dead, called, most_calls, .. } = reach(&network, &of_plays());
         for chance in chances {
             let (used, count, who) = used_in_play(&network, chance);
             prop_assert!(count <= most_calls);

@@ -6,17 +6,17 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::deliveries::{Command, EnvelopeKind};
+use super::super::deliveries::{EnvelopeKind, SocketCommand};
 use super::super::events;
 use super::super::interactions::{self, BlockAction};
 use super::super::post::UserPost;
-use super::super::state::Core;
-use super::{Answer, Refused, Server, act, done, read, wire_text};
+use super::super::state::SlackCore;
+use super::{Server, SlackControlAnswer, SlackControlRefusal, act, done, read, wire_text};
 use crate::wire::now_ms;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Posting {
+struct SlackPosting {
     channel: String,
     #[serde(default)]
     user: String,
@@ -39,8 +39,8 @@ struct Posting {
     blocks: Option<Value>,
 }
 
-pub(super) async fn post_message(State(shared): Server, body: Bytes) -> Answer {
-    let posting: Posting = read(&body)?;
+pub(super) async fn post_message(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let posting: SlackPosting = read(&body)?;
     let text = wire_text(&shared, &posting.text, posting.raw);
     let knobs = shared.faults.knobs();
     let ts = shared.change(|core| {
@@ -73,7 +73,7 @@ pub(super) async fn post_message(State(shared): Server, body: Bytes) -> Answer {
 }
 
 /// A person posts where they are, and replies to what is there.
-fn check_place(core: &Core, posting: &Posting) -> Result<(), String> {
+fn check_place(core: &SlackCore, posting: &SlackPosting) -> Result<(), String> {
     let channel = core.channel(&posting.channel)?;
     if posting.bot_id.is_none() {
         let person = core.person(&posting.user)?;
@@ -92,7 +92,7 @@ fn check_place(core: &Core, posting: &Posting) -> Result<(), String> {
     }
 }
 
-fn file_object(core: &Core, file: &Value) -> Result<Value, String> {
+fn file_object(core: &SlackCore, file: &Value) -> Result<Value, String> {
     let Some(id) = file.as_str() else {
         return Ok(file.clone());
     };
@@ -103,7 +103,7 @@ fn file_object(core: &Core, file: &Value) -> Result<Value, String> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Editing {
+struct SlackEditing {
     channel: String,
     ts: String,
     text: String,
@@ -111,8 +111,8 @@ struct Editing {
     raw: bool,
 }
 
-pub(super) async fn edit(State(shared): Server, body: Bytes) -> Answer {
-    let edit: Editing = read(&body)?;
+pub(super) async fn edit(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let edit: SlackEditing = read(&body)?;
     let text = wire_text(&shared, &edit.text, edit.raw);
     let knobs = shared.faults.knobs();
     act(&shared, |core| {
@@ -122,18 +122,18 @@ pub(super) async fn edit(State(shared): Server, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct SlackItem {
     channel: String,
     ts: String,
 }
 
-pub(super) async fn delete(State(shared): Server, body: Bytes) -> Answer {
-    let item: Item = read(&body)?;
+pub(super) async fn delete(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let item: SlackItem = read(&body)?;
     act(&shared, |core| core.delete(&item.channel, &item.ts))
 }
 
-pub(super) async fn count_replies(State(shared): Server, body: Bytes) -> Answer {
-    let item: Item = read(&body)?;
+pub(super) async fn count_replies(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let item: SlackItem = read(&body)?;
     act(&shared, |core| {
         core.hidden_change(&item.channel, &item.ts, None)
     })
@@ -147,7 +147,7 @@ struct Unfurling {
     attachments: Value,
 }
 
-pub(super) async fn unfurl(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn unfurl(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let unfurl: Unfurling = read(&body)?;
     let attachments = Some(unfurl.attachments);
     act(&shared, |core| {
@@ -157,7 +157,7 @@ pub(super) async fn unfurl(State(shared): Server, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reacting {
+struct SlackReacting {
     channel: String,
     ts: String,
     user: String,
@@ -166,8 +166,8 @@ struct Reacting {
     remove: bool,
 }
 
-pub(super) async fn react(State(shared): Server, body: Bytes) -> Answer {
-    let react: Reacting = read(&body)?;
+pub(super) async fn react(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let react: SlackReacting = read(&body)?;
     let item = (react.channel.as_str(), react.ts.as_str());
     act(&shared, |core| {
         core.user_react(item, &react.user, &react.reaction, !react.remove)
@@ -176,14 +176,14 @@ pub(super) async fn react(State(shared): Server, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stopping {
+struct StopPress {
     channel: String,
     ts: String,
     user: String,
 }
 
-pub(super) async fn stop(State(shared): Server, body: Bytes) -> Answer {
-    let stop: Stopping = read(&body)?;
+pub(super) async fn stop(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let stop: StopPress = read(&body)?;
     act(&shared, |core| {
         core.press_stop(&stop.channel, &stop.user, &stop.ts)
     })
@@ -199,14 +199,14 @@ struct Commanding {
     text: String,
 }
 
-pub(super) async fn command(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn command(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let it: Commanding = read(&body)?;
     let words = [&it.channel, &it.user, &it.command, &it.text];
     interactions::slash_command(&shared, words.map(String::as_str))?;
     done()
 }
 
-pub(super) async fn click(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn click(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let action: BlockAction = read(&body)?;
     interactions::click(&shared, &action)?;
     done()
@@ -221,14 +221,14 @@ struct Modal {
     values: Map<String, Value>,
 }
 
-pub(super) async fn submit(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn submit(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let modal: Modal = read(&body)?;
     let which = (modal.user.as_str(), modal.view_id.as_deref());
     interactions::send_view(&shared, which, &modal.values)?;
     done()
 }
 
-pub(super) async fn close(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn close(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let modal: Modal = read(&body)?;
     interactions::close_view(&shared, &modal.user, modal.view_id.as_deref())?;
     done()
@@ -241,7 +241,7 @@ struct Opening {
     tab: Option<String>,
 }
 
-pub(super) async fn open(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn open(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let open: Opening = read(&body)?;
     let tab = open.tab.as_deref().unwrap_or("home");
     act(&shared, |core| {
@@ -250,10 +250,10 @@ pub(super) async fn open(State(shared): Server, body: Bytes) -> Answer {
 }
 
 /// An inner event as it is, whatever the subscriptions.
-pub(super) async fn raw_event(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn raw_event(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let inner: Map<String, Value> = read(&body)?;
     if !inner.get("type").is_some_and(Value::is_string) {
-        return Err(Refused("an event has a `type`".to_owned()));
+        return Err(SlackControlRefusal("an event has a `type`".to_owned()));
     }
     let payload = shared.read(|core| {
         let event = events::plain(&core.world, Value::Object(inner));
@@ -263,12 +263,12 @@ pub(super) async fn raw_event(State(shared): Server, body: Bytes) -> Answer {
 }
 
 /// A whole `events_api` payload as it is.
-pub(super) async fn raw_payload(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn raw_payload(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let payload: Map<String, Value> = read(&body)?;
     submit_payload(&shared, Value::Object(payload))
 }
 
-fn submit_payload(shared: &super::Shared, payload: Value) -> Answer {
+fn submit_payload(shared: &super::SharedSlack, payload: Value) -> SlackControlAnswer {
     let plan = shared.faults.knobs().retry;
     let fault = shared.faults.take_event();
     shared.change(|core| {
@@ -280,15 +280,15 @@ fn submit_payload(shared: &super::Shared, payload: Value) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Frame {
+struct FrameEntry {
     text: String,
 }
 
 /// A text frame as it is, on every open socket.
-pub(super) async fn raw_frame(State(shared): Server, body: Bytes) -> Answer {
-    let frame: Frame = read(&body)?;
+pub(super) async fn raw_frame(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let frame: FrameEntry = read(&body)?;
     shared.change(|core| {
-        core.deliveries.tell_all(|| Command::Frame {
+        core.deliveries.tell_all(|| SocketCommand::Frame {
             name: "raw".to_owned(),
             text: frame.text.clone(),
         });

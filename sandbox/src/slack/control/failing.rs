@@ -5,13 +5,13 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::deliveries::Command;
-use super::super::faults::{EventFault, Fault, RetryPlan, SlackKnobs};
+use super::super::deliveries::SocketCommand;
+use super::super::faults::{CallFault, EventFault, RetryPlan, SlackKnobs};
 use super::super::requests::{self, RequestUrls};
 use super::super::socket;
-use super::{Answer, Refused, Server, done, read};
+use super::{Server, SlackControlAnswer, SlackControlRefusal, done, read};
 
-pub(super) async fn fault(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn fault(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let body: Value = read(&body)?;
     let (method, kind) = (text_of(&body, "method")?, text_of(&body, "kind")?);
     match (method.as_str(), kind.as_str()) {
@@ -27,45 +27,49 @@ pub(super) async fn fault(State(shared): Server, body: Bytes) -> Answer {
 }
 
 /// Forgets every fault to come and puts the knobs back.
-pub(super) async fn clear(State(shared): Server) -> Answer {
+pub(super) async fn clear(State(shared): Server) -> SlackControlAnswer {
     shared.faults.clear();
     done()
 }
 
-fn event_fault(kind: &str, body: &Value) -> Result<EventFault, Refused> {
+fn event_fault(kind: &str, body: &Value) -> Result<EventFault, SlackControlRefusal> {
     let count = || number(body, "count").map(|it| u32::try_from(it).unwrap_or(u32::MAX));
     match kind {
         "drop" => Ok(EventFault::Drop),
         "duplicate" => Ok(EventFault::Duplicate(count()?)),
         "duplicate_event" => Ok(EventFault::DuplicateEvent(count()?)),
         "delay" => Ok(EventFault::Delay(number(body, "ms")?)),
-        _ => Err(Refused(format!("no event fault of kind {kind}"))),
+        _ => Err(SlackControlRefusal(format!(
+            "no event fault of kind {kind}"
+        ))),
     }
 }
 
-fn call_fault(kind: &str, body: &Value) -> Result<Fault, Refused> {
+fn call_fault(kind: &str, body: &Value) -> Result<CallFault, SlackControlRefusal> {
     Ok(match kind {
-        "latency" => Fault::Latency(number(body, "ms")?),
-        "status" => Fault::Status(status(body)?),
-        "status_after_apply" => Fault::StatusAfterApply(status(body)?),
-        "rate_limited" => Fault::RateLimited(number(body, "retry_after_s")?),
-        "error" => Fault::Error(text_of(body, "error")?),
-        "error_after_apply" => Fault::ErrorAfterApply(text_of(body, "error")?),
-        "reset_before" => Fault::ResetBefore,
-        "reset_after" => Fault::ResetAfter,
-        "lose_response" => Fault::LoseResponse,
-        "html" => Fault::Html,
-        "redirect" => Fault::Redirect(text_of(body, "to")?),
-        _ => return Err(Refused(format!("no fault of kind {kind}"))),
+        "latency" => CallFault::Latency(number(body, "ms")?),
+        "status" => CallFault::Status(status(body)?),
+        "status_after_apply" => CallFault::StatusAfterApply(status(body)?),
+        "rate_limited" => CallFault::RateLimited(number(body, "retry_after_s")?),
+        "error" => CallFault::Error(text_of(body, "error")?),
+        "error_after_apply" => CallFault::ErrorAfterApply(text_of(body, "error")?),
+        "reset_before" => CallFault::ResetBefore,
+        "reset_after" => CallFault::ResetAfter,
+        "lose_response" => CallFault::LoseResponse,
+        "html" => CallFault::Html,
+        "redirect" => CallFault::Redirect(text_of(body, "to")?),
+        _ => return Err(SlackControlRefusal(format!("no fault of kind {kind}"))),
     })
 }
 
-pub(super) async fn knobs(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn knobs(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let fields: Map<String, Value> = read(&body)?;
     let mut knobs = shared.faults.knobs();
     for (name, value) in &fields {
         if !turned(&mut knobs, name, value) {
-            return Err(Refused(format!("no knob {name} that takes {value}")));
+            return Err(SlackControlRefusal(format!(
+                "no knob {name} that takes {value}"
+            )));
         }
     }
     shared.faults.set_knobs(|current| *current = knobs);
@@ -135,7 +139,7 @@ fn put<T>(knob: &mut T, value: Option<T>) -> bool {
     is_given
 }
 
-pub(super) async fn disconnect(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn disconnect(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     const REASONS: [&str; 4] = [
         "warning",
         "refresh_requested",
@@ -144,18 +148,18 @@ pub(super) async fn disconnect(State(shared): Server, body: Bytes) -> Answer {
     ];
     let body: Value = read(&body)?;
     let reason = text_of(&body, "reason")?;
-    let end = |command: fn() -> Command| {
+    let end = |command: fn() -> SocketCommand| {
         shared.change(|core| {
             core.deliveries.tell_all(command);
         });
     };
     match reason.as_str() {
-        "close" => end(|| Command::Close),
-        "abort" => end(|| Command::Abort),
+        "close" => end(|| SocketCommand::Close),
+        "abort" => end(|| SocketCommand::Abort),
         "stall" => shared.change(|core| core.deliveries.stall_all()),
         reason if REASONS.contains(&reason) => socket::disconnect(&shared, reason),
         _ => {
-            return Err(Refused(format!(
+            return Err(SlackControlRefusal(format!(
                 "sockets do not end for the reason {reason}"
             )));
         }
@@ -163,7 +167,7 @@ pub(super) async fn disconnect(State(shared): Server, body: Bytes) -> Answer {
     done()
 }
 
-pub(super) async fn request_urls(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn request_urls(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let body: Value = read(&body)?;
     let Some(base) = body["base"].as_str() else {
         shared.change(|core| core.deliveries.requests.set(None));
@@ -176,25 +180,25 @@ pub(super) async fn request_urls(State(shared): Server, body: Bytes) -> Answer {
     done()
 }
 
-pub(super) async fn redeliver(State(shared): Server) -> Answer {
+pub(super) async fn redeliver(State(shared): Server) -> SlackControlAnswer {
     let plan = shared.faults.knobs().retry;
     shared.change(|core| core.deliveries.redeliver_all(&plan));
     done()
 }
 
-fn text_of(body: &Value, name: &str) -> Result<String, Refused> {
+fn text_of(body: &Value, name: &str) -> Result<String, SlackControlRefusal> {
     let text = body[name].as_str().map(str::to_owned);
-    text.ok_or_else(|| Refused(format!("`{name}` must be given, as text")))
+    text.ok_or_else(|| SlackControlRefusal(format!("`{name}` must be given, as text")))
 }
 
-fn number(body: &Value, name: &str) -> Result<u64, Refused> {
+fn number(body: &Value, name: &str) -> Result<u64, SlackControlRefusal> {
     let number = body[name].as_u64();
-    number.ok_or_else(|| Refused(format!("`{name}` must be given, as a whole number")))
+    number.ok_or_else(|| SlackControlRefusal(format!("`{name}` must be given, as a whole number")))
 }
 
-fn status(body: &Value) -> Result<u16, Refused> {
+fn status(body: &Value) -> Result<u16, SlackControlRefusal> {
     let status = u16::try_from(number(body, "status")?).ok();
     status
         .filter(|status| (100..=599).contains(status))
-        .ok_or_else(|| Refused("`status` must be an HTTP status".to_owned()))
+        .ok_or_else(|| SlackControlRefusal("`status` must be an HTTP status".to_owned()))
 }

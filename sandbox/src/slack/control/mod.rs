@@ -20,17 +20,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::events::Event;
+use super::events::EventObject;
 use super::server::posts_of;
-use super::state::{Core, Shared};
+use super::state::{SharedSlack, SlackCore};
 use super::text::typed_to_wire;
 use crate::journal::{self, JournalQuery};
 use crate::wire::WirePeer;
 
-type Server = State<Arc<Shared>>;
+type Server = State<Arc<SharedSlack>>;
 
 /// The routes under `/control/`.
-pub(super) fn routes() -> Router<Arc<Shared>> {
+pub(super) fn routes() -> Router<Arc<SharedSlack>> {
     let messages = Router::new()
         .route("/post", post(acts::post_message))
         .route("/edit", post(acts::edit))
@@ -82,34 +82,37 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 
 /// A refusal, as HTTP 400.
 #[derive(Debug)]
-struct Refused(String);
+struct SlackControlRefusal(String);
 
-impl IntoResponse for Refused {
+impl IntoResponse for SlackControlRefusal {
     fn into_response(self) -> Response {
         let body = Json(json!({"error": self.0}));
         (StatusCode::BAD_REQUEST, body).into_response()
     }
 }
 
-impl From<String> for Refused {
+impl From<String> for SlackControlRefusal {
     fn from(why: String) -> Self {
         Self(why)
     }
 }
 
-type Answer = Result<Json<Value>, Refused>;
+type SlackControlAnswer = Result<Json<Value>, SlackControlRefusal>;
 
 /// A body as its fields; none is an empty object, a field that is not known is refused.
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refused> {
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, SlackControlRefusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|why| Refused(why.to_string()))
+    serde_json::from_slice(body).map_err(|why| SlackControlRefusal(why.to_string()))
 }
 
-fn done() -> Answer {
+fn done() -> SlackControlAnswer {
     Ok(Json(json!({})))
 }
 
-fn act(shared: &Shared, act: impl FnOnce(&mut Core) -> Result<Vec<Event>, String>) -> Answer {
+fn act(
+    shared: &SharedSlack,
+    act: impl FnOnce(&mut SlackCore) -> Result<Vec<EventObject>, String>,
+) -> SlackControlAnswer {
     shared.change(|core| {
         let events = act(core)?;
         shared.emit(core, events);
@@ -118,7 +121,7 @@ fn act(shared: &Shared, act: impl FnOnce(&mut Core) -> Result<Vec<Event>, String
 }
 
 /// What a person typed, in wire form; `raw` text is that already.
-fn wire_text(shared: &Shared, text: &str, raw: bool) -> String {
+fn wire_text(shared: &SharedSlack, text: &str, raw: bool) -> String {
     match raw {
         true => text.to_owned(),
         false => shared.read(|core| typed_to_wire(&core.world, text)),
@@ -130,7 +133,7 @@ struct InChannel {
     channel: String,
 }
 
-async fn posts(State(shared): Server, Query(query): Query<InChannel>) -> Answer {
+async fn posts(State(shared): Server, Query(query): Query<InChannel>) -> SlackControlAnswer {
     let posts = shared.read(|core| {
         core.channel(&query.channel)?;
         Ok::<_, String>(posts_of(core, &query.channel))

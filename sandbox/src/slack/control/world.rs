@@ -8,41 +8,41 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::state::Core;
+use super::super::state::SlackCore;
 use super::super::web::files::SlackFile;
-use super::super::world::{ChannelKind, SlackChannel, SlackUser};
-use super::{Answer, Refused, Server, act, done, read};
+use super::super::world::{ChannelKind, SlackConversation, SlackUser};
+use super::{Server, SlackControlAnswer, SlackControlRefusal, act, done, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Who {
+struct ChannelMember {
     channel: String,
     user: String,
 }
 
-pub(super) async fn invite(State(shared): Server, body: Bytes) -> Answer {
-    let who: Who = read(&body)?;
+pub(super) async fn invite(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let who: ChannelMember = read(&body)?;
     act(&shared, |core| {
         core.set_bot_membership(&who.channel, Some(&who.user), true)
     })
 }
 
-pub(super) async fn remove(State(shared): Server, body: Bytes) -> Answer {
-    let who: Who = read(&body)?;
+pub(super) async fn remove(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let who: ChannelMember = read(&body)?;
     act(&shared, |core| {
         core.set_bot_membership(&who.channel, Some(&who.user), false)
     })
 }
 
-pub(super) async fn join(State(shared): Server, body: Bytes) -> Answer {
-    let who: Who = read(&body)?;
+pub(super) async fn join(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let who: ChannelMember = read(&body)?;
     act(&shared, |core| {
         core.set_membership(&who.channel, &who.user, true)
     })
 }
 
-pub(super) async fn leave(State(shared): Server, body: Bytes) -> Answer {
-    let who: Who = read(&body)?;
+pub(super) async fn leave(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let who: ChannelMember = read(&body)?;
     act(&shared, |core| {
         core.set_membership(&who.channel, &who.user, false)
     })
@@ -56,7 +56,7 @@ struct Archiving {
     archived: Option<bool>,
 }
 
-pub(super) async fn archive(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn archive(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let it: Archiving = read(&body)?;
     let archived = it.archived.unwrap_or(true);
     act(&shared, |core| {
@@ -66,13 +66,13 @@ pub(super) async fn archive(State(shared): Server, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Renaming {
+struct ChannelRenaming {
     channel: String,
     name: String,
 }
 
-pub(super) async fn rename(State(shared): Server, body: Bytes) -> Answer {
-    let it: Renaming = read(&body)?;
+pub(super) async fn rename(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let it: ChannelRenaming = read(&body)?;
     act(&shared, |core| core.rename(&it.channel, &it.name))
 }
 
@@ -83,7 +83,7 @@ struct ChangingId {
     new_id: String,
 }
 
-pub(super) async fn change_id(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn change_id(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let it: ChangingId = read(&body)?;
     act(&shared, |core| match core.channel(&it.new_id) {
         Ok(_) => Err(format!("{} is there already", it.new_id)),
@@ -94,7 +94,7 @@ pub(super) async fn change_id(State(shared): Server, body: Bytes) -> Answer {
 /// A person or another app's bot: added, or changed where the id is known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Person {
+struct SlackPersonEntry {
     id: Option<String>,
     name: Option<String>,
     real_name: Option<String>,
@@ -107,8 +107,8 @@ struct Person {
     guest: Option<bool>,
 }
 
-pub(super) async fn user(State(shared): Server, body: Bytes) -> Answer {
-    let it: Person = read(&body)?;
+pub(super) async fn user(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let it: SlackPersonEntry = read(&body)?;
     shared.change(|core| {
         let known = it.id.as_ref().and_then(|id| {
             let users = &core.world.users;
@@ -131,12 +131,12 @@ pub(super) async fn user(State(shared): Server, body: Bytes) -> Answer {
     })
 }
 
-fn new_user(core: &Core, it: &Person) -> Result<SlackUser, Refused> {
+fn new_user(core: &SlackCore, it: &SlackPersonEntry) -> Result<SlackUser, SlackControlRefusal> {
     let name = it.name.clone().filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| Refused("a new user needs a `name`".to_owned()))?;
+    let name = name.ok_or_else(|| SlackControlRefusal("a new user needs a `name`".to_owned()))?;
     let id = it.id.clone().unwrap_or_else(|| made_up("U0", &name));
     if core.world.user_id(&id).is_some() {
-        return Err(Refused(format!("{id} is there already")));
+        return Err(SlackControlRefusal(format!("{id} is there already")));
     }
     Ok(SlackUser {
         id,
@@ -149,7 +149,7 @@ fn new_user(core: &Core, it: &Person) -> Result<SlackUser, Refused> {
     })
 }
 
-fn changed_user(mut user: SlackUser, it: &Person) -> SlackUser {
+fn changed_user(mut user: SlackUser, it: &SlackPersonEntry) -> SlackUser {
     let set = |field: &mut String, value: &Option<String>| {
         if let Some(value) = value {
             field.clone_from(value);
@@ -178,7 +178,7 @@ fn made_up(prefix: &str, name: &str) -> String {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ConversationKind {
     Public,
     Private,
     Im,
@@ -188,10 +188,10 @@ enum Kind {
 /// A conversation: added, or changed where the id is known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Conversation {
+struct ConversationEntry {
     id: Option<String>,
     name: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<ConversationKind>,
     /// Ids or names.
     members: Option<Vec<String>>,
     bot_is_member: Option<bool>,
@@ -201,8 +201,8 @@ struct Conversation {
     purpose: Option<String>,
 }
 
-pub(super) async fn channel(State(shared): Server, body: Bytes) -> Answer {
-    let it: Conversation = read(&body)?;
+pub(super) async fn channel(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let it: ConversationEntry = read(&body)?;
     shared.change(|core| {
         let members = it.members.iter().flatten().map(|name| core.person(name));
         let members: Vec<SlackUser> = members.collect::<Result<_, String>>()?;
@@ -232,33 +232,39 @@ pub(super) async fn channel(State(shared): Server, body: Bytes) -> Answer {
 }
 
 fn new_channel(
-    core: &Core,
-    it: &Conversation,
+    core: &SlackCore,
+    it: &ConversationEntry,
     members: &[String],
-) -> Result<SlackChannel, Refused> {
+) -> Result<SlackConversation, SlackControlRefusal> {
     let name = it.name.clone().unwrap_or_default();
-    let (prefix, kind) = match (it.kind.unwrap_or(Kind::Public), members) {
-        (Kind::Public, _) => ("C0", ChannelKind::Public),
-        (Kind::Private, _) => ("C0", ChannelKind::Private),
-        (Kind::Mpim, _) => ("G0", ChannelKind::Mpim),
-        (Kind::Im, [user]) => ("D0", ChannelKind::Im { user: user.clone() }),
-        (Kind::Im, _) => return Err(Refused("an im has one member".to_owned())),
+    let (prefix, kind) = match (it.kind.unwrap_or(ConversationKind::Public), members) {
+        (ConversationKind::Public, _) => ("C0", ChannelKind::Public),
+        (ConversationKind::Private, _) => ("C0", ChannelKind::Private),
+        (ConversationKind::Mpim, _) => ("G0", ChannelKind::Mpim),
+        (ConversationKind::Im, [user]) => ("D0", ChannelKind::Im { user: user.clone() }),
+        (ConversationKind::Im, _) => {
+            return Err(SlackControlRefusal("an im has one member".to_owned()));
+        }
     };
     let named_after = match &kind {
         ChannelKind::Im { user } => user.trim_start_matches("U0").to_owned(),
         _ => name.clone(),
     };
     if named_after.is_empty() {
-        return Err(Refused("a new channel needs a `name`".to_owned()));
+        return Err(SlackControlRefusal(
+            "a new channel needs a `name`".to_owned(),
+        ));
     }
     let id = it
         .id
         .clone()
         .unwrap_or_else(|| made_up(prefix, &named_after));
     if core.channel(&id).is_ok() || core.channel(&name).is_ok() {
-        return Err(Refused(format!("{id} or {name} is there already")));
+        return Err(SlackControlRefusal(format!(
+            "{id} or {name} is there already"
+        )));
     }
-    Ok(SlackChannel::new(&id, &name, kind, &[]))
+    Ok(SlackConversation::new(&id, &name, kind, &[]))
 }
 
 /// The app as it is installed. A list replaces the one that was there.
@@ -274,7 +280,7 @@ struct App {
     signing_secret: Option<String>,
 }
 
-pub(super) async fn app(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn app(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let it: App = read(&body)?;
     shared.change(|core| {
         let world = &mut core.world;
@@ -298,19 +304,19 @@ pub(super) async fn app(State(shared): Server, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Clock {
+struct ClockOffset {
     offset_ms: i64,
 }
 
 /// Moves the clock from which messages get their ts.
-pub(super) async fn clock(State(shared): Server, body: Bytes) -> Answer {
-    let it: Clock = read(&body)?;
+pub(super) async fn clock(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let it: ClockOffset = read(&body)?;
     shared.change(|core| core.clock_offset_ms = it.offset_ms);
     done()
 }
 
 #[derive(Deserialize)]
-pub(super) struct NewFile {
+pub(super) struct NewSlackFile {
     name: String,
     #[serde(rename = "type")]
     mime_type: Option<String>,
@@ -319,9 +325,9 @@ pub(super) struct NewFile {
 /// A file that a person uploaded: its bytes are the body. Gives the file object.
 pub(super) async fn add_file(
     State(shared): Server,
-    Query(new): Query<NewFile>,
+    Query(new): Query<NewSlackFile>,
     body: Bytes,
-) -> Answer {
+) -> SlackControlAnswer {
     let mime_type = new
         .mime_type
         .unwrap_or("application/octet-stream".to_owned());
@@ -334,19 +340,19 @@ pub(super) async fn add_file(
 }
 
 #[derive(Deserialize)]
-pub(super) struct ById {
+pub(super) struct SlackById {
     id: String,
 }
 
 /// The bytes of a file.
-pub(super) async fn file(State(shared): Server, Query(which): Query<ById>) -> Response {
+pub(super) async fn file(State(shared): Server, Query(which): Query<SlackById>) -> Response {
     let found = shared.read(|core| {
         let file = core.files.get(&which.id)?;
         Some((file.bytes.clone()?, file.mime_type.clone()))
     });
     match found {
         Some((bytes, mime_type)) => ([(header::CONTENT_TYPE, mime_type)], bytes).into_response(),
-        None => Refused(format!("no file {} in this world", which.id)).into_response(),
+        None => SlackControlRefusal(format!("no file {} in this world", which.id)).into_response(),
     }
 }
 
@@ -357,7 +363,7 @@ struct FileMode {
     mode: String,
 }
 
-pub(super) async fn file_mode(State(shared): Server, body: Bytes) -> Answer {
+pub(super) async fn file_mode(State(shared): Server, body: Bytes) -> SlackControlAnswer {
     let it: FileMode = read(&body)?;
     shared.change(|core| {
         known_file(core, &it.id)?;
@@ -366,15 +372,15 @@ pub(super) async fn file_mode(State(shared): Server, body: Bytes) -> Answer {
     })
 }
 
-pub(super) async fn delete_file(State(shared): Server, body: Bytes) -> Answer {
-    let it: ById = read(&body)?;
+pub(super) async fn delete_file(State(shared): Server, body: Bytes) -> SlackControlAnswer {
+    let it: SlackById = read(&body)?;
     act(&shared, |core| {
         known_file(core, &it.id)?;
         Ok(core.delete_file(&it.id))
     })
 }
 
-fn known_file(core: &Core, id: &str) -> Result<(), String> {
+fn known_file(core: &SlackCore, id: &str) -> Result<(), String> {
     match core.files.contains_key(id) {
         true => Ok(()),
         false => Err(format!("no file {id} in this world")),
@@ -382,7 +388,7 @@ fn known_file(core: &Core, id: &str) -> Result<(), String> {
 }
 
 /// Everything as it was at the start; sockets stay open, ids and times go on.
-pub(super) async fn reset(State(shared): Server) -> Answer {
+pub(super) async fn reset(State(shared): Server) -> SlackControlAnswer {
     shared.reset();
     done()
 }

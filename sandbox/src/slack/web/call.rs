@@ -11,14 +11,14 @@ use crate::parts;
 
 /// One parsed call.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct MethodCall {
     args: Map<String, Value>,
     pub(super) token: Option<String>,
     pub(super) token_in_header: bool,
     pub(super) problem: Option<&'static str>,
 }
 
-impl Call {
+impl MethodCall {
     /// Reads a request. A JSON body of a method that takes only forms counts as no arguments;
     /// arguments in the query count with every HTTP method.
     pub(super) async fn read(

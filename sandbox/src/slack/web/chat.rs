@@ -7,16 +7,16 @@ use tokio::time::Instant;
 
 use super::super::blocks::{check_attachments, check_blocks, check_metadata, fallback_text};
 use super::super::elements::with_ids;
-use super::super::events::{self, Change, message_object};
+use super::super::events::{self, PostChange, message_object};
 use super::super::faults::SlackKnobs;
 use super::super::post::{SlackEphemeral, SlackPost};
-use super::super::state::{Core, SlackStatus};
+use super::super::state::{SlackCore, SlackStatus};
 use super::super::text::posted_to_stored;
-use super::super::world::{ChannelKind, SlackChannel};
-use super::call::Call;
+use super::super::world::{ChannelKind, SlackConversation};
+use super::call::MethodCall;
 use super::conversations::required;
 use super::directory::domain;
-use super::{ApiError, Outcome, Reply};
+use super::{ApiError, MethodOutcome, MethodReply};
 use crate::wire::now_ms;
 
 /// Longer texts of a new post are cut, with a warning.
@@ -28,13 +28,17 @@ pub(super) const MARKDOWN_CHARS_MAX: usize = 12_000;
 /// Most `loading_messages` of a status.
 const LOADING_MESSAGES_MAX: usize = 10;
 
-pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn post_message(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    knobs: &SlackKnobs,
+) -> MethodOutcome {
     let channel = addressed(core, call)?;
     if call.flag("as_user") {
         return Err(ApiError::new("as_user_not_supported"));
     }
     let author = author(core, call, knobs)?;
-    let content = Content::of(call)?.filled()?;
+    let content = PostContent::of(call)?.filled()?;
     let metadata = metadata(call)?.filter(|metadata| *metadata != json!({}));
     let thread_ts = thread(core, call, &channel)?;
     keep_pace(core, knobs, &channel.id)?;
@@ -62,15 +66,15 @@ pub(super) fn post_message(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> 
     let root = core.post(&channel.id, &root_ts);
     let message = message_object(&core.world, &post, root);
     let events = core.insert(&channel, post);
-    let mut reply = Reply::of(json!({"channel": channel.id, "ts": ts, "message": message}));
+    let mut reply = MethodReply::of(json!({"channel": channel.id, "ts": ts, "message": message}));
     reply.warnings = warnings;
     Ok(reply.with_events(events))
 }
 
 /// A post of the bot, under the name and picture that the call gives. Under another name it is one of no user.
 pub(super) fn author(
-    core: &mut Core,
-    call: &Call,
+    core: &mut SlackCore,
+    call: &MethodCall,
     knobs: &SlackKnobs,
 ) -> Result<SlackPost, ApiError> {
     let (username, emoji) = (call.given("username"), call.given("icon_emoji"));
@@ -96,10 +100,10 @@ pub(super) fn author(
     })
 }
 
-pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn update(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
     let channel = conversation(core, call)?;
     let ts = required(call, "ts")?;
-    let content = Content::of(call)?;
+    let content = PostContent::of(call)?;
     if content.text_chars() > UPDATE_CHARS_MAX && call.given("markdown_text").is_none() {
         return Err(ApiError::new("msg_too_long"));
     }
@@ -133,7 +137,7 @@ pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
         None => {}
     }
     let after = post.clone();
-    let change = Change {
+    let change = PostChange {
         before: &before,
         after: &after,
         ts: change_ts,
@@ -141,29 +145,33 @@ pub(super) fn update(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
     };
     let events = events::of_change(&core.world, &channel, &change, knobs.mention_on_edit);
     let message = message_object(&core.world, &after, None);
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "channel": channel.id, "ts": ts, "text": after.text, "message": message,
     }))
     .with_events(events))
 }
 
-pub(super) fn delete(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn delete(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let channel = conversation(core, call)?;
     let ts = required(call, "ts")?;
     if is_open(own_post(core, &channel, &ts, "cant_delete_message")?) {
         return Err(ApiError::new("cant_delete_message"));
     }
     let events = core.delete(&channel.id, &ts).map_err(ApiError::new)?;
-    Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
+    Ok(MethodReply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
 }
 
-pub(super) fn post_ephemeral(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn post_ephemeral(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     let channel = addressed(core, call)?;
     let user = required(call, "user")?;
     if !channel.members.contains(&user) {
         return Err(ApiError::new("user_not_in_channel"));
     }
-    let content = Content::of(call)?.filled()?;
+    let content = PostContent::of(call)?.filled()?;
     let thread_ts = thread(core, call, &channel)?;
     let ts = core.next_ts();
     core.ephemerals.push(SlackEphemeral {
@@ -174,18 +182,26 @@ pub(super) fn post_ephemeral(core: &mut Core, call: &Call, _: &SlackKnobs) -> Ou
         text: posted_to_stored(&content.text.unwrap_or_default()),
         blocks: content.blocks,
     });
-    Ok(Reply::of(json!({"message_ts": ts})))
+    Ok(MethodReply::of(json!({"message_ts": ts})))
 }
 
-pub(super) fn reactions_add(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn reactions_add(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     react(core, call, true)
 }
 
-pub(super) fn reactions_remove(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn reactions_remove(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     react(core, call, false)
 }
 
-fn react(core: &mut Core, call: &Call, add: bool) -> Outcome {
+fn react(core: &mut SlackCore, call: &MethodCall, add: bool) -> MethodOutcome {
     let channel = conversation(core, call)?;
     let name = call.given("name").unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_+-':".contains(c);
@@ -202,10 +218,14 @@ fn react(core: &mut Core, call: &Call, add: bool) -> Outcome {
     let events = core
         .react((&channel.id, &ts), &user, &name, add)
         .map_err(ApiError::new)?;
-    Ok(Reply::default().with_events(events))
+    Ok(MethodReply::default().with_events(events))
 }
 
-pub(super) fn reactions_get(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn reactions_get(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     let channel = conversation(core, call)?;
     let ts = call
         .given("timestamp")
@@ -218,14 +238,18 @@ pub(super) fn reactions_get(core: &mut Core, call: &Call, _: &SlackKnobs) -> Out
     let mut message = message_object(&core.world, post, None);
     message.remove("metadata");
     message.insert("permalink".into(), json!(permalink(core, &channel, post)));
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "type": "message", "channel": channel.id, "message": message,
     })))
 }
 
-pub(super) fn get_permalink(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn get_permalink(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     let id = call.given("channel").unwrap_or_default();
-    let is_seen = |channel: &&SlackChannel| {
+    let is_seen = |channel: &&SlackConversation| {
         channel.id == id && (channel.kind == ChannelKind::Public || channel.bot_is_member)
     };
     let channel = core.world.channels.iter().find(is_seen).cloned();
@@ -233,12 +257,12 @@ pub(super) fn get_permalink(core: &mut Core, call: &Call, _: &SlackKnobs) -> Out
     let ts = required(call, "message_ts")?;
     let post = core.post(&channel.id, &ts).filter(|post| !post.deleted);
     let post = post.ok_or_else(|| ApiError::new("message_not_found"))?;
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "channel": channel.id, "permalink": permalink(core, &channel, post),
     })))
 }
 
-fn permalink(core: &Core, channel: &SlackChannel, post: &SlackPost) -> String {
+fn permalink(core: &SlackCore, channel: &SlackConversation, post: &SlackPost) -> String {
     let (domain, id) = (domain(&core.world), &channel.id);
     let digits = post.ts.replace('.', "");
     let link = format!("https://{domain}.slack.com/archives/{id}/p{digits}");
@@ -248,7 +272,7 @@ fn permalink(core: &Core, channel: &SlackChannel, post: &SlackPost) -> String {
     }
 }
 
-pub(super) fn set_status(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn set_status(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = required(call, "channel_id")?;
     let channel = allowed(core, &id)?;
     let thread_ts = required(call, "thread_ts")?;
@@ -270,18 +294,18 @@ pub(super) fn set_status(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcom
         thread_ts,
         status,
     });
-    Ok(Reply::default())
+    Ok(MethodReply::default())
 }
 
 /// The words of a post, checked one by one.
-struct Content {
+struct PostContent {
     text: Option<String>,
     blocks: Option<Value>,
     attachments: Option<Value>,
 }
 
-impl Content {
-    fn of(call: &Call) -> Result<Self, ApiError> {
+impl PostContent {
+    fn of(call: &MethodCall) -> Result<Self, ApiError> {
         let mut text = call.text("text");
         let mut blocks = checked_blocks(call)?;
         let attachments = call
@@ -335,7 +359,7 @@ impl Content {
 }
 
 /// The blocks of a call, with the ids that Slack gives them.
-pub(super) fn checked_blocks(call: &Call) -> Result<Option<Value>, ApiError> {
+pub(super) fn checked_blocks(call: &MethodCall) -> Result<Option<Value>, ApiError> {
     let blocks = call
         .structure("blocks")
         .map_err(|()| ApiError::new("invalid_blocks_format"))?;
@@ -345,7 +369,7 @@ pub(super) fn checked_blocks(call: &Call) -> Result<Option<Value>, ApiError> {
     Ok(blocks.map(with_ids))
 }
 
-pub(super) fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
+pub(super) fn metadata(call: &MethodCall) -> Result<Option<Value>, ApiError> {
     let metadata = call
         .structure("metadata")
         .map_err(|()| ApiError::new("invalid_metadata_format"))?;
@@ -356,17 +380,17 @@ pub(super) fn metadata(call: &Call) -> Result<Option<Value>, ApiError> {
 }
 
 /// The channel of a new post: what `writable` takes, or a channel's name, with `#` or without.
-fn addressed(core: &mut Core, call: &Call) -> Result<SlackChannel, ApiError> {
+fn addressed(core: &mut SlackCore, call: &MethodCall) -> Result<SlackConversation, ApiError> {
     let given = call.given("channel").unwrap_or_default();
     let name = given.strip_prefix('#').unwrap_or(&given);
-    let by_name = |channel: &&SlackChannel| !name.is_empty() && channel.name == name;
+    let by_name = |channel: &&SlackConversation| !name.is_empty() && channel.name == name;
     let named = core.world.channels.iter().find(by_name);
     let id = named.map_or_else(|| given.clone(), |channel| channel.id.clone());
     writable(core, &id)
 }
 
 /// The channel that takes a new post: a conversation by id, or a person's direct chat.
-pub(super) fn writable(core: &mut Core, id: &str) -> Result<SlackChannel, ApiError> {
+pub(super) fn writable(core: &mut SlackCore, id: &str) -> Result<SlackConversation, ApiError> {
     let id = match core.world.users.iter().find(|user| user.id == id) {
         Some(user) if user.bot.is_some() => return Err(ApiError::new("cannot_dm_bot")),
         Some(_) => core.direct_chat(id).id,
@@ -380,14 +404,17 @@ pub(super) fn writable(core: &mut Core, id: &str) -> Result<SlackChannel, ApiErr
 }
 
 /// The channel of a change; a person's id is not one.
-pub(super) fn conversation(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
+pub(super) fn conversation(
+    core: &SlackCore,
+    call: &MethodCall,
+) -> Result<SlackConversation, ApiError> {
     let id = call
         .given("channel")
         .ok_or_else(|| ApiError::new("channel_not_found"))?;
     allowed(core, &id)
 }
 
-pub(super) fn allowed(core: &Core, id: &str) -> Result<SlackChannel, ApiError> {
+pub(super) fn allowed(core: &SlackCore, id: &str) -> Result<SlackConversation, ApiError> {
     let channels = core.world.channels.iter();
     let channel = channels.clone().find(|channel| channel.id == id);
     let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;
@@ -403,9 +430,9 @@ pub(super) fn allowed(core: &Core, id: &str) -> Result<SlackChannel, ApiError> {
 
 /// The thread of a new post. A reply's ts is taken, as Slack takes it, and leads nowhere.
 pub(super) fn thread(
-    core: &Core,
-    call: &Call,
-    channel: &SlackChannel,
+    core: &SlackCore,
+    call: &MethodCall,
+    channel: &SlackConversation,
 ) -> Result<Option<String>, ApiError> {
     let Some(thread_ts) = call.given("thread_ts") else {
         return Ok(None);
@@ -429,7 +456,7 @@ fn is_ts(text: &str) -> bool {
 
 /// About one post a second in a channel, however it is made, when the knob says so.
 pub(super) fn keep_pace(
-    core: &mut Core,
+    core: &mut SlackCore,
     knobs: &SlackKnobs,
     channel: &str,
 ) -> Result<(), ApiError> {
@@ -449,8 +476,8 @@ fn is_open(post: &SlackPost) -> bool {
 }
 
 pub(super) fn own_post<'a>(
-    core: &'a mut Core,
-    channel: &SlackChannel,
+    core: &'a mut SlackCore,
+    channel: &SlackConversation,
     ts: &str,
     not_own: &str,
 ) -> Result<&'a mut SlackPost, ApiError> {

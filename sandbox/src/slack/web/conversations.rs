@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::super::events::message_object;
 use super::super::faults::SlackKnobs;
 use super::super::post::SlackPost;
-use super::super::state::Core;
-use super::super::world::{ChannelKind, SlackChannel};
-use super::call::Call;
-use super::{ApiError, Outcome, Reply};
+use super::super::state::SlackCore;
+use super::super::world::{ChannelKind, SlackConversation};
+use super::call::MethodCall;
+use super::{ApiError, MethodOutcome, MethodReply};
 use crate::wire::now_ms;
 
 /// Default and largest page of `conversations.history`.
@@ -21,14 +21,18 @@ const REPLIES_PAGE: (usize, usize) = (1_000, 1_000);
 /// Default and largest page of `conversations.list` and `conversations.members`.
 const LIST_PAGE: (usize, usize) = (100, 999);
 
-pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn info(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let channel = seen(core, call, "read")?;
     let with_count = call.flag("include_num_members");
     let shown = channel_json(core, &channel, with_count);
-    Ok(Reply::of(json!({"channel": shown})))
+    Ok(MethodReply::of(json!({"channel": shown})))
 }
 
-pub(super) fn history(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn history(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    knobs: &SlackKnobs,
+) -> MethodOutcome {
     let channel = joined(core, call)?;
     let window = Window::of(call)?;
     let posts = core.posts.get(&channel.id).map_or(&[][..], Vec::as_slice);
@@ -47,10 +51,14 @@ pub(super) fn history(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outco
     if !next_cursor.is_empty() {
         reply["response_metadata"] = json!({"next_cursor": next_cursor});
     }
-    Ok(Reply::of(reply))
+    Ok(MethodReply::of(reply))
 }
 
-pub(super) fn replies(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn replies(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    knobs: &SlackKnobs,
+) -> MethodOutcome {
     let channel = joined(core, call)?;
     let ts = required(call, "ts")?;
     let window = Window::of(call)?;
@@ -72,10 +80,10 @@ pub(super) fn replies(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outco
     if !next_cursor.is_empty() {
         reply["response_metadata"] = json!({"next_cursor": next_cursor});
     }
-    Ok(Reply::of(reply))
+    Ok(MethodReply::of(reply))
 }
 
-pub(super) fn list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn list(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let types = listed_types(core, call)?;
     let rows: Vec<Value> = core
         .world
@@ -87,13 +95,13 @@ pub(super) fn list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         .map(|channel| channel_json(core, channel, true))
         .collect();
     let (channels, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "channels": channels, "response_metadata": {"next_cursor": next_cursor},
     })))
 }
 
 /// The kinds of conversation that a listing asks for, each with its scope.
-fn listed_types(core: &Core, call: &Call) -> Result<Vec<String>, ApiError> {
+fn listed_types(core: &SlackCore, call: &MethodCall) -> Result<Vec<String>, ApiError> {
     let types = call.given("types").unwrap_or("public_channel".to_owned());
     let types: Vec<String> = types.split(',').map(|it| it.trim().to_owned()).collect();
     for wanted in &types {
@@ -112,7 +120,7 @@ fn listed_types(core: &Core, call: &Call) -> Result<Vec<String>, ApiError> {
 }
 
 /// The conversations that the bot, or somebody else, is in.
-pub(super) fn of_user(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn of_user(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let user = call
         .given("user")
         .unwrap_or_else(|| core.world.bot_user_id.clone());
@@ -122,7 +130,7 @@ pub(super) fn of_user(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     }
     let types = listed_types(core, call)?;
     // Of what the bot can't see, nobody's membership is told.
-    let is_in = |channel: &SlackChannel| match is_bot {
+    let is_in = |channel: &SlackConversation| match is_bot {
         true => channel.bot_is_member,
         false => {
             channel.members.contains(&user)
@@ -139,16 +147,16 @@ pub(super) fn of_user(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         .map(|channel| channel_json(core, channel, false))
         .collect();
     let (channels, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "channels": channels, "response_metadata": {"next_cursor": next_cursor},
     })))
 }
 
 /// The bot goes into a public channel by itself.
-pub(super) fn join(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn join(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = required(call, "channel")?;
     let channels = core.world.channels.iter();
-    let seen = |channel: &&SlackChannel| {
+    let seen = |channel: &&SlackConversation| {
         channel.id == id && (channel.kind == ChannelKind::Public || channel.bot_is_member)
     };
     let channel = channels.clone().find(seen).cloned();
@@ -160,7 +168,7 @@ pub(super) fn join(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         return Err(ApiError::new("is_archived"));
     }
     if channel.bot_is_member {
-        let mut reply = Reply::of(json!({"channel": channel_json(core, &channel, false)}));
+        let mut reply = MethodReply::of(json!({"channel": channel_json(core, &channel, false)}));
         reply.warnings = vec!["already_in_channel"];
         return Ok(reply);
     }
@@ -168,23 +176,23 @@ pub(super) fn join(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     let events = joined.map_err(ApiError::new)?;
     let channel = core.channel(&channel.id).map_err(ApiError::new)?;
     let shown = channel_json(core, &channel, false);
-    Ok(Reply::of(json!({"channel": shown})).with_events(events))
+    Ok(MethodReply::of(json!({"channel": shown})).with_events(events))
 }
 
-pub(super) fn members(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn members(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let channel = seen(core, call, "read")?;
     let rows = member_ids(core, &channel);
     let (members, next_cursor) = page(call, &rows, LIST_PAGE.0, LIST_PAGE.1)?;
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "members": members, "response_metadata": {"next_cursor": next_cursor},
     })))
 }
 
-pub(super) fn open(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn open(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     if let Some(id) = call.given("channel") {
         let channel = core.world.channels.iter().find(|channel| channel.id == id);
         let channel = channel.ok_or_else(|| ApiError::new("channel_not_found"))?;
-        return Ok(Reply::of(json!({"channel": {"id": channel.id}})));
+        return Ok(MethodReply::of(json!({"channel": {"id": channel.id}})));
     }
     let users = required(call, "users")?;
     let users: Vec<&str> = users.split(',').map(str::trim).collect();
@@ -211,11 +219,11 @@ pub(super) fn open(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         true => channel_json(core, &channel, false),
         false => json!({"id": channel.id}),
     };
-    Ok(Reply::of(json!({"channel": shown})))
+    Ok(MethodReply::of(json!({"channel": shown})))
 }
 
 /// The channel that a call names, when the bot can see it and has the scope for its kind.
-fn seen(core: &Core, call: &Call, right: &str) -> Result<SlackChannel, ApiError> {
+fn seen(core: &SlackCore, call: &MethodCall, right: &str) -> Result<SlackConversation, ApiError> {
     let id = required(call, "channel")?;
     let channels = core.world.channels.iter();
     let channel = channels
@@ -231,7 +239,7 @@ fn seen(core: &Core, call: &Call, right: &str) -> Result<SlackChannel, ApiError>
 }
 
 /// The channel whose messages the bot may read.
-fn joined(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
+fn joined(core: &SlackCore, call: &MethodCall) -> Result<SlackConversation, ApiError> {
     let channel = seen(core, call, "history")?;
     match channel.bot_is_member {
         true => Ok(channel),
@@ -240,7 +248,7 @@ fn joined(core: &Core, call: &Call) -> Result<SlackChannel, ApiError> {
 }
 
 /// An argument without which Slack refuses the call.
-pub(super) fn required(call: &Call, name: &str) -> Result<String, ApiError> {
+pub(super) fn required(call: &MethodCall, name: &str) -> Result<String, ApiError> {
     call.given(name).ok_or_else(|| {
         let sentence = format!("missing required field: {name}");
         ApiError::new("invalid_arguments").because(&sentence)
@@ -248,7 +256,12 @@ pub(super) fn required(call: &Call, name: &str) -> Result<String, ApiError> {
 }
 
 /// One message as history shows it; a deleted root with replies is a placeholder.
-fn row(core: &Core, channel: &SlackChannel, post: &SlackPost, call: &Call) -> Option<Value> {
+fn row(
+    core: &SlackCore,
+    channel: &SlackConversation,
+    post: &SlackPost,
+    call: &MethodCall,
+) -> Option<Value> {
     let counters = core.thread_counters(&channel.id, &post.ts);
     let is_root = !counters.is_empty();
     if post.deleted {
@@ -283,7 +296,7 @@ struct Window {
 }
 
 impl Window {
-    fn of(call: &Call) -> Result<Self, ApiError> {
+    fn of(call: &MethodCall) -> Result<Self, ApiError> {
         let bound = |name: &'static str, error: &'static str| match call.given(name) {
             None => Ok(None),
             Some(ts) if ts == "0" => Ok(None),
@@ -321,7 +334,7 @@ fn padded(ts: &str) -> Option<String> {
 
 /// A page of messages; some apps get fewer than they ask for.
 fn reading_page(
-    call: &Call,
+    call: &MethodCall,
     rows: &[Value],
     (default, max): (usize, usize),
     knobs: &SlackKnobs,
@@ -333,7 +346,7 @@ fn reading_page(
 
 /// One page of rows, and the cursor of the next (empty at the end).
 pub(super) fn page(
-    call: &Call,
+    call: &MethodCall,
     rows: &[Value],
     default: usize,
     max: usize,
@@ -341,7 +354,7 @@ pub(super) fn page(
     cut(call, rows, limit_of(call, default, max)?)
 }
 
-fn limit_of(call: &Call, default: usize, max: usize) -> Result<usize, ApiError> {
+fn limit_of(call: &MethodCall, default: usize, max: usize) -> Result<usize, ApiError> {
     let Some(limit) = call.given("limit") else {
         return Ok(default);
     };
@@ -351,7 +364,7 @@ fn limit_of(call: &Call, default: usize, max: usize) -> Result<usize, ApiError> 
         .ok_or_else(|| ApiError::new("invalid_limit"))
 }
 
-fn cut(call: &Call, rows: &[Value], limit: usize) -> Result<(Vec<Value>, String), ApiError> {
+fn cut(call: &MethodCall, rows: &[Value], limit: usize) -> Result<(Vec<Value>, String), ApiError> {
     let start = match call.given("cursor") {
         None => 0,
         Some(cursor) => start_of(&cursor, rows).ok_or_else(|| ApiError::new("invalid_cursor"))?,
@@ -377,7 +390,7 @@ fn identity(row: &Value) -> &str {
         .unwrap_or_default()
 }
 
-fn member_ids(core: &Core, channel: &SlackChannel) -> Vec<Value> {
+fn member_ids(core: &SlackCore, channel: &SlackConversation) -> Vec<Value> {
     let mut ids: Vec<Value> = channel.members.iter().map(|id| json!(id)).collect();
     if channel.bot_is_member {
         ids.push(json!(core.world.bot_user_id));
@@ -385,7 +398,7 @@ fn member_ids(core: &Core, channel: &SlackChannel) -> Vec<Value> {
     ids
 }
 
-fn channel_json(core: &Core, channel: &SlackChannel, with_count: bool) -> Value {
+fn channel_json(core: &SlackCore, channel: &SlackConversation, with_count: bool) -> Value {
     let is_private = channel.kind != ChannelKind::Public;
     let topic = json!({"value": channel.topic, "creator": "", "last_set": 0});
     let purpose = json!({"value": channel.purpose, "creator": "", "last_set": 0});

@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::super::faults::SlackKnobs;
-use super::super::state::Core;
+use super::super::state::SlackCore;
 use super::super::world::{SlackUser, SlackWorld};
-use super::call::Call;
+use super::call::MethodCall;
 use super::conversations::page;
-use super::{ApiError, Outcome, Reply};
+use super::{ApiError, MethodOutcome, MethodReply};
 
 /// Most entries of one `users.list` page.
 const USERS_PAGE_MAX: usize = 1_000;
 
-pub(super) fn auth_test(core: &mut Core, _: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn auth_test(core: &mut SlackCore, _: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let world = &core.world;
     let domain = domain(world);
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "url": format!("https://{domain}.slack.com/"), "team": world.team_name,
         "user": world.bot_name, "team_id": world.team_id, "user_id": world.bot_user_id,
         "bot_id": world.bot_id, "app_id": world.app_id, "app_name": world.bot_name,
@@ -25,15 +25,19 @@ pub(super) fn auth_test(core: &mut Core, _: &Call, _: &SlackKnobs) -> Outcome {
 }
 
 /// `api.test`: gives its arguments back, or the error that it is asked for.
-pub(super) fn api_test(_: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn api_test(_: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let args = call.arguments();
     match call.given("error") {
         Some(error) => Err(ApiError::new(error).with("args", args)),
-        None => Ok(Reply::of(json!({"args": args}))),
+        None => Ok(MethodReply::of(json!({"args": args}))),
     }
 }
 
-pub(super) fn connections_open(core: &mut Core, _: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn connections_open(
+    core: &mut SlackCore,
+    _: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     if core.deliveries.requests.is_on() {
         // The sheet names no error for this; the frame that ends sockets then has this name.
         return Err(ApiError::new("link_disabled"));
@@ -44,34 +48,36 @@ pub(super) fn connections_open(core: &mut Core, _: &Call, _: &SlackKnobs) -> Out
         core.addr, core.world.app_id
     );
     core.tickets.insert(ticket);
-    Ok(Reply::of(json!({"url": url})))
+    Ok(MethodReply::of(json!({"url": url})))
 }
 
-pub(super) fn users_info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn users_info(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = call.given("user").unwrap_or_default();
     let users = everybody(&core.world);
     let found = users.iter().find(|user| user.id == id);
     let user = found.ok_or_else(|| ApiError::new("user_not_found"))?;
-    Ok(Reply::of(json!({"user": user_json(&core.world, user)})))
+    Ok(MethodReply::of(
+        json!({"user": user_json(&core.world, user)}),
+    ))
 }
 
-pub(super) fn users_list(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn users_list(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let users: Vec<Value> = everybody(&core.world)
         .iter()
         .filter(|user| user.team_id == core.world.team_id)
         .map(|user| user_json(&core.world, user))
         .collect();
     let (members, next_cursor) = page(call, &users, USERS_PAGE_MAX, USERS_PAGE_MAX)?;
-    Ok(Reply::of(json!({
+    Ok(MethodReply::of(json!({
         "members": members, "response_metadata": {"next_cursor": next_cursor},
     })))
 }
 
-pub(super) fn bots_info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn bots_info(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = call.given("bot").unwrap_or_default();
     for user in everybody(&core.world) {
         if let Some((bot_id, app_id)) = user.bot.filter(|(bot_id, _)| *bot_id == id) {
-            return Ok(Reply::of(json!({"bot": {
+            return Ok(MethodReply::of(json!({"bot": {
                 "id": bot_id, "deleted": user.deleted, "name": user.name, "updated": 1_700_000_000,
                 "app_id": app_id, "user_id": user.id, "icons": {},
             }})));
@@ -80,13 +86,13 @@ pub(super) fn bots_info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome
     Err(ApiError::new("bot_not_found"))
 }
 
-pub(super) fn team_info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn team_info(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let world = &core.world;
     let asked = call.given("team");
     if asked.is_some_and(|team| team != world.team_id) {
         return Err(ApiError::new("team_not_found"));
     }
-    Ok(Reply::of(json!({"team": {
+    Ok(MethodReply::of(json!({"team": {
         "id": world.team_id, "name": world.team_name, "domain": domain(world),
         "email_domain": "", "icon": {},
     }})))

@@ -14,17 +14,17 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::super::cut::Cut;
-use super::super::events::{self, Change, Event};
-use super::super::faults::{Fault, SlackKnobs};
+use super::super::cut::ConnectionCut;
+use super::super::events::{self, EventObject, PostChange};
+use super::super::faults::{CallFault, SlackKnobs};
 use super::super::post::SlackPost;
-use super::super::state::{Core, Shared};
+use super::super::state::{SharedSlack, SlackCore};
 use super::super::text::posted_to_stored;
 use super::super::world::ChannelKind;
-use super::call::Call;
+use super::call::MethodCall;
 use super::chat::{checked_blocks, thread, writable};
 use super::conversations::required;
-use super::{ApiError, Outcome, Reply, log};
+use super::{ApiError, MethodOutcome, MethodReply, log};
 use crate::parts;
 use crate::wire::{WireKind, now_ms};
 
@@ -38,7 +38,7 @@ const SIGN_IN: &str = "<!DOCTYPE html><html><head><title>Slack</title></head><bo
 
 /// A file of the workspace.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct StoredFile {
+pub(in super::super) struct WorkspaceFile {
     pub(in super::super) id: String,
     pub(in super::super) name: String,
     /// What people read above it; its name unless the app gave it another one.
@@ -53,12 +53,12 @@ pub(in super::super) struct StoredFile {
     /// The part of the upload URL that only the app knows.
     ticket: String,
     deleted: bool,
-    shares: Vec<Share>,
+    shares: Vec<SharedFile>,
 }
 
 /// A message that shows a file.
 #[derive(Clone, Debug)]
-struct Share {
+struct SharedFile {
     channel: String,
     is_public: bool,
     ts: String,
@@ -77,9 +77,9 @@ pub struct SlackFile {
     pub bytes: Vec<u8>,
 }
 
-impl StoredFile {
+impl WorkspaceFile {
     /// The file object of messages.
-    pub(in super::super) fn to_json(&self, core: &Core) -> Value {
+    pub(in super::super) fn to_json(&self, core: &SlackCore) -> Value {
         let base = format!(
             "http://{}/files-pri/{}-{}",
             core.addr, core.world.team_id, self.id
@@ -109,16 +109,16 @@ fn url_name(name: &str) -> String {
         .collect()
 }
 
-impl Core {
+impl SlackCore {
     /// Adds a file that a person uploaded; gives its object.
     pub(in super::super) fn add_file(&mut self, file: SlackFile) -> Value {
-        let stored = StoredFile {
+        let stored = WorkspaceFile {
             id: self.next_file_id(),
             name: file.name,
             mime_type: file.mime_type,
             mode: "hosted".to_owned(),
             bytes: Some(file.bytes.into()),
-            ..StoredFile::default()
+            ..WorkspaceFile::default()
         };
         let object = stored.to_json(self);
         self.files.insert(stored.id.clone(), stored);
@@ -132,7 +132,7 @@ impl Core {
     }
 
     /// Deletes a file for good; gives the changes of the messages that showed it.
-    pub(in super::super) fn delete_file(&mut self, id: &str) -> Vec<Event> {
+    pub(in super::super) fn delete_file(&mut self, id: &str) -> Vec<EventObject> {
         if let Some(file) = self.files.get_mut(id) {
             file.deleted = true;
         }
@@ -159,7 +159,7 @@ impl Core {
                 *file = json!({"id": id, "mode": "tombstone"});
             }
             let after = post.clone();
-            let change = Change {
+            let change = PostChange {
                 before: &before,
                 after: &after,
                 ts: change_ts,
@@ -176,7 +176,7 @@ impl Core {
     }
 }
 
-pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn info(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = required(call, "file")?;
     let file = core.files.get(&id);
     let file = file.ok_or_else(|| ApiError::new("file_not_found"))?;
@@ -189,7 +189,7 @@ pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         .shares
         .iter()
         .filter(|share| share.visible_at_ms <= now_ms());
-    for Share {
+    for SharedFile {
         channel,
         is_public,
         ts,
@@ -205,28 +205,32 @@ pub(super) fn info(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
         }
     }
     object["shares"] = shares;
-    Ok(Reply::of(json!({"file": object, "comments": []})))
+    Ok(MethodReply::of(json!({"file": object, "comments": []})))
 }
 
-pub(super) fn get_upload_url(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn get_upload_url(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     let name = required(call, "filename")?;
     let length = required(call, "length")?;
     let length = length.parse::<usize>().ok().filter(|length| *length > 0);
     let length = length.ok_or_else(|| ApiError::new("invalid_arguments"))?;
     let ticket = Uuid::new_v4().simple().to_string();
-    let file = StoredFile {
+    let file = WorkspaceFile {
         id: core.next_file_id(),
         mime_type: mime_of(&name).to_owned(),
         name,
         mode: "hosted".to_owned(),
         length,
         ticket: ticket.clone(),
-        ..StoredFile::default()
+        ..WorkspaceFile::default()
     };
     let id = file.id.clone();
     core.files.insert(id.clone(), file);
     let url = format!("http://{}/upload/v1/{ticket}", core.addr);
-    Ok(Reply::of(json!({"upload_url": url, "file_id": id})))
+    Ok(MethodReply::of(json!({"upload_url": url, "file_id": id})))
 }
 
 fn mime_of(name: &str) -> &'static str {
@@ -238,7 +242,11 @@ fn mime_of(name: &str) -> &'static str {
     }
 }
 
-pub(super) fn complete_upload(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn complete_upload(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    knobs: &SlackKnobs,
+) -> MethodOutcome {
     let list = call.structure("files");
     let list = list.map_err(|()| ApiError::new("invalid_arguments"))?;
     let wanted: Vec<String> = list
@@ -283,17 +291,17 @@ pub(super) fn complete_upload(core: &mut Core, call: &Call, knobs: &SlackKnobs) 
     for place in places.iter().flat_map(|it| it.split(',')) {
         events.extend(share(core, call, knobs, place.trim(), &wanted, &objects)?);
     }
-    Ok(Reply::of(json!({"files": brief})).with_events(events))
+    Ok(MethodReply::of(json!({"files": brief})).with_events(events))
 }
 
 fn share(
-    core: &mut Core,
-    call: &Call,
+    core: &mut SlackCore,
+    call: &MethodCall,
     knobs: &SlackKnobs,
     place: &str,
     ids: &[String],
     objects: &[Value],
-) -> Result<Vec<Event>, ApiError> {
+) -> Result<Vec<EventObject>, ApiError> {
     let channel = writable(core, place)?;
     let blocks = checked_blocks(call)?;
     let thread_ts = thread(core, call, &channel)?;
@@ -310,7 +318,7 @@ fn share(
     let shown_at_ms = now_ms().saturating_add(delay_ms);
     for id in ids {
         if let Some(file) = core.files.get_mut(id) {
-            file.shares.push(Share {
+            file.shares.push(SharedFile {
                 channel: channel.id.clone(),
                 is_public,
                 ts: post.ts.clone(),
@@ -323,8 +331,8 @@ fn share(
 
 /// `POST /upload/v1/<ticket>`: raw bytes, or a form with one file; no token.
 pub(in super::super) async fn upload(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(cut): ConnectInfo<Cut>,
+    State(shared): State<Arc<SharedSlack>>,
+    ConnectInfo(cut): ConnectInfo<ConnectionCut>,
     Path(ticket): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -355,7 +363,7 @@ pub(in super::super) async fn upload(
         file.bytes = Some(bytes);
         true
     });
-    if fault == Some(Fault::ResetAfter) {
+    if fault == Some(CallFault::ResetAfter) {
         cut.cut();
         return StatusCode::OK.into_response();
     }
@@ -371,15 +379,15 @@ async fn uploaded(headers: &HeaderMap, body: Bytes) -> Option<Bytes> {
         return Some(body);
     }
     let parts = parts::read(headers, body).await?;
-    let is_file = |part: &parts::Part| part.file_name.is_some();
+    let is_file = |part: &parts::FormPart| part.file_name.is_some();
     let at = parts.iter().position(is_file).unwrap_or(0);
     parts.into_iter().nth(at).map(|part| part.bytes)
 }
 
 /// `GET /files-pri/<team>-<file>/…`.
 pub(in super::super) async fn download(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(cut): ConnectInfo<Cut>,
+    State(shared): State<Arc<SharedSlack>>,
+    ConnectInfo(cut): ConnectInfo<ConnectionCut>,
     Path(path): Path<String>,
     headers: HeaderMap,
 ) -> Response {
@@ -412,7 +420,7 @@ pub(in super::super) async fn download(
 }
 
 /// The page for whoever has no session, or the way to it.
-fn sign_in(shared: &Shared) -> Response {
+fn sign_in(shared: &SharedSlack) -> Response {
     if shared.faults.knobs().sign_in_redirects {
         let to = shared.read(|core| format!("http://{}/signin", core.addr));
         return (StatusCode::FOUND, [(header::LOCATION, to)]).into_response();
@@ -434,27 +442,27 @@ fn page() -> Response {
 }
 
 /// What a fault makes of a transfer, where it keeps it from taking place.
-async fn struck(cut: &Cut, fault: Option<&Fault>) -> Option<Response> {
+async fn struck(cut: &ConnectionCut, fault: Option<&CallFault>) -> Option<Response> {
     match fault? {
-        Fault::Status(status) => Some(
+        CallFault::Status(status) => Some(
             StatusCode::from_u16(*status)
                 .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
                 .into_response(),
         ),
-        Fault::RateLimited(seconds) => {
+        CallFault::RateLimited(seconds) => {
             let retry = [(header::RETRY_AFTER, seconds.to_string())];
             Some((StatusCode::TOO_MANY_REQUESTS, retry).into_response())
         }
-        Fault::ResetBefore => {
+        CallFault::ResetBefore => {
             cut.cut();
             Some(StatusCode::OK.into_response())
         }
-        Fault::Html => Some(page()),
-        Fault::Redirect(elsewhere) => {
+        CallFault::Html => Some(page()),
+        CallFault::Redirect(elsewhere) => {
             let to = [(header::LOCATION, elsewhere.clone())];
             Some((StatusCode::FOUND, to).into_response())
         }
-        Fault::Latency(latency_ms) => {
+        CallFault::Latency(latency_ms) => {
             tokio::time::sleep(Duration::from_millis(*latency_ms)).await;
             None
         }

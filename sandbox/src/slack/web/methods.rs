@@ -5,9 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::faults::SlackKnobs;
-use super::super::state::Core;
-use super::call::Call;
-use super::{ApiError, Outcome, chat, conversations, directory, files, stream, surface, views};
+use super::super::state::SlackCore;
+use super::call::MethodCall;
+use super::{
+    ApiError, MethodOutcome, chat, conversations, directory, files, stream, surface, views,
+};
 
 /// Tiers are counted over this window, in seconds.
 const TIER_WINDOW_S: u64 = 60;
@@ -30,7 +32,7 @@ pub(super) struct Method {
     /// Calls in a minute.
     per_minute_max: usize,
     takes_json: bool,
-    pub(super) run: fn(&mut Core, &Call, &SlackKnobs) -> Outcome,
+    pub(super) run: fn(&mut SlackCore, &MethodCall, &SlackKnobs) -> MethodOutcome,
 }
 
 const READ: &[&str] = &["channels:read", "groups:read", "mpim:read", "im:read"];
@@ -189,7 +191,7 @@ const fn bot(
     scopes: &'static [&'static str],
     per_minute_max: usize,
     takes_json: bool,
-    run: fn(&mut Core, &Call, &SlackKnobs) -> Outcome,
+    run: fn(&mut SlackCore, &MethodCall, &SlackKnobs) -> MethodOutcome,
 ) -> Method {
     Method {
         name,
@@ -213,7 +215,7 @@ pub(super) fn takes_json(name: &str) -> bool {
 
 /// Counts a call towards the limit that is in force for it.
 pub(super) fn count_call(
-    core: &mut Core,
+    core: &mut SlackCore,
     method: &Method,
     knobs: &SlackKnobs,
 ) -> Result<(), ApiError> {

@@ -27,12 +27,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use self::call::Call;
+use self::call::MethodCall;
 use self::methods::{Method, TokenKind};
-use super::cut::Cut;
-use super::events::Event;
-use super::faults::{Fault, SlackKnobs};
-use super::state::{Core, Shared};
+use super::cut::ConnectionCut;
+use super::events::EventObject;
+use super::faults::{CallFault, SlackKnobs};
+use super::state::{SharedSlack, SlackCore};
 use crate::wire::{WireKind, WirePeer};
 
 /// How long a call waits for its echo to be acknowledged, when it is told to wait, in milliseconds.
@@ -69,7 +69,7 @@ impl ApiError {
         self
     }
 
-    fn missing_scope(core: &Core, needed: &str) -> Self {
+    fn missing_scope(core: &SlackCore, needed: &str) -> Self {
         Self::new("missing_scope")
             .with("needed", json!(needed))
             .with("provided", json!(core.world.scopes.join(",")))
@@ -82,12 +82,12 @@ impl ApiError {
         }
     }
 
-    fn into_answer(self) -> Answer {
+    fn into_answer(self) -> WebAnswer {
         let mut body = json!({"ok": false, "error": self.code});
         if let Some(fields) = body.as_object_mut() {
             fields.extend(self.extra);
         }
-        Answer {
+        WebAnswer {
             status: match self.retry_after_s {
                 Some(_) => StatusCode::TOO_MANY_REQUESTS,
                 None => StatusCode::OK,
@@ -106,13 +106,13 @@ impl From<(&'static str, String)> for ApiError {
 
 /// What a method gives back when it worked.
 #[derive(Default)]
-pub(super) struct Reply {
+pub(super) struct MethodReply {
     fields: Map<String, Value>,
     warnings: Vec<&'static str>,
-    events: Vec<Event>,
+    events: Vec<EventObject>,
 }
 
-impl Reply {
+impl MethodReply {
     fn of(fields: Value) -> Self {
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -124,16 +124,16 @@ impl Reply {
         }
     }
 
-    fn with_events(mut self, events: Vec<Event>) -> Self {
+    fn with_events(mut self, events: Vec<EventObject>) -> Self {
         self.events = events;
         self
     }
 }
 
 /// The result of one method.
-type Outcome = Result<Reply, ApiError>;
+type MethodOutcome = Result<MethodReply, ApiError>;
 
-struct Answer {
+struct WebAnswer {
     status: StatusCode,
     retry_after_s: Option<u64>,
     body: Value,
@@ -141,15 +141,15 @@ struct Answer {
 
 /// `POST /api/<method>`.
 pub(super) async fn api(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(cut): ConnectInfo<Cut>,
+    State(shared): State<Arc<SharedSlack>>,
+    ConnectInfo(cut): ConnectInfo<ConnectionCut>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let takes_json = methods::takes_json(&name);
-    let call = Call::read(&headers, query.as_deref(), body, takes_json).await;
+    let call = MethodCall::read(&headers, query.as_deref(), body, takes_json).await;
     log(&shared, WireKind::Request, &name, None, call.logged());
     let latency_ms = shared.faults.knobs().latency_ms;
     pause(latency_ms).await;
@@ -163,22 +163,27 @@ pub(super) async fn api(
 }
 
 /// Faults that keep the call from being applied.
-fn fail_before(shared: &Shared, cut: &Cut, name: &str, fault: Option<&Fault>) -> Option<Response> {
+fn fail_before(
+    shared: &SharedSlack,
+    cut: &ConnectionCut,
+    name: &str,
+    fault: Option<&CallFault>,
+) -> Option<Response> {
     match fault? {
-        Fault::Status(status) => Some(bare(shared, name, *status)),
-        Fault::RateLimited(seconds) => {
+        CallFault::Status(status) => Some(bare(shared, name, *status)),
+        CallFault::RateLimited(seconds) => {
             let answer = ApiError::rate_limited(*seconds).into_answer();
             Some(respond(shared, name, answer))
         }
-        Fault::Error(code) => {
+        CallFault::Error(code) => {
             let answer = ApiError::new(code.as_str()).into_answer();
             Some(respond(shared, name, answer))
         }
-        Fault::ResetBefore => {
+        CallFault::ResetBefore => {
             cut.cut();
             Some(StatusCode::OK.into_response())
         }
-        Fault::Html => {
+        CallFault::Html => {
             let page = "<!DOCTYPE html><html><body>Sign in to Slack</body></html>";
             log(shared, WireKind::Response, name, Some(200), json!(page));
             let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
@@ -190,26 +195,26 @@ fn fail_before(shared: &Shared, cut: &Cut, name: &str, fault: Option<&Fault>) ->
 
 /// Faults that strike after the call was applied, and the plain answer.
 async fn finish(
-    shared: &Shared,
-    cut: &Cut,
+    shared: &SharedSlack,
+    cut: &ConnectionCut,
     name: &str,
-    fault: Option<Fault>,
-    answer: Answer,
+    fault: Option<CallFault>,
+    answer: WebAnswer,
 ) -> Response {
     match fault {
-        Some(Fault::StatusAfterApply(status)) => bare(shared, name, status),
-        Some(Fault::ErrorAfterApply(code)) => {
+        Some(CallFault::StatusAfterApply(status)) => bare(shared, name, status),
+        Some(CallFault::ErrorAfterApply(code)) => {
             respond(shared, name, ApiError::new(code).into_answer())
         }
-        Some(Fault::ResetAfter) => {
+        Some(CallFault::ResetAfter) => {
             cut.cut();
             StatusCode::OK.into_response()
         }
-        Some(Fault::LoseResponse) => {
+        Some(CallFault::LoseResponse) => {
             shared.stop.cancelled().await;
             StatusCode::OK.into_response()
         }
-        Some(Fault::Latency(latency_ms)) => {
+        Some(CallFault::Latency(latency_ms)) => {
             pause(latency_ms).await;
             respond(shared, name, answer)
         }
@@ -218,7 +223,7 @@ async fn finish(
 }
 
 /// Runs the method under the lock, after everything that Slack checks first.
-fn apply(shared: &Shared, name: &str, call: &Call) -> (Answer, Vec<Event>) {
+fn apply(shared: &SharedSlack, name: &str, call: &MethodCall) -> (WebAnswer, Vec<EventObject>) {
     let knobs = shared.faults.knobs();
     let outcome = shared.change(|core| {
         let method = checked(core, &knobs, name, call)?;
@@ -233,7 +238,7 @@ fn apply(shared: &Shared, name: &str, call: &Call) -> (Answer, Vec<Event>) {
                 let metadata = body.entry("response_metadata").or_insert(json!({}));
                 metadata["warnings"] = json!(reply.warnings);
             }
-            let answer = Answer {
+            let answer = WebAnswer {
                 status: StatusCode::OK,
                 retry_after_s: None,
                 body: Value::Object(body),
@@ -246,10 +251,10 @@ fn apply(shared: &Shared, name: &str, call: &Call) -> (Answer, Vec<Event>) {
 
 /// The method, when it exists and this call may use it now.
 fn checked(
-    core: &mut Core,
+    core: &mut SlackCore,
     knobs: &SlackKnobs,
     name: &str,
-    call: &Call,
+    call: &MethodCall,
 ) -> Result<&'static Method, ApiError> {
     let method = methods::find(name)
         .ok_or_else(|| ApiError::new("unknown_method").with("req_method", json!(name)))?;
@@ -266,10 +271,10 @@ fn checked(
 }
 
 fn check_token(
-    core: &Core,
+    core: &SlackCore,
     knobs: &SlackKnobs,
     method: &Method,
-    call: &Call,
+    call: &MethodCall,
 ) -> Result<(), ApiError> {
     if method.token == TokenKind::None {
         return Ok(());
@@ -298,7 +303,7 @@ fn check_token(
 }
 
 /// Sends the events of a call: before its answer and heard, or shortly after it.
-async fn echo(shared: &Arc<Shared>, events: Vec<Event>) {
+async fn echo(shared: &Arc<SharedSlack>, events: Vec<EventObject>) {
     let knobs = shared.faults.knobs();
     if events.is_empty() || !knobs.echo_own_posts {
         return;
@@ -314,18 +319,18 @@ async fn echo(shared: &Arc<Shared>, events: Vec<Event>) {
     shared.change(|core| shared.emit(core, events));
     let wait = Duration::from_millis(ECHO_WAIT_MS_MAX);
     let is_heard =
-        |shared: &Shared| shared.read(|core| (core.deliveries.unacked() == 0).then_some(()));
+        |shared: &SharedSlack| shared.read(|core| (core.deliveries.unacked() == 0).then_some(()));
     let _ = shared.wait_for(wait, is_heard).await;
 }
 
-fn bare(shared: &Shared, name: &str, status: u16) -> Response {
+fn bare(shared: &SharedSlack, name: &str, status: u16) -> Response {
     log(shared, WireKind::Response, name, Some(status), Value::Null);
     StatusCode::from_u16(status)
         .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
         .into_response()
 }
 
-fn respond(shared: &Shared, name: &str, answer: Answer) -> Response {
+fn respond(shared: &SharedSlack, name: &str, answer: WebAnswer) -> Response {
     let status = answer.status.as_u16();
     let logged = call::redacted(answer.body.clone());
     log(shared, WireKind::Response, name, Some(status), logged);
@@ -347,7 +352,7 @@ fn respond(shared: &Shared, name: &str, answer: Answer) -> Response {
     response
 }
 
-fn log(shared: &Shared, kind: WireKind, name: &str, status: Option<u16>, body: Value) {
+fn log(shared: &SharedSlack, kind: WireKind, name: &str, status: Option<u16>, body: Value) {
     let wire = &shared.wire;
     wire.append(WirePeer::Slack, kind, name, status, body);
 }

@@ -4,28 +4,28 @@
 use serde_json::{Map, Value, json};
 
 use super::super::blocks::check_blocks;
-use super::super::events::{self, Change, message_object};
+use super::super::events::{self, PostChange, message_object};
 use super::super::faults::SlackKnobs;
 use super::super::post::{SlackPost, SlackStream};
-use super::super::state::Core;
+use super::super::state::SlackCore;
 use super::super::text::posted_to_stored;
-use super::super::world::{ChannelKind, SlackChannel};
-use super::call::Call;
+use super::super::world::{ChannelKind, SlackConversation};
+use super::call::MethodCall;
 use super::chat::{
     MARKDOWN_CHARS_MAX, author, checked_blocks, conversation, keep_pace, metadata, own_post,
     thread, writable,
 };
 use super::conversations::required;
-use super::{ApiError, Outcome, Reply};
+use super::{ApiError, MethodOutcome, MethodReply};
 use crate::wire::now_ms;
 
-pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn start(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
     let channel = writable(core, &required(call, "channel")?)?;
     // Without a thread only in session channels, which this workspace has not.
     let thread_ts = thread(core, call, &channel)?;
     let thread_ts = thread_ts.ok_or_else(|| ApiError::new("invalid_thread_ts"))?;
     let recipient = recipient(core, call, &channel)?;
-    let words = Words::of(call)?;
+    let words = StreamWords::of(call)?;
     keep_pace(core, knobs, &channel.id)?;
     let author = author(core, call, knobs)?;
     let life_ms = i64::try_from(knobs.stream_life_ms).unwrap_or(i64::MAX);
@@ -44,11 +44,11 @@ pub(super) fn start(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome
     };
     let ts = post.ts.clone();
     let events = core.insert(&channel, post);
-    Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
+    Ok(MethodReply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
 }
 
-pub(super) fn append(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
-    let words = Words::of(call)?;
+pub(super) fn append(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
+    let words = StreamWords::of(call)?;
     if words.in_chunks.is_none() {
         let has_chunks = call.given("chunks").is_some();
         let code = if has_chunks {
@@ -61,8 +61,8 @@ pub(super) fn append(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcom
     change(core, call, knobs, |post| add(post, &words))
 }
 
-pub(super) fn stop(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
-    let words = Words::of(call)?;
+pub(super) fn stop(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
+    let words = StreamWords::of(call)?;
     let metadata = metadata(call)?.filter(|metadata| *metadata != json!({}));
     let blocks = checked_blocks(call)?;
     let mut reply = change(core, call, knobs, |post| {
@@ -83,11 +83,11 @@ pub(super) fn stop(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome 
 
 /// Changes a message that takes words, and tells of it.
 fn change(
-    core: &mut Core,
-    call: &Call,
+    core: &mut SlackCore,
+    call: &MethodCall,
     knobs: &SlackKnobs,
     change: impl FnOnce(&mut SlackPost) -> Result<(), ApiError>,
-) -> Outcome {
+) -> MethodOutcome {
     let channel = conversation(core, call)?;
     let ts = required(call, "ts")?;
     let change_ts = core.next_ts();
@@ -95,18 +95,18 @@ fn change(
     let before = post.clone();
     change(post)?;
     let after = post.clone();
-    let told = Change {
+    let told = PostChange {
         before: &before,
         after: &after,
         ts: change_ts,
         counters: Map::new(),
     };
     let events = events::of_change(&core.world, &channel, &told, knobs.mention_on_edit);
-    Ok(Reply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
+    Ok(MethodReply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
 }
 
 /// Words at the end of a message, if it takes them, in the mode in which it was started.
-fn add(post: &mut SlackPost, words: &Words) -> Result<(), ApiError> {
+fn add(post: &mut SlackPost, words: &StreamWords) -> Result<(), ApiError> {
     let stream = post.stream.as_mut();
     if stream.as_ref().is_some_and(|it| it.is_stopped_by_person) && words.in_chunks.is_some() {
         return Err(ApiError::new("stopped_by_user"));
@@ -124,7 +124,11 @@ fn add(post: &mut SlackPost, words: &Words) -> Result<(), ApiError> {
 }
 
 /// On whose screen it grows. In a direct chat there is one person, and none is to be named.
-fn recipient(core: &Core, call: &Call, channel: &SlackChannel) -> Result<Option<String>, ApiError> {
+fn recipient(
+    core: &SlackCore,
+    call: &MethodCall,
+    channel: &SlackConversation,
+) -> Result<Option<String>, ApiError> {
     let user = call.given("recipient_user_id");
     let team = call.given("recipient_team_id");
     if matches!(channel.kind, ChannelKind::Im { .. }) {
@@ -143,13 +147,13 @@ fn recipient(core: &Core, call: &Call, channel: &SlackChannel) -> Result<Option<
 }
 
 /// What a call adds; `in_chunks` is the form, `None` = nothing.
-struct Words {
+struct StreamWords {
     text: String,
     in_chunks: Option<bool>,
 }
 
-impl Words {
-    fn of(call: &Call) -> Result<Self, ApiError> {
+impl StreamWords {
+    fn of(call: &MethodCall) -> Result<Self, ApiError> {
         let markdown = call.given("markdown_text");
         let chunks = call
             .structure("chunks")

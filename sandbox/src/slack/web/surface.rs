@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::super::faults::SlackKnobs;
-use super::super::state::{Core, SlackDressing};
-use super::call::Call;
+use super::super::state::{SlackCore, SlackDressing};
+use super::call::MethodCall;
 use super::chat::allowed;
 use super::conversations::required;
-use super::{ApiError, Outcome, Reply};
+use super::{ApiError, MethodOutcome, MethodReply};
 
 /// Most suggested prompts.
 const PROMPTS_MAX: usize = 4;
 
-pub(super) fn set_title(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn set_title(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let channel = allowed(core, &required(call, "channel_id")?)?.id;
     let thread_ts = required(call, "thread_ts")?;
     let title = required(call, "title")?;
@@ -25,10 +25,14 @@ pub(super) fn set_title(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome
         title: Some(title),
         prompts: Vec::new(),
     });
-    Ok(Reply::default())
+    Ok(MethodReply::default())
 }
 
-pub(super) fn set_suggested_prompts(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn set_suggested_prompts(
+    core: &mut SlackCore,
+    call: &MethodCall,
+    _: &SlackKnobs,
+) -> MethodOutcome {
     let channel = allowed(core, &required(call, "channel_id")?)?.id;
     let wrong = || ApiError::new("invalid_arguments");
     let prompts = call.structure("prompts").map_err(|()| wrong())?;
@@ -51,5 +55,5 @@ pub(super) fn set_suggested_prompts(core: &mut Core, call: &Call, _: &SlackKnobs
         title: None,
         prompts: shown,
     });
-    Ok(Reply::default())
+    Ok(MethodReply::default())
 }

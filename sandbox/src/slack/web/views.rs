@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::super::blocks::{Complaint, check_view_blocks};
 use super::super::elements::check_text;
 use super::super::faults::SlackKnobs;
-use super::super::state::Core;
-use super::super::views::{STACK_MAX, View};
-use super::call::Call;
+use super::super::state::SlackCore;
+use super::super::views::{STACK_MAX, ShownView};
+use super::call::MethodCall;
 use super::conversations::required;
-use super::{ApiError, Outcome, Reply};
+use super::{ApiError, MethodOutcome, MethodReply};
 
 /// Most characters of a modal's title and of the words on its buttons.
 const LABEL_CHARS_MAX: usize = 24;
@@ -22,7 +22,7 @@ const METADATA_CHARS_MAX: usize = 3_000;
 /// Most characters of `callback_id` and `external_id`.
 const ID_CHARS_MAX: usize = 255;
 
-pub(super) fn open(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn open(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
     let content = given_view(call, "modal")?;
     check_external_id(core, &content, None)?;
     let (user, _) = exchange(core, call, knobs)?;
@@ -31,7 +31,7 @@ pub(super) fn open(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome 
     Ok(answer(core, &view))
 }
 
-pub(super) fn push(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome {
+pub(super) fn push(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
     let content = given_view(call, "modal")?;
     check_external_id(core, &content, None)?;
     let (user, from) = exchange(core, call, knobs)?;
@@ -44,7 +44,7 @@ pub(super) fn push(core: &mut Core, call: &Call, knobs: &SlackKnobs) -> Outcome 
     Ok(answer(core, &view))
 }
 
-pub(super) fn update(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn update(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let content = given_view(call, "modal")?;
     let views = &core.views;
     let found = match (call.given("view_id"), call.given("external_id")) {
@@ -64,7 +64,7 @@ pub(super) fn update(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     Ok(answer(core, &view))
 }
 
-pub(super) fn publish(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
+pub(super) fn publish(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let user = required(call, "user_id")?;
     let content = given_view(call, "home")?;
     let known = core.world.users.iter().find(|known| known.id == user);
@@ -84,13 +84,13 @@ pub(super) fn publish(core: &mut Core, call: &Call, _: &SlackKnobs) -> Outcome {
     Ok(answer(core, &view))
 }
 
-fn answer(core: &Core, view: &View) -> Reply {
-    Reply::of(json!({"view": view.to_json(&core.world)}))
+fn answer(core: &SlackCore, view: &ShownView) -> MethodReply {
+    MethodReply::of(json!({"view": view.to_json(&core.world)}))
 }
 
 fn exchange(
-    core: &mut Core,
-    call: &Call,
+    core: &mut SlackCore,
+    call: &MethodCall,
     knobs: &SlackKnobs,
 ) -> Result<(String, Option<String>), ApiError> {
     let trigger = required(call, "trigger_id")?;
@@ -98,14 +98,14 @@ fn exchange(
     core.views.exchange(&trigger, life).map_err(ApiError::new)
 }
 
-fn check_hash(call: &Call, view: &View) -> Result<(), ApiError> {
+fn check_hash(call: &MethodCall, view: &ShownView) -> Result<(), ApiError> {
     match call.given("hash").is_none_or(|hash| view.has_hash(&hash)) {
         true => Ok(()),
         false => Err(ApiError::new("hash_conflict")),
     }
 }
 
-fn check_external_id(core: &Core, content: &Value, own: Option<&str>) -> Result<(), ApiError> {
+fn check_external_id(core: &SlackCore, content: &Value, own: Option<&str>) -> Result<(), ApiError> {
     let id = content["external_id"].as_str().filter(|id| !id.is_empty());
     let other = id.and_then(|id| core.views.external(id));
     match other.is_some_and(|other| Some(other.id.as_str()) != own) {
@@ -119,7 +119,7 @@ fn wrong(sentence: &str) -> ApiError {
 }
 
 /// The `view` argument, checked.
-fn given_view(call: &Call, kind: &str) -> Result<Value, ApiError> {
+fn given_view(call: &MethodCall, kind: &str) -> Result<Value, ApiError> {
     let view = call.structure("view");
     let view = view.map_err(|()| wrong("view is no JSON"))?;
     let view = view.filter(Value::is_object);

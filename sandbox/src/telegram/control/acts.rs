@@ -6,16 +6,19 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::events::Pressed;
+use super::super::events::PressResult;
 use super::super::message::{TelegramForward, TelegramMedia, UserMessage};
-use super::super::rooms::Rooms;
-use super::super::server::Shared;
-use super::{Answer, Refused, done, known_chat, known_message, known_user, message_id, read};
+use super::super::rooms::TelegramRooms;
+use super::super::server::SharedTelegram;
+use super::{
+    TelegramControlAnswer, TelegramControlRefusal, done, known_chat, known_message, known_user,
+    message_id, read,
+};
 
 /// What a message holds besides text, by its `kind`.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum Media {
+enum MediaEntry {
     Photo,
     Video {
         duration_s: u32,
@@ -55,33 +58,33 @@ enum Media {
     },
 }
 
-impl From<Media> for TelegramMedia {
-    fn from(media: Media) -> Self {
+impl From<MediaEntry> for TelegramMedia {
+    fn from(media: MediaEntry) -> Self {
         match media {
-            Media::Photo => Self::Photo,
-            Media::Video { duration_s } => Self::Video { duration_s },
-            Media::VideoNote { duration_s } => Self::VideoNote { duration_s },
-            Media::Voice { duration_s } => Self::Voice { duration_s },
-            Media::Audio { duration_s, title } => Self::Audio { duration_s, title },
-            Media::Animation => Self::Animation,
-            Media::Document { file_name } => Self::Document { file_name },
-            Media::Sticker { emoji } => Self::Sticker { emoji },
-            Media::Poll { question, options } => Self::Poll { question, options },
-            Media::Location {
+            MediaEntry::Photo => Self::Photo,
+            MediaEntry::Video { duration_s } => Self::Video { duration_s },
+            MediaEntry::VideoNote { duration_s } => Self::VideoNote { duration_s },
+            MediaEntry::Voice { duration_s } => Self::Voice { duration_s },
+            MediaEntry::Audio { duration_s, title } => Self::Audio { duration_s, title },
+            MediaEntry::Animation => Self::Animation,
+            MediaEntry::Document { file_name } => Self::Document { file_name },
+            MediaEntry::Sticker { emoji } => Self::Sticker { emoji },
+            MediaEntry::Poll { question, options } => Self::Poll { question, options },
+            MediaEntry::Location {
                 latitude,
                 longitude,
             } => Self::Location {
                 latitude,
                 longitude,
             },
-            Media::Contact {
+            MediaEntry::Contact {
                 phone_number,
                 first_name,
             } => Self::Contact {
                 phone_number,
                 first_name,
             },
-            Media::Other { name, content } => Self::Other { name, content },
+            MediaEntry::Other { name, content } => Self::Other { name, content },
         }
     }
 }
@@ -116,7 +119,7 @@ struct Saying {
     reply_to: Option<i64>,
     quote: Option<String>,
     entities: Option<Value>,
-    media: Option<Media>,
+    media: Option<MediaEntry>,
     /// A file of `/control/file`, as the document of the message.
     file: Option<Value>,
     forward: Option<Forward>,
@@ -131,7 +134,7 @@ struct Saying {
 }
 
 impl Saying {
-    fn check(&self, rooms: &Rooms) -> Result<(), Refused> {
+    fn check(&self, rooms: &TelegramRooms) -> Result<(), TelegramControlRefusal> {
         known_chat(rooms, self.chat)?;
         known_user(rooms, self.user)?;
         for chat in [self.sender_chat, self.automatic_forward_of]
@@ -146,11 +149,14 @@ impl Saying {
         let room = rooms.room(self.chat);
         let is_topic = |id: i64| room.topics.iter().any(|topic| topic.id == id);
         if let Some(topic) = self.topic.filter(|topic| !is_topic(*topic)) {
-            return Err(Refused(format!("no topic {topic} in {}", self.chat)));
+            return Err(TelegramControlRefusal(format!(
+                "no topic {topic} in {}",
+                self.chat
+            )));
         }
         let is_empty = self.text.is_empty() && self.media.is_none() && self.file.is_none();
         match is_empty && self.extra.is_empty() {
-            true => Err(Refused(
+            true => Err(TelegramControlRefusal(
                 "`text`, `media` or `file` must be given".to_owned(),
             )),
             false => Ok(()),
@@ -184,7 +190,10 @@ impl Saying {
     }
 }
 
-pub(super) async fn say(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn say(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let saying: Saying = read(&body)?;
     shared.act(|rooms| {
         saying.check(rooms)?;
@@ -198,7 +207,10 @@ struct Album {
     items: Vec<Saying>,
 }
 
-pub(super) async fn album(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn album(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let album: Album = read(&body)?;
     shared.act(|rooms| {
         for item in &album.items {
@@ -218,13 +230,16 @@ pub(super) async fn album(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct TextEntry {
     chat: i64,
     text: String,
 }
 
-pub(super) async fn channel_post(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Text = read(&body)?;
+pub(super) async fn channel_post(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TextEntry = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         message_id(rooms.post_in_channel(it.chat, &it.text))
@@ -232,8 +247,11 @@ pub(super) async fn channel_post(State(shared): State<Shared>, body: Bytes) -> A
 }
 
 /// Another program with the bot's token posts.
-pub(super) async fn other_program(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Text = read(&body)?;
+pub(super) async fn other_program(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TextEntry = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         message_id(rooms.post_unheard(it.chat, &it.text))
@@ -242,15 +260,18 @@ pub(super) async fn other_program(State(shared): State<Shared>, body: Bytes) -> 
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Editing {
+struct TelegramEditing {
     chat: i64,
     message_id: i64,
     /// Without it the bot sees the same content again.
     text: Option<String>,
 }
 
-pub(super) async fn edit(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Editing = read(&body)?;
+pub(super) async fn edit(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TelegramEditing = read(&body)?;
     shared.act(|rooms| {
         known_message(rooms, it.chat, it.message_id)?;
         rooms.rewrite(it.chat, it.message_id, it.text.as_deref());
@@ -260,13 +281,16 @@ pub(super) async fn edit(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct TelegramItem {
     chat: i64,
     message_id: i64,
 }
 
-pub(super) async fn delete(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Item = read(&body)?;
+pub(super) async fn delete(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TelegramItem = read(&body)?;
     shared.act(|rooms| {
         known_message(rooms, it.chat, it.message_id)?;
         if let Some(stored) = rooms.message_mut(it.chat, it.message_id) {
@@ -286,12 +310,15 @@ struct Pressing {
     button: String,
 }
 
-pub(super) async fn press(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn press(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: Pressing = read(&body)?;
     let pressed = shared.act(|rooms| rooms.press((it.chat, it.message_id), it.user, &it.button))?;
     match pressed {
-        Pressed::Callback(id) => Ok(Json(json!({"callback_id": id}))),
-        Pressed::Message(id) => message_id(id),
+        PressResult::Callback(id) => Ok(Json(json!({"callback_id": id}))),
+        PressResult::Message(id) => message_id(id),
     }
 }
 
@@ -309,13 +336,20 @@ struct Calling {
 }
 
 /// What a client may send that was changed: a press whether the button is there or not, with whatever data.
-pub(super) async fn callback(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn callback(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: Calling = read(&body)?;
     let id = shared.act(|rooms| match &it.inline_message_id {
         Some(inline) => Ok(rooms.inline_callback(inline, it.user, &it.data)),
         None => {
             known_chat(rooms, it.chat)?;
-            Ok::<_, Refused>(rooms.callback((it.chat, it.message_id), it.user, &it.data))
+            Ok::<_, TelegramControlRefusal>(rooms.callback(
+                (it.chat, it.message_id),
+                it.user,
+                &it.data,
+            ))
         }
     })?;
     Ok(Json(json!({"callback_id": id})))
@@ -331,20 +365,26 @@ struct Acting {
     emoji: String,
 }
 
-pub(super) async fn react(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn react(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: Acting = read(&body)?;
     shared.act(|rooms| {
         known_message(rooms, it.chat, it.message_id)?;
         known_user(rooms, it.user)?;
         if it.emoji.is_empty() {
-            return Err(Refused("`emoji` must be given".to_owned()));
+            return Err(TelegramControlRefusal("`emoji` must be given".to_owned()));
         }
         rooms.react((it.chat, it.message_id), it.user, &it.emoji);
         done()
     })
 }
 
-pub(super) async fn pin(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn pin(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: Acting = read(&body)?;
     shared.act(|rooms| {
         known_message(rooms, it.chat, it.message_id)?;
@@ -354,16 +394,19 @@ pub(super) async fn pin(State(shared): State<Shared>, body: Bytes) -> Answer {
 }
 
 /// An update as it is; `update_id` is added.
-pub(super) async fn update(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn update(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let update: Map<String, Value> = read(&body)?;
     let id = shared.act(|rooms| rooms.push_raw(Value::Object(update)));
     Ok(Json(json!({"update_id": id})))
 }
 
 /// The newest unconfirmed update once more, under a new id.
-pub(super) async fn duplicate(State(shared): State<Shared>) -> Answer {
-    match shared.act(Rooms::duplicate_newest) {
+pub(super) async fn duplicate(State(shared): State<SharedTelegram>) -> TelegramControlAnswer {
+    match shared.act(TelegramRooms::duplicate_newest) {
         true => done(),
-        false => Err(Refused("no update waits".to_owned())),
+        false => Err(TelegramControlRefusal("no update waits".to_owned())),
     }
 }

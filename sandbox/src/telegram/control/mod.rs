@@ -17,12 +17,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::faults::TelegramFault;
-use super::rooms::Rooms;
-use super::server::{Shared, posts};
+use super::rooms::TelegramRooms;
+use super::server::{SharedTelegram, posts};
 use crate::journal::{self, JournalQuery};
 use crate::wire::WirePeer;
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedTelegram> {
     let messages = Router::new()
         .route("/say", post(acts::say))
         .route("/album", post(acts::album))
@@ -63,68 +63,74 @@ pub(super) fn routes() -> Router<Shared> {
 
 /// A refusal, as HTTP 400.
 #[derive(Debug)]
-struct Refused(String);
+struct TelegramControlRefusal(String);
 
-impl IntoResponse for Refused {
+impl IntoResponse for TelegramControlRefusal {
     fn into_response(self) -> Response {
         let body = Json(json!({"error": self.0}));
         (StatusCode::BAD_REQUEST, body).into_response()
     }
 }
 
-impl From<String> for Refused {
+impl From<String> for TelegramControlRefusal {
     fn from(why: String) -> Self {
         Self(why)
     }
 }
 
-type Answer = Result<Json<Value>, Refused>;
+type TelegramControlAnswer = Result<Json<Value>, TelegramControlRefusal>;
 
 /// A body as its fields; none is an empty object, a field that is not known is refused.
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refused> {
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, TelegramControlRefusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|why| Refused(why.to_string()))
+    serde_json::from_slice(body).map_err(|why| TelegramControlRefusal(why.to_string()))
 }
 
-fn done() -> Answer {
+fn done() -> TelegramControlAnswer {
     Ok(Json(json!({"ok": true})))
 }
 
-fn message_id(id: i64) -> Answer {
+fn message_id(id: i64) -> TelegramControlAnswer {
     Ok(Json(json!({"message_id": id})))
 }
 
 /// A chat that is there.
-fn known_chat(rooms: &Rooms, chat: i64) -> Result<(), Refused> {
+fn known_chat(rooms: &TelegramRooms, chat: i64) -> Result<(), TelegramControlRefusal> {
     match rooms.world.chat(chat) {
         Some(_) => Ok(()),
-        None => Err(Refused(format!(
+        None => Err(TelegramControlRefusal(format!(
             "no chat {chat}; GET /control/state lists them"
         ))),
     }
 }
 
 /// A person or bot that is there.
-fn known_user(rooms: &Rooms, user: i64) -> Result<(), Refused> {
+fn known_user(rooms: &TelegramRooms, user: i64) -> Result<(), TelegramControlRefusal> {
     match rooms.world.user(user) {
         Some(_) => Ok(()),
-        None => Err(Refused(format!(
+        None => Err(TelegramControlRefusal(format!(
             "no user {user}; GET /control/state lists them"
         ))),
     }
 }
 
 /// A message that is there.
-fn known_message(rooms: &Rooms, chat: i64, message: i64) -> Result<(), Refused> {
+fn known_message(
+    rooms: &TelegramRooms,
+    chat: i64,
+    message: i64,
+) -> Result<(), TelegramControlRefusal> {
     known_chat(rooms, chat)?;
     match rooms.message(chat, message) {
         Some(_) => Ok(()),
-        None => Err(Refused(format!("no message {message} in {chat}"))),
+        None => Err(TelegramControlRefusal(format!(
+            "no message {message} in {chat}"
+        ))),
     }
 }
 
 #[derive(Deserialize)]
-struct Fault {
+struct MethodFaultEntry {
     method: String,
     #[serde(default)]
     always: bool,
@@ -132,8 +138,8 @@ struct Fault {
     fault: TelegramFault,
 }
 
-async fn fault(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let fault: Fault = read(&body)?;
+async fn fault(State(shared): State<SharedTelegram>, body: Bytes) -> TelegramControlAnswer {
+    let fault: MethodFaultEntry = read(&body)?;
     match fault.always {
         true => shared.faults().always(&fault.method, fault.fault),
         false => shared.faults().next(&fault.method, fault.fault),
@@ -141,14 +147,14 @@ async fn fault(State(shared): State<Shared>, body: Bytes) -> Answer {
     done()
 }
 
-async fn clear_faults(State(shared): State<Shared>) -> Answer {
+async fn clear_faults(State(shared): State<SharedTelegram>) -> TelegramControlAnswer {
     shared.faults().clear();
     done()
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Knobs {
+struct TelegramKnobs {
     take_loopback_webhooks: Option<bool>,
     webhook_second_ms: Option<u64>,
     sends_per_minute_max: Option<usize>,
@@ -156,8 +162,8 @@ struct Knobs {
     lag_behind: Option<bool>,
 }
 
-async fn knobs(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let knobs: Knobs = read(&body)?;
+async fn knobs(State(shared): State<SharedTelegram>, body: Bytes) -> TelegramControlAnswer {
+    let knobs: TelegramKnobs = read(&body)?;
     let faults = shared.faults();
     if let Some(on) = knobs.take_loopback_webhooks {
         faults.take_loopback_webhooks(on);
@@ -183,7 +189,10 @@ struct InChat {
     chat: i64,
 }
 
-async fn room_posts(State(shared): State<Shared>, Query(place): Query<InChat>) -> Answer {
+async fn room_posts(
+    State(shared): State<SharedTelegram>,
+    Query(place): Query<InChat>,
+) -> TelegramControlAnswer {
     let posts = shared.peek(|rooms| {
         known_chat(rooms, place.chat)?;
         let of_bot = |id: i64| rooms.reactions.get(&(place.chat, id)).cloned();
@@ -196,33 +205,36 @@ async fn room_posts(State(shared): State<Shared>, Query(place): Query<InChat>) -
                 "message": post.wire,
             })
         });
-        Ok::<Value, Refused>(shown.collect())
+        Ok::<Value, TelegramControlRefusal>(shown.collect())
     })?;
     Ok(Json(posts))
 }
 
 #[derive(Deserialize)]
-struct ById {
+struct TelegramById {
     id: String,
 }
 
 /// What the bot answered to a pressed button; `null` while it did not.
-async fn callback(State(shared): State<Shared>, Query(which): Query<ById>) -> Answer {
+async fn callback(
+    State(shared): State<SharedTelegram>,
+    Query(which): Query<TelegramById>,
+) -> TelegramControlAnswer {
     let found = shared.peek(|rooms| rooms.callbacks.get(&which.id).cloned());
     match found {
         Some((_, answer)) => Ok(Json(json!({"answer": answer}))),
-        None => Err(Refused(format!("no callback {}", which.id))),
+        None => Err(TelegramControlRefusal(format!("no callback {}", which.id))),
     }
 }
 
 async fn read_journal(
-    State(shared): State<Shared>,
+    State(shared): State<SharedTelegram>,
     Query(query): Query<JournalQuery>,
 ) -> Json<Value> {
     Json(journal::page(shared.wire(), WirePeer::Telegram, &query))
 }
 
-async fn state(State(shared): State<Shared>) -> Json<Value> {
+async fn state(State(shared): State<SharedTelegram>) -> Json<Value> {
     let faults_applied = shared.faults().applied();
     let polls_answered = shared.polls(|polls| polls.answered);
     let state = shared.peek(|rooms| {
@@ -243,7 +255,7 @@ async fn state(State(shared): State<Shared>) -> Json<Value> {
     Json(state)
 }
 
-fn room(rooms: &Rooms, chat: i64) -> Value {
+fn room(rooms: &TelegramRooms, chat: i64) -> Value {
     let mut room = rooms.world.chat_json(chat);
     let known = rooms.room(chat);
     room["bot_status"] = json!(known.bot_status.as_str());

@@ -11,24 +11,34 @@ use serde_json::json;
 use super::super::message::MigrationOrder;
 use super::super::params::Upload;
 use super::super::rooms::ChatLog;
-use super::super::server::Shared;
-use super::super::world::{BotStatus, ChatKind, SUPERGROUP_ID_BASE, TelegramChat, TelegramUser};
-use super::{Answer, ById, Refused, done, known_chat, known_user, message_id, read};
+use super::super::server::SharedTelegram;
+use super::super::world::{
+    BotStatus, SUPERGROUP_ID_BASE, TelegramChat, TelegramChatKind, TelegramUser,
+};
+use super::{
+    TelegramById, TelegramControlAnswer, TelegramControlRefusal, done, known_chat, known_user,
+    message_id, read,
+};
 
 /// A person or another bot: added, or changed where the id is known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Person {
+struct TelegramPersonEntry {
     id: i64,
     first_name: Option<String>,
     username: Option<String>,
     is_bot: Option<bool>,
 }
 
-pub(super) async fn user(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Person = read(&body)?;
+pub(super) async fn user(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TelegramPersonEntry = read(&body)?;
     if it.id <= 0 {
-        return Err(Refused("the id of a user is positive".to_owned()));
+        return Err(TelegramControlRefusal(
+            "the id of a user is positive".to_owned(),
+        ));
     }
     shared.act(|rooms| {
         let users = &mut rooms.world.users;
@@ -54,7 +64,7 @@ pub(super) async fn user(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ChatKindEntry {
     Private,
     Group,
     Supergroup,
@@ -63,20 +73,20 @@ enum Kind {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum MemberStanding {
     Member,
     Administrator,
     Left,
     Kicked,
 }
 
-impl From<Standing> for BotStatus {
-    fn from(standing: Standing) -> Self {
+impl From<MemberStanding> for BotStatus {
+    fn from(standing: MemberStanding) -> Self {
         match standing {
-            Standing::Member => Self::Member,
-            Standing::Administrator => Self::Admin,
-            Standing::Left => Self::Left,
-            Standing::Kicked => Self::Kicked,
+            MemberStanding::Member => Self::Member,
+            MemberStanding::Administrator => Self::Admin,
+            MemberStanding::Left => Self::Left,
+            MemberStanding::Kicked => Self::Kicked,
         }
     }
 }
@@ -84,18 +94,21 @@ impl From<Standing> for BotStatus {
 /// A chat: added, or changed where the id is known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Room {
+struct ChatEntry {
     id: i64,
-    kind: Option<Kind>,
+    kind: Option<ChatKindEntry>,
     title: Option<String>,
     username: Option<String>,
     is_forum: Option<bool>,
     members: Option<Vec<i64>>,
-    bot_status: Option<Standing>,
+    bot_status: Option<MemberStanding>,
 }
 
-pub(super) async fn chat(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Room = read(&body)?;
+pub(super) async fn chat(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: ChatEntry = read(&body)?;
     shared.act(|rooms| {
         for member in it.members.iter().flatten() {
             known_user(rooms, *member)?;
@@ -116,24 +129,28 @@ pub(super) async fn chat(State(shared): State<Shared>, body: Bytes) -> Answer {
 }
 
 /// A chat whose id is as ids of its kind are.
-fn new_room(it: &Room) -> Result<TelegramChat, Refused> {
+fn new_room(it: &ChatEntry) -> Result<TelegramChat, TelegramControlRefusal> {
     let is_large = it.id < SUPERGROUP_ID_BASE;
     let (kind, fits) = match it.kind {
-        Some(Kind::Private) => (ChatKind::Private, it.id > 0),
-        Some(Kind::Group) => (ChatKind::Group, it.id < 0 && !is_large),
-        Some(Kind::Supergroup) => (ChatKind::Supergroup, is_large),
-        Some(Kind::Channel) => (ChatKind::Channel, is_large),
-        None => return Err(Refused("a new chat needs a `kind`".to_owned())),
+        Some(ChatKindEntry::Private) => (TelegramChatKind::Private, it.id > 0),
+        Some(ChatKindEntry::Group) => (TelegramChatKind::Group, it.id < 0 && !is_large),
+        Some(ChatKindEntry::Supergroup) => (TelegramChatKind::Supergroup, is_large),
+        Some(ChatKindEntry::Channel) => (TelegramChatKind::Channel, is_large),
+        None => {
+            return Err(TelegramControlRefusal(
+                "a new chat needs a `kind`".to_owned(),
+            ));
+        }
     };
     if !fits {
-        return Err(Refused(format!(
+        return Err(TelegramControlRefusal(format!(
             "no {} has the id {}",
             kind.as_str(),
             it.id
         )));
     }
     let members = match kind {
-        ChatKind::Private => vec![it.id],
+        TelegramChatKind::Private => vec![it.id],
         _ => Vec::new(),
     };
     Ok(TelegramChat {
@@ -162,7 +179,10 @@ struct Bot {
     revoked: Option<bool>,
 }
 
-pub(super) async fn bot(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn bot(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: Bot = read(&body)?;
     shared.act(|rooms| {
         let bot = &mut rooms.world.bot;
@@ -190,11 +210,14 @@ pub(super) async fn bot(State(shared): State<Shared>, body: Bytes) -> Answer {
 struct BotStanding {
     chat: i64,
     user: i64,
-    status: Standing,
+    status: MemberStanding,
 }
 
 /// The bot comes, goes, is promoted or barred; `user` does it.
-pub(super) async fn bot_status(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn bot_status(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: BotStanding = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
@@ -206,13 +229,16 @@ pub(super) async fn bot_status(State(shared): State<Shared>, body: Bytes) -> Ans
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Who {
+struct ChatMemberEntry {
     chat: i64,
     user: i64,
 }
 
-pub(super) async fn join(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Who = read(&body)?;
+pub(super) async fn join(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: ChatMemberEntry = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         known_user(rooms, it.user)?;
@@ -220,12 +246,18 @@ pub(super) async fn join(State(shared): State<Shared>, body: Bytes) -> Answer {
     })
 }
 
-pub(super) async fn leave(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Who = read(&body)?;
+pub(super) async fn leave(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: ChatMemberEntry = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         if !rooms.room(it.chat).members.contains(&it.user) {
-            return Err(Refused(format!("{} is not in {}", it.user, it.chat)));
+            return Err(TelegramControlRefusal(format!(
+                "{} is not in {}",
+                it.user, it.chat
+            )));
         }
         message_id(rooms.leave(it.chat, it.user))
     })
@@ -233,14 +265,17 @@ pub(super) async fn leave(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Renaming {
+struct TitleGiving {
     chat: i64,
     user: i64,
     title: String,
 }
 
-pub(super) async fn rename(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Renaming = read(&body)?;
+pub(super) async fn rename(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: TitleGiving = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         known_user(rooms, it.user)?;
@@ -261,14 +296,17 @@ struct TopicAct {
 }
 
 /// Opens a topic (`name`), or closes or reopens one (`topic`, `closed`).
-pub(super) async fn topic(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn topic(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: TopicAct = read(&body)?;
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
         known_user(rooms, it.user)?;
         let room = rooms.room(it.chat);
         if !room.is_forum {
-            return Err(Refused(format!("{} is no forum", it.chat)));
+            return Err(TelegramControlRefusal(format!("{} is no forum", it.chat)));
         }
         let is_there = |id: i64| room.topics.iter().any(|topic| topic.id == id);
         match (&it.name, it.topic, it.closed) {
@@ -279,7 +317,7 @@ pub(super) async fn topic(State(shared): State<Shared>, body: Bytes) -> Answer {
             (None, Some(topic), Some(closed)) if is_there(topic) => {
                 message_id(rooms.change_topic(it.chat, it.user, topic, closed))
             }
-            _ => Err(Refused(
+            _ => Err(TelegramControlRefusal(
                 "either the `name` of a new topic, or a `topic` and `closed`".to_owned(),
             )),
         }
@@ -288,31 +326,37 @@ pub(super) async fn topic(State(shared): State<Shared>, body: Bytes) -> Answer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Migration {
+struct ChatMigration {
     chat: i64,
     #[serde(default)]
     new_first: bool,
 }
 
 /// A basic group becomes a supergroup.
-pub(super) async fn migrate(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Migration = read(&body)?;
+pub(super) async fn migrate(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: ChatMigration = read(&body)?;
     let order = match it.new_first {
         true => MigrationOrder::NewFirst,
         false => MigrationOrder::OldFirst,
     };
     shared.act(|rooms| {
         known_chat(rooms, it.chat)?;
-        let is_group = rooms.room(it.chat).kind == ChatKind::Group;
+        let is_group = rooms.room(it.chat).kind == TelegramChatKind::Group;
         if !is_group || rooms.migrated.contains_key(&it.chat) {
-            return Err(Refused(format!("{} is no basic group", it.chat)));
+            return Err(TelegramControlRefusal(format!(
+                "{} is no basic group",
+                it.chat
+            )));
         }
         Ok(Json(json!({"chat": rooms.migrate(it.chat, order)})))
     })
 }
 
 #[derive(Deserialize)]
-pub(super) struct NewFile {
+pub(super) struct NewTelegramFile {
     name: String,
     #[serde(rename = "type")]
     mime_type: Option<String>,
@@ -320,10 +364,10 @@ pub(super) struct NewFile {
 
 /// A file at the platform: its bytes are the body. Gives its object, for `file` of `say`.
 pub(super) async fn add_file(
-    State(shared): State<Shared>,
-    Query(new): Query<NewFile>,
+    State(shared): State<SharedTelegram>,
+    Query(new): Query<NewTelegramFile>,
     body: Bytes,
-) -> Answer {
+) -> TelegramControlAnswer {
     let upload = Upload {
         file_name: new.name,
         content_type: new
@@ -335,34 +379,43 @@ pub(super) async fn add_file(
 }
 
 /// The bytes of a file.
-pub(super) async fn file(State(shared): State<Shared>, Query(which): Query<ById>) -> Response {
+pub(super) async fn file(
+    State(shared): State<SharedTelegram>,
+    Query(which): Query<TelegramById>,
+) -> Response {
     let found = shared.peek(|rooms| {
         let kept = rooms.files.get(&which.id)?;
         Some((kept.upload.content_type.clone(), kept.upload.bytes.clone()))
     });
     match found {
         Some((mime_type, bytes)) => ([(header::CONTENT_TYPE, mime_type)], bytes).into_response(),
-        None => Refused(format!("no file {}", which.id)).into_response(),
+        None => TelegramControlRefusal(format!("no file {}", which.id)).into_response(),
     }
 }
 
-pub(super) async fn delete_file(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let which: ById = read(&body)?;
+pub(super) async fn delete_file(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let which: TelegramById = read(&body)?;
     match shared.act(|rooms| rooms.files.remove(&which.id)) {
         Some(_) => done(),
-        None => Err(Refused(format!("no file {}", which.id))),
+        None => Err(TelegramControlRefusal(format!("no file {}", which.id))),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Clock {
+struct ClockAdvance {
     advance_s: i64,
 }
 
 /// Puts the platform's clock forward, for what expires.
-pub(super) async fn clock(State(shared): State<Shared>, body: Bytes) -> Answer {
-    let it: Clock = read(&body)?;
+pub(super) async fn clock(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
+    let it: ClockAdvance = read(&body)?;
     shared.act(|rooms| rooms.clock_ahead_s += it.advance_s);
     done()
 }
@@ -374,14 +427,17 @@ struct FirstId {
 }
 
 /// Numbers coming updates from here, as the platform does after a week of silence.
-pub(super) async fn update_ids(State(shared): State<Shared>, body: Bytes) -> Answer {
+pub(super) async fn update_ids(
+    State(shared): State<SharedTelegram>,
+    body: Bytes,
+) -> TelegramControlAnswer {
     let it: FirstId = read(&body)?;
     shared.act(|rooms| rooms.queue.renumber_from(it.first_id));
     done()
 }
 
 /// Everything as it was at the start; ids go on, a webhook stays.
-pub(super) async fn reset(State(shared): State<Shared>) -> Answer {
+pub(super) async fn reset(State(shared): State<SharedTelegram>) -> TelegramControlAnswer {
     shared.reset();
     done()
 }

@@ -17,7 +17,7 @@ async fn a_tool_whose_text_is_the_answer_ends_the_run() {
     let ended = house
         .work_within(&run, &model, &notebook.toolbox(), 0, 3)
         .await;
-    let expected = Ended::Answered(Answer {
+    let expected = StepsEnd::Answered(Answer {
         raw_message: String::new(),
         ..answer("noted one\n\nnoted two", &[])
     });
@@ -40,7 +40,7 @@ async fn a_call_that_was_not_done_ends_no_run() {
     let right = [("b", "note", json!({"text": "two"}))];
     let model = Scripted::new(vec![Ok(answer("", &wrong)), Ok(answer("", &right))]);
     let ended = house.work(&run, &model, &notebook.toolbox()).await;
-    let Ended::Answered(answer) = ended else {
+    let StepsEnd::Answered(answer) = ended else {
         panic!("{ended:?}");
     };
     assert_eq!(answer.text, "noted two");
@@ -109,7 +109,7 @@ async fn an_answer_is_mended_twice_and_no_further() {
     let toolbox = Notebook::default().toolbox();
     // Another attempt counts the answers of the first.
     let broken_off = house.work(&run, &model, &toolbox).await;
-    assert_eq!(broken_off, Ended::Failed(down));
+    assert_eq!(broken_off, StepsEnd::Failed(down));
     let last = Scripted::new(vec![wrong()]);
     let ended = house.work(&run, &last, &toolbox).await;
     let told = told(&last);
@@ -120,7 +120,7 @@ async fn an_answer_is_mended_twice_and_no_further() {
         completion_tokens: 3,
         ..Usage::default()
     };
-    let expected = Ended::Misshapen(Misshapen { answers: 3, usage });
+    let expected = StepsEnd::Misshapen(Misshapen { answers: 3, usage });
     assert_eq!(ended, expected);
     let nobody = Scripted::new(Vec::new());
     assert_eq!(house.work(&run, &nobody, &toolbox).await, expected);
@@ -136,5 +136,5 @@ async fn what_was_said_beside_calls_is_no_answer_of_a_form() {
     let ended = house
         .work_within(&run, &model, &toolbox, RESULTS_MAX_TOKENS, 1)
         .await;
-    assert!(matches!(ended, Ended::UsedUp(_)), "{ended:?}");
+    assert!(matches!(ended, StepsEnd::UsedUp(_)), "{ended:?}");
 }

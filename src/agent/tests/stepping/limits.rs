@@ -20,7 +20,7 @@ async fn a_run_stops_before_it_uses_more_than_it_may() {
     };
     let used_up = RunUsedUp::Tokens { max: 900 };
     let table = [
-        (budget(900, 0), Ended::RunUsedUp(used_up), 1),
+        (budget(900, 0), StepsEnd::RunUsedUp(used_up), 1),
         (budget(2_000, 0), answered_with("done", usage), 2),
         (budget(0, 600_000), answered_with("done", usage), 2),
     ];
@@ -42,9 +42,9 @@ async fn a_run_stops_before_it_uses_more_than_it_may() {
     }
 }
 
-fn answered_with(text: &str, first: Usage) -> Ended {
+fn answered_with(text: &str, first: Usage) -> StepsEnd {
     let last = answer(text, &[]);
-    Ended::Answered(Answer {
+    StepsEnd::Answered(Answer {
         usage: first.plus(last.usage),
         ..last
     })

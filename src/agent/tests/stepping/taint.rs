@@ -85,7 +85,7 @@ async fn a_call_that_acts_asks_once_its_run_has_read_what_others_wrote() {
         let script = script.chain(is_made.then(|| answer("done", &[])));
         let model = Scripted::new(script.map(Ok).collect());
         let ended = house.work(&run, &model, &reading_and(&notebook, set)).await;
-        assert_eq!(ended == Ended::Waits, !is_made, "{what}: {ended:?}");
+        assert_eq!(ended == StepsEnd::Waits, !is_made, "{what}: {ended:?}");
         let is_noted = notebook.notes().contains(&"pay".to_owned());
         assert_eq!(is_noted, is_made, "{what}");
     }
@@ -127,7 +127,7 @@ async fn what_stands_in_the_prompt_counts_from_the_first_step() {
     let ended = house
         .work(&run, &model, &reading_and(&notebook, None))
         .await;
-    assert_eq!(ended, Ended::Waits);
+    assert_eq!(ended, StepsEnd::Waits);
     assert_eq!(house.store.run_taints(id).await.unwrap().len(), 2);
     let waiting = house.store.approvals(Default::default(), 9).await.unwrap();
     assert_eq!(waiting[0].approvers.text(), "requester");

@@ -6,7 +6,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::super::refusal::Refusal;
+use super::super::refusal::ApiRefusal;
 use vocative_core::ids::RunId;
 
 /// Tells OpenAI's own clients not to send a request again by themselves: as a new request it would be a new question.
@@ -17,7 +17,7 @@ const NO_RETRY: (HeaderName, HeaderValue) = (
 
 /// Something that is told in OpenAI's form.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct CompletionFailure {
     status: StatusCode,
     message: String,
     kind: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Failure {
 const INVALID: &str = "invalid_request_error";
 const SERVER: &str = "server_error";
 
-impl Failure {
+impl CompletionFailure {
     /// A field is not what can be served.
     pub(super) fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Failure {
     }
 
     /// The agent is none that may be asked.
-    pub(super) fn no_model(refusal: Refusal) -> Self {
+    pub(super) fn no_model(refusal: ApiRefusal) -> Self {
         Self {
             param: Some("model".to_owned()),
             code: Some("model_not_found"),
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn limit(refusal: Refusal) -> Self {
+    pub(super) fn limit(refusal: ApiRefusal) -> Self {
         Self {
             code: Some("rate_limit_exceeded"),
             kind: "rate_limit_error",
@@ -83,7 +83,7 @@ impl Failure {
     }
 
     /// The name of the request.
-    pub(super) fn key(refusal: Refusal) -> Self {
+    pub(super) fn key(refusal: ApiRefusal) -> Self {
         Self {
             code: Some("idempotency_key_reused"),
             ..Self::refused(refusal)
@@ -91,8 +91,8 @@ impl Failure {
     }
 
     /// What the rest of the API says, in this form.
-    pub(super) fn refused(refusal: Refusal) -> Self {
-        let Refusal {
+    pub(super) fn refused(refusal: ApiRefusal) -> Self {
+        let ApiRefusal {
             status,
             what,
             advice,
@@ -163,7 +163,7 @@ impl Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for CompletionFailure {
     fn into_response(self) -> Response {
         (self.status, [NO_RETRY], axum::Json(self.body())).into_response()
     }
@@ -175,8 +175,8 @@ pub(in crate::http::api) async fn in_form(request: Request, next: Next) -> Respo
     let is_ours =
         path.starts_with("/v1/chat/") || path == "/v1/models" || path.starts_with("/v1/models/");
     let answer = next.run(request).await;
-    match answer.extensions().get::<Refusal>() {
-        Some(refusal) if is_ours => Failure::refused(refusal.clone()).into_response(),
+    match answer.extensions().get::<ApiRefusal>() {
+        Some(refusal) if is_ours => CompletionFailure::refused(refusal.clone()).into_response(),
         _ => answer,
     }
 }

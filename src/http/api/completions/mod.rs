@@ -21,16 +21,16 @@ use axum::routing::{get, post};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use self::failure::Failure;
+use self::failure::CompletionFailure;
 pub(super) use self::failure::in_form;
-use self::told::Telling;
+use self::told::AnswerTelling;
 use self::wire::ChatRequest;
-use super::asked::{InPath, id_in};
+use super::asked::{IdInPath, id_in};
 use super::asking::{AskedQuestion, NotAsked, QUESTION_MAX_BYTES, chosen};
 use super::callers::Caller;
-use super::following::{Following, Seen};
+use super::following::{Following, RunNews};
 use super::{ApiState, gate};
-use crate::http::door::{Seat, Waiting};
+use crate::http::door::{Seat, WaitingRequest};
 use vocative_core::run_event::{Ending, EndingKind};
 
 /// How long an answer is waited for before its request is told to come back. A run is not bound by it.
@@ -48,14 +48,14 @@ pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
         .route_layer(from_fn_with_state(address, gate::from_program))
 }
 
-async fn models(caller: Caller) -> Result<Response, Failure> {
-    let asking = caller.asking().map_err(Failure::refused)?;
+async fn models(caller: Caller) -> Result<Response, CompletionFailure> {
+    let asking = caller.asking().map_err(CompletionFailure::refused)?;
     Ok(axum::Json(told::models(&asking.agents)).into_response())
 }
 
-async fn model(caller: Caller, id: InPath) -> Result<Response, Failure> {
-    let asking = caller.asking().map_err(Failure::refused)?;
-    let agent = chosen(asking, Some(&id_in(id))).map_err(Failure::no_model)?;
+async fn model(caller: Caller, id: IdInPath) -> Result<Response, CompletionFailure> {
+    let asking = caller.asking().map_err(CompletionFailure::refused)?;
+    let agent = chosen(asking, Some(&id_in(id))).map_err(CompletionFailure::no_model)?;
     Ok(axum::Json(told::model(&agent)).into_response())
 }
 
@@ -65,9 +65,9 @@ async fn complete(
     caller: Caller,
     headers: HeaderMap,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Response, Failure> {
+) -> Result<Response, CompletionFailure> {
     let waiting = seat.wait();
-    let body = body.map_err(|_| Failure::too_large(QUESTION_MAX_BYTES))?;
+    let body = body.map_err(|_| CompletionFailure::too_large(QUESTION_MAX_BYTES))?;
     let request = wire::read(&body)?;
     let ChatRequest {
         wish,
@@ -80,15 +80,15 @@ async fn complete(
         agent,
         is_known,
     } = asked.map_err(|(why, refusal)| match why {
-        NotAsked::NoAgent => Failure::no_model(refusal),
-        NotAsked::Limit => Failure::limit(refusal),
-        NotAsked::OtherBody | NotAsked::Gone => Failure::key(refusal),
-        NotAsked::Other => Failure::refused(refusal),
+        NotAsked::NoAgent => CompletionFailure::no_model(refusal),
+        NotAsked::Limit => CompletionFailure::limit(refusal),
+        NotAsked::OtherBody | NotAsked::Gone => CompletionFailure::key(refusal),
+        NotAsked::Other => CompletionFailure::refused(refusal),
     })?;
     info!(token = %caller.name, run.id = %run.run, is_known, is_streamed, "asked through the API");
     let following = Following::of(desk.source.clone(), run.run).await;
-    let following = following.map_err(|cause| Failure::refused(cause.into()))?;
-    let telling = Telling {
+    let following = following.map_err(|cause| CompletionFailure::refused(cause.into()))?;
+    let telling = AnswerTelling {
         run,
         agent,
         created_s: (desk.operations.clock)() / 1_000,
@@ -103,22 +103,24 @@ async fn complete(
 async fn whole(
     desk: &ApiState,
     mut following: Following,
-    telling: &Telling,
-) -> Result<Response, Failure> {
+    telling: &AnswerTelling,
+) -> Result<Response, CompletionFailure> {
     let until = Instant::now() + ANSWER_WAIT;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Failure::still_working(telling.run.run));
+            return Err(CompletionFailure::still_working(telling.run.run));
         }
         let seen = following.next(left).await;
-        match seen.map_err(|cause| Failure::refused(cause.into()))? {
-            Seen::Text(_) | Seen::Gap | Seen::Silence => {}
-            Seen::Stopping => return Err(Failure::stopping(telling.run.run)),
-            Seen::Ended(ending) => {
+        match seen.map_err(|cause| CompletionFailure::refused(cause.into()))? {
+            RunNews::Text(_) | RunNews::Gap | RunNews::Silence => {}
+            RunNews::Stopping => return Err(CompletionFailure::stopping(telling.run.run)),
+            RunNews::Ended(ending) => {
                 answered(&ending, telling)?;
                 let run = desk.operations.store.run(telling.run.run).await;
-                let usage = run.map_err(|cause| Failure::refused(cause.into()))?.usage;
+                let usage = run
+                    .map_err(|cause| CompletionFailure::refused(cause.into()))?
+                    .usage;
                 return Ok(axum::Json(telling.whole(&ending.text, usage)).into_response());
             }
         }
@@ -126,11 +128,13 @@ async fn whole(
 }
 
 /// Whether a run has answered; else what became of it.
-fn answered(ending: &Ending, telling: &Telling) -> Result<(), Failure> {
+fn answered(ending: &Ending, telling: &AnswerTelling) -> Result<(), CompletionFailure> {
     match ending.kind {
         EndingKind::Finished => Ok(()),
-        EndingKind::Failed => Err(Failure::failed(telling.run.run)),
-        EndingKind::Cancelled | EndingKind::Interrupted => Err(Failure::stopped(telling.run.run)),
+        EndingKind::Failed => Err(CompletionFailure::failed(telling.run.run)),
+        EndingKind::Cancelled | EndingKind::Interrupted => {
+            Err(CompletionFailure::stopped(telling.run.run))
+        }
     }
 }
 
@@ -138,20 +142,20 @@ fn answered(ending: &Ending, telling: &Telling) -> Result<(), Failure> {
 struct ToldStream {
     desk: ApiState,
     following: Following,
-    telling: Telling,
+    telling: AnswerTelling,
     has_usage: bool,
     has_begun: bool,
     is_over: bool,
     /// The connection waits for the first word, however long that takes.
-    _waiting: Waiting,
+    _waiting: WaitingRequest,
 }
 
 fn streamed(
     desk: ApiState,
     following: Following,
-    telling: Telling,
+    telling: AnswerTelling,
     has_usage: bool,
-    waiting: Waiting,
+    waiting: WaitingRequest,
 ) -> Response {
     let stream = ToldStream {
         desk,
@@ -186,21 +190,21 @@ impl ToldStream {
             return Some(self.telling.begin());
         }
         Some(match self.following.next(SILENCE).await {
-            Ok(Seen::Text(text)) => self.telling.piece(&text),
-            Ok(Seen::Gap) => self.telling.piece("\n\n"),
-            Ok(Seen::Silence) => told::STILL_HERE,
-            Ok(Seen::Stopping) => {
+            Ok(RunNews::Text(text)) => self.telling.piece(&text),
+            Ok(RunNews::Gap) => self.telling.piece("\n\n"),
+            Ok(RunNews::Silence) => told::STILL_HERE,
+            Ok(RunNews::Stopping) => {
                 self.is_over = true;
-                told::error(&Failure::stopping(self.telling.run.run))
+                told::error(&CompletionFailure::stopping(self.telling.run.run))
             }
-            Ok(Seen::Ended(ending)) => {
+            Ok(RunNews::Ended(ending)) => {
                 self.is_over = true;
                 self.end(&ending).await
             }
             Err(cause) => {
                 warn!(error = %cause, run.id = %self.telling.run.run, "a run could not be followed to its end");
                 self.is_over = true;
-                told::error(&Failure::refused(cause.into()))
+                told::error(&CompletionFailure::refused(cause.into()))
             }
         })
     }

@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::CompletionFailure;
 use vocative_core::ids::AgentName;
 use vocative_core::run::Usage;
 use vocative_store::contract::AskedRun;
@@ -13,14 +13,14 @@ pub(super) const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 /// Tells the answer of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Telling {
+pub(super) struct AnswerTelling {
     pub(super) run: AskedRun,
     pub(super) agent: AgentName,
     /// When it was asked, in seconds since the Unix epoch.
     pub(super) created_s: i64,
 }
 
-impl Telling {
+impl AnswerTelling {
     fn object(&self, kind: &str) -> Value {
         json!({
             "id": format!("chatcmpl-{}", self.run.run),
@@ -84,7 +84,7 @@ impl Telling {
 }
 
 /// What went wrong, in a stream that has begun.
-pub(super) fn error(failure: &Failure) -> Bytes {
+pub(super) fn error(failure: &CompletionFailure) -> Bytes {
     data(&failure.body())
 }
 

@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use super::super::asking::{LINES_MAX, Wish};
-use super::failure::Failure;
+use super::super::asking::{LINES_MAX, ProgramQuestion};
+use super::failure::CompletionFailure;
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
 
 /// A request that was read.
 #[derive(Debug)]
 pub(super) struct ChatRequest {
-    pub(super) wish: Wish,
+    pub(super) wish: ProgramQuestion,
     /// Whether the answer is told while it is written.
     pub(super) is_streamed: bool,
     /// Whether a stream tells the tokens at its end.
@@ -18,10 +18,10 @@ pub(super) struct ChatRequest {
 }
 
 /// Reads a request.
-pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
-    let no_object = || Failure::field("", "the body is no JSON object");
+pub(super) fn read(body: &[u8]) -> Result<ChatRequest, CompletionFailure> {
+    let no_object = || CompletionFailure::field("", "the body is no JSON object");
     let read: Value = serde_json::from_slice(body)
-        .map_err(|cause| Failure::field("", format!("the body is no JSON: {cause}")))?;
+        .map_err(|cause| CompletionFailure::field("", format!("the body is no JSON: {cause}")))?;
     let Value::Object(fields) = read else {
         return Err(no_object());
     };
@@ -32,7 +32,7 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
     let model = match fields.remove("model") {
         Some(Value::String(model)) => model,
         _ => {
-            return Err(Failure::field(
+            return Err(CompletionFailure::field(
                 "model",
                 "model must be the name of an agent: GET /v1/models lists them",
             ));
@@ -41,7 +41,7 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
     let messages = match fields.remove("messages") {
         Some(Value::Array(messages)) if !messages.is_empty() => messages,
         _ => {
-            return Err(Failure::field(
+            return Err(CompletionFailure::field(
                 "messages",
                 "messages must be a list with at least one message",
             ));
@@ -51,7 +51,7 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
     given.user = match fields.remove("user") {
         None => None,
         Some(Value::String(user)) => Some(user),
-        Some(_) => return Err(Failure::field("user", "user must be text")),
+        Some(_) => return Err(CompletionFailure::field("user", "user must be text")),
     };
     let is_streamed = switch(&mut fields, "stream")?;
     let has_usage = match fields.remove("stream_options") {
@@ -59,29 +59,31 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
         Some(Value::Object(mut options)) if is_streamed => {
             let has_usage = switch(&mut options, "include_usage")?;
             if let Some(field) = options.keys().next() {
-                return Err(Failure::unsupported(&format!("stream_options.{field}")));
+                return Err(CompletionFailure::unsupported(&format!(
+                    "stream_options.{field}"
+                )));
             }
             has_usage
         }
         Some(_) => {
             let told = "stream_options must be an object, and needs stream";
-            return Err(Failure::field("stream_options", told));
+            return Err(CompletionFailure::field("stream_options", told));
         }
     };
     let conversation = named_conversation(&mut fields)?;
     match fields.remove("n") {
         None => {}
         Some(n) if n == 1 => {}
-        Some(_) => return Err(Failure::unsupported("n")),
+        Some(_) => return Err(CompletionFailure::unsupported("n")),
     }
     if switch(&mut fields, "store")? {
-        return Err(Failure::unsupported("store"));
+        return Err(CompletionFailure::unsupported("store"));
     }
     if let Some(field) = fields.keys().next() {
-        return Err(Failure::unsupported(field));
+        return Err(CompletionFailure::unsupported(field));
     }
     Ok(ChatRequest {
-        wish: Wish {
+        wish: ProgramQuestion {
             agent: Some(model),
             model: None,
             conversation,
@@ -93,11 +95,11 @@ pub(super) fn read(body: &[u8]) -> Result<ChatRequest, Failure> {
     })
 }
 
-fn switch(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failure> {
+fn switch(fields: &mut Map<String, Value>, name: &str) -> Result<bool, CompletionFailure> {
     match fields.remove(name) {
         None => Ok(false),
         Some(Value::Bool(is_set)) => Ok(is_set),
-        Some(_) => Err(Failure::field(
+        Some(_) => Err(CompletionFailure::field(
             name,
             format!("{name} must be true or false"),
         )),
@@ -105,20 +107,27 @@ fn switch(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failure> 
 }
 
 /// The conversation that `metadata` names. What else stands there would be lost, so it is refused.
-fn named_conversation(fields: &mut Map<String, Value>) -> Result<Option<String>, Failure> {
+fn named_conversation(
+    fields: &mut Map<String, Value>,
+) -> Result<Option<String>, CompletionFailure> {
     let mut metadata = match fields.remove("metadata") {
         None => return Ok(None),
         Some(Value::Object(metadata)) => metadata,
-        Some(_) => return Err(Failure::field("metadata", "metadata must be an object")),
+        Some(_) => {
+            return Err(CompletionFailure::field(
+                "metadata",
+                "metadata must be an object",
+            ));
+        }
     };
     let named = metadata.remove("conversation");
     if let Some(field) = metadata.keys().next() {
-        return Err(Failure::unsupported(&format!("metadata.{field}")));
+        return Err(CompletionFailure::unsupported(&format!("metadata.{field}")));
     }
     match named {
         None => Ok(None),
         Some(Value::String(name)) => Ok(Some(name)),
-        Some(_) => Err(Failure::field(
+        Some(_) => Err(CompletionFailure::field(
             "metadata.conversation",
             "metadata.conversation must be text",
         )),
@@ -126,28 +135,28 @@ fn named_conversation(fields: &mut Map<String, Value>) -> Result<Option<String>,
 }
 
 /// The question, and what was said before it.
-fn conversation(messages: Vec<Value>) -> Result<(String, Given), Failure> {
+fn conversation(messages: Vec<Value>) -> Result<(String, Given), CompletionFailure> {
     if messages.len() > LINES_MAX + 1 {
         let told = format!(
             "messages has more than {} messages; send the newest",
             LINES_MAX + 1
         );
-        return Err(Failure::field("messages", told));
+        return Err(CompletionFailure::field("messages", told));
     }
     let mut lines = Vec::new();
     let mut context = Vec::new();
     for (n, message) in messages.into_iter().enumerate() {
         let (role, text) = line(n, message)?;
         match role {
-            Role::Context => context.push(text),
-            Role::User => lines.push((
+            CompletionRole::Context => context.push(text),
+            CompletionRole::User => lines.push((
                 n,
                 GivenLine {
                     speaker: GivenSpeaker::User,
                     text,
                 },
             )),
-            Role::Assistant => lines.push((
+            CompletionRole::Assistant => lines.push((
                 n,
                 GivenLine {
                     speaker: GivenSpeaker::Agent,
@@ -174,23 +183,26 @@ fn conversation(messages: Vec<Value>) -> Result<(String, Given), Failure> {
         last => {
             let n = last.map_or(0, |(n, _)| n);
             let told = "the last message must be the user's: it is the question";
-            Err(Failure::field(format!("messages[{n}].role"), told))
+            Err(CompletionFailure::field(
+                format!("messages[{n}].role"),
+                told,
+            ))
         }
     }
 }
 
 /// Who speaks in a message.
-enum Role {
+enum CompletionRole {
     /// The program, about the conversation.
     Context,
     User,
     Assistant,
 }
 
-fn line(n: usize, message: Value) -> Result<(Role, String), Failure> {
+fn line(n: usize, message: Value) -> Result<(CompletionRole, String), CompletionFailure> {
     let at = |field: &str| format!("messages[{n}].{field}");
     let Value::Object(fields) = message else {
-        return Err(Failure::field(
+        return Err(CompletionFailure::field(
             format!("messages[{n}]"),
             "a message must be an object",
         ));
@@ -200,44 +212,47 @@ fn line(n: usize, message: Value) -> Result<(Role, String), Failure> {
         .filter(|(_, value)| !value.is_null())
         .collect();
     let role = match fields.remove("role").as_ref().and_then(Value::as_str) {
-        Some("system" | "developer") => Role::Context,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
+        Some("system" | "developer") => CompletionRole::Context,
+        Some("user") => CompletionRole::User,
+        Some("assistant") => CompletionRole::Assistant,
         Some("tool" | "function") => {
             let told =
                 "results of a client's tools are not supported: agents have tools of their own";
-            return Err(Failure::field(at("role"), told));
+            return Err(CompletionFailure::field(at("role"), told));
         }
         _ => {
             let told = "role must be system, developer, user or assistant";
-            return Err(Failure::field(at("role"), told));
+            return Err(CompletionFailure::field(at("role"), told));
         }
     };
     let text = match fields.remove("content") {
         Some(Value::String(text)) => text,
         Some(Value::Array(parts)) => joined(n, parts)?,
         _ => {
-            return Err(Failure::field(
+            return Err(CompletionFailure::field(
                 at("content"),
                 "content must be text, or a list of parts of text",
             ));
         }
     };
     match fields.keys().next() {
-        Some(field) => Err(Failure::unsupported(&at(field))),
+        Some(field) => Err(CompletionFailure::unsupported(&at(field))),
         None => Ok((role, text)),
     }
 }
 
 /// The text of a message's parts.
-fn joined(n: usize, parts: Vec<Value>) -> Result<String, Failure> {
+fn joined(n: usize, parts: Vec<Value>) -> Result<String, CompletionFailure> {
     let mut texts = Vec::with_capacity(parts.len());
     for part in parts {
         match (part["type"].as_str(), part["text"].as_str()) {
             (Some("text"), Some(text)) => texts.push(text.to_owned()),
             _ => {
                 let told = "only parts of text are supported";
-                return Err(Failure::field(format!("messages[{n}].content"), told));
+                return Err(CompletionFailure::field(
+                    format!("messages[{n}].content"),
+                    told,
+                ));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::sql::{Connection, params};
 
-use super::ledger::{LedgerEntry, LedgerKind, Reach, append};
+use super::ledger::{LedgerEntry, LedgerKind, OrderReach, append};
 use super::orders::add_order_txn;
 use crate::StoreError;
 use crate::new_id::NewId as _;
@@ -54,7 +54,7 @@ pub(crate) fn order_txn(
     let entry = |kind, platform_id: &str, chat: &str| LedgerEntry {
         id: ErasureId::generate(),
         kind,
-        reach: Reach::Own,
+        reach: OrderReach::Own,
         platform: platform.clone(),
         account: account_id.clone(),
         platform_id: platform_id.to_owned(),

@@ -3,7 +3,7 @@
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::turn_rows::turn_at;
 
-use super::ledger::Reach;
+use super::ledger::OrderReach;
 use super::orders::{ErasureCounts, Order, Reached, Targets};
 use super::traces::note_traces_txn;
 use crate::StoreError;
@@ -12,7 +12,7 @@ use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
 use crate::rows::memories::forget_memories_of_people_txn;
 use crate::rows::titles::forget_titles_of_people_txn;
-use vocative_core::running::made_from::Made;
+use vocative_core::running::made_from::SourceExtent;
 
 /// The most turns that are blanked in one transaction.
 const TURNS_MAX: i64 = 32;
@@ -100,10 +100,10 @@ fn blank_theirs_txn(
     now_ms: i64,
 ) -> Result<ErasureCounts, StoreError> {
     let turn = turn_at(connection, seq)?;
-    if order.entry.reach == Reach::Everywhere {
+    if order.entry.reach == OrderReach::Everywhere {
         note_traces_txn(connection, order, targets, &turn)?;
     }
-    let gone = forget_made_from_txn(connection, &turn, Made::FromEverything, now_ms)?;
+    let gone = forget_made_from_txn(connection, &turn, SourceExtent::FromEverything, now_ms)?;
     cancel_runs_of_deleted_txn(connection, &turn, now_ms)?;
     let is_new = blank_any_txn(connection, &turn, now_ms)?;
     Ok(ErasureCounts {

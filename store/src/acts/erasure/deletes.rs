@@ -22,7 +22,7 @@ use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::turns::{Replacement, revise_turn_txn};
 use crate::{Store, StoreError};
 use vocative_core::ids::AccountId;
-use vocative_core::running::made_from::Made;
+use vocative_core::running::made_from::SourceExtent;
 
 impl<C: MayCapture> Store<C> {
     /// Blanks a deleted message; one that is not known is remembered, so that it can't come later.
@@ -92,7 +92,7 @@ pub(crate) fn delete_txn(
         None => None,
     };
     forget_schedules_of_message_txn(connection, chat.id, message_id)?;
-    forget_made_from_txn(connection, &turn, Made::FromMessage, now_ms)?;
+    forget_made_from_txn(connection, &turn, SourceExtent::FromMessage, now_ms)?;
     bury_txn(connection, key, &known, &turn)?;
     if has_live_messages(connection, seq)? {
         shrink_turn_txn(connection, &mut turn, attachments, now_ms)?;

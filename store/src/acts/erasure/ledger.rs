@@ -57,7 +57,7 @@ impl LedgerKind {
 
 /// How far an order goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum OrderReach {
     /// Whatever repeats what is erased goes too, in every account, and old copies of the database: an
     /// operator ordered it.
     #[default]
@@ -66,7 +66,7 @@ pub enum Reach {
     Own,
 }
 
-impl Reach {
+impl OrderReach {
     /// The stored name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -91,7 +91,7 @@ pub struct LedgerEntry {
     /// What it is.
     pub kind: LedgerKind,
     /// How far the order goes.
-    pub reach: Reach,
+    pub reach: OrderReach,
     /// The platform.
     pub platform: String,
     /// The platform's account id.
@@ -129,7 +129,7 @@ impl LedgerLine {
             platform: entry.platform.clone(),
             account: entry.account.clone(),
             kind: entry.kind.name().to_owned(),
-            reach: (entry.reach != Reach::Everywhere).then(|| entry.reach.name().to_owned()),
+            reach: (entry.reach != OrderReach::Everywhere).then(|| entry.reach.name().to_owned()),
             platform_id: entry.platform_id.clone(),
             chat: entry.chat.clone(),
             erased_at_ms: entry.erased_at_ms,
@@ -141,8 +141,8 @@ impl LedgerLine {
             id: self.id.parse().ok()?,
             kind: LedgerKind::from_name(&self.kind)?,
             reach: match &self.reach {
-                None => Reach::Everywhere,
-                Some(name) => Reach::from_name(name)?,
+                None => OrderReach::Everywhere,
+                Some(name) => OrderReach::from_name(name)?,
             },
             platform: self.platform,
             account: self.account,
@@ -287,7 +287,7 @@ pub(crate) fn note_deleted_txn(
     let entry = LedgerEntry {
         id: ErasureId::generate(),
         kind: LedgerKind::Message,
-        reach: Reach::Everywhere,
+        reach: OrderReach::Everywhere,
         platform,
         account: account_id,
         platform_id: message_id.to_owned(),
@@ -321,7 +321,7 @@ fn rows(connection: &Connection) -> Result<Vec<LedgerEntry>, StoreError> {
         Ok(LedgerEntry {
             id: row.get("uuid")?,
             kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
-            reach: Reach::from_name(&reach).unwrap_or_default(),
+            reach: OrderReach::from_name(&reach).unwrap_or_default(),
             platform: row.get("platform")?,
             account: row.get("account")?,
             platform_id: row.get("platform_id")?,

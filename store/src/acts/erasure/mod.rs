@@ -32,7 +32,7 @@ mod work;
 
 pub use columns::ColumnHit;
 pub use files::{FileHit, Verification};
-pub use ledger::{LedgerEntry, LedgerKind, Reach};
+pub use ledger::{LedgerEntry, LedgerKind, OrderReach};
 pub use orders::{Erasure, ErasureCounts, ErasureId};
 pub use target::{ErasurePlan, ErasureTarget};
 pub use work::CarriedOut;

@@ -4,7 +4,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use vocative_contract::crash;
 
-use super::ledger::{LedgerEntry, LedgerKind, Reach, append, path_beside};
+use super::ledger::{LedgerEntry, LedgerKind, OrderReach, append, path_beside};
 use crate::rows::columns::{count_from, missing};
 use crate::rows::places::find_chat;
 use crate::{Reader, Store, StoreError};
@@ -276,7 +276,7 @@ pub(super) fn open_order(
                 entry: LedgerEntry {
                     id: row.get("uuid")?,
                     kind: LedgerKind::from_name(&kind).unwrap_or(LedgerKind::Message),
-                    reach: Reach::from_name(&reach).unwrap_or_default(),
+                    reach: OrderReach::from_name(&reach).unwrap_or_default(),
                     platform: row.get("platform")?,
                     account: row.get("account")?,
                     platform_id: row.get("platform_id")?,

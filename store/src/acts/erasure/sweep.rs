@@ -4,7 +4,7 @@ use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, params};
 use crate::rows::turn_rows::turn_at;
 
-use super::ledger::{LedgerKind, Reach};
+use super::ledger::{LedgerKind, OrderReach};
 use super::needles::{Needles, OursAfter};
 use super::orders::{ErasureCounts, Order};
 use crate::StoreError;
@@ -109,9 +109,9 @@ fn traces(
 /// is known to be, and looked for nowhere else.
 pub(super) fn place_behind(order: &Order, place: Option<SweepStage>) -> Option<SweepStage> {
     let places: &[SweepStage] = match (order.entry.reach, order.entry.kind) {
-        (Reach::Everywhere, _) => &SweepStage::ALL,
-        (Reach::Own, LedgerKind::Person) => &[SweepStage::Raw, SweepStage::Commands],
-        (Reach::Own, _) => &[],
+        (OrderReach::Everywhere, _) => &SweepStage::ALL,
+        (OrderReach::Own, LedgerKind::Person) => &[SweepStage::Raw, SweepStage::Commands],
+        (OrderReach::Own, _) => &[],
     };
     let next = place.map_or(0, |at| {
         let known = places.iter().position(|place| *place == at);
@@ -142,7 +142,7 @@ pub(super) fn sweep_batch_txn(
         now_ms,
     };
     match place {
-        SweepStage::Raw if order.entry.reach == Reach::Own => sweep.untranslated_txn(),
+        SweepStage::Raw if order.entry.reach == OrderReach::Own => sweep.untranslated_txn(),
         SweepStage::Turns => sweep.turns_txn(),
         SweepStage::Revisions => sweep.rows_txn(
             "SELECT turn_seq AS key, content AS text FROM revisions WHERE turn_seq > ?1
@@ -402,7 +402,7 @@ impl Sweep<'_> {
                     self.order.entry.erased_at_ms
                 ])?;
         }
-        if self.order.entry.reach == Reach::Own {
+        if self.order.entry.reach == OrderReach::Own {
             let counts = ErasureCounts {
                 details: details as u64,
                 ..ErasureCounts::default()

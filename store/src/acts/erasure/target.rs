@@ -2,7 +2,7 @@
 
 use crate::engine::sql::{Connection, params};
 
-use super::ledger::{LedgerEntry, LedgerKind, Reach};
+use super::ledger::{LedgerEntry, LedgerKind, OrderReach};
 use super::orders::targets;
 use crate::new_id::NewId as _;
 use crate::rows::columns::count_from;
@@ -38,7 +38,7 @@ pub struct ErasurePlan {
 }
 
 /// A person as found.
-struct Person {
+struct PersonRow {
     row: i64,
     channel: String,
     platform: String,
@@ -48,7 +48,7 @@ struct Person {
     username: Option<String>,
 }
 
-impl Person {
+impl PersonRow {
     fn label(&self) -> String {
         let name = self.display_name.as_deref().unwrap_or("no name");
         let username = self
@@ -103,14 +103,14 @@ fn plan_person(
     if found.len() > 1 {
         return Err(StoreError::Ambiguous {
             what: format!("a person {name:?}"),
-            meanings: found.iter().map(Person::label).collect(),
+            meanings: found.iter().map(PersonRow::label).collect(),
             advice: "name one as CHANNEL/ID",
         });
     }
-    let entry = |person: &Person| LedgerEntry {
+    let entry = |person: &PersonRow| LedgerEntry {
         id: ErasureId::generate(),
         kind: LedgerKind::Person,
-        reach: Reach::Everywhere,
+        reach: OrderReach::Everywhere,
         platform: person.platform.clone(),
         account: person.account.clone(),
         platform_id: person.platform_id.clone(),
@@ -141,7 +141,7 @@ macro_rules! select_persons {
 }
 
 /// Those an exact id names; else those of that username or display name.
-fn persons(connection: &Connection, name: &str) -> Result<Vec<Person>, StoreError> {
+fn persons(connection: &Connection, name: &str) -> Result<Vec<PersonRow>, StoreError> {
     let whole = persons_named(connection, None, name)?;
     if !whole.is_empty() {
         return Ok(whole);
@@ -156,7 +156,7 @@ fn persons_named(
     connection: &Connection,
     channel: Option<&str>,
     name: &str,
-) -> Result<Vec<Person>, StoreError> {
+) -> Result<Vec<PersonRow>, StoreError> {
     let by_id = select_persons!(
         "p.platform_id = ?1
          AND (?2 IS NULL OR a.id = (SELECT account_id FROM channels WHERE name = ?2)) LIMIT ?3"
@@ -168,7 +168,7 @@ fn persons_named(
     for sql in [by_id, by_name] {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map(params![name, channel, CANDIDATES_MAX], person_from_row)?;
-        let found: Vec<Person> = rows.collect::<crate::engine::sql::Result<_>>()?;
+        let found: Vec<PersonRow> = rows.collect::<crate::engine::sql::Result<_>>()?;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -177,7 +177,7 @@ fn persons_named(
 }
 
 /// Who is known to be the same person elsewhere.
-fn joined(connection: &Connection, row: i64) -> Result<Vec<Person>, StoreError> {
+fn joined(connection: &Connection, row: i64) -> Result<Vec<PersonRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_persons!(
         "p.id <> ?1 AND p.person_id = (SELECT person_id FROM participants WHERE id = ?1)"
     ))?;
@@ -185,8 +185,8 @@ fn joined(connection: &Connection, row: i64) -> Result<Vec<Person>, StoreError> 
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-fn person_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<Person> {
-    Ok(Person {
+fn person_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Result<PersonRow> {
+    Ok(PersonRow {
         row: row.get("id")?,
         channel: row.get("channel")?,
         platform: row.get("platform")?,
@@ -215,7 +215,7 @@ fn entries_of_conversation(
             Ok(LedgerEntry {
                 id: ErasureId::generate(),
                 kind: LedgerKind::Conversation,
-                reach: Reach::Everywhere,
+                reach: OrderReach::Everywhere,
                 platform: row.get("platform")?,
                 account: row.get("account")?,
                 platform_id: key.clone(),

@@ -56,14 +56,14 @@ const MENTION_END: char = '\u{fffb}';
 
 /// Something to look for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Candidate {
+pub(super) enum TraceCandidate {
     /// A line or a mark: anywhere.
     Anywhere(String),
     /// A plain word: only in what we said.
     InOurs(String),
 }
 
-impl Candidate {
+impl TraceCandidate {
     fn is_looked_for_anywhere(&self) -> bool {
         matches!(self, Self::Anywhere(_))
     }
@@ -92,7 +92,7 @@ pub(super) fn note_traces_txn(
         found.extend(
             of_file
                 .into_iter()
-                .filter(Candidate::is_looked_for_anywhere),
+                .filter(TraceCandidate::is_looked_for_anywhere),
         );
     }
     for candidate in found {
@@ -106,12 +106,12 @@ fn note_txn(
     order: &Order,
     targets: &Targets,
     turn: &TurnRow,
-    candidate: &Candidate,
+    candidate: &TraceCandidate,
 ) -> Result<(), StoreError> {
     let (text, chat) = match candidate {
-        Candidate::Anywhere(text) => (text, None),
-        Candidate::InOurs(_) if order.entry.kind == LedgerKind::Conversation => return Ok(()),
-        Candidate::InOurs(text) => (text, Some(turn.conversation.chat)),
+        TraceCandidate::Anywhere(text) => (text, None),
+        TraceCandidate::InOurs(_) if order.entry.kind == LedgerKind::Conversation => return Ok(()),
+        TraceCandidate::InOurs(text) => (text, Some(turn.conversation.chat)),
     };
     let known: bool = connection
         .prepare_cached(
@@ -321,7 +321,7 @@ fn own_parts<'a>(line: &'a str, names: &OwnNames) -> Vec<&'a str> {
 }
 
 /// What of a text could be looked for.
-pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<Candidate>) {
+pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<TraceCandidate>) {
     looked_at(text.len());
     // Whom a text mentions is an id, and somebody else's.
     let said = text.split(MENTION_START).enumerate().map(|(n, part)| {
@@ -333,7 +333,7 @@ pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<Candi
         for part in own_parts(line, names) {
             for piece in pieces(part) {
                 if piece.len() >= LINE_MIN_BYTES && found.len() < TURN_TRACES_MAX {
-                    found.insert(Candidate::Anywhere(piece.to_owned()));
+                    found.insert(TraceCandidate::Anywhere(piece.to_owned()));
                 }
             }
             for word in part.split_whitespace() {
@@ -351,18 +351,18 @@ pub(super) fn needles_of(text: &str) -> Needles {
     let mut found = HashSet::new();
     candidates(text, &OwnNames::default(), &mut found);
     Needles::new(found.into_iter().map(|candidate| match candidate {
-        Candidate::Anywhere(text) | Candidate::InOurs(text) => (text, None),
+        TraceCandidate::Anywhere(text) | TraceCandidate::InOurs(text) => (text, None),
     }))
 }
 
-fn word_candidate(word: &str) -> Option<Candidate> {
+fn word_candidate(word: &str) -> Option<TraceCandidate> {
     let word = bare(word);
     let is_plain = word.chars().all(char::is_alphabetic);
     if !is_plain && (MARK_MIN_BYTES..=LINE_MAX_BYTES).contains(&word.len()) {
-        return Some(Candidate::Anywhere(word.to_owned()));
+        return Some(TraceCandidate::Anywhere(word.to_owned()));
     }
     let is_long = word.len() <= LINE_MAX_BYTES && word.chars().count() >= WORD_MIN_CHARS;
-    (is_plain && is_long).then(|| Candidate::InOurs(word.to_owned()))
+    (is_plain && is_long).then(|| TraceCandidate::InOurs(word.to_owned()))
 }
 
 /// A line in pieces of at most [`LINE_MAX_BYTES`], cut at characters.
@@ -394,11 +394,11 @@ mod tests {
             &OwnNames::default(),
             &mut found,
         );
-        let anywhere = |text: &str| Candidate::Anywhere(text.to_owned());
+        let anywhere = |text: &str| TraceCandidate::Anywhere(text.to_owned());
         let expected = HashSet::from([
             anywhere("the code is zebra-7f3a."),
             anywhere("zebra-7f3a"),
-            Candidate::InOurs("thanks".to_owned()),
+            TraceCandidate::InOurs("thanks".to_owned()),
         ]);
         assert_eq!(found, expected);
     }
@@ -409,7 +409,7 @@ mod tests {
         for name in ["Vocative", "kael_bot", "Ops Desk", "ops desk helper"] {
             names.add(name);
         }
-        let anywhere = |text: &str| Candidate::Anywhere(text.to_owned());
+        let anywhere = |text: &str| TraceCandidate::Anywhere(text.to_owned());
         let table = [
             ("/forget@kael_bot", vec![]),
             ("/forget@kael_bot.", vec![]),

@@ -13,7 +13,7 @@ use vocative_contract::crash;
 use super::blank::{blank_batch_txn, is_blank, unname_txn};
 use super::columns::search_columns;
 use super::files::{Verification, old_copies, remove_old_copies, search_files};
-use super::ledger::{LedgerKind, Reach, path_beside, reconcile_txn};
+use super::ledger::{LedgerKind, OrderReach, path_beside, reconcile_txn};
 use super::needles::Needles;
 use super::orders::{ErasureCounts, Order, Reached, open_order, targets};
 use super::readers::stop_readers_txn;
@@ -43,7 +43,7 @@ const SCRUB_LOOK: Duration = Duration::from_millis(100);
 
 /// What a batch left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum BatchLeft {
     /// Further batches.
     More,
     /// Runs that began before are still at work.
@@ -134,9 +134,9 @@ impl<C: MayWork> Store<C> {
                 .await?;
             crash::point("erase.batch-committed");
             match left {
-                Left::More => tokio::task::yield_now().await,
-                Left::Runs => tokio::time::sleep(SETTLE_LOOK).await,
-                Left::Files | Left::Nothing => return Ok(()),
+                BatchLeft::More => tokio::task::yield_now().await,
+                BatchLeft::Runs => tokio::time::sleep(SETTLE_LOOK).await,
+                BatchLeft::Files | BatchLeft::Nothing => return Ok(()),
             }
         }
     }
@@ -250,9 +250,9 @@ fn advance_txn(
     id: Option<ErasureId>,
     sweeper: &mut Sweeper,
     now_ms: i64,
-) -> Result<Left, StoreError> {
+) -> Result<BatchLeft, StoreError> {
     let Some(order) = open_order(connection, id)? else {
-        return Ok(Left::Nothing);
+        return Ok(BatchLeft::Nothing);
     };
     if order.entry.kind == LedgerKind::Message {
         let entry = &order.entry;
@@ -264,17 +264,17 @@ fn advance_txn(
             now_ms,
         )?;
         move_txn(connection, &order, ErasureCounts::default(), Some(FILES), 0)?;
-        return Ok(Left::Files);
+        return Ok(BatchLeft::Files);
     }
     match order.phase.as_str() {
         FIRST_PHASE => blank_txn(connection, &order, now_ms),
         SETTLE => settle_txn(connection, &order, now_ms),
-        FILES => Ok(Left::Files),
+        FILES => Ok(BatchLeft::Files),
         _ => sweep_txn(connection, &order, sweeper, now_ms),
     }
 }
 
-fn blank_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Left, StoreError> {
+fn blank_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<BatchLeft, StoreError> {
     let targets = targets(connection, &order.entry)?;
     let (counts, next) = blank_batch_txn(connection, order, &targets, now_ms)?;
     match next {
@@ -290,7 +290,7 @@ fn blank_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Left
             move_txn(connection, order, counts, Some(SETTLE), 0)?;
         }
     }
-    Ok(Left::More)
+    Ok(BatchLeft::More)
 }
 
 /// Notes up to which turn an order is blanked.
@@ -308,22 +308,26 @@ fn reach_txn(
 
 /// Runs that began before the order may still answer from what they read: they end first, so that
 /// the sweep meets their answers. Those that take long are asked to stop.
-fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Left, StoreError> {
+fn settle_txn(
+    connection: &Connection,
+    order: &Order,
+    now_ms: i64,
+) -> Result<BatchLeft, StoreError> {
     let until_ms = if order.cursor == 0 {
         now_ms + SETTLE_MS
     } else {
         order.cursor
     };
     let has_time = now_ms < until_ms && until_ms - now_ms <= SETTLE_MS;
-    if order.entry.reach == Reach::Own {
+    if order.entry.reach == OrderReach::Own {
         let is_unsure = stop_readers_txn(connection, order)?;
         if is_unsure && has_time {
             move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
-            return Ok(Left::Runs);
+            return Ok(BatchLeft::Runs);
         }
         let first = place_behind(order, None).map_or(FILES, SweepStage::name);
         move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
-        return Ok(Left::More);
+        return Ok(BatchLeft::More);
     }
     let is_at_work: bool = connection
         .prepare_cached(concat!(
@@ -336,7 +340,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
         .query_row([until_ms - SETTLE_MS], |row| row.get("is_at_work"))?;
     if is_at_work && has_time {
         move_txn(connection, order, ErasureCounts::default(), None, until_ms)?;
-        return Ok(Left::Runs);
+        return Ok(BatchLeft::Runs);
     }
     let stopped: Vec<i64> = connection
         .prepare_cached(
@@ -353,7 +357,7 @@ fn settle_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Lef
     }
     let first = SweepStage::ALL[0].name();
     move_txn(connection, order, ErasureCounts::default(), Some(first), 0)?;
-    Ok(Left::More)
+    Ok(BatchLeft::More)
 }
 
 fn sweep_txn(
@@ -361,7 +365,7 @@ fn sweep_txn(
     order: &Order,
     sweeper: &mut Sweeper,
     now_ms: i64,
-) -> Result<Left, StoreError> {
+) -> Result<BatchLeft, StoreError> {
     let at = SweepStage::ALL
         .iter()
         .position(|place| place.name() == order.phase);
@@ -382,7 +386,7 @@ fn sweep_txn(
             move_txn(connection, order, counts, Some(following), 0)?;
         }
     }
-    Ok(Left::More)
+    Ok(BatchLeft::More)
 }
 
 /// Notes how far an order is.
@@ -452,10 +456,10 @@ pub(crate) fn settle_at_open(
         let transaction = connection.transaction()?;
         let inside = Connection::of(&transaction);
         let left = advance_txn(&inside, None, &mut sweeper, now_ms)?;
-        if left == Left::Files
+        if left == BatchLeft::Files
             && let Some(order) = open_order(&inside, None)?
         {
-            let is_an_operators = order.entry.reach == Reach::Everywhere;
+            let is_an_operators = order.entry.reach == OrderReach::Everywhere;
             if is_an_operators && order.entry.kind != LedgerKind::Message {
                 removed.extend(remove_old_copies(database, &[order.entry.id])?);
             }
@@ -471,7 +475,7 @@ pub(crate) fn settle_at_open(
         index_waiting_txn(&inside)?;
         transaction.commit()?;
         crash::point("erase.open-batch");
-        if left == Left::Nothing {
+        if left == BatchLeft::Nothing {
             break;
         }
     }

@@ -12,7 +12,9 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{BatchFinish, CommitMode, Desk, Gauges, JobBatch, SyncLevel, close, erase, leave};
+use super::{
+    BatchFinish, CommitMode, Gauges, JobBatch, SyncLevel, WriterDesk, close, erase, leave,
+};
 use crate::StoreError;
 use crate::engine::damage::DamageSign;
 use crate::engine::sql;
@@ -30,11 +32,12 @@ pub enum Moment {
 
 /// Passed at every access. It may take time, never return (the process is dead), or refuse a read or
 /// write, as a disk may.
-pub type Gate = Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
+pub type AccessGate =
+    Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
 
 /// The writer.
 pub(super) struct Inline {
-    gate: Gate,
+    gate: AccessGate,
     finish: BatchFinish,
     sign: DamageSign,
     seat: Mutex<Option<InlineState>>,
@@ -52,7 +55,7 @@ impl Inline {
         finish: BatchFinish,
         sign: DamageSign,
         keep: impl Any + Send,
-        gate: Gate,
+        gate: AccessGate,
     ) -> Self {
         let seat = InlineState {
             connection,
@@ -90,7 +93,7 @@ impl Inline {
 
     fn commit(&self, batch: JobBatch, gauges: &Gauges) -> Result<(), StoreError> {
         let seat = self.seat();
-        let desk = Desk {
+        let desk = WriterDesk {
             connection: &seat.as_ref().ok_or(StoreError::Closed)?.connection,
             finish: self.finish,
             sign: &self.sign,

@@ -33,7 +33,7 @@ use crate::rows::summaries::{SummaryBound, current_summary};
 use crate::{Reader, StoreError};
 use vocative_core::coverage::Keep;
 use vocative_core::history::{
-    FORKS_DEEP_MAX, History, HistoryQuery, HistoryTurn, ReadCost, Role, SummaryView,
+    FORKS_DEEP_MAX, History, HistoryQuery, HistoryRole, HistoryTurn, ReadCost, SummaryView,
 };
 use vocative_core::ids::{Seq, TurnId};
 use vocative_core::place::Conversation;
@@ -214,7 +214,7 @@ impl<'a> HistoryReading<'a> {
         let chat = self.conversation.key.chat;
         for trigger in &self.query.triggers {
             let found = self.one(TRIGGER_SQL, (trigger, chat), turn_from_row)?;
-            self.keep(found, Role::Trigger);
+            self.keep(found, HistoryRole::Trigger);
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl<'a> HistoryReading<'a> {
             self.run_conversation_row,
         );
         let root = self.one(ROOT_SQL, key, turn_from_row)?;
-        self.keep(self.behind_floor(root), Role::Root);
+        self.keep(self.behind_floor(root), HistoryRole::Root);
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl<'a> HistoryReading<'a> {
             after: self.start_of_kept(),
             before: LAST,
             limit: max_turns,
-            role: Role::Kept,
+            role: HistoryRole::Kept,
         })
     }
 
@@ -249,7 +249,7 @@ impl<'a> HistoryReading<'a> {
         let targets: Vec<TurnId> = self
             .turns
             .iter()
-            .filter(|read| matches!(read.role, Role::Trigger | Role::Kept))
+            .filter(|read| matches!(read.role, HistoryRole::Trigger | HistoryRole::Kept))
             .filter_map(|read| read.turn.reply_to)
             .collect();
         for target in targets {
@@ -264,7 +264,7 @@ impl<'a> HistoryReading<'a> {
                 self.run_conversation_row,
             );
             let found = self.one(REPLIED_TO_SQL, key, turn_from_row)?;
-            self.keep(self.behind_floor(found), Role::RepliedTo);
+            self.keep(self.behind_floor(found), HistoryRole::RepliedTo);
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl<'a> HistoryReading<'a> {
             after: self.floor,
             before,
             limit: self.query.parent_turns,
-            role: Role::Parent,
+            role: HistoryRole::Parent,
         })?;
         Ok(())
     }
@@ -300,7 +300,11 @@ impl<'a> HistoryReading<'a> {
     /// turns leave room. Turns that were captured behind its root are not read, wherever a wrong clock placed them.
     fn read_forked(&mut self) -> Result<(), StoreError> {
         let as_of_seq = self.as_of_seq;
-        let kept = self.turns.iter().filter(|it| it.role == Role::Kept).count();
+        let kept = self
+            .turns
+            .iter()
+            .filter(|it| it.role == HistoryRole::Kept)
+            .count();
         let (mut fork, mut left) = (self.conversation_row, self.query.max_turns);
         left = left.saturating_sub(kept);
         for _ in 0..FORKS_DEEP_MAX {
@@ -318,7 +322,7 @@ impl<'a> HistoryReading<'a> {
                 after: self.floor,
                 before,
                 limit: left,
-                role: Role::Parent,
+                role: HistoryRole::Parent,
             });
             self.as_of_seq = as_of_seq;
             walked?;
@@ -355,7 +359,7 @@ impl<'a> HistoryReading<'a> {
             after,
             before,
             limit: self.query.ambient_turns,
-            role: Role::Ambient,
+            role: HistoryRole::Ambient,
         })?;
         Ok(())
     }
@@ -389,10 +393,15 @@ impl<'a> HistoryReading<'a> {
             // A thread's own turns are answered in it.
             self.conversation.parent.is_some() && read.turn.conversation == self.conversation.id
         };
-        let questions: Vec<(Seq, TurnId, Role)> = self
+        let questions: Vec<(Seq, TurnId, HistoryRole)> = self
             .turns
             .iter()
-            .filter(|read| matches!(read.role, Role::Kept | Role::Parent | Role::Ambient))
+            .filter(|read| {
+                matches!(
+                    read.role,
+                    HistoryRole::Kept | HistoryRole::Parent | HistoryRole::Ambient
+                )
+            })
             .filter(|read| read.turn.addressed_to.contains(&self.query.agent) && !is_own(read))
             .map(|read| (read.turn.seq(), read.turn.id, read.role))
             .collect();
@@ -401,7 +410,7 @@ impl<'a> HistoryReading<'a> {
             let Some(run) = self.one(THREAD_RUN_SQL, key, |row| row.get::<_, i64>("id"))? else {
                 continue;
             };
-            let answer = if role == Role::Ambient {
+            let answer = if role == HistoryRole::Ambient {
                 None
             } else {
                 let chat = self.conversation.key.chat;
@@ -410,7 +419,7 @@ impl<'a> HistoryReading<'a> {
             };
             self.thread_answers
                 .insert(id, answer.as_ref().map(|turn| turn.id));
-            self.keep(answer, Role::ThreadAnswer);
+            self.keep(answer, HistoryRole::ThreadAnswer);
         }
         Ok(())
     }
@@ -421,7 +430,8 @@ impl<'a> HistoryReading<'a> {
             return Ok(());
         }
         let answers = self.turns.iter().filter(|read| {
-            read.role != Role::Trigger && read.turn.participant.kind == ParticipantKind::Agent
+            read.role != HistoryRole::Trigger
+                && read.turn.participant.kind == ParticipantKind::Agent
         });
         let answers: Vec<(TurnId, TurnId)> = answers
             .filter_map(|read| Some((read.turn.id, read.turn.reply_to?)))
@@ -450,7 +460,7 @@ impl<'a> HistoryReading<'a> {
             let turn = self.one(RECALLED_SQL, key, turn_from_row)?;
             if let Some(turn) = self.behind_floor(turn) {
                 self.recalled.push(turn.id);
-                self.keep(Some(turn), Role::Recalled);
+                self.keep(Some(turn), HistoryRole::Recalled);
             }
         }
         Ok(())
@@ -464,7 +474,7 @@ impl<'a> HistoryReading<'a> {
                 .filter(|read| read.role == role)
                 .max_by_key(|read| read.turn.position)
         };
-        match newest(Role::Trigger).or_else(|| newest(Role::Kept)) {
+        match newest(HistoryRole::Trigger).or_else(|| newest(HistoryRole::Kept)) {
             Some(read) => Ok((
                 conversation_row_id(self.connection, read.turn.conversation)?,
                 read.turn.position,

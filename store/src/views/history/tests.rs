@@ -46,7 +46,7 @@ async fn read(scene: &Scene, query: HistoryQuery) -> History {
     scene.store.history(query).await.unwrap()
 }
 
-fn shown(history: &History) -> Vec<(&str, Role)> {
+fn shown(history: &History) -> Vec<(&str, HistoryRole)> {
     history
         .turns
         .iter()
@@ -68,15 +68,15 @@ async fn of_two_questions_each_prompt_holds_its_own_and_what_was_answered() {
     scene.ask(&room, "q2", 20).await;
     let first = scene.claim(100).await.unwrap();
     let history = read(&scene, query_of(&first, &room)).await;
-    assert_eq!(shown(&history), [("q1", Role::Trigger)]);
+    assert_eq!(shown(&history), [("q1", HistoryRole::Trigger)]);
     answer(&scene, &first, &room, "a1").await;
 
     let second = scene.claim(200).await.unwrap();
     let history = read(&scene, query_of(&second, &room)).await;
     let expected = [
-        ("q1", Role::Kept),
-        ("q2", Role::Trigger),
-        ("a1", Role::Kept),
+        ("q1", HistoryRole::Kept),
+        ("q2", HistoryRole::Trigger),
+        ("a1", HistoryRole::Kept),
     ];
     assert_eq!(shown(&history), expected);
     let (question, reply) = (&history.turns[0].turn, &history.turns[2].turn);
@@ -116,14 +116,14 @@ async fn unaddressed_turns_stay_out_unless_all_or_overheard_ones_are_asked_for()
     let mut query = query(&room);
     query.triggers = vec![asked.turn];
     let history = read(&scene, query.clone()).await;
-    assert_eq!(shown(&history), [("q", Role::Trigger)]);
+    assert_eq!(shown(&history), [("q", HistoryRole::Trigger)]);
 
     query.ambient_turns = 2;
     let history = read(&scene, query.clone()).await;
     let overheard = [
-        ("x2", Role::Ambient),
-        ("x3", Role::Ambient),
-        ("q", Role::Trigger),
+        ("x2", HistoryRole::Ambient),
+        ("x3", HistoryRole::Ambient),
+        ("q", HistoryRole::Trigger),
     ];
     assert_eq!(shown(&history), overheard);
 
@@ -131,7 +131,11 @@ async fn unaddressed_turns_stay_out_unless_all_or_overheard_ones_are_asked_for()
     query.ambient_turns = 0;
     query.max_turns = 3;
     let history = read(&scene, query.clone()).await;
-    let newest = [("x3", Role::Kept), ("q", Role::Trigger), ("x4", Role::Kept)];
+    let newest = [
+        ("x3", HistoryRole::Kept),
+        ("q", HistoryRole::Trigger),
+        ("x4", HistoryRole::Kept),
+    ];
     assert_eq!(shown(&history), newest);
     assert!(history.has_older);
     query.max_turns = 5;
@@ -151,7 +155,7 @@ async fn what_was_put_to_the_agent_or_said_by_it_is_never_overheard() {
     query.triggers = vec![asked.turn];
     query.ambient_turns = 5;
     query.max_turns = 1;
-    let expected = [("aside", Role::Ambient), ("q", Role::Trigger)];
+    let expected = [("aside", HistoryRole::Ambient), ("q", HistoryRole::Trigger)];
     assert_eq!(shown(&read(&scene, query.clone()).await), expected);
     // From a thread the room is another conversation.
     let follow_up = scene.say(&room, "to a thread", 301).await;
@@ -160,14 +164,22 @@ async fn what_was_put_to_the_agent_or_said_by_it_is_never_overheard() {
     query.conversation = thread.id;
     query.triggers = vec![follow_up.turn];
     query.parent_turns = 0;
-    let expected = [("aside", Role::Ambient), ("to a thread", Role::Trigger)];
+    let expected = [
+        ("aside", HistoryRole::Ambient),
+        ("to a thread", HistoryRole::Trigger),
+    ];
     assert_eq!(shown(&read(&scene, query.clone()).await), expected);
     // Where every turn is kept, older ones than were asked for don't come back as overheard.
     query.conversation = room.id;
     query.triggers = vec![asked.turn];
     query.keep = Keep::All;
     let texts = read(&scene, query).await;
-    assert!(texts.turns.iter().all(|read| read.role != Role::Ambient));
+    assert!(
+        texts
+            .turns
+            .iter()
+            .all(|read| read.role != HistoryRole::Ambient)
+    );
 }
 
 #[tokio::test]
@@ -179,7 +191,10 @@ async fn what_a_kept_turn_replies_to_is_read_with_it() {
     let asked = scene.say_in_reply(&room, "is that so?", 3, fact).await;
     scene.address(&room, asked).await;
     let history = read(&scene, query(&room)).await;
-    let expected = [("the fact", Role::RepliedTo), ("is that so?", Role::Kept)];
+    let expected = [
+        ("the fact", HistoryRole::RepliedTo),
+        ("is that so?", HistoryRole::Kept),
+    ];
     assert_eq!(shown(&history), expected);
 }
 
@@ -202,9 +217,9 @@ async fn a_thread_is_read_with_its_root_and_the_kept_turns_before_it() {
     let opening = scene.claim(100).await.unwrap();
     let history = read(&scene, query_of(&opening, &thread)).await;
     let expected = [
-        ("before1", Role::Parent),
-        ("before2", Role::Parent),
-        ("root", Role::Trigger),
+        ("before1", HistoryRole::Parent),
+        ("before2", HistoryRole::Parent),
+        ("root", HistoryRole::Trigger),
     ];
     assert_eq!(shown(&history), expected);
     answer(&scene, &opening, &thread, "reply").await;
@@ -215,10 +230,10 @@ async fn a_thread_is_read_with_its_root_and_the_kept_turns_before_it() {
     query.parent_turns = 1;
     let history = read(&scene, query).await;
     let expected = [
-        ("before2", Role::Parent),
-        ("root", Role::Root),
-        ("reply", Role::Kept),
-        ("and then?", Role::Trigger),
+        ("before2", HistoryRole::Parent),
+        ("root", HistoryRole::Root),
+        ("reply", HistoryRole::Kept),
+        ("and then?", HistoryRole::Trigger),
     ];
     assert_eq!(shown(&history), expected);
     assert_eq!(history.conversation.scope, Scope::Thread);
@@ -242,8 +257,8 @@ async fn what_stands_before_a_topic_stays_as_it_grows() {
     for (max_turns, kept) in [(2, vec!["first", "second"]), (1, vec!["second"])] {
         let mut query = query(&topic);
         query.max_turns = max_turns;
-        let mut expected = vec![("before", Role::Parent)];
-        expected.extend(kept.into_iter().map(|text| (text, Role::Kept)));
+        let mut expected = vec![("before", HistoryRole::Parent)];
+        expected.extend(kept.into_iter().map(|text| (text, HistoryRole::Kept)));
         assert_eq!(shown(&read(&scene, query).await), expected, "{max_turns}");
     }
 }
@@ -286,12 +301,12 @@ async fn a_question_of_the_room_comes_with_the_answer_it_got_in_its_thread() {
     assert_eq!(claimed.run.id, run);
 
     let expected = [
-        ("q1", Role::Parent),
-        ("a1", Role::ThreadAnswer),
-        ("q2", Role::Parent),
-        ("q3", Role::Parent),
-        ("too old to be answered", Role::Parent),
-        ("q4", Role::Trigger),
+        ("q1", HistoryRole::Parent),
+        ("a1", HistoryRole::ThreadAnswer),
+        ("q2", HistoryRole::Parent),
+        ("q3", HistoryRole::Parent),
+        ("too old to be answered", HistoryRole::Parent),
+        ("q4", HistoryRole::Trigger),
     ];
     let history = read(&scene, query_of(&claimed, &thread)).await;
     let mut seen = shown(&history);
@@ -317,15 +332,15 @@ async fn a_question_of_the_room_comes_with_the_answer_it_got_in_its_thread() {
         })
         .await;
     let preview = read(&scene, query(&room)).await;
-    assert!(shown(&preview).contains(&("a2", Role::ThreadAnswer)));
+    assert!(shown(&preview).contains(&("a2", HistoryRole::ThreadAnswer)));
     assert!(!shown(&preview).iter().any(|(text, _)| *text == "a1"));
     assert_eq!(preview.thread_answers[&first.turn], None);
     // In the thread itself each line is there once, and other agents' prompts don't look for it.
     let own = read(&scene, query(&first_thread)).await;
     let expected = [
-        ("q1", Role::Root),
-        ("and then?", Role::Kept),
-        ("more", Role::Kept),
+        ("q1", HistoryRole::Root),
+        ("and then?", HistoryRole::Kept),
+        ("more", HistoryRole::Kept),
     ];
     assert_eq!(shown(&own), expected);
     let mut plain = query(&room);
@@ -355,13 +370,16 @@ async fn time_scope_and_visibility_bound_what_is_kept_but_not_the_trigger() {
     query.since_ms = Some(20);
     assert_eq!(
         shown(&read(&scene, query.clone()).await),
-        [("new", Role::Kept)]
+        [("new", HistoryRole::Kept)]
     );
     query.triggers = vec![old.turn];
-    let expected = [("old", Role::Trigger), ("new", Role::Kept)];
+    let expected = [("old", HistoryRole::Trigger), ("new", HistoryRole::Kept)];
     assert_eq!(shown(&read(&scene, query.clone()).await), expected);
     query.scope = Some(Scope::Dm);
-    assert_eq!(shown(&read(&scene, query).await), [("old", Role::Trigger)]);
+    assert_eq!(
+        shown(&read(&scene, query).await),
+        [("old", HistoryRole::Trigger)]
+    );
 }
 
 #[tokio::test]

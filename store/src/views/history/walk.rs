@@ -6,7 +6,7 @@ use super::HistoryReading;
 use super::statements::BY_SEQ_SQL;
 use crate::StoreError;
 use crate::rows::columns::turn_from_row;
-use vocative_core::history::{HistoryTurn, Role};
+use vocative_core::history::{HistoryRole, HistoryTurn};
 use vocative_core::ids::Seq;
 use vocative_core::turn::{Position, Turn};
 
@@ -23,7 +23,7 @@ pub(super) struct TurnWalk {
     pub(super) before: Position,
     /// The most turns that are read.
     pub(super) limit: usize,
-    pub(super) role: Role,
+    pub(super) role: HistoryRole,
 }
 
 impl HistoryReading<'_> {
@@ -41,7 +41,7 @@ impl HistoryReading<'_> {
             if !row.get::<_, bool>("is_for_prompt")? {
                 passed_over += usize::from(row.get::<_, bool>("is_within_bound")?);
                 has_more = passed_over == PASSED_OVER_MAX;
-            } else if !is_known || walk.role != Role::Ambient {
+            } else if !is_known || walk.role != HistoryRole::Ambient {
                 has_more = kept == walk.limit;
                 kept += 1;
                 if !is_known && !has_more {
@@ -83,7 +83,7 @@ impl HistoryReading<'_> {
         self.turns.iter().any(|read| read.turn.seq() == seq)
     }
 
-    pub(crate) fn keep_seq(&mut self, seq: Seq, role: Role) -> Result<(), StoreError> {
+    pub(crate) fn keep_seq(&mut self, seq: Seq, role: HistoryRole) -> Result<(), StoreError> {
         if !self.has(seq) {
             let found = self.one(BY_SEQ_SQL, [seq], turn_from_row)?;
             self.keep(found, role);
@@ -96,7 +96,7 @@ impl HistoryReading<'_> {
         turn.filter(|turn| turn.position > self.floor)
     }
 
-    pub(super) fn keep(&mut self, turn: Option<Turn>, role: Role) {
+    pub(super) fn keep(&mut self, turn: Option<Turn>, role: HistoryRole) {
         if let Some(turn) = turn.filter(|turn| !self.has(turn.seq())) {
             self.turns.push(HistoryTurn { turn, role });
         }

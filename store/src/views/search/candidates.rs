@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use super::Range;
-use super::forgiving::Bounds;
+use super::SearchRange;
+use super::forgiving::SearchBounds;
 use crate::StoreError;
 use crate::engine::sql::{Connection, params};
 use crate::rows::columns::limit_of;
@@ -17,7 +17,7 @@ use crate::rows::stem_index::{
     mention_entry, quoted, seq_at, speaker_entry, stem_entry, time_at_ms,
 };
 use vocative_core::ids::ParticipantId;
-use vocative_core::search::query::{Query, Required, Wish};
+use vocative_core::search::query::{Query, Required, WordWish};
 
 /// The most places that are read of one word.
 const PLACES_EACH: usize = 4_000;
@@ -59,13 +59,13 @@ pub(super) struct Candidates {
 }
 
 /// What is asked of the index.
-pub(super) struct Asking<'a> {
+pub(super) struct IndexQuery<'a> {
     pub(super) connection: &'a Connection<'a>,
-    pub(super) range: &'a Range,
-    pub(super) bounds: &'a Bounds,
+    pub(super) range: &'a SearchRange,
+    pub(super) bounds: &'a SearchBounds,
 }
 
-impl Asking<'_> {
+impl IndexQuery<'_> {
     /// The turns that have words of a wording. `named` = for each wished word the people it may be the name of.
     pub(super) fn candidates(
         &self,
@@ -128,7 +128,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    fn expression(&self, wish: &Wish, named: &Named) -> String {
+    fn expression(&self, wish: &WordWish, named: &Named) -> String {
         let mut entries = Vec::new();
         for row in &self.range.rows {
             let stems = wish
@@ -249,7 +249,7 @@ impl Candidates {
     }
 }
 
-impl Bounds {
+impl SearchBounds {
     /// In how many lines a word may be whose newest places reach back to one of them: as many again in each stretch
     /// of that length.
     fn estimated_lines(&self, places: usize, oldest: i64) -> usize {

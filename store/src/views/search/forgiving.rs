@@ -14,11 +14,11 @@ mod stand_ins;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use self::people::{Person, not_people, people, said_by, speakers_named};
+use self::people::{NamedPerson, not_people, people, said_by, speakers_named};
 use self::reading::sets;
-use super::candidates::{Asking, Candidates, Named};
+use super::candidates::{Candidates, IndexQuery, Named};
 use super::tail::{Sieve, Tail};
-use super::{Match, Range, Ranked, WORDINGS_MAX, newest};
+use super::{Match, Ranked, SearchRange, WORDINGS_MAX, newest};
 use crate::StoreError;
 use crate::contract::TAIL_MAX;
 use crate::contract::{SearchHits, SearchQuery};
@@ -32,7 +32,7 @@ use vocative_core::search::bar::Wording;
 use vocative_core::search::fusion::fused;
 use vocative_core::search::likeness::Likeness;
 use vocative_core::search::query::Query;
-use vocative_core::search::scoring::{KnownStems, Line, Scorer, rarity, repeated};
+use vocative_core::search::scoring::{KnownStems, PreparedLine, Scorer, rarity, repeated};
 use vocative_core::search::text::{Word, words};
 use vocative_core::vector::stands_out;
 
@@ -61,7 +61,7 @@ const NEWEST_SQL: &str = "SELECT sent_at_ms FROM turns WHERE conversation_id = ?
 
 /// What is looked at of what is searched.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(super) struct SearchBounds {
     pub(super) first_place: i64,
     pub(super) last_place: i64,
     /// The newest place that any turn has.
@@ -82,10 +82,10 @@ pub(super) struct Bounds {
     pub(super) lines: usize,
 }
 
-impl Bounds {
+impl SearchBounds {
     fn of(
         connection: &Connection,
-        range: &Range,
+        range: &SearchRange,
         query: &SearchQuery,
         speakers: Vec<ParticipantId>,
     ) -> Result<Self, StoreError> {
@@ -135,7 +135,7 @@ impl Bounds {
 
 /// A line that answers a wording.
 #[derive(Clone, Debug)]
-struct Answer {
+struct ScoredLine {
     found: Match,
     wishes: u64,
     score: f64,
@@ -144,17 +144,17 @@ struct Answer {
     same: usize,
 }
 
-struct Search<'a> {
-    asking: Asking<'a>,
+struct ForgivingSearch<'a> {
+    asking: IndexQuery<'a>,
     query: &'a SearchQuery,
     excluded: &'a [Seq],
     names: NameLookup<'a>,
-    people: Vec<Person>,
+    people: Vec<NamedPerson>,
     tail: Tail,
     /// What was read, for the next wording.
-    read: HashMap<i64, Option<(Match, ParticipantId, Rc<Line>)>>,
+    read: HashMap<i64, Option<(Match, ParticipantId, Rc<PreparedLine>)>>,
     /// Lines by their text.
-    lines: HashMap<String, Rc<Line>>,
+    lines: HashMap<String, Rc<PreparedLine>>,
     /// The stems of their words.
     stems: KnownStems,
     /// Of these texts, in bytes.
@@ -165,7 +165,7 @@ struct Search<'a> {
 pub(super) fn forgiving(
     connection: &Connection,
     query: &SearchQuery,
-    range: &Range,
+    range: &SearchRange,
     excluded: &[Seq],
     found: &mut SearchHits,
 ) -> Result<Vec<Ranked>, StoreError> {
@@ -198,14 +198,14 @@ pub(super) fn forgiving(
         found.matches = newest.len();
         return Ok(newest);
     }
-    let bounds = Bounds::of(connection, range, query, speakers)?;
+    let bounds = SearchBounds::of(connection, range, query, speakers)?;
     let mut names = NameLookup::new(connection, range.account);
     let tail = match wordings.is_empty() {
         true => Tail::default(),
         false => Tail::read(connection, range, &bounds, &mut names, query.tail_max)?,
     };
-    let mut search = Search {
-        asking: Asking {
+    let mut search = ForgivingSearch {
+        asking: IndexQuery {
             connection,
             range,
             bounds: &bounds,
@@ -236,8 +236,8 @@ pub(super) fn forgiving(
 }
 
 /// Joins the answers to several wordings by rank; of lines with the same telling words the first stays.
-fn joined(mut lists: Vec<Vec<Answer>>, limit: usize) -> Vec<Ranked> {
-    let mut best: HashMap<i64, Answer> = HashMap::new();
+fn joined(mut lists: Vec<Vec<ScoredLine>>, limit: usize) -> Vec<Ranked> {
+    let mut best: HashMap<i64, ScoredLine> = HashMap::new();
     for answer in lists.iter().flatten() {
         let known = best
             .entry(answer.found.seq.0)
@@ -249,12 +249,12 @@ fn joined(mut lists: Vec<Vec<Answer>>, limit: usize) -> Vec<Ranked> {
     let order: Vec<i64> = match lists.len() {
         1 => lists.remove(0).iter().map(|it| it.found.seq.0).collect(),
         _ => {
-            let seqs = |list: &Vec<Answer>| list.iter().map(|it| it.found.seq.0).collect();
+            let seqs = |list: &Vec<ScoredLine>| list.iter().map(|it| it.found.seq.0).collect();
             let lists: Vec<Vec<i64>> = lists.iter().map(seqs).collect();
             fused(&lists).into_iter().map(|(seq, _)| seq).collect()
         }
     };
-    let mut given: Vec<&Answer> = Vec::new();
+    let mut given: Vec<&ScoredLine> = Vec::new();
     let answers = order.iter().filter_map(|seq| best.get(seq));
     for answer in answers {
         if given.len() == limit {
@@ -267,7 +267,7 @@ fn joined(mut lists: Vec<Vec<Answer>>, limit: usize) -> Vec<Ranked> {
             given.push(answer);
         }
     }
-    let ranked = |answer: &Answer| Ranked {
+    let ranked = |answer: &ScoredLine| Ranked {
         found: answer.found,
         score: answer.score,
         nearness: answer.nearness,
@@ -276,13 +276,13 @@ fn joined(mut lists: Vec<Vec<Answer>>, limit: usize) -> Vec<Ranked> {
     given.into_iter().map(ranked).collect()
 }
 
-impl Search<'_> {
+impl ForgivingSearch<'_> {
     /// The best answers to one wording, near-identical lines as one.
     fn answers(
         &mut self,
         mut wording: Query,
         found: &mut SearchHits,
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<ScoredLine>, StoreError> {
         let named: Vec<Named> = wording.wished.iter().map(|wish| self.named(wish)).collect();
         let mut tail = self.in_tail(&wording, &named, found);
         let mut candidates = self.candidates(&wording, &named)?;
@@ -331,14 +331,14 @@ impl Search<'_> {
         wording: &Query,
         scorer: &Scorer,
         named: &[Named],
-        (found, participant, line): (Match, ParticipantId, &Line),
-    ) -> Option<Answer> {
+        (found, participant, line): (Match, ParticipantId, &PreparedLine),
+    ) -> Option<ScoredLine> {
         if self.excluded.contains(&found.seq) || !line.has_required(wording) {
             return None;
         }
         let relevance = scorer.relevance(line, said_by(named, participant));
         let counts = relevance.wishes != 0 || wording.wished.is_empty();
-        (counts || !wording.required.is_empty()).then(|| Answer {
+        (counts || !wording.required.is_empty()).then(|| ScoredLine {
             found,
             wishes: relevance.wishes,
             score: relevance.score,
@@ -355,7 +355,7 @@ impl Search<'_> {
         wordings: &[Query],
         besides: &[Seq],
         found: &mut SearchHits,
-    ) -> Result<Vec<Vec<Answer>>, StoreError> {
+    ) -> Result<Vec<Vec<ScoredLine>>, StoreError> {
         let (connection, rows) = (self.asking.connection, &self.asking.range.rows);
         let near = nearest(connection, rows, besides, &self.query.vectors, NEAREST_MAX)?;
         found.effort.vectors += near.compared;
@@ -373,7 +373,7 @@ impl Search<'_> {
         wordings: &[Query],
         turns: Vec<Near>,
         found: &mut SearchHits,
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<ScoredLine>, StoreError> {
         found.near_usually = near_usually(&turns).or(found.near_usually);
         let mut answers = Vec::new();
         for Near { seq, likeness } in turns {
@@ -386,7 +386,7 @@ impl Search<'_> {
                 continue;
             }
             let share = if line.asks { ASKS_SHARE } else { 1.0 };
-            answers.push(Answer {
+            answers.push(ScoredLine {
                 found: *found,
                 wishes: 0,
                 score: f64::from(likeness.max(0.0)) * share,
@@ -476,7 +476,7 @@ impl Search<'_> {
         wording: &Query,
         named: &[Named],
         hits: &mut SearchHits,
-    ) -> Vec<(usize, Line, u64)> {
+    ) -> Vec<(usize, PreparedLine, u64)> {
         if self.query.filter.files.is_some() {
             return Vec::new();
         }
@@ -493,7 +493,7 @@ impl Search<'_> {
                 hits.is_bounded = true;
                 break;
             }
-            let line = Line::of(&it.text);
+            let line = PreparedLine::of(&it.text);
             let relevance = even.relevance(&line, said_by);
             if relevance.wishes != 0 || (wording.wished.is_empty() && line.has_required(wording)) {
                 found.push((at, line, relevance.wishes));
@@ -511,14 +511,14 @@ fn near_usually(turns: &[Near]) -> Option<f32> {
 }
 
 /// Near-identical lines with the same words as one: the best of them, and the newest of equal ones.
-fn folded(mut answers: Vec<Answer>) -> Vec<Answer> {
-    let best_first = |a: &Answer, b: &Answer| {
+fn folded(mut answers: Vec<ScoredLine>) -> Vec<ScoredLine> {
+    let best_first = |a: &ScoredLine, b: &ScoredLine| {
         b.score
             .total_cmp(&a.score)
             .then_with(|| b.found.cmp(&a.found))
     };
     answers.sort_by(best_first);
-    let mut kept: Vec<Answer> = Vec::new();
+    let mut kept: Vec<ScoredLine> = Vec::new();
     for answer in answers {
         let near = kept
             .iter()

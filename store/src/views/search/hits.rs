@@ -1,7 +1,7 @@
 //! Reading what is given: hits with their text around the match, where they are on the platform, and the lines
 //! beside them.
 
-use super::{Range, Ranked};
+use super::{Ranked, SearchRange};
 use crate::StoreError;
 use crate::contract::{MessagePlace, Neighbour, SearchHit, SearchHits, SearchMode, SearchQuery};
 use crate::engine::sql::{Connection, OptionalExtension};
@@ -12,7 +12,7 @@ use vocative_contract::identity::Platform;
 use vocative_core::ids::{Seq, TurnId};
 use vocative_core::search::excerpt::excerpt;
 use vocative_core::search::query::Query;
-use vocative_core::search::scoring::{Line, Scorer};
+use vocative_core::search::scoring::{PreparedLine, Scorer};
 use vocative_core::turn::Turn;
 
 /// The length to which a line beside a hit is cut, in characters.
@@ -50,12 +50,12 @@ const MESSAGE_SQL: &str =
      WHERE m.turn_seq = ?1 ORDER BY m.part LIMIT 1";
 
 /// Where the text of a hit is cut around.
-enum Marks {
+enum CutMarks {
     Strict(SearchTerms),
     Forgiving(Vec<Scorer>),
 }
 
-impl Marks {
+impl CutMarks {
     fn of(query: &SearchQuery) -> Self {
         if query.mode != SearchMode::Forgiving {
             let text = query.queries.first().map_or("", String::as_str);
@@ -75,7 +75,7 @@ impl Marks {
             Self::Strict(terms) if terms.is_empty() => 0,
             Self::Strict(terms) => terms.first_match(text),
             Self::Forgiving(scorers) => {
-                let line = Line::of(text);
+                let line = PreparedLine::of(text);
                 let relevances = scorers.iter().map(|scorer| scorer.relevance(&line, 0));
                 let best = relevances.max_by(|a, b| a.score.total_cmp(&b.score));
                 best.map_or(0, |best| best.at)
@@ -88,13 +88,13 @@ impl Marks {
 pub(super) fn read_hits(
     connection: &Connection,
     query: &SearchQuery,
-    range: &Range,
+    range: &SearchRange,
     best: &[Ranked],
     excluded: &[Seq],
     found: &mut SearchHits,
 ) -> Result<(), StoreError> {
-    let marks = Marks::of(query);
-    let mut reading = Reading {
+    let marks = CutMarks::of(query);
+    let mut reading = HitReading {
         connection,
         names: NameLookup::new(connection, range.account),
         shown: best
@@ -139,14 +139,14 @@ pub(super) fn read_hits(
     Ok(())
 }
 
-struct Reading<'a> {
+struct HitReading<'a> {
     connection: &'a Connection<'a>,
     names: NameLookup<'a>,
     /// The seqs of all hits, and of what is no hit: none is shown beside another.
     shown: Vec<i64>,
 }
 
-impl Reading<'_> {
+impl HitReading<'_> {
     fn message(&self, seq: i64) -> Result<Option<MessagePlace>, StoreError> {
         let row = self
             .connection

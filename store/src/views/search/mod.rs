@@ -54,7 +54,7 @@ impl Reader {
 }
 
 /// What is searched.
-struct Range {
+struct SearchRange {
     rows: Vec<i64>,
     account: AccountId,
     has_more_threads: bool,
@@ -109,7 +109,7 @@ fn search(connection: &Connection, query: &SearchQuery) -> Result<SearchHits, St
     Ok(found)
 }
 
-fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, StoreError> {
+fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<SearchRange>, StoreError> {
     let Some(row) = conversation_row(connection, query.conversation)? else {
         return Ok(None);
     };
@@ -126,7 +126,7 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<Range>, 
                 row.get("is_fork")?,
             ))
         })?;
-    let mut range = Range {
+    let mut range = SearchRange {
         rows: vec![row],
         account,
         has_more_threads: false,
@@ -170,7 +170,7 @@ fn excluded(connection: &Connection, query: &SearchQuery) -> Result<Vec<Seq>, St
 /// The newest turns of all conversations together.
 fn newest(
     connection: &Connection,
-    range: &Range,
+    range: &SearchRange,
     filter: &SearchFilter,
     speakers: &[ParticipantId],
     limit: usize,

@@ -5,7 +5,7 @@
 //! one. Among those the best come first. Only room-visible turns are in the index.
 
 use super::terms::{SearchTerms, scores};
-use super::{MATCHES_MAX, Match, RANKED_MAX_CHARS, Range, Ranked, newest};
+use super::{MATCHES_MAX, Match, RANKED_MAX_CHARS, Ranked, SearchRange, newest};
 use crate::StoreError;
 use crate::contract::{SearchFilter, SearchHits, SearchMode, SearchQuery};
 use crate::engine::sql::Connection;
@@ -22,7 +22,7 @@ const MATCHING_SQL: &str = "SELECT t.seq, t.sent_at_ms, t.ordinal, substr(t.cont
 pub(super) fn strict(
     connection: &Connection,
     query: &SearchQuery,
-    range: &Range,
+    range: &SearchRange,
     excluded: &[Seq],
     found: &mut SearchHits,
 ) -> Result<Vec<Ranked>, StoreError> {

@@ -3,8 +3,8 @@
 //! Behind the job there are a few hundred; while a large database is being indexed, or where no daemon does the job,
 //! many more, and only the newest are read.
 
-use super::forgiving::Bounds;
-use super::{Match, RANKED_MAX_CHARS, Range};
+use super::forgiving::SearchBounds;
+use super::{Match, RANKED_MAX_CHARS, SearchRange};
 use crate::StoreError;
 use crate::contract::TAIL_MAX;
 use crate::engine::sql::Connection;
@@ -40,8 +40,8 @@ pub(super) struct TailText {
 impl Tail {
     pub(super) fn read(
         connection: &Connection,
-        range: &Range,
-        bounds: &Bounds,
+        range: &SearchRange,
+        bounds: &SearchBounds,
         names: &mut NameLookup<'_>,
         turns_max: usize,
     ) -> Result<Self, StoreError> {

@@ -22,13 +22,13 @@ const LENGTH_WEIGHT: f64 = 0.75;
 /// What a query asks for.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SearchTerms {
-    terms: Vec<Term>,
+    terms: Vec<SearchTerm>,
     /// Whether the query was longer than its limit.
     pub(crate) is_cut: bool,
 }
 
 #[derive(Debug, PartialEq)]
-struct Term {
+struct SearchTerm {
     /// As the index is asked for it.
     asked: String,
     /// As folded texts hold it: with the space before its first word.
@@ -46,18 +46,18 @@ impl SearchTerms {
             // A quote that is never closed separates words like any other sign.
             let is_phrase = n % 2 == 1 && n + 1 < pieces.len();
             if is_phrase {
-                terms.extend(Term::new(piece, false));
+                terms.extend(SearchTerm::new(piece, false));
                 continue;
             }
             for word in piece.split(|c: char| c.is_whitespace() || c == '\0') {
                 let start = word.trim_end_matches('*');
                 let is_beginning =
                     start.len() < word.len() && start.ends_with(char::is_alphanumeric);
-                terms.extend(Term::new(start, is_beginning));
+                terms.extend(SearchTerm::new(start, is_beginning));
             }
         }
         let mut known = HashSet::new();
-        terms.retain(|term: &Term| known.insert((term.asked.clone(), term.is_beginning)));
+        terms.retain(|term: &SearchTerm| known.insert((term.asked.clone(), term.is_beginning)));
         let is_cut = cut.len() < query.len() || terms.len() > TERMS_MAX;
         terms.truncate(TERMS_MAX);
         Self { terms, is_cut }
@@ -115,7 +115,7 @@ impl SearchTerms {
     }
 }
 
-impl Term {
+impl SearchTerm {
     fn new(text: &str, is_beginning: bool) -> Option<Self> {
         if !text.chars().any(char::is_alphanumeric) {
             return None;

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::Search;
+use super::ForgivingSearch;
 use crate::StoreError;
 use crate::contract::SearchQuery;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::columns::{is_person, limit_of};
-use crate::views::search::Range;
+use crate::views::search::SearchRange;
 use crate::views::search::candidates::Named;
 use vocative_core::ids::{AccountId, ParticipantId};
-use vocative_core::search::query::{Query, Wish};
+use vocative_core::search::query::{Query, WordWish};
 use vocative_core::search::text::words;
 
 /// The most people of an account whose names are compared.
@@ -27,16 +27,16 @@ const IS_HERE_SQL: &str = "SELECT 1 AS it FROM turns INDEXED BY turns_by_partici
      WHERE participant_id = ?1 AND conversation_id = ?2 LIMIT 1";
 
 /// A person of an account, by name.
-pub(super) struct Person {
+pub(super) struct NamedPerson {
     pub(super) id: ParticipantId,
     pub(super) mention: String,
     pub(super) username: Option<String>,
     pub(super) names: HashSet<String>,
 }
 
-impl Search<'_> {
+impl ForgivingSearch<'_> {
     /// The people a wished word is the name of.
-    pub(super) fn named(&self, wish: &Wish) -> Named {
+    pub(super) fn named(&self, wish: &WordWish) -> Named {
         let of_name = self.people.iter().filter(|person| {
             person.names.contains(&wish.plain) || person.username.as_deref() == Some(&*wish.plain)
         });
@@ -64,10 +64,10 @@ pub(super) fn not_people(
 
 pub(super) fn people(
     connection: &Connection,
-    range: &Range,
+    range: &SearchRange,
     query: &SearchQuery,
     wordings: &[Query],
-) -> Result<Vec<Person>, StoreError> {
+) -> Result<Vec<NamedPerson>, StoreError> {
     let asked = wordings
         .iter()
         .flat_map(|it| &it.wished)
@@ -91,7 +91,7 @@ pub(super) fn people(
         let is_asked = |name: &String| asked.contains(name);
         let by_id = query.filter.from.as_deref() == Some(mention.as_str());
         if by_id || names.iter().any(is_asked) || username.as_ref().is_some_and(is_asked) {
-            people.push(Person {
+            people.push(NamedPerson {
                 id: row.get("id")?,
                 mention,
                 username,
@@ -106,8 +106,8 @@ pub(super) fn people(
 /// platform's id.
 pub(super) fn speakers_named(
     connection: &Connection,
-    range: &Range,
-    people: &[Person],
+    range: &SearchRange,
+    people: &[NamedPerson],
     from: &str,
 ) -> Result<Vec<ParticipantId>, StoreError> {
     let from = from.trim().trim_start_matches('@');

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{Search, TAKEN_APART_MAX_BYTES, file_names};
+use super::{ForgivingSearch, TAKEN_APART_MAX_BYTES, file_names};
 use crate::StoreError;
 use crate::contract::SearchHits;
 use crate::engine::sql::{OptionalExtension, params};
@@ -11,7 +11,7 @@ use crate::views::search::candidates::Candidates;
 use crate::views::search::{Match, RANKED_MAX_CHARS};
 use vocative_contract::markup::MENTION_OPEN;
 use vocative_core::ids::{ParticipantId, Seq};
-use vocative_core::search::scoring::Line;
+use vocative_core::search::scoring::PreparedLine;
 
 /// The most different texts that are taken apart for a wording.
 const TEXTS_MAX: usize = 240;
@@ -26,7 +26,7 @@ const READ_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.participant_id, t.atta
             substr(t.content, 1, ?2) AS content
      FROM turns t WHERE t.seq = ?1 AND t.visibility = 'room'";
 
-impl Search<'_> {
+impl ForgivingSearch<'_> {
     /// Reads the turns of sets, the first sets first: of each its newest, then more of them while there is room.
     pub(super) fn read_of(
         &mut self,
@@ -95,7 +95,7 @@ impl Search<'_> {
                     Some(line) => Rc::clone(line),
                     None => {
                         self.taken_apart += text.len();
-                        let line = Rc::new(Line::knowing(&text, &mut self.stems));
+                        let line = Rc::new(PreparedLine::knowing(&text, &mut self.stems));
                         self.lines.insert(text, Rc::clone(&line));
                         line
                     }
@@ -110,11 +110,11 @@ impl Search<'_> {
 }
 
 /// Turns by their places in the index, with their seq.
-type Places = Vec<(i64, i64)>;
+type IndexPlaces = Vec<(i64, i64)>;
 
 /// The candidates by the set of words that they have, sets whose words weigh most first; the newest first in each.
 pub(super) fn sets(candidates: &Candidates, rarities: &[f64]) -> Vec<Vec<i64>> {
-    let mut sets: HashMap<u64, Places> = HashMap::new();
+    let mut sets: HashMap<u64, IndexPlaces> = HashMap::new();
     for (seq, (place, wishes)) in &candidates.turns {
         sets.entry(*wishes).or_default().push((*place, *seq));
     }
@@ -130,7 +130,7 @@ pub(super) fn sets(candidates: &Candidates, rarities: &[f64]) -> Vec<Vec<i64>> {
         .map(|(wishes, turns)| (weight(wishes), wishes, turns))
         .collect();
     sets.sort_by(|(a, a_set, _), (b, b_set, _)| b.total_cmp(a).then(a_set.cmp(b_set)));
-    let newest_first = |mut turns: Places| {
+    let newest_first = |mut turns: IndexPlaces| {
         turns.sort_unstable_by(|a, b| b.cmp(a));
         turns.into_iter().map(|(_, seq)| seq).collect()
     };

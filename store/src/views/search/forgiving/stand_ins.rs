@@ -1,13 +1,13 @@
 //! What may have been meant by a word that is nowhere.
 
-use super::Search;
+use super::ForgivingSearch;
 use crate::StoreError;
 use crate::contract::SearchHits;
 use crate::engine::sql::params;
 use crate::rows::columns::limit_of;
 use crate::views::search::candidates::Candidates;
 use vocative_core::search::query::Query;
-use vocative_core::search::scoring::Line;
+use vocative_core::search::scoring::PreparedLine;
 use vocative_core::search::spelling::{Kinship, MISSPELT_MIN_CHARS, kinship};
 use vocative_core::search::text::words;
 
@@ -19,14 +19,14 @@ const STANDS_IN_MAX: usize = 6;
 const MISSPELT_SHARE: f64 = 0.7;
 const PART_SHARE: f64 = 0.55;
 
-impl Search<'_> {
+impl ForgivingSearch<'_> {
     /// For wished words that are in no line: the words of the vocabulary that may have been meant. Returns whether
     /// there are any.
     pub(super) fn find_stand_ins(
         &self,
         wording: &mut Query,
         candidates: &Candidates,
-        tail: &[(usize, Line, u64)],
+        tail: &[(usize, PreparedLine, u64)],
         found: &mut SearchHits,
     ) -> Result<bool, StoreError> {
         let mut is_changed = false;
