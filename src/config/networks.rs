@@ -55,7 +55,7 @@ pub(super) fn resolve_networks(
 ) -> Vec<Agent> {
     let each = shapes.into_iter();
     each.filter_map(|(name, shape)| {
-        let mut checking = Checking {
+        let mut checking = NetworkChecks {
             table: format!("networks.{name}"),
             known,
             review,
@@ -65,13 +65,13 @@ pub(super) fn resolve_networks(
     .collect()
 }
 
-struct Checking<'a, 'r> {
+struct NetworkChecks<'a, 'r> {
     table: String,
     known: Known<'a>,
     review: &'a mut Review<'r>,
 }
 
-impl Checking<'_, '_> {
+impl NetworkChecks<'_, '_> {
     fn problem(&mut self, setting: &str, what: impl Into<String>) {
         let key = format!("{}.{setting}", self.table);
         self.review.problem(&key, what);

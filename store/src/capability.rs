@@ -98,7 +98,7 @@ capabilities! {
     Delivering: MayDeliver;
     /// Of the background workers.
     Working: MayWork, MayUseModels;
-    /// Of the summary worker.
+    /// Of what makes summaries.
     Folding: MayFold, MayUseModels;
     /// Of the tools that remember.
     Remembering: MayRemember;

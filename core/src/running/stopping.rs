@@ -45,7 +45,7 @@ pub fn stop(stage: RunStage) -> Stop {
 
 /// A run that is queued again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct RequeuedRun {
     /// Where it stands, or stood.
     pub stage: RunStage,
     /// Why it was to stop.
@@ -56,7 +56,7 @@ pub struct Again {
     pub put_offs: u32,
 }
 
-impl Again {
+impl RequeuedRun {
     /// The same run as it is queued: it begins again unless it was stopped before it began. What was held or set aside
     /// is still to stop if it was.
     #[must_use]
@@ -110,7 +110,7 @@ mod tests {
             (RunStage::Quarantined, (cause, 0, 0)),
         ];
         for (stage, expected) in table {
-            let run = Again {
+            let run = RequeuedRun {
                 stage,
                 stop_cause: cause,
                 attempts: 2,

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::shape::{RuleShape, WhenShape};
-use super::{Checking, one_or_more};
+use super::{NetworkChecks, one_or_more};
 use crate::config::schema::quoted;
 use crate::config::suggest::nearest;
 use crate::config::tools::is_known_tool;
@@ -41,7 +41,7 @@ struct StateForm {
     is_set: Option<bool>,
 }
 
-impl Checking<'_, '_> {
+impl NetworkChecks<'_, '_> {
     /// The rules, as far as they are right.
     pub(super) fn rules(
         &mut self,

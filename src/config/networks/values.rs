@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Checking;
+use super::NetworkChecks;
 use super::shape::StateShape;
 use vocative_core::routing::state::{
     ITEMS_DEFAULT, KEYS_MAX, KeySchema, STATE_MAX_BYTES, SimpleKind, StateKind, StateSchema,
     ValueMerge,
 };
 
-impl Checking<'_, '_> {
+impl NetworkChecks<'_, '_> {
     /// The values, as far as they are right.
     pub(super) fn state(&mut self, shapes: BTreeMap<String, StateShape>) -> StateSchema {
         if shapes.len() > KEYS_MAX {

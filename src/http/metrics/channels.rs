@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::{ByChannel, Seconds, instant, signed};
+use super::{ByChannel, SecondsGauge, instant, signed};
 use crate::admin::view::{ChannelView, ListenerView, StatusView};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -121,7 +121,7 @@ fn add_instants(registry: &mut Registry, view: &StatusView) {
         ),
     ];
     for (name, help, of) in instants {
-        let family: Family<ByChannel, Seconds> = Family::default();
+        let family: Family<ByChannel, SecondsGauge> = Family::default();
         registry.register(name, help, family.clone());
         for channel in &view.channels {
             if let Some(at_ms) = of(channel) {

@@ -72,7 +72,7 @@ struct ByVersion {
 }
 
 /// A gauge that is no whole number: seconds.
-type Seconds = Gauge<f64, AtomicU64>;
+type SecondsGauge = Gauge<f64, AtomicU64>;
 
 /// Encodes a status. Ages that do not apply are left out.
 pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
@@ -127,7 +127,7 @@ fn add_store_work(registry: &mut Registry, work: &StoreWorkView) {
 
 /// Models that are not asked for now.
 fn add_models(registry: &mut Registry, view: &StatusView) {
-    let since: Family<ByRest, Seconds> = Family::default();
+    let since: Family<ByRest, SecondsGauge> = Family::default();
     registry.register(
         "model_rest_since_timestamp_seconds",
         "Since when the model is not asked: its account is refused (held), or it is over its limit or down (resting)",
@@ -264,7 +264,7 @@ fn add_process(registry: &mut Registry, view: &StatusView) {
 /// A point in time or an age, where there is one.
 fn add_seconds(registry: &mut Registry, name: &str, help: &str, ms: Option<i64>) {
     if let Some(ms) = ms {
-        let gauge = Seconds::default();
+        let gauge = SecondsGauge::default();
         gauge.set(instant(ms));
         registry.register(name, help, gauge);
     }
@@ -360,7 +360,7 @@ fn add_knowledge(registry: &mut Registry, view: &StatusView) {
         "knowledge_problems",
         "What the last reading of a collection could not do",
     );
-    let read: Family<ByCollection, Seconds> = Family::default();
+    let read: Family<ByCollection, SecondsGauge> = Family::default();
     registry.register(
         "knowledge_read_timestamp_seconds",
         "When a collection was last read through",

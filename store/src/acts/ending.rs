@@ -25,7 +25,7 @@ use crate::rows::run_requests::forget_given_txn;
 use vocative_core::ids::RunId;
 use vocative_core::run::{RunStage, StopCause, Stopping};
 use vocative_core::run_event::EndingKind;
-use vocative_core::running::stopping::{Again, Stop, stop};
+use vocative_core::running::stopping::{RequeuedRun, Stop, stop};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ pub(crate) fn bring_back_txn(
     let again = connection
         .prepare_cached("SELECT state, stop_cause, attempt, put_offs FROM runs WHERE id = ?1")?
         .query_row([row], |row| {
-            Ok(Again {
+            Ok(RequeuedRun {
                 stage: row.get("state")?,
                 stop_cause: row.get("stop_cause")?,
                 attempts: row.get("attempt")?,
