@@ -144,6 +144,17 @@ impl JobLimits {
         needs_channel: false,
         is_cancellable: false,
     };
+
+    /// What a model is asked about a conversation in the background.
+    const BY_MODEL: Self = Self {
+        wait_first_ms: MINUTE_MS,
+        wait_max_ms: 30 * MINUTE_MS,
+        // At the most until the next UTC day, when there are tokens again.
+        later_max_ms: DAY_MS,
+        work_max_ms: 1_800_000,
+        needs_channel: true,
+        ..Self::HOUSEKEEPING
+    };
 }
 
 impl JobKind {
@@ -246,34 +257,19 @@ impl JobKind {
             // A provider that is down is waited for; what comes too late to be learnt from is passed over.
             Self::ExtractMemories => JobLimits {
                 slots: 2,
-                wait_first_ms: MINUTE_MS,
-                wait_max_ms: 30 * MINUTE_MS,
-                // At the most until the next UTC day, when there are tokens again.
-                later_max_ms: DAY_MS,
-                work_max_ms: 1_800_000,
-                needs_channel: true,
-                ..housekeeping
+                ..JobLimits::BY_MODEL
             },
             // The summary before it stands until there is a newer one, so a provider that is down is waited for.
             Self::SummarizeConversation => JobLimits {
                 wait_first_ms: 30 * SECOND_MS,
                 wait_max_ms: HOUR_MS,
-                // At the most until the next UTC day, when there are tokens again.
-                later_max_ms: DAY_MS,
                 work_max_ms: 3_600_000,
-                needs_channel: true,
-                ..housekeeping
+                ..JobLimits::BY_MODEL
             },
             // A title is a nicety: it is given up soon, and costs nobody a place.
             Self::TitleConversation => JobLimits {
                 attempts_max: Some(TITLE_ATTEMPTS_MAX),
-                wait_first_ms: MINUTE_MS,
-                wait_max_ms: 30 * MINUTE_MS,
-                // At the most until the next UTC day, when there are tokens again.
-                later_max_ms: DAY_MS,
-                work_max_ms: 1_800_000,
-                needs_channel: true,
-                ..housekeeping
+                ..JobLimits::BY_MODEL
             },
             // With the growing waits 15 attempts take about four hours. A server that hangs takes at most four of the slots.
             Self::TellHook => JobLimits {

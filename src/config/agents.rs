@@ -131,7 +131,7 @@ fn resolve_agent(
         answer_form,
         presence: resolve_presence(name, &settings.enabled, channels, review),
         experts: experts(name, &settings.experts, review),
-        delegates: delegates.map(|it| AgentName::trusted(it)).collect(),
+        delegates: delegates.map(AgentName::trusted).collect(),
         approval: approval(name, &settings, channels, review),
         prompt: AssemblerOptions {
             recall: recall(&settings),

@@ -173,13 +173,7 @@ impl NetworkChecks<'_, '_> {
         let face = Agent {
             name: network.name.clone(),
             display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
-            settings: AgentSettings {
-                aliases: shape.aliases,
-                purpose: shape.purpose.trim().to_owned(),
-                knowledge: Vec::new(),
-                skills: Vec::new(),
-                ..default.settings.clone()
-            },
+            settings: face_settings(&default.settings, shape.aliases, &shape.purpose),
             channels: channel_choice(shape.channels),
             // Its agents use tools and ask others, it does not.
             tools: Vec::new(),
@@ -336,6 +330,17 @@ impl NetworkChecks<'_, '_> {
             self.review.advise(&key_of, what, suggestion);
         }
         found
+    }
+}
+
+/// What holds for the runs of a network: the settings of its default agent, but for what its agents use themselves.
+fn face_settings(default: &AgentSettings, aliases: Vec<String>, purpose: &str) -> AgentSettings {
+    AgentSettings {
+        aliases,
+        purpose: purpose.trim().to_owned(),
+        knowledge: Vec::new(),
+        skills: Vec::new(),
+        ..default.clone()
     }
 }
 
