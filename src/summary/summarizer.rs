@@ -167,6 +167,10 @@ impl Summarizer {
                 }),
                 // It became one with another one, or went.
                 Ok(None) | Err(StoreError::NotFound { .. }) => {}
+                // The others go on.
+                Err(StoreError::Undecodable { what }) => {
+                    warn!(conversation.id = %conversation, %agent, what, "a conversation can't be summarised: a row of it can't be decoded");
+                }
                 Err(cause) => return Err(cause),
             }
         }

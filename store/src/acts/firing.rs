@@ -25,7 +25,7 @@ use vocative_core::scheduling::{
 };
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
-/// So many firings of a schedule are kept.
+/// The most firings that are kept of a schedule: the newest.
 const FIRINGS_KEPT: i64 = 1_000;
 
 impl<C: MayReply> Store<C> {
