@@ -2,7 +2,8 @@
 //!
 //! It is data, and the tests of the store hold the database to it: a table or a text column of the schema that
 //! has no answer fails them, and so does an answer that isn't what an erasure, a merge, expiry or a restore does.
-//! `erase --verify` reads it to know where words may be. A new table is entered in `tables`.
+//! `erase --verify` reads it to know where words may be. Here are the words of the answers; those of a table stand in the
+//! file of `rows` that reads and writes it.
 
 #![cfg_attr(
     not(test),
@@ -11,10 +12,6 @@
         reason = "the tests hold the schema and the acts to the answers"
     )
 )]
-
-mod tables;
-
-pub(crate) use tables::{FULL_TEXT, TABLES};
 
 /// The table whose rows refer to stored contents, by `sha256` and `size_bytes`.
 macro_rules! refers_to_contents {
@@ -159,5 +156,98 @@ impl StoreTable {
     /// The columns that may hold what somebody said or is called.
     pub(crate) fn spoken(&self) -> impl Iterator<Item = &'static str> {
         self.text.words.iter().chain(self.text.names).copied()
+    }
+}
+
+/// Why an erasure leaves a row as it is.
+pub(crate) const SAYS_NOTHING: &str = "it holds ids, times and counts, and nothing that was said";
+/// Why a delete of a message leaves a row as it is.
+pub(crate) const OTHER_SOURCE: &str = "it was not made from the message";
+/// Why a merge leaves a row as it is.
+pub(crate) const NO_CHAT: &str = "it names no chat, conversation or turn";
+/// Why a merge leaves a row as it is whose parent moves.
+pub(crate) const BY_PARENT: &str = "it belongs to a row that moves";
+/// Why age leaves a row as it is.
+pub(crate) const IS_SMALL: &str = "it is no copy of what was said, and small";
+/// Why an export leaves a row out.
+pub(crate) const HOW_MADE: &str = "an export says what was said, and not how it came about";
+/// Whose what is made of files is: nobody said it, and it is made anew from them.
+pub(crate) const DOCUMENTS: &str =
+    "what is made of the operator's files is the operator's: it goes with the files";
+/// Why an export leaves a row out.
+pub(crate) const OWN_STATE: &str = "it is the daemon's own state";
+
+/// A table that says nothing about people: only a restore, a merge or age may have to do with it.
+pub(crate) const STATE: Fate = Fate {
+    person: ErasureRule::Nothing(SAYS_NOTHING),
+    chat: ErasureRule::Nothing(SAYS_NOTHING),
+    message: ErasureRule::Nothing(SAYS_NOTHING),
+    merge: MergeRule::Nothing(NO_CHAT),
+    expiry: ExpiryRule::Nothing(IS_SMALL),
+    export: ExportRule::Nothing(OWN_STATE),
+    backup: BackupRule::Copied,
+    restore: Restore::AsItWas,
+};
+
+/// What hangs on a turn and goes with it.
+pub(crate) const OF_TURN: Fate = Fate {
+    person: ErasureRule::Deleted,
+    chat: ErasureRule::Deleted,
+    message: ErasureRule::Deleted,
+    merge: MergeRule::FollowsTurn,
+    expiry: ExpiryRule::Deleted(Class::Text),
+    export: ExportRule::Nothing(HOW_MADE),
+    ..STATE
+};
+
+/// How an answer was made.
+pub(crate) const OF_RUN: Fate = Fate {
+    person: ErasureRule::Deleted,
+    chat: ErasureRule::Deleted,
+    message: ErasureRule::Deleted,
+    merge: MergeRule::Nothing(BY_PARENT),
+    expiry: ExpiryRule::Deleted(Class::Runs),
+    export: ExportRule::Nothing(HOW_MADE),
+    ..STATE
+};
+
+/// The full-text indexes: they hold words, and no texts of their own.
+pub(crate) const FULL_TEXT: [&str; 3] = ["knowledge_stems", "turn_stems", "turn_text"];
+
+/// A table whose rows are an account's.
+pub(crate) const fn account(name: &'static str, text: TextColumns, fate: Fate) -> StoreTable {
+    StoreTable {
+        name,
+        owner: RowOwner::Account,
+        text,
+        fate,
+    }
+}
+
+/// A table whose rows are no account's, and why.
+pub(crate) const fn nobody(
+    name: &'static str,
+    why: &'static str,
+    text: TextColumns,
+    fate: Fate,
+) -> StoreTable {
+    StoreTable {
+        name,
+        owner: RowOwner::Nobody(why),
+        text,
+        fate,
+    }
+}
+
+/// What text columns hold: words, names, or neither.
+pub(crate) const fn text(
+    words: &'static [&'static str],
+    names: &'static [&'static str],
+    plain: &'static [&'static str],
+) -> TextColumns {
+    TextColumns {
+        words,
+        names,
+        plain,
     }
 }

@@ -5,9 +5,24 @@ use crate::rows::columns::platform;
 use vocative_contract::identity::{Identity, Platform};
 
 use crate::contract::AccountBinding;
+use crate::registry::{STATE, StoreTable, account, text};
 use crate::rows::names::learn_bot_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AccountId;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "accounts",
+        text(
+            &[],
+            &[],
+            &["platform", "platform_id", "name", "held_reason", "bot"],
+        ),
+        STATE,
+    ),
+    account("channels", text(&[], &[], &["name"]), STATE),
+];
 
 impl Reader {
     /// The configured channel that was last bound to an account; the account's own name if none is.

@@ -3,6 +3,9 @@
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::{ApprovalCount, ApprovalFilter};
+use crate::registry::{
+    ErasureRule, Fate, MergeRule, OF_RUN, Restore, STATE, StoreTable, account, text,
+};
 use crate::rows::columns::{conversation_row_id, limit_of, missing};
 use crate::rows::delegations::asked_run;
 use crate::rows::run_taints::taints_before;
@@ -12,6 +15,43 @@ use vocative_core::approving::{
     StoredApproval, StoredGrant, Taint,
 };
 use vocative_core::ids::{AccountId, ApprovalId, ChatId, RunId, ToolCallId};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "approval_grants",
+        text(&[], &[], &["agent", "tool", "operator", "revoked_by"]),
+        Fate {
+            merge: MergeRule::Moves,
+            ..STATE
+        },
+    ),
+    account(
+        "approvals",
+        text(
+            &["note", "outcomes"],
+            &[],
+            &[
+                "tool",
+                "target",
+                "asking",
+                "approvers",
+                "state",
+                "operator",
+                "via",
+                "parameters",
+                "operator_people",
+            ],
+        ),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            restore: Restore::Held,
+            ..OF_RUN
+        },
+    ),
+];
 
 macro_rules! select_approvals {
     ($tail:literal) => {

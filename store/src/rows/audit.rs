@@ -2,8 +2,23 @@
 
 use crate::engine::sql::params;
 
+use crate::registry::{ExpiryRule, Fate, MergeRule, STATE, StoreTable, nobody, text};
 use crate::rows::columns::limit_of;
 use crate::{Reader, Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "audit",
+    "what those who run the daemon looked at and did in the console",
+    text(&[], &[], &["who", "via", "act", "target", "outcome"]),
+    Fate {
+        merge: MergeRule::Nothing("it says what somebody did, of the room as it was then"),
+        expiry: ExpiryRule::Nothing(
+            "an audit that gets shorter by itself is none, and its rows are small",
+        ),
+        ..STATE
+    },
+)];
 
 /// What somebody is about to look at or do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,17 @@ use sha2::{Digest, Sha256};
 use crate::capability::MayWork;
 use crate::engine::contents::{ContentWriter, is_referred_to, path_of, read_at_most, remove};
 use crate::engine::sql::Connection;
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::{Reader, Store, StoreError};
 use vocative_core::file::ContentId;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "dropped_contents",
+    "hashes of files that are about to be removed",
+    text(&[], &[], &[]),
+    STATE,
+)];
 
 /// The most contents that are removed in one transaction.
 const DROPPED_MAX: usize = 100;

@@ -3,8 +3,17 @@
 use crate::capability::MayReply;
 use crate::engine::sql::OptionalExtension;
 
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::rows::columns::{count_from, stored_count};
 use crate::{Reader, Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "context_limits",
+    "what the contexts of models hold",
+    text(&[], &[], &["model"]),
+    STATE,
+)];
 
 /// How long a learnt context limit is believed: the provider may have raised it, or another server may answer.
 const KEPT_MS: i64 = 7 * 24 * 3_600_000;

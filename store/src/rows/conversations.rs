@@ -3,6 +3,9 @@
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::{ConversationFilter, TurnDetail, TurnFilter};
+use crate::registry::{
+    Class, ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, STATE, StoreTable, account, text,
+};
 use crate::rows::columns::limit_of;
 use crate::rows::columns::{chat_kind_from_name, count_from, missing, select_turns, turn_from_row};
 use crate::rows::outbox_rows::posts_of_turn;
@@ -11,6 +14,32 @@ use crate::{Reader, StoreError};
 use vocative_core::ids::{ConversationId, Seq, TurnId};
 use vocative_core::place::{Conversation, ConversationKey, Scope};
 use vocative_core::turn::Turn;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "conversation_merges",
+        text(&[], &[], &[]),
+        Fate {
+            merge: MergeRule::Joined,
+            ..STATE
+        },
+    ),
+    account(
+        "conversations",
+        text(&[], &["title", "own_title"], &["thread", "own_title_from"]),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            // A title that a model made of what was said; what people call the room stays.
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Joined,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Exported,
+            ..STATE
+        },
+    ),
+];
 
 /// Conversations listed where no limit is given.
 const CONVERSATIONS_DEFAULT: usize = 50;

@@ -3,9 +3,20 @@
 use crate::engine::sql::{Connection, params};
 
 use crate::contract::Spending;
+use crate::registry::{Fate, MergeRule, STATE, StoreTable, account, text};
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
 use crate::{Reader, StoreError};
 use vocative_core::run::Usage;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "cost_days",
+    text(&[], &[], &["agent", "model"]),
+    Fate {
+        merge: MergeRule::Joined,
+        ..STATE
+    },
+)];
 
 /// By what costs are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

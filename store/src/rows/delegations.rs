@@ -2,11 +2,25 @@
 
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 
+use crate::registry::{ErasureRule, Fate, OF_RUN, Restore, StoreTable, account, text};
 use crate::rows::columns::count_from;
 use crate::{Reader, StoreError};
 use vocative_core::delegating::{ChildUse, Share, StoredTask, TaskState};
 use vocative_core::ids::{AgentName, RunId, ToolCallId};
 use vocative_core::running::budget::{RunBudget, RunUse};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "delegations",
+    text(&["task", "result"], &[], &["asked_by", "state"]),
+    Fate {
+        person: ErasureRule::Emptied,
+        chat: ErasureRule::Emptied,
+        message: ErasureRule::Emptied,
+        restore: Restore::Held,
+        ..OF_RUN
+    },
+)];
 
 macro_rules! select_tasks {
     ($tail:literal) => {

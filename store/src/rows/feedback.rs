@@ -14,7 +14,18 @@ macro_rules! holds {
                AND (o.changed_at_ms, o.thumb) > (f.changed_at_ms, f.thumb))"
     };
 }
+use crate::registry::{ErasureRule, Fate, OF_RUN, OTHER_SOURCE, StoreTable, account, text};
 pub(crate) use holds;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "feedback",
+    text(&[], &[], &["thumb"]),
+    Fate {
+        message: ErasureRule::Nothing(OTHER_SOURCE),
+        ..OF_RUN
+    },
+)];
 
 impl Reader {
     /// The thumbs that agents' answers have got since a time, in milliseconds since the Unix epoch.

@@ -7,12 +7,28 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use vocative_contract::envelope::Attachment;
 
 use crate::contract::FileCounts;
+use crate::registry::{BackupRule, ExportRule, Fate, OF_TURN, StoreTable, account, text};
 use crate::rows::columns::{attachments_from, count_from};
 use crate::rows::jobs::{enqueue_txn, forget_job_txn};
 use crate::{Reader, StoreError};
 use vocative_core::file::{ContentId, FileFacts, FileKind, FileState, TurnFile, WantedFile};
 use vocative_core::ids::{FileId, TurnId};
 use vocative_core::job::{Job, JobKind};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "files",
+    text(
+        &["transcript"],
+        &[],
+        &["platform_id", "state", "reason", "speech"],
+    ),
+    Fate {
+        export: ExportRule::Exported,
+        backup: BackupRule::WithFiles,
+        ..OF_TURN
+    },
+)];
 
 /// The most files of one turn that are stored; platforms allow ten.
 const FILES_OF_TURN_MAX: usize = 32;

@@ -10,9 +10,20 @@ use crate::rows::open::open_run;
 use vocative_contract::crash::{self, Sabotage};
 
 use crate::StoreError;
+use crate::registry::{Fate, MergeRule, STATE, StoreTable, account, text};
 use crate::rows::places::ConversationRow;
 use vocative_core::ids::AgentName;
 use vocative_core::turn::Position;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "fresh_starts",
+    text(&[], &[], &["agent"]),
+    Fate {
+        merge: MergeRule::Joined,
+        ..STATE
+    },
+)];
 
 pub(crate) const FLOOR_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM fresh_starts
      WHERE conversation_id = ?1 AND agent = ?2 AND at_ms <= ?3

@@ -5,9 +5,17 @@ use crate::engine::sql::{Connection, params};
 use crate::rows::leases::leased_run;
 
 use crate::contract::LeaseOutcome;
+use crate::registry::{OF_RUN, StoreTable, account, text};
 use crate::{Reader, Store, StoreError};
 use vocative_core::hooking::{HookDecision, HookPoint, HookVerdict};
 use vocative_core::ids::{LeaseToken, RunId};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "hook_verdicts",
+    text(&["reason", "changed"], &[], &["point", "hook", "verdict"]),
+    OF_RUN,
+)];
 
 impl Reader {
     /// What hooks said of a run, in the order of its steps. One at a point that this build does not know is left out.

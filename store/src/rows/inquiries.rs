@@ -5,6 +5,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::{open_post, open_run};
 use vocative_contract::outbound::{Part, Target};
 
+use crate::registry::{Fate, MergeRule, Restore, STATE, StoreTable, account, text};
 use crate::rows::columns::{conversation_row_id, count_from};
 use crate::rows::jobs::{enqueue_txn, leased_job, remove_txn};
 use crate::rows::outbox_rows::{NewPosts, insert_posts_txn, said_to};
@@ -12,6 +13,17 @@ use crate::{Reader, Store, StoreError};
 use vocative_core::command::{ChatStanding, Inquiry, OpenInquiry};
 use vocative_core::ids::{AccountId, AgentName, ConversationId, InquiryId, JobId, LeaseToken};
 use vocative_core::job::Job;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "inquiries",
+    text(&[], &[], &["kind", "agent", "target", "person"]),
+    Fate {
+        merge: MergeRule::Moves,
+        restore: Restore::Emptied,
+        ..STATE
+    },
+)];
 
 const HOUR_MS: i64 = 3_600_000;
 

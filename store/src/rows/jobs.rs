@@ -8,12 +8,33 @@ use crate::StoreError;
 use crate::contract::{JobCount, JobRow};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::new_id::NewId as _;
+use crate::registry::{
+    ExportRule, Fate, MergeRule, NO_CHAT, OF_TURN, OWN_STATE, Restore, StoreTable, account, text,
+};
 use crate::rows::columns::{count_from, limit_of};
 use crate::rows::quarantine::{Queue, set_aside_txn};
 use crate::rows::tellings::forget_telling_txn;
 use vocative_core::ids::{AccountId, JobId, LeaseToken, OwnerId};
 use vocative_core::job::{Job, JobKind, JobState, WaitsFor};
 use vocative_core::queueing::Head;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "jobs",
+    text(
+        &[],
+        &[],
+        &["kind", "key", "payload", "state", "waits_for", "cause"],
+    ),
+    Fate {
+        // What is to be done with a file goes with its turn.
+        merge: MergeRule::Nothing(NO_CHAT),
+        // Inquiries are not answered again.
+        restore: Restore::Emptied,
+        export: ExportRule::Nothing(OWN_STATE),
+        ..OF_TURN
+    },
+)];
 
 /// The first job of an account that is due.
 pub(crate) const FIRST_SQL: &str = "SELECT id, not_before_ms FROM jobs INDEXED BY jobs_by_state

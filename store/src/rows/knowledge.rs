@@ -11,9 +11,44 @@ use vocative_core::search::stems::{STEMS_VERSION, stems_of};
 use crate::capability::MayIndex;
 use crate::contract::{CollectionReading, KnownDocument, OpenCollection, ReadDocument};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::registry::{DOCUMENTS, STATE, StoreTable, nobody, text};
 use crate::rows::columns::limit_of;
 use crate::rows::stem_index::{is_vocabulary, quoted, stem_entry};
 use crate::{Reader, Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "knowledge_chunks",
+        DOCUMENTS,
+        text(&[], &[], &["headings", "content"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_collections",
+        DOCUMENTS,
+        text(&[], &[], &["name", "roots", "problems"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_documents",
+        DOCUMENTS,
+        text(&[], &[], &["root", "path", "stamp", "title", "refused"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_stems",
+        DOCUMENTS,
+        text(&[], &[], &["stems"]),
+        STATE,
+    ),
+    nobody(
+        "knowledge_words",
+        DOCUMENTS,
+        text(&[], &[], &["stem"]),
+        STATE,
+    ),
+];
 
 /// Documents of a collection that is not configured any more go so many at a time.
 const FORGOTTEN_AT_ONCE: i64 = 16;

@@ -3,12 +3,39 @@
 use crate::StoreError;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::new_id::random_code;
+use crate::registry::{
+    ErasureRule, Fate, MergeRule, OTHER_SOURCE, STATE, StoreTable, account, nobody, text,
+};
 use vocative_core::code::{Code, is_alive};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::linking::{
     LINK_CODE_LIFE_MS, LINKED_MAX, WRONG_CODES_MAX, WRONG_CODES_WITHIN_MS,
 };
 use vocative_core::prompting::clean_name;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "link_codes",
+        text(&[], &[], &["code_digest", "chat"]),
+        Fate {
+            person: ErasureRule::Deleted,
+            merge: MergeRule::Nothing("a direct chat is never merged"),
+            ..STATE
+        },
+    ),
+    nobody(
+        "persons",
+        "it joins people of several accounts",
+        text(&[], &["name"], &[]),
+        Fate {
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Nothing("people may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            ..STATE
+        },
+    ),
+];
 
 /// The account that asked for a code.
 pub(crate) struct CodeOwner {

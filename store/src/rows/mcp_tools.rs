@@ -3,7 +3,16 @@
 use crate::capability::MayPin;
 use crate::contract::PinnedTool;
 use crate::engine::sql::{Connection, Row};
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::{Reader, Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "mcp_tools",
+    "what servers of tools offer is the operator's",
+    text(&[], &[], &["server", "tool", "approved", "waiting"]),
+    STATE,
+)];
 
 impl Reader {
     /// The tools of a server, or of all, by server and name.

@@ -5,6 +5,10 @@ use crate::engine::sql::{Connection, Row, params};
 use uuid::Uuid;
 
 use crate::contract::{MemoryFilter, MemoryQuery};
+use crate::registry::{
+    ErasureRule, ExportRule, Fate, MergeRule, OF_RUN, OF_TURN, SAYS_NOTHING, StoreTable, account,
+    text,
+};
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, conversation_row_id, limit_of};
 use crate::rows::memory_marks::forget_rereads_txn;
 use crate::{Reader, Store, StoreError};
@@ -14,6 +18,34 @@ use vocative_core::remembering::{
     AskedRoom, ELSEWHERE, ENTRIES_MAX_ROOM, LearntIn, MemoryId, MemoryKind, MemoryOrigin,
     MemoryPerson, MemoryRef, MemoryScope, StoredMemory, may_appear,
 };
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "memories",
+        text(
+            &["text"],
+            &[],
+            &["agent", "kind", "learnt_kind", "origin", "share"],
+        ),
+        Fate {
+            merge: MergeRule::Moves,
+            export: ExportRule::Nothing("it is a note of what is exported"),
+            ..OF_TURN
+        },
+    ),
+    account("memory_sources", text(&[], &[], &[]), OF_TURN),
+    account(
+        "memory_writes",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            person: ErasureRule::Nothing(SAYS_NOTHING),
+            chat: ErasureRule::Nothing(SAYS_NOTHING),
+            message: ErasureRule::Nothing(SAYS_NOTHING),
+            ..OF_RUN
+        },
+    ),
+];
 
 /// The most entries that are read for a room: its own and shared ones.
 const READ_MAX: usize = 2 * ENTRIES_MAX_ROOM;

@@ -5,6 +5,7 @@ use vocative_contract::markup::{mentioned_ids, replace_mentions};
 
 use crate::contract::{DueConversation, ReadMark, UnreadQuery, UnreadTurn, UnreadTurns};
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
+use crate::registry::{Fate, MergeRule, OF_TURN, STATE, StoreTable, account, text};
 use crate::rows::columns::{
     chat_kind_from_name, conversation_row_id, count_from, day_start_ms, limit_of,
 };
@@ -14,6 +15,19 @@ use vocative_core::ids::{AccountId, AgentName, Seq};
 use vocative_core::job::JobKind;
 use vocative_core::remembering::extracting::{LINE_MAX_CHARS, READ_AT_LINES, READ_BACK_MS};
 use vocative_core::remembering::own_words;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "memory_marks",
+        text(&[], &[], &["agent"]),
+        Fate {
+            merge: MergeRule::Joined,
+            ..STATE
+        },
+    ),
+    account("memory_rereads", text(&[], &[], &["agent"]), OF_TURN),
+];
 
 /// The most conversations that are looked at, by activity; an older one waits for its next turn.
 const LOOKED_AT_MAX: usize = 500;

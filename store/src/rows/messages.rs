@@ -9,8 +9,25 @@ use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 use crate::rows::turn_rows::conversation_of_turn;
 
 use crate::StoreError;
+use crate::registry::{
+    Class, ErasureRule, ExpiryRule, ExportRule, Fate, OF_TURN, StoreTable, account, text,
+};
 use crate::rows::places::{ChatRow, ConversationRow};
 use vocative_core::ids::{AccountId, ChatId};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "messages",
+    text(&["text"], &[], &["platform_id", "edit_marker", "gone"]),
+    Fate {
+        person: ErasureRule::Emptied,
+        chat: ErasureRule::Emptied,
+        message: ErasureRule::Emptied,
+        expiry: ExpiryRule::Emptied(Class::Text),
+        export: ExportRule::Nothing("its text is part of its turn's"),
+        ..OF_TURN
+    },
+)];
 
 /// A message that was captured or deleted before.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! What the tables hold, a file per family: how rows are found, written and read back.
 
 pub(crate) mod accounts;
+pub(crate) mod acted_on;
 pub(crate) mod album;
 pub(crate) mod approvals;
 pub mod audit;
@@ -61,3 +62,64 @@ pub(crate) mod turn_rows;
 pub(crate) mod turn_sources;
 pub(crate) mod turns;
 pub mod vectors;
+
+use crate::registry::StoreTable;
+
+/// Every table of the schema with its answers, by name.
+pub(crate) fn tables() -> Vec<&'static StoreTable> {
+    let nouns = [
+        accounts::TABLES,
+        acted_on::TABLES,
+        approvals::TABLES,
+        audit::TABLES,
+        contents::TABLES,
+        context_limits::TABLES,
+        conversations::TABLES,
+        costs::TABLES,
+        delegations::TABLES,
+        feedback::TABLES,
+        files::TABLES,
+        fresh_starts::TABLES,
+        hook_verdicts::TABLES,
+        inquiries::TABLES,
+        jobs::TABLES,
+        knowledge::TABLES,
+        links::TABLES,
+        mcp_tools::TABLES,
+        memories::TABLES,
+        memory_marks::TABLES,
+        messages::TABLES,
+        model_rests::TABLES,
+        networks::TABLES,
+        outbox_rows::TABLES,
+        pairings::TABLES,
+        participants::TABLES,
+        places::TABLES,
+        quarantine::TABLES,
+        questions::TABLES,
+        raw::TABLES,
+        reach::TABLES,
+        run_events::TABLES,
+        run_requests::TABLES,
+        run_rows::TABLES,
+        run_taints::TABLES,
+        schedules::TABLES,
+        search_text::TABLES,
+        sent_prompts::TABLES,
+        skills::TABLES,
+        spending::TABLES,
+        stem_index::TABLES,
+        steps::TABLES,
+        summaries::TABLES,
+        tellings::TABLES,
+        token_ratios::TABLES,
+        tool_calls::TABLES,
+        tool_days::TABLES,
+        turn_sources::TABLES,
+        turns::TABLES,
+        vectors::TABLES,
+    ];
+    let mut tables: Vec<_> = nouns.into_iter().flatten().collect();
+    tables.sort_by_key(|table| table.name);
+    tables
+}

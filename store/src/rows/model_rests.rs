@@ -4,10 +4,27 @@ use crate::capability::{MayReply, MayUseModels};
 use crate::engine::sql::{Connection, Row};
 use crate::rows::open::open_run;
 
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::rows::columns::count_from;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::AgentName;
 use vocative_core::model_rest::ModelRest;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "model_rests",
+        "models are the operator's",
+        text(&[], &[], &["model", "reason"]),
+        STATE,
+    ),
+    nobody(
+        "run_clock",
+        "one clock for all runs",
+        text(&[], &[], &[]),
+        STATE,
+    ),
+];
 
 impl Reader {
     /// Models that are not asked for now, by name.

@@ -8,6 +8,10 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::leases::leased_run;
 
 use crate::contract::{AskedInRun, KeptValues, LeaseOutcome, ValuesToKeep};
+use crate::registry::{
+    Class, ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, OF_RUN, OF_TURN, StoreTable,
+    account, text,
+};
 use crate::rows::columns::{conversation_row_id, count_from, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
@@ -18,6 +22,42 @@ use vocative_core::routing::{
     CallOutcome, Course, MemberCall, RoutedBy, StopReason, StoredDecision,
 };
 use vocative_core::run::Usage;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "network_calls",
+        text(
+            &["text", "state"],
+            &[],
+            &["agent", "outcome", "note", "reason", "told", "tools"],
+        ),
+        OF_RUN,
+    ),
+    account(
+        "network_decisions",
+        text(
+            &["state", "words"],
+            &[],
+            &["agent", "decided_by", "stack", "refused"],
+        ),
+        OF_RUN,
+    ),
+    account(
+        "network_states",
+        text(&["state"], &[], &["network", "since"]),
+        // Its version stays: no run keeps what it made of values that are gone.
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            merge: MergeRule::Joined,
+            export: ExportRule::Nothing("agents made it of what is exported"),
+            ..OF_TURN
+        },
+    ),
+];
 
 impl Reader {
     /// What was decided and done in a run of a network so far.

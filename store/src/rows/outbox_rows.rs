@@ -7,11 +7,57 @@ use vocative_contract::outbound::{Operation, Part, Target};
 
 use crate::engine::error::undecodable;
 use crate::new_id::NewId as _;
+use crate::registry::{
+    BY_PARENT, Class, ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, Restore, STATE,
+    StoreTable, account, text,
+};
 use crate::rows::columns::{limit_of, unknown_state};
 use crate::{Reader, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId, Seq};
 use vocative_core::outbox::DeadCause;
 use vocative_core::outbox::{OutboxEntry, OutboxState};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "outbox",
+        text(
+            &["payload", "progress"],
+            &[],
+            &[
+                "operation",
+                "target",
+                "state",
+                "dead_cause",
+                "reason",
+                "message_id",
+                "line",
+                "sequence",
+                "probing",
+            ],
+        ),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Nothing("its text is the turn's"),
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+    account(
+        "outbox_attempts",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            merge: MergeRule::Nothing(BY_PARENT),
+            expiry: ExpiryRule::Deleted(Class::Runs),
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+];
 
 macro_rules! select_posts {
     ($tail:literal) => {

@@ -6,11 +6,26 @@ use crate::capability::MayAdmit;
 use crate::contract::Pairing;
 use crate::engine::sql::{Connection, Row, params};
 use crate::new_id::random_code;
+use crate::registry::{Fate, MergeRule, STATE, StoreTable, account, text};
 use crate::{Reader, Store, StoreError};
 use vocative_core::code::Code;
 use vocative_core::ids::AccountId;
 use vocative_core::pairing::{OPEN_CODES_MAX, PAIRED_MAX, PAIRING_CODE_LIFE_MS};
 use vocative_core::words::Language;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "pairings",
+    text(
+        &[],
+        &[],
+        &["person", "chat", "code_digest", "approved_by", "language"],
+    ),
+    Fate {
+        merge: MergeRule::Nothing("a direct chat is never merged"),
+        ..STATE
+    },
+)];
 
 /// Makes a code for somebody who is not served; `None` if too many people wait.
 pub(crate) fn offer_code_txn(

@@ -3,8 +3,38 @@
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
+use crate::registry::{
+    ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, NO_CHAT, OF_RUN, OTHER_SOURCE, STATE,
+    StoreTable, account, text,
+};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "former_names",
+        text(&[], &["display_name", "username"], &[]),
+        Fate {
+            chat: ErasureRule::Nothing("it names people, who may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            merge: MergeRule::Nothing(NO_CHAT),
+            ..OF_RUN
+        },
+    ),
+    account(
+        "participants",
+        text(&[], &["display_name", "username"], &["kind", "platform_id"]),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Nothing("people may be elsewhere, too"),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            expiry: ExpiryRule::Nothing("turns that stay bear their names"),
+            export: ExportRule::Exported,
+            ..STATE
+        },
+    ),
+];
 
 /// The platform id of the participant that speaks for the daemon.
 pub(crate) const DAEMON: &str = "vocative";

@@ -5,9 +5,48 @@ use vocative_contract::envelope::{ChatKind, Place};
 
 use crate::StoreError;
 use crate::new_id::NewId as _;
+use crate::registry::{
+    ErasureRule, ExportRule, Fate, MergeRule, OTHER_SOURCE, STATE, StoreTable, account, text,
+};
 use crate::rows::columns::chat_kind_from_name;
 use vocative_core::ids::{AccountId, ChatId, ConversationId};
 use vocative_core::place::Scope;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "chat_ids",
+        text(&[], &[], &["platform_id"]),
+        Fate {
+            merge: MergeRule::Moves,
+            ..STATE
+        },
+    ),
+    account(
+        "chat_merges",
+        text(&[], &[], &[]),
+        Fate {
+            merge: MergeRule::Joined,
+            ..STATE
+        },
+    ),
+    account(
+        "chats",
+        text(&[], &["title"], &["platform_id", "kind", "parked_reason"]),
+        Fate {
+            person: ErasureRule::Nothing(
+                "a room's title is not theirs; that of a direct chat goes",
+            ),
+            chat: ErasureRule::Nothing(
+                "a room's title is not what was said in it; that of a direct chat goes",
+            ),
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            merge: MergeRule::Joined,
+            export: ExportRule::Exported,
+            ..STATE
+        },
+    ),
+];
 
 /// A chat as found by one of its platform ids.
 #[derive(Clone, Debug)]

@@ -8,11 +8,23 @@
 
 use crate::engine::sql::{Connection, params};
 
+use crate::registry::{Fate, Restore, STATE, StoreTable, nobody, text};
 use crate::rows::run_events::forget_live_text_txn;
 use crate::{Reader, StoreError};
 use vocative_core::job::JobState;
 use vocative_core::outbox::PostStage;
 use vocative_core::run::RunStage;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "quarantine",
+    "ids of rows of other tables",
+    text(&[], &[], &["queue", "reason", "version"]),
+    Fate {
+        restore: Restore::AsItWas,
+        ..STATE
+    },
+)];
 
 /// A queue whose rows can be set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 
 use crate::contract::{Askable, NewMessage};
+use crate::registry::{ErasureRule, Fate, OF_RUN, Restore, StoreTable, account, text};
 use crate::rows::approvals::{CardRow, requesters};
 use crate::rows::columns::{conversation_row_id, is_person, limit_of, missing};
 use crate::rows::places::ChatRow;
@@ -16,6 +17,23 @@ use vocative_core::ids::{
 use vocative_core::questioning::{Nearness, ReplyFacts, StoredAnswer, StoredQuestion};
 use vocative_core::turn::ParticipantKind;
 use vocative_core::words::Language;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "questions",
+    text(
+        &["question", "options", "outcomes", "asked_form"],
+        &[],
+        &["state", "card_message"],
+    ),
+    Fate {
+        person: ErasureRule::Emptied,
+        chat: ErasureRule::Emptied,
+        message: ErasureRule::Emptied,
+        restore: Restore::Held,
+        ..OF_RUN
+    },
+)];
 
 /// The most people of an account whose names are compared.
 const PEOPLE_MAX: usize = 5_000;

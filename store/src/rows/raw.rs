@@ -4,7 +4,39 @@ use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
 
 use crate::contract::{NewMessage, NonMessage, RawStub};
+use crate::registry::{
+    Class, ErasureRule, ExpiryRule, ExportRule, Fate, OF_TURN, OTHER_SOURCE, STATE, StoreTable,
+    account, text,
+};
 use crate::{Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "non_messages",
+        text(
+            &["text"],
+            &[],
+            &["kind", "platform_id", "sender_id", "chat"],
+        ),
+        Fate {
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Nothing(OTHER_SOURCE),
+            expiry: ExpiryRule::Deleted(Class::Raw),
+            export: ExportRule::Nothing("commands are no messages of the room"),
+            ..STATE
+        },
+    ),
+    account(
+        "raw_envelopes",
+        text(&["raw"], &[], &["reason"]),
+        Fate {
+            expiry: ExpiryRule::Deleted(Class::Raw),
+            ..OF_TURN
+        },
+    ),
+];
 
 impl<C: MayCapture> Store<C> {
     /// Keeps an event that did not translate.

@@ -10,6 +10,7 @@ use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::contract::{AccountReach, AccountStatus, ChatReach, HistoryGap};
 use crate::new_id::NewId as _;
+use crate::registry::{Fate, MergeRule, STATE, StoreTable, account, text};
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, count_from};
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
@@ -18,6 +19,19 @@ use crate::rows::places::{
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, TurnId};
 use vocative_core::turn::{ParticipantKind, TurnKind};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account("account_reach", text(&[], &[], &[]), STATE),
+    account(
+        "chat_reach",
+        text(&[], &[], &["chat", "gap_reason"]),
+        Fate {
+            merge: MergeRule::Nothing("it is kept by the platform's id of the chat"),
+            ..STATE
+        },
+    ),
+];
 
 /// The platform id of the participant that speaks for the daemon.
 const DAEMON: &str = "vocative";

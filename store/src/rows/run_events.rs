@@ -13,11 +13,26 @@ use crate::rows::open::open_run;
 use crate::rows::turn_sources::visible_sources;
 
 use crate::contract::{LeaseOutcome, NewRunEvent};
+use crate::registry::{ErasureRule, Fate, MergeRule, OF_RUN, Restore, StoreTable, account, text};
 use crate::rows::columns::stored_count;
 use crate::{Store, StoreError};
 use vocative_core::ids::{EventId, LeaseToken, RunId, TurnId};
 use vocative_core::run::{StopCause, Usage};
 use vocative_core::run_event::{EndingKind, EventKind};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "run_events",
+    text(&["text"], &[], &["kind", "call_id", "tool"]),
+    Fate {
+        person: ErasureRule::Emptied,
+        chat: ErasureRule::Emptied,
+        message: ErasureRule::Emptied,
+        merge: MergeRule::Moves,
+        restore: Restore::Emptied,
+        ..OF_RUN
+    },
+)];
 
 /// The next id, from the time in milliseconds: at least 1,024 for each, so that it is above all that
 /// were told before, also those that a power cut or an older copy took back. Until the year 2248 they

@@ -6,9 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{AskedRun, CapturedRequest, NewMessage, NewRequest, Sha256Digest};
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::registry::{OF_RUN, StoreTable, account, text};
 use crate::{Reader, StoreError};
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
 use vocative_core::ids::RunId;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] =
+    &[account("run_requests", text(&["given"], &[], &[]), OF_RUN)];
 
 /// The version of what is written as JSON.
 const VERSION: u32 = 1;

@@ -3,6 +3,7 @@
 use crate::engine::sql::{Connection, Row, params};
 
 use crate::new_id::NewId as _;
+use crate::registry::{Fate, MergeRule, Restore, STATE, StoreTable, account, text};
 use crate::rows::columns::{conversation_row_id, count_from, limit_of, missing, unknown_state};
 use crate::rows::delegations::asked_run;
 use crate::rows::hook_verdicts::verdicts_of_row;
@@ -13,6 +14,38 @@ use vocative_core::ids::{
     AgentName, ChatId, ConversationId, OwnerId, ParticipantId, RunId, Seq, TurnId,
 };
 use vocative_core::run::{Run, RunState, Usage};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "run_triggers",
+        text(&[], &[], &["agent"]),
+        Fate {
+            merge: MergeRule::FollowsTurn,
+            ..STATE
+        },
+    ),
+    account(
+        "runs",
+        text(
+            &[],
+            &[],
+            &[
+                "agent",
+                "asked_model",
+                "state",
+                "reason",
+                "waiting_for",
+                "stop_cause",
+            ],
+        ),
+        Fate {
+            merge: MergeRule::Moves,
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+];
 
 macro_rules! select_runs {
     ($tail:literal) => {

@@ -4,6 +4,7 @@ use crate::capability::MayReply;
 use crate::engine::sql::{Connection, params};
 use crate::rows::leases::leased_run;
 
+use crate::registry::{OF_RUN, StoreTable, account, text};
 use crate::rows::columns::{count_from, stored_count};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, Store, StoreError};
@@ -11,6 +12,13 @@ use vocative_core::approving::{AfterUntrusted, ApprovalRule, OutsideSource, Tain
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::running::budget::RunUse;
 use vocative_core::tool_call::CallRule;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "run_taints",
+    text(&[], &[], &["source", "tool"]),
+    OF_RUN,
+)];
 
 impl Reader {
     /// What a run has read that its askers did not write, in the order in which it did.

@@ -3,6 +3,9 @@
 use crate::engine::sql::{Connection, OptionalExtension, Row};
 
 use crate::contract::{DueSchedules, ScheduleFilter};
+use crate::registry::{
+    BY_PARENT, ErasureRule, ExpiryRule, Fate, MergeRule, Restore, STATE, StoreTable, account, text,
+};
 use crate::rows::columns::{account_list, count_from, limit_of, unknown_state};
 use crate::rows::delegations::asked_run;
 use crate::rows::open::open_run;
@@ -11,6 +14,49 @@ use vocative_core::ids::{AccountId, ChatId, RunId};
 use vocative_core::scheduling::{
     NewSchedule, Owned, StoredFiring, StoredSchedule, Timing, is_doubtful,
 };
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "firings",
+        text(&[], &[], &["outcome"]),
+        Fate {
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Deleted,
+            merge: MergeRule::Nothing(BY_PARENT),
+            ..STATE
+        },
+    ),
+    account(
+        "schedules",
+        text(
+            &["task"],
+            &[],
+            &[
+                "name",
+                "made_by_message",
+                "agent",
+                "timing",
+                "zone",
+                "missed_rule",
+                "state",
+                "reason",
+            ],
+        ),
+        Fate {
+            person: ErasureRule::Deleted,
+            chat: ErasureRule::Deleted,
+            message: ErasureRule::Deleted,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Nothing(
+                "it is to be done yet; of those that are over a chat keeps a few",
+            ),
+            restore: Restore::Held,
+            ..STATE
+        },
+    ),
+];
 
 macro_rules! select_schedules {
     ($tail:expr) => {

@@ -6,8 +6,20 @@
 use crate::engine::sql::Connection;
 
 use crate::StoreError;
+use crate::registry::{ExportRule, Fate, OF_TURN, StoreTable, nobody, text};
 use crate::rows::stem_index::{self, StemEntry, ask_for_indexing_txn, through_seq};
 use crate::rows::vectors::forget_vector_txn;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "turn_text",
+    "an index over turns, which are an account's",
+    text(&["content"], &[], &["conversation"]),
+    Fate {
+        export: ExportRule::Nothing("it is an index"),
+        ..OF_TURN
+    },
+)];
 
 /// A text as it is indexed and searched: characters of scripts without spaces between words stand
 /// alone, so that words of one or two characters are found as phrases.

@@ -13,6 +13,7 @@ use crate::rows::names::mentioned;
 use crate::rows::turn_sources::note_run_sources_txn;
 use sha2::{Digest as _, Sha256};
 
+use crate::registry::{ErasureRule, Fate, OF_RUN, STATE, StoreTable, account, nobody, text};
 use crate::rows::columns::{conversation_row_id, position_at, select_turns, turn_from_row};
 use crate::rows::conversations::conversation;
 use crate::rows::sent_turns::{
@@ -24,6 +25,25 @@ use vocative_core::history::{History, HistoryRole, HistoryTurn, ReadCost, Summar
 use vocative_core::ids::{AccountId, AgentName, LeaseToken, RunId, SummaryId, TurnId};
 use vocative_core::sent::{RecordedPrompt, SentChange, SentHistory, SentPrompt};
 use vocative_core::turn::{Participant, Visibility};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "prompt_texts",
+        "instructions and tools are the operator's",
+        text(&[], &[], &["text"]),
+        STATE,
+    ),
+    account(
+        "sent_prompts",
+        text(&[], &["recipe"], &[]),
+        Fate {
+            person: ErasureRule::Nothing("it holds ids of turns and hashes of texts"),
+            message: ErasureRule::Nothing("it holds ids of turns and hashes of texts"),
+            ..OF_RUN
+        },
+    ),
+];
 
 const RECORD_SQL: &str =
     "SELECT s.id, c.uuid AS conversation, r.agent, s.recipe, i.text AS instructions, t.text AS tools, s.summary_id, s.turns,

@@ -3,7 +3,16 @@
 use crate::capability::MayApproveSkills;
 use crate::contract::SkillApproval;
 use crate::engine::sql::Row;
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::{Reader, Store, StoreError};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "skill_approvals",
+    "what operators approve of their skills is the operators'",
+    text(&[], &[], &["skill", "digest", "approved_by"]),
+    STATE,
+)];
 
 impl Reader {
     /// All approvals of skills, by name.

@@ -7,12 +7,19 @@ use crate::capability::MayUseModels;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 pub use crate::contract::{ModelCall, Purpose, Spending, SpentToday};
+use crate::registry::{STATE, StoreTable, account, text};
 use crate::rows::columns::{count_from, day_start_ms, stored_count};
 use crate::rows::costs::add_cost_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, ParticipantId};
 use vocative_core::price::Spent;
 use vocative_core::run::Usage;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account("usage_days", text(&[], &[], &[]), STATE),
+    account("usage_people", text(&[], &[], &[]), STATE),
+];
 
 /// The days of which a person's tokens are kept.
 const PERSON_DAYS: u32 = 8;

@@ -18,8 +18,39 @@ use vocative_core::search::text::is_unspaced;
 
 use crate::StoreError;
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::registry::{
+    ExportRule, Fate, MergeRule, OF_TURN, STATE, StoreTable, account, nobody, text,
+};
 use crate::rows::indexed::in_index;
 use crate::rows::jobs::enqueue_txn;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "stem_index",
+        "how far an index over all turns is",
+        text(&[], &[], &[]),
+        STATE,
+    ),
+    nobody(
+        "turn_stems",
+        "an index over turns, which are an account's",
+        text(&["stems"], &[], &[]),
+        Fate {
+            export: ExportRule::Nothing("it is an index"),
+            ..OF_TURN
+        },
+    ),
+    account(
+        "vocabulary",
+        text(&["stem"], &[], &[]),
+        Fate {
+            merge: MergeRule::Joined,
+            export: ExportRule::Nothing("it is an index"),
+            ..OF_TURN
+        },
+    ),
+];
 
 /// The job is asked for when this many turns wait for it.
 pub(crate) const TAIL_TURNS: i64 = 256;

@@ -5,11 +5,15 @@ use crate::engine::sql::Connection;
 use crate::rows::leases::leased_run;
 
 use crate::contract::{LeaseOutcome, RecordedStep};
+use crate::registry::{OF_RUN, StoreTable, account, text};
 use crate::rows::columns::stored_count;
 use crate::rows::hook_verdicts::{forget_verdicts_txn, keep_verdicts_txn};
 use crate::rows::run_events::tell_usage_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, RunId};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account("steps", text(&["message"], &[], &[]), OF_RUN)];
 
 impl Reader {
     /// What a run's model calls answered, oldest first.

@@ -8,6 +8,9 @@
 use crate::engine::sql::{Connection, OptionalExtension, Row, ToSql, params};
 use crate::rows::turn_rows::TurnRow;
 
+use crate::registry::{
+    ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, STATE, StoreTable, account, text,
+};
 use crate::rows::columns::{conversation_row_id, count_from, position_at};
 use crate::{Reader, Store, StoreError};
 use vocative_core::coverage::{Coverage, Keep};
@@ -15,6 +18,50 @@ use vocative_core::history::SummaryView;
 use vocative_core::ids::{AgentName, ConversationId, Seq, SummaryId};
 use vocative_core::summary::{SetAside, Summary, SummaryCounts};
 use vocative_core::turn::Position;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "refolds",
+        text(&[], &[], &[]),
+        Fate {
+            merge: MergeRule::Moves,
+            ..STATE
+        },
+    ),
+    account(
+        "summaries",
+        text(
+            &["text"],
+            &[],
+            &[
+                "agent",
+                "fingerprint",
+                "covers",
+                "counter",
+                "model",
+                "state",
+            ],
+        ),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::Moves,
+            expiry: ExpiryRule::Nothing("a summary is the room's memory of what went by its age"),
+            export: ExportRule::Nothing("what it stands for is exported"),
+            ..STATE
+        },
+    ),
+    account(
+        "summary_turns",
+        text(&[], &[], &[]),
+        Fate {
+            merge: MergeRule::FollowsTurn,
+            ..STATE
+        },
+    ),
+];
 
 /// What becomes of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

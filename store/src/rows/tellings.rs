@@ -6,9 +6,31 @@
 use crate::capability::MayWork;
 use crate::contract::{Telling, TellingHook};
 use crate::engine::sql::{Connection, OptionalExtension, params};
+use crate::registry::{
+    BY_PARENT, Class, ExpiryRule, Fate, MergeRule, STATE, StoreTable, account, nobody, text,
+};
 use crate::{Reader, Store, StoreError};
 use vocative_core::hooking::HookPoint;
 use vocative_core::ids::TellingId;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "telling_hooks",
+        "which hooks are told is the operator's setting",
+        text(&[], &[], &["agent", "point", "hook"]),
+        STATE,
+    ),
+    account(
+        "tellings",
+        text(&[], &[], &["hook", "point", "outcome"]),
+        Fate {
+            merge: MergeRule::Nothing(BY_PARENT),
+            expiry: ExpiryRule::Deleted(Class::Runs),
+            ..STATE
+        },
+    ),
+];
 
 impl Reader {
     /// What is to be told; `None` = it was, or nobody wants it any more.

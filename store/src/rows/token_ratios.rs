@@ -3,10 +3,19 @@
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
 
+use crate::registry::{STATE, StoreTable, nobody, text};
 use crate::rows::columns::{count_from, stored_count};
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::tokens::{LearntRatio, PromptReport, RatioKey, RatioStatus, TokenRatio};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[nobody(
+    "token_ratios",
+    "how models count",
+    text(&[], &[], &["model", "counter"]),
+    STATE,
+)];
 
 impl Reader {
     /// The ratio in use for a model; one as long as nothing was learnt.

@@ -2,10 +2,27 @@
 
 use crate::engine::sql::{Connection, Row};
 
+use crate::registry::{ErasureRule, Fate, OF_RUN, StoreTable, account, text};
 use crate::rows::delegations::asked_run;
 use crate::{Reader, StoreError};
 use vocative_core::ids::RunId;
 use vocative_core::tool_call::StoredCall;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account(
+    "tool_calls",
+    text(
+        &["arguments", "result"],
+        &[],
+        &["call_id", "tool", "rule", "state", "refusal"],
+    ),
+    Fate {
+        person: ErasureRule::Emptied,
+        chat: ErasureRule::Emptied,
+        message: ErasureRule::Emptied,
+        ..OF_RUN
+    },
+)];
 
 macro_rules! select_calls {
     ($tail:literal) => {

@@ -4,9 +4,13 @@ use crate::contract::ToolCounts;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
+use crate::registry::{STATE, StoreTable, account, text};
 use crate::rows::columns::{count_from, day_start_ms};
 use vocative_core::slots::Asker;
 use vocative_core::tool_call::CallState;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[account("tool_days", text(&[], &[], &["tool"]), STATE)];
 
 /// How often which tool was called today.
 pub(crate) fn tool_counts(

@@ -3,8 +3,24 @@
 
 use crate::engine::sql::{Connection, OptionalExtension};
 
+use crate::registry::{ErasureRule, Fate, OF_TURN, SAYS_NOTHING, StoreTable, account, text};
 use crate::{Reader, StoreError};
 use vocative_core::ids::TurnId;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account(
+        "run_sources",
+        text(&[], &[], &[]),
+        Fate {
+            person: ErasureRule::Nothing(SAYS_NOTHING),
+            chat: ErasureRule::Nothing(SAYS_NOTHING),
+            message: ErasureRule::Nothing(SAYS_NOTHING),
+            ..OF_TURN
+        },
+    ),
+    account("turn_sources", text(&[], &[], &[]), OF_TURN),
+];
 
 impl Reader {
     /// Whether all of these turns are still in the room.

@@ -7,6 +7,10 @@ use crate::rows::turn_rows::TurnRow;
 
 use crate::StoreError;
 use crate::new_id::NewId as _;
+use crate::registry::{
+    Class, ErasureRule, ExpiryRule, ExportRule, Fate, MergeRule, OF_TURN, STATE, StoreTable,
+    account, text,
+};
 use crate::rows::files::forget_files_txn;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::memory_marks::read_again_txn;
@@ -18,6 +22,39 @@ use crate::rows::vectors::embed_again_txn;
 use vocative_core::ids::{ParticipantId, Seq, TurnId};
 use vocative_core::place::Scope;
 use vocative_core::turn::{Position, TokenCount, TurnKind};
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    account("involvements", text(&[], &[], &["agent", "how"]), OF_TURN),
+    account("revisions", text(&["content"], &[], &[]), OF_TURN),
+    account(
+        "turns",
+        text(
+            &["content", "attachments", "quote"],
+            &[],
+            &[
+                "kind",
+                "scope",
+                "visibility",
+                "reply_to_message",
+                "call_id",
+                "parent_call_id",
+                "root_call_id",
+                "counter",
+                "album",
+            ],
+        ),
+        Fate {
+            person: ErasureRule::Emptied,
+            chat: ErasureRule::Emptied,
+            message: ErasureRule::Emptied,
+            merge: MergeRule::FollowsTurn,
+            expiry: ExpiryRule::Emptied(Class::Text),
+            export: ExportRule::Exported,
+            ..STATE
+        },
+    ),
+];
 
 /// A turn to insert.
 #[derive(Clone, Debug)]

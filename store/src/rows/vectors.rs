@@ -8,12 +8,28 @@ pub use crate::contract::EmbeddingStatus;
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::indexed::in_index;
 
+use crate::registry::{Fate, MergeRule, OF_TURN, STATE, StoreTable, account, nobody, text};
 use crate::rows::columns::{day_start_ms, limit_of, stored_count};
 use crate::rows::names::NameLookup;
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, Seq};
 use vocative_core::job::JobKind;
 use vocative_core::vector::Vector;
+
+/// The tables of this file, and what becomes of their rows.
+pub(crate) const TABLES: &[StoreTable] = &[
+    nobody(
+        "embedding_models",
+        "models are the operator's",
+        text(&[], &[], &["name"]),
+        Fate {
+            merge: MergeRule::Joined,
+            ..STATE
+        },
+    ),
+    account("turn_vectors", text(&[], &[], &[]), OF_TURN),
+    account("turns_to_embed", text(&[], &[], &[]), OF_TURN),
+];
 
 /// How many rows are looked at for one batch: most of them may be no messages.
 const WINDOW: i64 = 4_000;

@@ -43,7 +43,8 @@ mod writing;
 
 use crate::engine::sql::Connection;
 use crate::engine::sql::FromSql;
-use crate::registry::{FULL_TEXT, TABLES};
+use crate::registry::FULL_TEXT;
+use crate::rows::tables;
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 
@@ -155,8 +156,8 @@ impl Fixture {
     pub(super) async fn is_nowhere(&self, word: &'static str) -> bool {
         let places: i64 = self
             .read(move |connection| {
-                let texts = TABLES
-                    .iter()
+                let texts = tables()
+                    .into_iter()
                     .filter(|it| !FULL_TEXT.contains(&it.name))
                     .flat_map(|table| {
                         table

@@ -8,7 +8,8 @@ use super::*;
 use crate::acts::commands::NewCommand;
 use crate::acts::erasure::has_forgotten_lately;
 use crate::contract::NonMessage;
-use crate::registry::{RowOwner, TABLES};
+use crate::registry::RowOwner;
+
 use crate::scene::{Room, Scene};
 use vocative_core::command::{CommandVerdict, Effect, Inquiry};
 use vocative_core::history::HistoryRole;
@@ -36,7 +37,9 @@ async fn rows_of(store: &Store, account: AccountId) -> BTreeMap<String, Vec<Stri
                 let found = statement.query_map([account], |row| row.get(0))?;
                 rows.insert(table, found.collect::<crate::engine::sql::Result<_>>()?);
             } else {
-                let entry = TABLES.iter().find(|it| it.name == table);
+                let entry = crate::rows::tables()
+                    .into_iter()
+                    .find(|it| it.name == table);
                 let whose = entry.map(|it| it.owner);
                 assert!(
                     matches!(whose, Some(RowOwner::Nobody(_))),

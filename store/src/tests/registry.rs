@@ -10,8 +10,9 @@ use crate::contract::ExportQuery;
 use crate::new_id::NewId as _;
 use crate::registry::{
     BackupRule, Class, ErasureRule, ExpiryRule, ExportRule, FULL_TEXT, MergeRule, Restore,
-    StoreTable, TABLES,
+    StoreTable,
 };
+use crate::rows::tables;
 use crate::{ExpiryBounds, restore};
 use vocative_core::ids::ErasureId;
 
@@ -53,11 +54,11 @@ fn schema(connection: &Connection) -> BTreeMap<String, Vec<String>> {
 async fn every_table_and_text_column_of_the_schema_answers() {
     let fixture = Fixture::new().await;
     let schema = fixture.read(|connection| Ok(schema(connection))).await;
-    let of = |name: &str| TABLES.iter().find(|table| table.name == name);
+    let of = |name: &str| tables().into_iter().find(|table| table.name == name);
     for (name, columns) in &schema {
         let Some(table) = of(name) else {
             panic!(
-                "the table {name} has no entry in TABLES in store/src/registry/tables.rs: enter what erasure, \
+                "the table {name} has no entry in TABLES in any file of store/src/rows/: enter what erasure, \
                  merge, expiry, export, backup and restore do to its rows"
             );
         };
@@ -67,7 +68,7 @@ async fn every_table_and_text_column_of_the_schema_answers() {
             let places = known.iter().filter(|it| *it == column).count();
             assert_eq!(
                 places, 1,
-                "the text column {name}.{column} stands in `text` of its entry in store/src/registry/tables.rs once: \
+                "the text column {name}.{column} stands in `text` of its entry in store/src/rows/ once: \
                  among words (what people say), names (of people and rooms) or plain (neither)"
             );
         }
@@ -77,8 +78,9 @@ async fn every_table_and_text_column_of_the_schema_answers() {
             "{name} has no such column: {known:?} of {columns:?}"
         );
     }
-    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
-    assert!(names.is_sorted(), "the list is in order: {names:?}");
+    let names: Vec<&str> = tables().into_iter().map(|table| table.name).collect();
+    let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(twice.is_empty(), "a table answers once: {twice:?}");
     assert_eq!(
         names.len(),
         schema.len(),
@@ -88,7 +90,7 @@ async fn every_table_and_text_column_of_the_schema_answers() {
 
 #[test]
 fn a_table_that_says_nothing_of_people_says_so_and_no_other_does() {
-    for table in TABLES {
+    for table in tables() {
         let is_spoken = table.spoken().next().is_some();
         let goes = [table.fate.person, table.fate.chat, table.fate.message]
             .iter()
@@ -110,8 +112,8 @@ struct Seen {
 }
 
 fn look(connection: &Connection) -> BTreeMap<&'static str, Seen> {
-    let tables = TABLES
-        .iter()
+    let tables = tables()
+        .into_iter()
         .filter(|table| !FULL_TEXT.contains(&table.name));
     tables
         .map(|table| (table.name, seen(connection, table)))
@@ -237,8 +239,8 @@ fn compare_erasure(
     (before, after): (&BTreeMap<&'static str, Seen>, &BTreeMap<&'static str, Seen>),
 ) {
     let mut wrong = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| before.contains_key(table.name))
     {
         let (was, is) = (&before[table.name], &after[table.name]);
@@ -322,8 +324,8 @@ async fn age_does_what_the_registry_says() {
     expired.await.unwrap();
     let after = house.look().await;
     let mut wrong = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| before.contains_key(table.name))
     {
         let (was, is) = (&before[table.name], &after[table.name]);
@@ -393,8 +395,8 @@ async fn a_merge_does_what_the_registry_says() {
         )
     };
     let mut wrong = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| before.contains_key(table.name))
     {
         let (was, is) = (&before[table.name], &after[table.name]);
@@ -429,8 +431,8 @@ async fn a_restore_does_what_the_registry_says() {
     let restored = rusqlite::Connection::open(&database).unwrap();
     let after = look(&Connection::of(&restored));
     let mut wrong = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| before.contains_key(table.name))
     {
         let (was, is) = (&before[table.name], &after[table.name]);
@@ -458,8 +460,8 @@ async fn a_restore_does_what_the_registry_says() {
 #[tokio::test]
 async fn every_table_that_says_so_is_exported() {
     let mut missing = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| table.fate.export == ExportRule::Exported)
     {
         let house = House::build().await;
@@ -507,8 +509,8 @@ fn page() -> String {
             .to_owned(),
         "|---|---|---|---|---|---|---|".to_owned(),
     ];
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| table.spoken().next().is_some())
     {
         let columns: Vec<String> = table.spoken().map(|it| format!("`{it}`")).collect();

@@ -4,7 +4,8 @@
 use super::needles::Needles;
 use crate::StoreError;
 use crate::engine::sql::Connection;
-use crate::registry::{FULL_TEXT, TABLES};
+use crate::registry::FULL_TEXT;
+use crate::rows::tables;
 
 /// A column that holds something erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub(super) fn search_columns(
     needles: &Needles,
 ) -> Result<Vec<ColumnHit>, StoreError> {
     let mut hits = Vec::new();
-    for table in TABLES
-        .iter()
+    for table in tables()
+        .into_iter()
         .filter(|table| !FULL_TEXT.contains(&table.name))
     {
         for column in table.spoken() {
