@@ -1,15 +1,114 @@
 //! What people ask the daemon itself for, and what comes of it. Never anything for a model.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use vocative_contract::envelope::{Belonging, ChatKind};
 use vocative_contract::outbound::Target;
 
 use crate::approving::ApprovalsCommand;
 use crate::ids::{AccountId, AgentName, ChatId, ConversationId, InquiryId};
 use crate::linking::LinkCommand;
-use crate::manners::Zone;
 use crate::remembering::MemoryCommand;
 use crate::title::TitleCommand;
+use crate::wall_clock::Zone;
 use crate::words::Language;
+
+/// A command of people to the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandName {
+    /// What there is.
+    Help,
+    /// A fresh start: prompts read nothing that was said before.
+    New,
+    /// What waits for an answer ends.
+    Stop,
+    /// How things stand.
+    Status,
+    /// What an agent would be sent.
+    Context,
+    /// What an agent keeps of older turns.
+    Summary,
+    /// Something is said here at a time.
+    Remind,
+    /// An agent does something here at a time.
+    Schedule,
+    /// What waits here for a person's decision.
+    Approvals,
+    /// What is remembered of them here.
+    Memory,
+    /// What the conversation is called.
+    Title,
+    /// Another account of the same person.
+    Link,
+    /// Something goes for good.
+    Forget,
+}
+
+impl CommandName {
+    /// All, in the order in which people are told of them.
+    pub const ALL: [Self; 13] = [
+        Self::Help,
+        Self::New,
+        Self::Stop,
+        Self::Status,
+        Self::Context,
+        Self::Summary,
+        Self::Remind,
+        Self::Schedule,
+        Self::Approvals,
+        Self::Memory,
+        Self::Title,
+        Self::Link,
+        Self::Forget,
+    ];
+
+    /// The word people say.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Help => "help",
+            Self::New => "new",
+            Self::Stop => "stop",
+            Self::Status => "status",
+            Self::Context => "context",
+            Self::Summary => "summary",
+            Self::Remind => "remind",
+            Self::Schedule => "schedule",
+            Self::Approvals => "approvals",
+            Self::Memory => "memory",
+            Self::Title => "title",
+            Self::Link => "link",
+            Self::Forget => "forget",
+        }
+    }
+
+    /// The command of that word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// What it does, for people.
+    #[must_use]
+    pub fn description(self, language: Language) -> String {
+        match self {
+            Self::Help => language.command_help(),
+            Self::New => language.command_new(),
+            Self::Stop => language.command_stop(),
+            Self::Status => language.command_status(),
+            Self::Context => language.command_context(),
+            Self::Summary => language.command_summary(),
+            Self::Remind => language.command_remind(),
+            Self::Schedule => language.command_schedule(),
+            Self::Memory => language.command_memory(),
+            Self::Title => language.command_title(),
+            Self::Link => language.command_link(),
+            Self::Approvals => language.command_approvals(),
+            Self::Forget => language.command_forget(),
+        }
+    }
+}
 
 /// What is known where a command is given that is no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,5 +344,16 @@ mod tests {
         for (verdict, expected) in table {
             assert_eq!(CommandFate::from(verdict), expected);
         }
+    }
+
+    #[test]
+    fn every_command_is_found_by_its_word() {
+        for name in CommandName::ALL {
+            assert_eq!(CommandName::from_name(name.name()), Some(name));
+            for language in Language::ALL {
+                assert!((1..=256).contains(&name.description(language).chars().count()));
+            }
+        }
+        assert_eq!(CommandName::from_name("dance"), None);
     }
 }

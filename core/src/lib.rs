@@ -1,6 +1,6 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
-//! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
+//! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`, `wall_clock`,
 //! `command`, `counted`, `coverage`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
 //! `tool_call`; [`words`] (what the daemon itself says in rooms, in every language).
 //! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
@@ -59,4 +59,5 @@ pub mod tokens;
 pub mod tool_call;
 pub mod turn;
 pub mod vector;
+pub mod wall_clock;
 pub mod words;

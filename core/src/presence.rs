@@ -2,7 +2,7 @@
 
 use chrono::{Datelike as _, Weekday};
 
-use crate::manners::{QuietHours, Zone};
+use crate::wall_clock::{QuietHours, Zone};
 
 /// What has to hold for an agent to work; what is not said holds everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

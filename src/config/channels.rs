@@ -18,9 +18,9 @@ use super::template::Template;
 use super::tools::is_known_tool;
 use vocative_core::ids::AgentName;
 use vocative_core::judging::policy::ThreadPolicy;
-use vocative_core::manners::QuietHours;
 use vocative_core::options::{OptionOverrides, Profile};
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
+use vocative_core::wall_clock::QuietHours;
 use vocative_core::words::Language;
 
 /// Checks all channels. The result is to be used only if no problem was found.

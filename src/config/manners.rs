@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use super::platforms::PLATFORMS;
 use super::resolve::Review;
-use vocative_core::manners::{CommandName, Manners, QuietHours, Zone};
+use vocative_core::command::CommandName;
+use vocative_core::manners::Manners;
+use vocative_core::wall_clock::{QuietHours, Zone};
 use vocative_core::words::Language;
 
 /// The longest introduction, in characters.

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::resolve::Review;
-use vocative_core::manners::{QuietHours, Zone};
 use vocative_core::presence::Presence;
+use vocative_core::wall_clock::{QuietHours, Zone};
 
 /// Where, for whom and when an agent works.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]

@@ -15,8 +15,8 @@ use crate::capture::gate::Gate;
 use crate::capture::reply::ReplyForm;
 use vocative_core::ids::{AccountId, AgentName, ParticipantId};
 use vocative_core::judging::policy::{Limits, SpentUp, TooCostly};
-use vocative_core::manners::Zone;
 use vocative_core::sending::after::DeliveryPolicy;
+use vocative_core::wall_clock::Zone;
 use vocative_core::words::Language;
 use vocative_store::{Reader, StoreError};
 

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::search::schema;
 use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::ids::AgentName;
-use vocative_core::manners::Zone;
 use vocative_core::scheduling::{Missed, NewSchedule, read_timing};
 use vocative_core::tool_call::CallRule;
+use vocative_core::wall_clock::Zone;
 use vocative_store::contract::{PlanOfCall, Planned};
 use vocative_store::{Replying, Store};
 

@@ -12,14 +12,13 @@ use vocative_contract::envelope::{
 use crate::addressing::{Access, MessageFacts};
 use crate::approving::{ApprovalsCommand, ApprovalsOrder};
 use crate::code::Code;
-use crate::command::{CommandFacts, CommandVerdict, Effect, Inquiry, ScheduleCommand};
+use crate::command::{CommandFacts, CommandName, CommandVerdict, Effect, Inquiry, ScheduleCommand};
 use crate::ids::AgentName;
 use crate::judging::access::access;
 use crate::judging::addressees::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
 use crate::linking::{LinkCommand, LinkOrder};
-use crate::manners::CommandName;
 use crate::remembering::{MemoryCommand, MemoryOrder};
 use crate::scheduling::{WordingProblem, read_order};
 use crate::title::{TitleCommand, TitleOrder};

@@ -16,10 +16,10 @@ use crate::judging::asked_model::asked_model;
 use crate::judging::commands::{self, is_private, read_message, stopped};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
-use crate::manners::QuietHours;
 use crate::pairing::PAIRING_CODE_LIFE_MS;
 use crate::presence::AskedAt;
 use crate::questioning::{AnswerVerdict, Nearness, not_counted_text};
+use crate::wall_clock::QuietHours;
 use crate::words::Language;
 
 /// The most runs that a bot which may address our agents starts in an hour, whatever the limits say: two bots
@@ -509,12 +509,13 @@ mod tests {
 
     use super::*;
     use crate::approving::ApprovalDeadline;
+    use crate::command::CommandName;
     use crate::judging::policy::AllowList;
     use crate::judging::testing::{agent, message, policy};
-    use crate::manners::{CommandName, QuietHours};
     use crate::presence::Presence;
     use crate::price::Spent;
     use crate::questioning::{QuestionState, ReplyFacts};
+    use crate::wall_clock::QuietHours;
 
     const NOW_MS: i64 = 1_000_500;
 

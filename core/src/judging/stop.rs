@@ -4,10 +4,10 @@ use vocative_contract::envelope::{CommandTarget, InboundMessage, SenderKind};
 use vocative_contract::markup::{MENTION_CLOSE, MENTION_OPEN};
 use vocative_contract::work::looked_at;
 
+use crate::command::CommandName;
 use crate::judging::addressees::names_bot;
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::strip_word;
-use crate::manners::CommandName;
 
 /// The words that say stop when they stand alone.
 const WORDS: [&str; 3] = ["stop", "cancel", "abort"];

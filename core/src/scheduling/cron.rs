@@ -8,7 +8,7 @@ use std::fmt;
 
 use chrono::{Datelike as _, NaiveDate};
 
-use crate::manners::Zone;
+use crate::wall_clock::Zone;
 
 /// How far ahead times are looked for, in days: the 29th of February comes eight years apart at most.
 const DAYS_AHEAD_MAX: usize = 366 * 8 + 2;

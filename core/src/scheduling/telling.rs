@@ -9,7 +9,7 @@ use super::stored::{
 };
 use super::timing::{Timing, TimingProblem};
 use super::wording::WordingProblem;
-use crate::manners::Zone;
+use crate::wall_clock::Zone;
 use crate::words::Language;
 
 /// How many of the next times are named.

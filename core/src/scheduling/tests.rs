@@ -5,7 +5,7 @@
 use chrono::DateTime;
 
 use super::*;
-use crate::manners::Zone;
+use crate::wall_clock::Zone;
 use crate::words::Language;
 
 fn ms(time: &str) -> i64 {

@@ -1,7 +1,7 @@
 //! When a schedule is due.
 
 use super::cron::{Cron, CronProblem};
-use crate::manners::Zone;
+use crate::wall_clock::Zone;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;

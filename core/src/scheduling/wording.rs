@@ -4,7 +4,7 @@
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 
 use super::timing::{Timing, TimingProblem};
-use crate::manners::Zone;
+use crate::wall_clock::Zone;
 
 /// What a person asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use vocative_contract::envelope::{ChatKind, Command, Event, Place, Sender, Sende
 use vocative_core::addressing::MessageFacts;
 use vocative_core::command::{CommandFacts, CommandVerdict, Effect};
 use vocative_core::judging::commands::{read_command, read_message};
-use vocative_core::manners::QuietHours;
 use vocative_core::scheduling::read_order;
 use vocative_core::title::{TITLE_MAX_CHARS, TitleOrder, clean_title};
+use vocative_core::wall_clock::QuietHours;
 
 use super::capturing::policies;
 use super::speech::{NOW_MS, slack_bot, telegram_bot};

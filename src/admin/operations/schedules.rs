@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::ScheduleView;
 use vocative_core::ids::AgentName;
-use vocative_core::manners::Zone;
 use vocative_core::scheduling::{
     JITTER_MAX_MS, Missed, NewSchedule, ScheduleCounts, ScheduleOrder, StoredSchedule, may_add,
     read_order,
 };
+use vocative_core::wall_clock::Zone;
 use vocative_store::contract::{OperatorSchedule, ScheduleChange, ScheduleFilter};
 
 /// The most schedules that are listed.
