@@ -3,7 +3,7 @@
 //! This crate is the daemon. The words and decisions are in `vocative-core`, the database in `vocative-store`,
 //! the platforms in `vocative-channels`.
 //!
-//! The rooms, in layer order (a module uses only those before it): `config`, `capture`, `catchup`,
+//! The rooms, in layer order (a module uses only those before it): `counters`, `config`, `capture`, `catchup`,
 //! `transcript`, `llm`, `tools`, `delivery`, `files`, `agent`, `summary`, `jobs`, `admin`, `http`, `daemon`, `cli`.
 //! `tests/architecture.rs` holds that order; `docs/ARCHITECTURE.md` walks one message through the rooms.
 
@@ -14,6 +14,7 @@ pub mod catchup;
 pub mod cli;
 pub mod config;
 pub mod confining;
+pub mod counters;
 pub mod daemon;
 pub mod delivery;
 pub mod embeddings;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
+    "counters",
     "confining",
     "llm",
     "embeddings",

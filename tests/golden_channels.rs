@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
+use vocative::counters::Counters;
 use vocative_channels::{slack, telegram};
 use vocative_contract::channel::Intake;
 use vocative_contract::envelope::Envelope;
@@ -119,7 +119,7 @@ impl Room {
             tokens: u32::try_from(text.len()).unwrap(),
             counter: "bytes".to_owned(),
         });
-        let (wake, counters) = (Wake::default(), Arc::<CaptureCounters>::default());
+        let (wake, counters) = (Wake::default(), Arc::<Counters>::default());
         let intake = ChannelIntake::new(store.only(), policy, keeping, counter, wake, counters);
         Self {
             platform,

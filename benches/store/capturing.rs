@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::stream::{self, TryStreamExt};
-use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
+use vocative::counters::Counters;
 use vocative_contract::channel::Intake as _;
 use vocative_contract::envelope::{
     ChatKind, Envelope, Event, InboundMessage, Place, Sender, SenderKind,
@@ -148,7 +148,7 @@ fn intake(
         keeping,
         Arc::new(counter),
         Wake::default(),
-        Arc::new(CaptureCounters::default()),
+        Arc::new(Counters::default()),
     )
 }
 

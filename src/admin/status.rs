@@ -1,7 +1,5 @@
 //! Puts the status together from the store, the channels' health and the counters.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use vocative_contract::channel::ConnectionState;
 
 use crate::admin::health::HealthReading;
@@ -9,12 +7,10 @@ use crate::admin::view::{
     ChannelView, EmbeddingsView, FileCountsView, HookCountView, IntakeCounts, MemoryCountsView,
     PostCounts, RunCounts, StatusView, StoreView, SummaryCountsView, TimingView,
 };
-use crate::capture::counters::CaptureCounters;
 use crate::config::Config;
-use crate::files::counters::FileCounters;
+use crate::counters::{CountedEvent, Counters};
+use crate::files::given_up::GivenUpFiles;
 use crate::hooks::HookCount;
-use crate::learning::LearningCounters;
-use crate::summary::summarizer::SummaryCounters;
 use vocative_core::counted::counted;
 use vocative_store::contract::{AccountStatus, FileCounts, StoreStatus};
 
@@ -24,14 +20,10 @@ const WAITING_TOO_LONG_MS: i64 = 600_000;
 /// What a running daemon has counted since its start.
 #[derive(Clone, Copy)]
 pub struct StatusCounters<'a> {
-    /// What came in.
-    pub intake: &'a CaptureCounters,
-    /// Summaries.
-    pub summaries: &'a SummaryCounters,
-    /// What was learnt in the background.
-    pub learning: &'a LearningCounters,
-    /// Files.
-    pub files: &'a FileCounters,
+    /// How often.
+    pub counters: &'a Counters,
+    /// Files that were given up.
+    pub given_up: &'a GivenUpFiles,
 }
 
 /// Makes the status. `readings` is empty without a daemon.
@@ -42,6 +34,7 @@ pub fn status_view(
     counters: Option<StatusCounters<'_>>,
     started_at_ms: Option<i64>,
 ) -> StatusView {
+    let of = |counter| counters.map_or(0, |it| it.counters.of(counter));
     let mut view = StatusView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at_ms,
@@ -95,23 +88,36 @@ pub fn status_view(
             remaining_max: it.remaining_max,
             tokens_today: it.tokens_today,
         }),
-        files: file_counts(store.files, counters.map(|it| it.files)),
+        files: file_counts(store.files, counters),
         summaries: SummaryCountsView {
             current: store.summaries.current,
             stale: store.summaries.stale,
             void: store.summaries.void,
-            made: counters.map_or(0, |it| it.summaries.made.load(Ordering::Relaxed)),
-            failed: counters.map_or(0, |it| it.summaries.failed.load(Ordering::Relaxed)),
-            asked_again: counters.map_or(0, |it| it.summaries.asked_again.load(Ordering::Relaxed)),
+            made: of(CountedEvent::SummariesMade),
+            failed: of(CountedEvent::SummariesFailed),
+            asked_again: of(CountedEvent::SummariesAskedAgain),
         },
-        memory: counters
-            .map(|it| memory_counts(it.learning))
-            .unwrap_or_default(),
+        memory: MemoryCountsView {
+            written: of(CountedEvent::MemoryLearnt),
+            refused: of(CountedEvent::MemoryRefused),
+            unreadable: of(CountedEvent::MemoryUnreadable),
+        },
         models: Vec::new(),
         timings: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
-        intake: counters
-            .map(|it| intake_counts(it.intake))
+        intake: IntakeCounts {
+            captured: of(CountedEvent::Captured),
+            duplicates: of(CountedEvent::Duplicates),
+            runs_queued: of(CountedEvent::RunsQueued),
+            not_admitted: of(CountedEvent::NotAdmitted),
+            too_old: of(CountedEvent::TooOld),
+            limited: of(CountedEvent::Limited),
+            untranslated: of(CountedEvent::Untranslated),
+            ignored: of(CountedEvent::Ignored),
+            refused: of(CountedEvent::EnvelopesRefused),
+        },
+        counters: counters
+            .map(|it| it.counters.readings())
             .unwrap_or_default(),
         needs_person: Vec::new(),
     };
@@ -306,45 +312,19 @@ fn needs_person(view: &StatusView, store: &StoreStatus) -> Vec<String> {
     needs
 }
 
-fn file_counts(stored: FileCounts, since_start: Option<&FileCounters>) -> FileCountsView {
-    let read = |counter: fn(&FileCounters) -> &AtomicU64| {
-        since_start.map_or(0, |it| counter(it).load(Ordering::Relaxed))
-    };
+fn file_counts(stored: FileCounts, counters: Option<StatusCounters<'_>>) -> FileCountsView {
+    let of = |counter| counters.map_or(0, |it| it.counters.of(counter));
     FileCountsView {
         stored: stored.stored,
         bytes: stored.bytes,
         waiting: stored.waiting,
         to_be_heard: stored.to_be_heard,
-        fetched: read(|it| &it.fetched),
-        refused: read(|it| &it.refused),
-        failed: read(|it| &it.failed),
-        evicted_bytes: read(|it| &it.evicted_bytes),
-        heard: read(|it| &it.heard),
-        unheard: read(|it| &it.unheard),
-        last_reason: since_start.and_then(FileCounters::last_reason),
-    }
-}
-
-fn memory_counts(counters: &LearningCounters) -> MemoryCountsView {
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    MemoryCountsView {
-        written: read(&counters.written),
-        refused: read(&counters.refused),
-        unreadable: read(&counters.unreadable),
-    }
-}
-
-fn intake_counts(counters: &CaptureCounters) -> IntakeCounts {
-    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    IntakeCounts {
-        captured: read(&counters.captured),
-        duplicates: read(&counters.duplicates),
-        runs_queued: read(&counters.runs_queued),
-        not_admitted: read(&counters.not_admitted),
-        too_old: read(&counters.too_old),
-        limited: read(&counters.limited),
-        untranslated: read(&counters.untranslated),
-        ignored: read(&counters.ignored),
-        refused: read(&counters.refused),
+        fetched: of(CountedEvent::FilesFetched),
+        refused: of(CountedEvent::FilesRefused),
+        failed: of(CountedEvent::FilesFailed),
+        evicted_bytes: of(CountedEvent::FileBytesEvicted),
+        heard: of(CountedEvent::VoiceNotesHeard),
+        unheard: of(CountedEvent::VoiceNotesUnheard),
+        last_reason: counters.and_then(|it| it.given_up.last_reason()),
     }
 }

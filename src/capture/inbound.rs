@@ -1,6 +1,5 @@
 //! The intake: every envelope becomes one store write, and only then is it acknowledged.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tracing::{error, info, trace, warn};
@@ -14,12 +13,12 @@ use vocative_contract::handles::{Forms, Renderer};
 use vocative_contract::markup::neutral_text;
 
 use crate::capture::changes::ChangeWish;
-use crate::capture::counters::CaptureCounters;
 use crate::capture::forms::FormDesk;
 use crate::capture::gate::{Gate, Haste};
 use crate::capture::name_hints::unnamed;
 use crate::capture::noting::{LoggedNotes, NotedVerdict, judge_again, kind_of};
 use crate::capture::wake::Wake;
+use crate::counters::{CountedEvent, Counters};
 use vocative_core::addressing::{Access, MessageFacts, NoticeKind, Verdict, edited_at_ms};
 use vocative_core::command::CommandFacts;
 use vocative_core::judging::access::{PlaceAccess, access, person_access};
@@ -58,7 +57,7 @@ pub struct ChannelIntake {
     /// Opens forms, where the channel can.
     pub(super) forms: Option<Arc<FormDesk>>,
     pub(super) wake: Wake,
-    pub(super) counters: Arc<CaptureCounters>,
+    pub(super) counters: Arc<Counters>,
     pub(super) seen: Mutex<LoggedNotes>,
 }
 
@@ -71,7 +70,7 @@ impl ChannelIntake {
         keeping: Keeping,
         counter: Counter,
         wake: Wake,
-        counters: Arc<CaptureCounters>,
+        counters: Arc<Counters>,
     ) -> Self {
         let gate = Arc::new(Gate::new(policy));
         Self::behind(gate, store, keeping, counter, wake, counters)
@@ -85,7 +84,7 @@ impl ChannelIntake {
         keeping: Keeping,
         counter: Counter,
         wake: Wake,
-        counters: Arc<CaptureCounters>,
+        counters: Arc<Counters>,
     ) -> Self {
         Self {
             store,
@@ -228,12 +227,12 @@ impl ChannelIntake {
             }
             Event::Thumb(change) => self.take_thumb(change, now_ms, policy).await,
             Event::Untranslated { reason } => {
-                self.counters.untranslated.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::Untranslated);
                 warn!(channel.id = %policy.channel, reason, "an event did not translate; it is kept raw");
                 self.keep_raw(reason, &envelope.raw, now_ms, policy).await
             }
             Event::Ignored { .. } | Event::Opened { .. } => {
-                self.counters.ignored.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::Ignored);
                 Ok(())
             }
             Event::OtherSender { seen_at_ms } => {
@@ -541,7 +540,7 @@ impl Intake for ChannelIntake {
             crash::point("received");
             let taken = self.take_in(envelope, CaptureOrigin::Live).await;
             taken.map_err(|cause| {
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::EnvelopesRefused);
                 IntakeError(Box::new(cause))
             })
         })

@@ -5,13 +5,12 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
-//! `counters`, `inbound`, `forms`, `presses` (buttons), `changes` (other arguments for calls), `feedback` (thumbs), `requests` (the API),
+//! `inbound`, `forms`, `presses` (buttons), `changes` (other arguments for calls), `feedback` (thumbs), `requests` (the API),
 //! `noting`, `reply`, `import`.
 
 pub mod cancels;
 mod changes;
 pub mod clock;
-pub mod counters;
 mod feedback;
 mod forms;
 pub mod gate;

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tracing::{debug, info, warn};
 use vocative_contract::envelope::{Belonging, Event, Place, Standing};
 
 use crate::capture::inbound::{ChannelIntake, said_at_ms};
+use crate::counters::CountedEvent;
 use vocative_core::addressing::{Access, FollowUpJudge, MessageFacts, RunVerdict, Verdict};
 use vocative_core::ids::RunId;
 use vocative_core::judging::judge::judge;
@@ -50,7 +50,7 @@ impl ChannelIntake {
                 RunVerdict::Run | RunVerdict::NotAsked => {}
                 RunVerdict::TooOld => self.note_too_old(chat),
                 RunVerdict::LimitMet => {
-                    self.counters.limited.fetch_add(1, Ordering::Relaxed);
+                    self.counters.count(CountedEvent::Limited);
                     self.wake.posts.notify_one();
                 }
                 RunVerdict::Stop { .. } => self.wake.posts.notify_one(),
@@ -61,9 +61,7 @@ impl ChannelIntake {
     /// Counts new runs, and wakes the agent worker.
     pub(super) fn note_runs(&self, new: &[RunId], cancelled: &[RunId]) {
         let count = new.len() as u64;
-        self.counters
-            .runs_queued
-            .fetch_add(count, Ordering::Relaxed);
+        self.counters.add(CountedEvent::RunsQueued, count);
         self.ask_to_stop(cancelled);
         // One that an edit had taken back and another brings back is not to stop any more.
         for run in new {
@@ -88,12 +86,8 @@ impl ChannelIntake {
             Captured::New(turn) | Captured::Revised(turn) | Captured::Duplicate(turn) => {
                 let is_new = matches!(captured, Captured::New(_));
                 let is_duplicate = matches!(captured, Captured::Duplicate(_));
-                counters
-                    .captured
-                    .fetch_add(u64::from(is_new), Ordering::Relaxed);
-                counters
-                    .duplicates
-                    .fetch_add(u64::from(is_duplicate), Ordering::Relaxed);
+                counters.add(CountedEvent::Captured, u64::from(is_new));
+                counters.add(CountedEvent::Duplicates, u64::from(is_duplicate));
                 self.note_follow_ups(chat, &turn.follow_ups);
                 self.note_runs(&turn.new_runs, &turn.cancelled_runs);
                 let Some(noted) = noted else { return };
@@ -110,10 +104,10 @@ impl ChannelIntake {
                 }
             }
             Captured::Tombstone => {
-                counters.duplicates.fetch_add(1, Ordering::Relaxed);
+                counters.count(CountedEvent::Duplicates);
             }
             Captured::NotAdmitted { has_notice } => {
-                counters.not_admitted.fetch_add(1, Ordering::Relaxed);
+                counters.count(CountedEvent::NotAdmitted);
                 let access = noted.map_or(Access::ChatNotAllowed, |noted| noted.access);
                 self.note_refused(chat, access, policy);
                 if *has_notice {
@@ -142,7 +136,7 @@ impl ChannelIntake {
             RunVerdict::NotAsked => {}
             RunVerdict::TooOld => self.note_too_old(chat),
             RunVerdict::LimitMet => {
-                self.counters.limited.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::Limited);
                 warn!(channel.id = %policy.channel, chat.id = %chat, "a limit is met; a message was captured and not answered");
                 self.wake.posts.notify_one();
             }
@@ -157,7 +151,7 @@ impl ChannelIntake {
     }
 
     fn note_too_old(&self, chat: &str) {
-        self.counters.too_old.fetch_add(1, Ordering::Relaxed);
+        self.counters.count(CountedEvent::TooOld);
         let mut seen = self.seen.lock().expect("no holder of this lock panics");
         if seen.too_old.len() < CHATS_NOTED_MAX || seen.too_old.contains_key(chat) {
             *seen.too_old.entry(chat.to_owned()).or_default() += 1;

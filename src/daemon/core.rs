@@ -24,15 +24,15 @@ use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring;
 use crate::delivery::worker::DeliveryWorker;
 use crate::embeddings::Embeddings;
-use crate::files::counters::FileCounters;
 use crate::files::fetching::Fetcher;
+use crate::files::given_up::GivenUpFiles;
 use crate::files::space::ContentRoom;
 use crate::files::speech::Transcriber;
 use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::knowledge::KnowledgeKeeper;
-use crate::learning::{Learner, LearningCounters};
-use crate::summary::summarizer::{Summarizer, SummaryCounters};
+use crate::learning::Learner;
+use crate::summary::summarizer::Summarizer;
 use crate::summary::titling::Titler;
 use crate::tools::mcp::McpServers;
 use vocative_core::ids::OwnerId;
@@ -61,9 +61,7 @@ pub struct Ground {
 /// What works in a daemon: workers and channels, without anything that faces its host.
 pub struct Core {
     pub(super) shared: Arc<Shared>,
-    pub(super) summary_counters: Arc<SummaryCounters>,
-    pub(super) learning_counters: Arc<LearningCounters>,
-    pub(super) file_counters: Arc<FileCounters>,
+    pub(super) given_up: Arc<GivenUpFiles>,
     pub(super) loops: Loops,
     /// Stops intake and the claiming of runs.
     stop: CancellationToken,
@@ -95,8 +93,8 @@ impl Core {
         let drain_until = CancellationToken::new();
         let owner = OwnerId::generate();
         let loops = Loops::default();
-        let file_counters: Arc<FileCounters> = Arc::default();
-        let room = content_room(&shared, config, &file_counters);
+        let given_up = Arc::new(GivenUpFiles::new(Arc::clone(&shared.counters)));
+        let room = content_room(&shared, config);
         let agents = tokio::spawn(
             loops.clone().keep(
                 "answers",
@@ -110,18 +108,12 @@ impl Core {
             stop.clone(),
             delivery_worker(&shared, owner).run(stop_posts.clone(), drain_until.clone()),
         ));
-        let summary_counters: Arc<SummaryCounters> = Arc::default();
-        let learning_counters: Arc<LearningCounters> = Arc::default();
         let jobs = job_worker(
             &shared,
             config,
             ground.transcriber,
             ground.embeddings,
-            (
-                Arc::clone(&summary_counters),
-                Arc::clone(&learning_counters),
-            ),
-            (room, Arc::clone(&file_counters)),
+            (room, Arc::clone(&given_up)),
             owner,
         );
         let jobs = jobs.run(stop.clone());
@@ -132,9 +124,7 @@ impl Core {
         let knowledge = tokio::spawn(loops.clone().keep("documents", stop.clone(), knowledge));
         Self {
             shared,
-            summary_counters,
-            learning_counters,
-            file_counters,
+            given_up,
             loops,
             stop,
             stop_posts,
@@ -252,7 +242,7 @@ fn knowledge_keeper(shared: &Arc<Shared>, config: &Config) -> KnowledgeKeeper {
     }
 }
 
-fn summarizer(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summarizer {
+fn summarizer(shared: &Arc<Shared>) -> Summarizer {
     Summarizer {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
@@ -260,7 +250,7 @@ fn summarizer(shared: &Arc<Shared>, counters: Arc<SummaryCounters>) -> Summarize
         models: shared.models.clone(),
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
-        counters,
+        counters: Arc::clone(&shared.counters),
         looked: Mutex::default(),
     }
 }
@@ -270,8 +260,7 @@ fn job_worker(
     config: &Config,
     transcriber: Option<Transcriber>,
     embeddings: Option<Arc<Embeddings>>,
-    (summaries, learning): (Arc<SummaryCounters>, Arc<LearningCounters>),
-    room: (Arc<ContentRoom>, Arc<FileCounters>),
+    room: (Arc<ContentRoom>, Arc<GivenUpFiles>),
     owner: OwnerId,
 ) -> JobWorker<Handlers> {
     let rooms = shared.rooms.clone();
@@ -284,8 +273,8 @@ fn job_worker(
             desk: desk(shared),
             files: fetcher(shared, config, transcriber, room),
             embeddings,
-            learner: learner(shared, learning),
-            summarizer: summarizer(shared, summaries),
+            learner: learner(shared),
+            summarizer: summarizer(shared),
             titler: titler(shared),
             registry: shared.registry.clone(),
             clock: Arc::clone(&shared.clock),
@@ -296,14 +285,14 @@ fn job_worker(
     }
 }
 
-fn learner(shared: &Arc<Shared>, counters: Arc<LearningCounters>) -> Learner {
+fn learner(shared: &Arc<Shared>) -> Learner {
     Learner {
         store: shared.store.only(),
         rooms: shared.rooms.clone(),
         registry: shared.registry.clone(),
         models: shared.models.clone(),
         clock: Arc::clone(&shared.clock),
-        counters,
+        counters: Arc::clone(&shared.counters),
         looked: Mutex::default(),
     }
 }
@@ -330,15 +319,11 @@ fn desk(shared: &Arc<Shared>) -> InquiryDesk {
 }
 
 /// Room for the contents of files.
-fn content_room(
-    shared: &Arc<Shared>,
-    config: &Config,
-    counters: &Arc<FileCounters>,
-) -> Arc<ContentRoom> {
+fn content_room(shared: &Arc<Shared>, config: &Config) -> Arc<ContentRoom> {
     Arc::new(ContentRoom::new(
         shared.store.only(),
         wiring::files_policy(config).total_bytes_max,
-        Arc::clone(counters),
+        Arc::clone(&shared.counters),
         Arc::clone(&shared.clock),
     ))
 }
@@ -347,7 +332,7 @@ fn fetcher(
     shared: &Arc<Shared>,
     config: &Config,
     transcriber: Option<Transcriber>,
-    (room, counters): (Arc<ContentRoom>, Arc<FileCounters>),
+    (room, given_up): (Arc<ContentRoom>, Arc<GivenUpFiles>),
 ) -> Fetcher {
     Fetcher {
         store: shared.store.only(),
@@ -356,7 +341,8 @@ fn fetcher(
         transcriber,
         wake: shared.wake.clone(),
         clock: Arc::clone(&shared.clock),
-        counters,
+        counters: Arc::clone(&shared.counters),
+        given_up,
         room,
     }
 }

@@ -12,11 +12,11 @@ use crate::admin::health::TimeDoubt;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
-use crate::capture::counters::CaptureCounters;
 use crate::capture::gate::Gate;
 use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
 use crate::capture::wake::Wake;
 use crate::config::{Config, Secrets};
+use crate::counters::Counters;
 use crate::daemon::names::NameFinder;
 use crate::daemon::supervise::BindError;
 use crate::daemon::surface::Surface;
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     servers: McpServers,
     pub(super) skills: Shelf,
     pub(super) wake: Wake,
-    pub(super) counters: Arc<CaptureCounters>,
+    pub(super) counters: Arc<Counters>,
     config: RwLock<Arc<Config>>,
     /// The configuration of the start, by which all that needs a restart still goes.
     started: Arc<Config>,

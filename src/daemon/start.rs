@@ -167,9 +167,7 @@ impl Daemon {
         let running = RunningDaemon {
             health: health.clone(),
             embeddings,
-            summaries: Arc::clone(&core.summary_counters),
-            learning: Arc::clone(&core.learning_counters),
-            files: Arc::clone(&core.file_counters),
+            given_up: Arc::clone(&core.given_up),
             counters: Arc::clone(&shared.counters),
             models: shared.models.clone(),
             started_at_ms: (clock)(),

@@ -1,7 +1,6 @@
 //! Fetches files and writes voice notes down: what their jobs do.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tracing::{info, warn};
 use vocative_contract::crash;
@@ -10,8 +9,9 @@ use vocative_contract::file::{FileDescription, FileError};
 
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
+use crate::counters::{CountedEvent, Counters};
 use crate::delivery::rooms::Rooms;
-use crate::files::counters::FileCounters;
+use crate::files::given_up::GivenUpFiles;
 use crate::files::policy::{AfterFetch, FilesPolicy, GivenUp};
 use crate::files::space::{ContentRoom, Promise};
 use crate::files::speech::{SpeechError, Transcriber, after_speech};
@@ -46,8 +46,10 @@ pub struct Fetcher {
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
-    /// What became of files.
-    pub counters: Arc<FileCounters>,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+    /// What is given up.
+    pub given_up: Arc<GivenUpFiles>,
     /// Room on the disk.
     pub room: Arc<ContentRoom>,
 }
@@ -204,7 +206,7 @@ impl Fetcher {
         let hears = self.transcriber.is_some() && file.facts.content_kind() == FileKind::Voice;
         let keeping = self.store.keep_content(file.id, content, hears, now_ms);
         if keeping.await? {
-            self.counters.fetched.fetch_add(1, Ordering::Relaxed);
+            self.counters.count(CountedEvent::FilesFetched);
             info!(file.id = %file.id, size_bytes, "a file was fetched");
             self.wake.jobs.notify_one();
         }
@@ -243,7 +245,7 @@ impl Fetcher {
     /// Notes a file that is only named.
     async fn give_up(&self, file: &WantedFile, given_up: GivenUp) -> Result<Outcome, StoreError> {
         let GivenUp { state, reason } = given_up;
-        self.counters.note(state, &reason);
+        self.given_up.note(state, &reason);
         info!(file.id = %file.id, state = state.name(), reason, "a file is not fetched; it is only named");
         let now_ms = (self.clock)();
         self.store
@@ -287,7 +289,7 @@ impl Fetcher {
                 self.store
                     .keep_transcript(file.id, heard.text, (self.clock)())
                     .await?;
-                self.counters.heard.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::VoiceNotesHeard);
                 info!(file.id = %file.id, "a voice note was written down");
                 self.resume_hearing().await?;
                 Ok(Outcome::Done)
@@ -311,7 +313,7 @@ impl Fetcher {
         }
         let reason = cause.to_string();
         warn!(file.id = %file.id, reason, "a voice note is never written down");
-        self.counters.note_unheard(&reason);
+        self.given_up.note_unheard(&reason);
         self.store.give_speech_up(file.id, reason).await?;
         Ok(Outcome::Done)
     }

@@ -5,10 +5,10 @@
 //! is configured. It knows no prompt, no model and no platform.
 //!
 //! Reading order: `policy` (what is fetched, and what follows from a failure: pure), `space` (the limit of all
-//! together), `speech`, `held` (whether its server is asked), `fetching`, `waiting`, `counters`.
+//! together), `speech`, `held` (whether its server is asked), `fetching`, `waiting`, `given_up`.
 
-pub mod counters;
 pub mod fetching;
+pub mod given_up;
 pub mod held;
 pub mod policy;
 pub mod space;

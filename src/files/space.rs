@@ -2,7 +2,6 @@
 //! them together stay within the limit.
 
 use std::future::Future;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -10,7 +9,7 @@ use tracing::info;
 use vocative_store::{Store, StoreError, Working};
 
 use crate::capture::clock::Clock;
-use crate::files::counters::FileCounters;
+use crate::counters::{CountedEvent, Counters};
 
 /// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
 /// one file is worth.
@@ -87,7 +86,7 @@ impl Space {
 pub struct ContentRoom {
     store: Store<Working>,
     bytes_max: u64,
-    counters: Arc<FileCounters>,
+    counters: Arc<Counters>,
     clock: Clock,
     space: Space,
 }
@@ -98,7 +97,7 @@ impl ContentRoom {
     pub fn new(
         store: Store<Working>,
         bytes_max: u64,
-        counters: Arc<FileCounters>,
+        counters: Arc<Counters>,
         clock: Clock,
     ) -> Self {
         Self {
@@ -130,9 +129,7 @@ impl ContentRoom {
         if freed == 0 {
             return Ok(None);
         }
-        self.counters
-            .evicted_bytes
-            .fetch_add(freed, Ordering::Relaxed);
+        self.counters.add(CountedEvent::FileBytesEvicted, freed);
         info!(
             freed_bytes = freed,
             "files that were read long ago made room for newer ones"

@@ -122,8 +122,8 @@ impl JobHandler for Handlers {
 
     fn note_dead(&self, job: &Job, cause: &str) {
         match job {
-            Job::FetchFile { .. } => self.files.counters.note(FileState::Failed, cause),
-            Job::TranscribeFile { .. } => self.files.counters.note_unheard(cause),
+            Job::FetchFile { .. } => self.files.given_up.note(FileState::Failed, cause),
+            Job::TranscribeFile { .. } => self.files.given_up.note_unheard(cause),
             Job::AnswerInquiry { .. }
             | Job::Erase { .. }
             | Job::MergeChats

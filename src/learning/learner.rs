@@ -1,6 +1,5 @@
 //! Reads conversations for memory: the handler of the job, and the look-out for what is due.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::agent::background::{BackgroundAsking, CostMeter, NoAnswer};
 use crate::agent::models::Models;
 use crate::agent::registry::{AgentSpec, BackgroundModel, Registry};
 use crate::capture::clock::Clock;
+use crate::counters::{CountedEvent, Counters};
 use crate::delivery::rooms::Rooms;
 use crate::llm::ModelError;
 use vocative_core::ids::{ConversationId, TurnId};
@@ -45,17 +45,6 @@ const FRAME_TOKENS: usize = 1_500;
 /// The fewest characters of lines that are read at once.
 const LINES_MIN_CHARS: usize = 1_000;
 
-/// What was learnt since the start, for `status` and metrics.
-#[derive(Debug, Default)]
-pub struct LearningCounters {
-    /// Entries that were written.
-    pub written: AtomicU64,
-    /// Entries of models that were refused.
-    pub refused: AtomicU64,
-    /// Readings of which nothing was learnt, because the model's answer could not be read.
-    pub unreadable: AtomicU64,
-}
-
 /// Reads conversations for memory.
 pub struct Learner {
     /// Where they are.
@@ -69,7 +58,7 @@ pub struct Learner {
     /// The time.
     pub clock: Clock,
     /// What it did.
-    pub counters: Arc<LearningCounters>,
+    pub counters: Arc<Counters>,
     /// When it looked last for what is due.
     pub looked: Mutex<Option<Instant>>,
 }
@@ -220,8 +209,7 @@ impl Learner {
             }
         }
         self.counters
-            .refused
-            .fetch_add(read.refused.len() as u64, Ordering::Relaxed);
+            .add(CountedEvent::MemoryRefused, read.refused.len() as u64);
         let extraction = Extraction {
             conversation,
             agent: spec.name.clone(),
@@ -238,8 +226,7 @@ impl Learner {
             Extracted::Done(done) => {
                 let written = done.written.len();
                 self.counters
-                    .written
-                    .fetch_add(written as u64, Ordering::Relaxed);
+                    .add(CountedEvent::MemoryLearnt, written as u64);
                 let refused = read.refused.len() + done.refused.len() + done.older;
                 if written + refused + done.gone > 0 {
                     info!(conversation.id = %conversation, agent = %spec.name, written, replaced = done.replaced.len(), refused, gone = done.gone, "a conversation was read for memory");
@@ -351,7 +338,7 @@ impl Learner {
         spec: &AgentSpec,
         reason: &str,
     ) -> LearnerReply {
-        self.counters.unreadable.fetch_add(1, Ordering::Relaxed);
+        self.counters.count(CountedEvent::MemoryUnreadable);
         warn!(conversation.id = %conversation, agent = %spec.name, reason, "nothing was learnt of some lines: the model's answer can't be read");
         LearnerReply::Answer(None)
     }

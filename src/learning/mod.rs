@@ -7,4 +7,4 @@
 
 mod learner;
 
-pub use learner::{Learner, LearningCounters};
+pub use learner::Learner;

@@ -3,7 +3,6 @@
 //! What is stored is compared with the turns at that moment, so being killed or overtaken costs a call and harms
 //! nothing. A failure leaves the summary before it in force; the queue says when it is tried again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::agent::prompting::{agent_view, options_in};
 use crate::agent::registry::{AgentSpec, Registry};
 use crate::capture::clock::Clock;
 use crate::capture::wake::Wake;
+use crate::counters::{CountedEvent, Counters};
 use crate::delivery::rooms::Rooms;
 use vocative_core::coverage::Coverage;
 use vocative_core::folding::accept::accept;
@@ -54,19 +54,6 @@ const HELD_PER_PERSONS_TURN: usize = 4;
 /// The text that stands for turns without words.
 const NOTHING_SAID: &str = "(Nothing was said.)";
 
-/// What was made, for `status` and metrics.
-#[derive(Debug, Default)]
-pub struct SummaryCounters {
-    /// Summaries stored.
-    pub made: AtomicU64,
-    /// Attempts that failed: a dead model, a refusal, an answer that is no summary.
-    pub failed: AtomicU64,
-    /// Answers thrown away because a turn changed meanwhile.
-    pub outdated: AtomicU64,
-    /// Summaries that were asked for once more because the first one lost more details than it kept.
-    pub asked_again: AtomicU64,
-}
-
 /// Makes summaries.
 pub struct Summarizer {
     /// Where turns and summaries are.
@@ -82,7 +69,7 @@ pub struct Summarizer {
     /// The time.
     pub clock: Clock,
     /// What it did.
-    pub counters: Arc<SummaryCounters>,
+    pub counters: Arc<Counters>,
     /// When it looked last at everything.
     pub looked: Mutex<Option<Instant>>,
 }
@@ -240,11 +227,11 @@ impl Summarizer {
             | SummaryAttempt::ModelBusy
             | SummaryAttempt::SpentUp => {}
             SummaryAttempt::Outdated => {
-                self.counters.outdated.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::SummariesOutdated);
                 info!(conversation.id = %conversation, %agent, "turns changed while they were summarised; trying again");
             }
             SummaryAttempt::Failed(reason) => {
-                self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                self.counters.count(CountedEvent::SummariesFailed);
                 warn!(conversation.id = %conversation, %agent, reason, "no summary was made; the one before stands");
             }
         }
@@ -375,7 +362,7 @@ impl Summarizer {
                 SummaryOutcome::Written(id) => {
                     previous = Some(id);
                     done = completes;
-                    self.counters.made.fetch_add(1, Ordering::Relaxed);
+                    self.counters.count(CountedEvent::SummariesMade);
                     info!(conversation.id = %history.conversation.id, agent = %spec.name, turns = turns.len(), "a summary was made");
                 }
                 SummaryOutcome::Outdated => return Ok(SummaryAttempt::Outdated),
@@ -415,7 +402,7 @@ impl Summarizer {
         if !loss.is_grave() || self.refused(spec, Some(&asking), base).await?.is_some() {
             return made(text, 1);
         }
-        self.counters.asked_again.fetch_add(1, Ordering::Relaxed);
+        self.counters.count(CountedEvent::SummariesAskedAgain);
         let messages = again(&messages, &answer, &loss.lost);
         // Whatever becomes of the second request, the first answer is a summary.
         let second = ask(&asking, &messages).await.ok().map(|(_, text)| text);
@@ -575,9 +562,9 @@ impl Summarizer {
     pub async fn once(&self) -> Result<usize, StoreError> {
         let mut made = 0;
         for due in self.due_among(NEWEST_WITHOUT).await? {
-            let before = self.counters.made.load(Ordering::Relaxed);
+            let before = self.counters.of(CountedEvent::SummariesMade);
             self.summarize(due.conversation).await?;
-            made += usize::from(self.counters.made.load(Ordering::Relaxed) > before);
+            made += usize::from(self.counters.of(CountedEvent::SummariesMade) > before);
         }
         Ok(made)
     }

@@ -12,7 +12,7 @@ use vocative_contract::identity::Platform;
 
 mod a_deleted_message;
 
-use super::summarizer::{Summarizer, SummaryCounters};
+use super::summarizer::Summarizer;
 use crate::agent::models::Models;
 use crate::agent::prompting::{PromptRequest, build_prompt};
 use crate::agent::recall::RecallFrom;
@@ -21,6 +21,7 @@ use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::wake::Wake;
 use crate::config::{Agent, Config, Environment, Template};
+use crate::counters::{CountedEvent, Counters};
 use crate::delivery::rooms::Rooms;
 use crate::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -112,7 +113,7 @@ struct Stage {
     model: Arc<Scripted>,
     spec: AgentSpec,
     worker: Summarizer,
-    counters: Arc<SummaryCounters>,
+    counters: Arc<Counters>,
     /// Who speaks.
     sender: SenderKind,
     now_ms: Arc<AtomicI64>,
@@ -175,7 +176,7 @@ impl Stage {
         let spec = spec(asked);
         let registry = Registry::default();
         registry.replace(vec![spec.clone()]);
-        let counters: Arc<SummaryCounters> = Arc::default();
+        let counters: Arc<Counters> = Arc::default();
         let now_ms = Arc::new(AtomicI64::new(NOW_MS));
         let wake = Wake::default();
         let clock: Clock = Arc::new(|| NOW_MS);
@@ -313,7 +314,7 @@ impl Stage {
     }
 
     fn failed(&self) -> u64 {
-        self.counters.failed.load(Relaxed)
+        self.counters.of(CountedEvent::SummariesFailed)
     }
 }
 
@@ -413,7 +414,7 @@ async fn a_summary_that_lost_the_numbers_is_asked_for_once_more() {
     let requests = stage.model.requests();
     assert_eq!(requests.len(), 2);
     assert!(requests[1].contains("1,250 | k-77-31"), "{}", requests[1]);
-    assert_eq!(stage.counters.asked_again.load(Relaxed), 1);
+    assert_eq!(stage.counters.of(CountedEvent::SummariesAskedAgain), 1);
 }
 
 #[tokio::test]
@@ -435,7 +436,7 @@ async fn a_summary_that_kept_the_numbers_is_asked_for_once() {
     let whole = r#"{"summary": "The rent is 1,250, the number K-77-31."}"#;
     let (stage, _) = with_numbers(&[(1, whole)]).await;
     assert_eq!(stage.model.requests().len(), 1);
-    assert_eq!(stage.counters.asked_again.load(Relaxed), 0);
+    assert_eq!(stage.counters.of(CountedEvent::SummariesAskedAgain), 0);
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use vocative::agent::prompting::{BuiltPrompt, PromptRequest, build_prompt};
 use vocative::agent::recall::RecallFrom;
 use vocative::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use vocative::capture::clock::Clock;
-use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
 use vocative::config::{Agent, Config, Environment, Template};
+use vocative::counters::Counters;
 use vocative::delivery::rooms::Rooms;
 use vocative::llm::{Answer, Model, ModelError, Offline, Request};
 use vocative::summary::summarizer::Summarizer;
@@ -202,7 +202,7 @@ impl Room {
             keeping,
             counter,
             Wake::default(),
-            Arc::<CaptureCounters>::default(),
+            Arc::<Counters>::default(),
         );
         Self {
             store,

@@ -11,10 +11,10 @@ use vocative::admin::health::Health;
 use vocative::agent::models::Models;
 use vocative::agent::registry::{AgentSpec, BackgroundModel, ModelUse, Registry};
 use vocative::agent::worker::AgentWorker;
-use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
 use vocative::config::{Config, Environment};
+use vocative::counters::Counters;
 use vocative::daemon::start::wall_clock;
 use vocative::daemon::supervise::{Bind, Bound, supervise};
 use vocative::delivery::rooms::{Posters, Room, Rooms};
@@ -493,7 +493,7 @@ impl Daemon {
             tokens: 1,
             counter: "made up".to_owned(),
         });
-        let counters: Arc<CaptureCounters> = Arc::default();
+        let counters: Arc<Counters> = Arc::default();
         let (store, wake) = (self.store.clone(), self.wake.clone());
         Arc::new(ChannelIntake::new(
             store.only(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use vocative::capture::counters::CaptureCounters;
 use vocative::capture::inbound::{ChannelIntake, Keeping};
 use vocative::capture::wake::Wake;
+use vocative::counters::Counters;
 use vocative_channels::{slack, telegram};
 use vocative_contract::channel::Intake as _;
 use vocative_contract::envelope::{Envelope, Event, InboundMessage, SenderKind};
@@ -219,7 +219,7 @@ fn intake(store: &Store, policy: ChannelPolicy) -> ChannelIntake {
         tokens: u32::try_from(text.len()).unwrap_or(u32::MAX),
         counter: "bytes".to_owned(),
     });
-    let counters = Arc::<CaptureCounters>::default();
+    let counters = Arc::<Counters>::default();
     ChannelIntake::new(
         store.only(),
         policy,

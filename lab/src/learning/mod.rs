@@ -18,8 +18,9 @@ use vocative::agent::registry::{BackgroundModel, Registry};
 use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
+use vocative::counters::{CountedEvent, Counters};
 use vocative::delivery::rooms::Rooms;
-use vocative::learning::{Learner, LearningCounters};
+use vocative::learning::Learner;
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::Verdict;
@@ -265,11 +266,11 @@ impl House {
             }
         }
         read_all(&learner, rooms.values()).await?;
-        let count = |counter: &std::sync::atomic::AtomicU64| {
-            counter.load(std::sync::atomic::Ordering::Relaxed)
-        };
         Ok(Self {
-            learnt: (count(&counters.written), count(&counters.refused)),
+            learnt: (
+                counters.of(CountedEvent::MemoryLearnt),
+                counters.of(CountedEvent::MemoryRefused),
+            ),
             store: store.only(),
             account,
             rooms: rooms.into_values().collect(),
@@ -329,7 +330,7 @@ async fn read_all(
     Ok(())
 }
 
-fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<LearningCounters>), CliError> {
+fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<Counters>), CliError> {
     let mut agent = judged::agent("provider = \"offline\"\n", "memory_tokens_per_day = 0\n")?;
     agent.options.memory = MemoryMode::Auto;
     agent.memory_model = Some(BackgroundModel {
@@ -348,7 +349,7 @@ fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<LearningCounters
         Wake::default(),
         Arc::clone(&clock),
     );
-    let counters: Arc<LearningCounters> = Arc::default();
+    let counters: Arc<Counters> = Arc::default();
     let learner = Learner {
         store: store.only(),
         rooms: Rooms::default(),

@@ -16,7 +16,7 @@ use vocative::capture::clock::Clock;
 use vocative::capture::wake::Wake;
 use vocative::cli::CliError;
 use vocative::delivery::rooms::Rooms;
-use vocative::summary::summarizer::{Summarizer, SummaryCounters};
+use vocative::summary::summarizer::Summarizer;
 use vocative_contract::envelope::{ChatKind, Place, Sender, SenderKind};
 use vocative_contract::identity::Platform;
 use vocative_core::addressing::{RunVerdict, Verdict};
@@ -210,7 +210,7 @@ fn worker(store: &Store, agent: AgentSpec) -> Summarizer {
         models,
         wake,
         clock,
-        counters: Arc::<SummaryCounters>::default(),
+        counters: Arc::default(),
         looked: Mutex::default(),
     }
 }

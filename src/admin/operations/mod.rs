@@ -43,17 +43,15 @@ use crate::admin::view::{AliveView, CapacityView, CostsBy, SearchFilterView};
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
-use crate::capture::counters::CaptureCounters;
 use crate::capture::inbound::ChannelIntake;
 use crate::capture::wake::Wake;
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::delivery::rooms::Rooms;
 use crate::embeddings::Embeddings;
-use crate::files::counters::FileCounters;
+use crate::files::given_up::GivenUpFiles;
 use crate::files::held::VOICE_NOTES;
-use crate::learning::LearningCounters;
 use crate::skills::Shelf;
-use crate::summary::summarizer::SummaryCounters;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
 use vocative_core::ids::{ConversationId, Seq};
@@ -536,14 +534,10 @@ pub struct RunningDaemon {
     pub embeddings: Option<Arc<Embeddings>>,
     /// The models.
     pub models: Models,
-    /// What came in.
-    pub counters: Arc<CaptureCounters>,
-    /// What became of summaries.
-    pub summaries: Arc<SummaryCounters>,
-    /// What was learnt in the background.
-    pub learning: Arc<LearningCounters>,
-    /// What became of files.
-    pub files: Arc<FileCounters>,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+    /// Files that were given up.
+    pub given_up: Arc<GivenUpFiles>,
     /// Since when it runs.
     pub started_at_ms: i64,
     /// Why nothing goes for its age.
@@ -788,10 +782,8 @@ impl Operations {
                     &status,
                     &readings,
                     Some(StatusCounters {
-                        intake: &running.counters,
-                        summaries: &running.summaries,
-                        learning: &running.learning,
-                        files: &running.files,
+                        counters: &running.counters,
+                        given_up: &running.given_up,
                     }),
                     Some(running.started_at_ms),
                 );

@@ -91,10 +91,11 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_embeddings(&mut registry, view);
     add_files(&mut registry, view);
     add_summaries(&mut registry, view);
-    add_memory(&mut registry, view);
     add_token_ratios(&mut registry, view);
     add_retention(&mut registry, view);
-    add_intake(&mut registry, view);
+    for it in &view.counters {
+        add_counter(&mut registry, it.metric, it.help, it.count);
+    }
     let mut text = String::new();
     encode_text(&mut text, &registry)?;
     Ok(text)
@@ -119,10 +120,14 @@ fn add_store_work(registry: &mut Registry, work: &StoreWorkView) {
         ),
     ];
     for (name, help, count) in counters {
-        let counter: Counter = Counter::default();
-        counter.inc_by(count);
-        registry.register(name, help, counter);
+        add_counter(registry, name, help, count);
     }
+}
+
+fn add_counter(registry: &mut Registry, name: &str, help: &str, count: u64) {
+    let counter: Counter = Counter::default();
+    counter.inc_by(count);
+    registry.register(name, help, counter);
 }
 
 /// Models that are not asked for now.
@@ -430,35 +435,6 @@ fn add_files(registry: &mut Registry, view: &StatusView) {
         gauge.set(signed(count));
         registry.register(name, help, gauge);
     }
-    let counters = [
-        ("files_fetched", "Attached files fetched", files.fetched),
-        (
-            "files_refused",
-            "Attached files that are only named: not wanted, too large, refused or gone",
-            files.refused,
-        ),
-        (
-            "files_failed",
-            "Attached files given up after many attempts",
-            files.failed,
-        ),
-        (
-            "files_evicted_bytes",
-            "Bytes of attached files that made room for newer ones",
-            files.evicted_bytes,
-        ),
-        ("voice_notes_heard", "Voice notes written down", files.heard),
-        (
-            "voice_notes_unheard",
-            "Voice notes that never will be written down",
-            files.unheard,
-        ),
-    ];
-    for (name, help, count) in counters {
-        let counter: Counter<u64, AtomicU64> = Counter::default();
-        counter.inc_by(count);
-        registry.register(name, help, counter);
-    }
 }
 
 fn add_summaries(registry: &mut Registry, view: &StatusView) {
@@ -471,40 +447,6 @@ fn add_summaries(registry: &mut Registry, view: &StatusView) {
         ("void", summaries.void),
     ] {
         stored.get_or_create(&ByState { state }).set(signed(count));
-    }
-    let failed: Counter<u64, AtomicU64> = Counter::default();
-    failed.inc_by(summaries.failed);
-    let help = "Attempts at a summary that failed; the one before each stands";
-    registry.register("summaries_failed", help, failed);
-    let again: Counter<u64, AtomicU64> = Counter::default();
-    again.inc_by(summaries.asked_again);
-    let help = "Summaries asked for once more, as the first answer lost more details than it kept";
-    registry.register("summaries_asked_again", help, again);
-}
-
-fn add_memory(registry: &mut Registry, view: &StatusView) {
-    let memory = &view.memory;
-    let counters = [
-        (
-            "memory_learnt",
-            "Entries learnt from settled conversations",
-            memory.written,
-        ),
-        (
-            "memory_refused",
-            "Entries of models that were refused",
-            memory.refused,
-        ),
-        (
-            "memory_unreadable",
-            "Readings of which nothing was learnt",
-            memory.unreadable,
-        ),
-    ];
-    for (name, help, count) in counters {
-        let counter: Counter<u64, AtomicU64> = Counter::default();
-        counter.inc_by(count);
-        registry.register(name, help, counter);
     }
 }
 
@@ -544,37 +486,7 @@ fn add_retention(registry: &mut Registry, view: &StatusView) {
             store.expired_runs,
         ),
     ] {
-        let counter: Counter<u64, AtomicU64> = Counter::default();
-        counter.inc_by(count);
-        registry.register(name, help, counter);
-    }
-}
-
-fn add_intake(registry: &mut Registry, view: &StatusView) {
-    let intake = &view.intake;
-    let counts = [
-        ("captured", "New turns", intake.captured),
-        ("duplicates", "Messages that were known", intake.duplicates),
-        ("runs_queued", "Runs queued", intake.runs_queued),
-        (
-            "not_admitted",
-            "Messages outside access",
-            intake.not_admitted,
-        ),
-        ("too_old", "Triggers too old to answer", intake.too_old),
-        ("limited", "Triggers over a limit", intake.limited),
-        ("untranslated", "Events kept raw", intake.untranslated),
-        ("ignored", "Events without room content", intake.ignored),
-        (
-            "refused",
-            "Envelopes that could not be stored",
-            intake.refused,
-        ),
-    ];
-    for (name, help, count) in counts {
-        let counter: Counter<u64, AtomicU64> = Counter::default();
-        counter.inc_by(count);
-        registry.register(format!("intake_{name}"), help, counter);
+        add_counter(registry, name, help, count);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::admin::view::{
 use crate::admin::view::{
     CollectionView, HookCountView, JobCountView, ModelRestView, SkillCountsView, ToolCountsView,
 };
+use crate::counters::{CountedEvent, Counters};
 
 #[test]
 fn the_status_becomes_openmetrics() {
@@ -49,9 +50,11 @@ fn the_status_becomes_openmetrics() {
         reports: 9,
         ignored: 2,
     });
-    view.intake.captured = 12;
+    let counters = Counters::default();
+    counters.add(CountedEvent::Captured, 12);
+    counters.add(CountedEvent::FilesFailed, 2);
+    view.counters = counters.readings();
     view.files.bytes = 34;
-    view.files.failed = 2;
     let text = encode(&view).unwrap();
     for line in [
         "vocative_channel_connected{channel=\"acme\"} 1",
@@ -136,6 +139,7 @@ fn full() -> StatusView {
         }),
         ..StatusView::default()
     };
+    view.counters = Counters::default().readings();
     view.runs.oldest_waiting_ms = Some(1);
     view.posts.oldest_waiting_ms = Some(1);
     view.skill_counts = Some(SkillCountsView::default());

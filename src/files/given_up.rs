@@ -1,0 +1,54 @@
+//! Files and voice notes that are given up, and why the last one was.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vocative_core::file::FileState;
+
+use crate::counters::{CountedEvent, Counters};
+
+/// Counts what is given up.
+#[derive(Debug, Default)]
+pub struct GivenUpFiles {
+    counters: Arc<Counters>,
+    last: Mutex<Option<String>>,
+}
+
+impl GivenUpFiles {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(counters: Arc<Counters>) -> Self {
+        Self {
+            counters,
+            last: Mutex::default(),
+        }
+    }
+
+    /// Notes a file that was given up.
+    pub fn note(&self, state: FileState, reason: &str) {
+        self.note_as(
+            match state {
+                FileState::Failed => CountedEvent::FilesFailed,
+                _ => CountedEvent::FilesRefused,
+            },
+            reason,
+        );
+    }
+
+    /// Notes a voice note that is not written down.
+    pub fn note_unheard(&self, reason: &str) {
+        self.note_as(CountedEvent::VoiceNotesUnheard, reason);
+    }
+
+    fn note_as(&self, counter: CountedEvent, reason: &str) {
+        self.counters.count(counter);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(reason.to_owned());
+    }
+
+    /// Why the last one was given up.
+    #[must_use]
+    pub fn last_reason(&self) -> Option<String> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+}
