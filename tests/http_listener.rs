@@ -121,6 +121,7 @@ async fn health_readiness_and_metrics_say_how_the_daemon_is() {
     let timed = [
         "vocative_answer_seconds_bucket{le=\"+Inf\",channel=\"team\"} 1\n",
         "vocative_channel_ack_seconds_bucket{le=\"+Inf\",channel=\"team\"} 1\n",
+        "\nvocative_intake_captured_total 1\n",
     ];
     telegram.say(
         TelegramWorld::GROUP,

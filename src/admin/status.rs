@@ -116,9 +116,6 @@ pub fn status_view(
             ignored: of(CountedEvent::Ignored),
             refused: of(CountedEvent::EnvelopesRefused),
         },
-        counters: counters
-            .map(|it| it.counters.readings())
-            .unwrap_or_default(),
         needs_person: Vec::new(),
     };
     view.needs_person = needs_person(&view, store);

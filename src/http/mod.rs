@@ -94,7 +94,7 @@ async fn metrics(State(operations): State<Operations>) -> Response {
         )
             .into_response();
     };
-    match metrics::encode(&view) {
+    match metrics::encode(&view, &operations.counted()) {
         Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

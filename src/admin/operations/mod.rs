@@ -46,7 +46,7 @@ use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use crate::capture::wake::Wake;
 use crate::config::Config;
-use crate::counters::Counters;
+use crate::counters::{CounterReading, Counters};
 use crate::delivery::rooms::Rooms;
 use crate::embeddings::Embeddings;
 use crate::files::given_up::GivenUpFiles;
@@ -763,6 +763,13 @@ impl Operations {
             chats_of: None,
         };
         self.conversations(filter).await
+    }
+
+    /// What was counted since the start; nothing without a daemon.
+    #[must_use]
+    pub fn counted(&self) -> Vec<CounterReading> {
+        let running = self.running.as_ref();
+        running.map_or_else(Vec::new, |it| it.counters.readings())
     }
 
     /// Answered by the process itself: a full disk or a busy store changes nothing of it.

@@ -9,7 +9,6 @@ use super::mcp::McpHealthView;
 use super::skills::{SkillCountsView, WaitingSkillView};
 use super::tools::ToolCountsView;
 use crate::admin::health::ListenerReading;
-use crate::counters::CounterReading;
 use vocative_core::timing::Histogram;
 use vocative_core::tokens::RatioStatus;
 use vocative_store::StoreWork;
@@ -90,9 +89,6 @@ pub struct StatusView {
     pub token_ratios: Vec<TokenRatioView>,
     /// What came in since the start.
     pub intake: IntakeCounts,
-    /// All that is counted since the start, for metrics; empty without a daemon.
-    #[serde(skip)]
-    pub counters: Vec<CounterReading>,
     /// What needs a person, in plain words; not empty = exit code 1.
     pub needs_person: Vec<String>,
 }

@@ -17,6 +17,7 @@ use prometheus_client::registry::Registry;
 
 use self::timings::seconds;
 use crate::admin::view::{StatusView, StoreWorkView};
+use crate::counters::CounterReading;
 
 /// The content type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -74,8 +75,11 @@ struct ByVersion {
 /// A gauge that is no whole number: seconds.
 type SecondsGauge = Gauge<f64, AtomicU64>;
 
-/// Encodes a status. Ages that do not apply are left out.
-pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
+/// Encodes a status and what was counted. Ages that do not apply are left out.
+pub(super) fn encode(
+    view: &StatusView,
+    counted: &[CounterReading],
+) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("vocative");
     add_process(&mut registry, view);
     channels::add(&mut registry, view);
@@ -93,7 +97,7 @@ pub(super) fn encode(view: &StatusView) -> Result<String, std::fmt::Error> {
     add_summaries(&mut registry, view);
     add_token_ratios(&mut registry, view);
     add_retention(&mut registry, view);
-    for it in &view.counters {
+    for it in counted {
         add_counter(&mut registry, it.metric, it.help, it.count);
     }
     let mut text = String::new();
