@@ -132,7 +132,10 @@ impl Summarizer {
         }
     }
 
-    async fn due_among(&self, newest: usize) -> Result<Vec<DueConversation>, StoreError> {
+    pub(super) async fn due_among(
+        &self,
+        newest: usize,
+    ) -> Result<Vec<DueConversation>, StoreError> {
         let places = self
             .store
             .conversations_to_fold(self.rules(), newest)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -114,6 +115,8 @@ struct Stage {
     spec: AgentSpec,
     worker: Summarizer,
     counters: Arc<Counters>,
+    /// Where.
+    chat: &'static str,
     /// Who speaks.
     sender: SenderKind,
     now_ms: Arc<AtomicI64>,
@@ -160,8 +163,16 @@ impl Stage {
     }
 
     async fn open(asked: Option<Arc<dyn Model>>, model: Arc<Scripted>) -> Self {
+        Self::open_at(None, asked, model).await
+    }
+
+    async fn open_at(
+        path: Option<PathBuf>,
+        asked: Option<Arc<dyn Model>>,
+        model: Arc<Scripted>,
+    ) -> Self {
         let options = StoreOptions {
-            path: None,
+            path,
             readers: 1,
             page_cache_kib: 1_024,
         };
@@ -202,6 +213,7 @@ impl Stage {
             spec,
             worker,
             counters,
+            chat: "C1",
             sender: SenderKind::Person,
             now_ms,
         }
@@ -217,7 +229,7 @@ impl Stage {
         NewMessage {
             account: self.account,
             place: Place {
-                chat: "C1".to_owned(),
+                chat: self.chat.to_owned(),
                 kind: Some(ChatKind::Public),
                 ..Place::default()
             },
@@ -1190,4 +1202,30 @@ async fn a_chat_with_options_of_its_own_is_assembled_and_folded_by_them() {
     assert_eq!(stage.worker.once().await.unwrap(), 1);
     let prompt = stage.prompt().await;
     assert!(prompt.tokens > 500 && prompt.has_summary);
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_decoded_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vocative.db");
+    let model = Arc::new(Scripted::default());
+    let mut stage = Stage::open_at(Some(path.clone()), Some(model.clone()), model).await;
+    for chat in ["C1", "C2"] {
+        stage.chat = chat;
+        stage.say_all(1..=60).await;
+    }
+    // The newest is looked at first.
+    let newest = stage.conversation.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let spoilt = "UPDATE turns SET attachments = 'zebra' WHERE conversation_id = (SELECT id FROM conversations WHERE uuid = ?1)";
+    assert_eq!(
+        other
+            .execute(spoilt, [newest.0.as_bytes().as_slice()])
+            .unwrap(),
+        60
+    );
+    let due = stage.worker.due_among(usize::MAX).await.unwrap();
+    assert_eq!(due.len(), 1);
+    assert_ne!(due[0].conversation, newest);
+    assert_eq!(stage.worker.once().await.unwrap(), 1);
 }
