@@ -11,7 +11,8 @@ use crate::contract::StoreWork;
 use crate::engine::damage::{DamageSign, look_again};
 use crate::engine::reader::Readers;
 use crate::engine::sql;
-use crate::engine::writer::Writer;
+use crate::engine::untyped::{Typed, UntypedJob, UntypedResult, untyped};
+use crate::engine::writer::{CommitMode, Writer};
 
 /// The store as its holder may write it, by the [`Capability`]. Cloning shares it.
 pub struct Store<C = Everything> {
@@ -127,39 +128,45 @@ impl Store {
 impl<C> Store<C> {
     /// Runs a job in the next write transaction; answers once it is on disk. A job that fails
     /// leaves nothing behind.
-    pub(crate) async fn write<T: Send + 'static>(
+    pub(crate) fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write(job).await)
+    ) -> Typed<'_, T> {
+        Typed::of(Box::pin(
+            self.reader.write_untyped(CommitMode::Alone, untyped(job)),
+        ))
     }
 
     /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
     /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
     /// for what a restart makes good, such as a lease.
-    pub(crate) async fn write_riding<T: Send + 'static>(
+    pub(crate) fn write_riding<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_riding(job).await)
+    ) -> Typed<'_, T> {
+        Typed::of(Box::pin(
+            self.reader.write_untyped(CommitMode::Rides, untyped(job)),
+        ))
     }
 
     /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
     /// should it fail all the same, all that would have shared its commit fails with it, once.
-    pub(crate) async fn write_shared<T: Send + 'static>(
+    pub(crate) fn write_shared<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_shared(job).await)
+    ) -> Typed<'_, T> {
+        Typed::of(Box::pin(
+            self.reader.write_untyped(CommitMode::Shared, untyped(job)),
+        ))
     }
 
     /// Like [`Self::write`], for a job that deletes what a person said: it goes from the
     /// write-ahead log too.
-    pub(crate) async fn write_and_scrub<T: Send + 'static>(
+    pub(crate) fn write_and_scrub<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.noted(self.writer()?.write_and_scrub(job).await)
+    ) -> Typed<'_, T> {
+        Typed::of(Box::pin(self.reader.scrub_untyped(untyped(job))))
     }
 }
 
@@ -200,7 +207,7 @@ impl Reader {
     }
 
     /// Notes a sign of damage, and says which file it is about.
-    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn noted(&self, result: UntypedResult) -> UntypedResult {
         result.map_err(|error| match error {
             StoreError::Damaged { what, .. } => {
                 self.inner.damage.note(&what);
@@ -240,10 +247,23 @@ impl Reader {
     }
 
     /// Runs a job on a snapshot of all that is committed.
-    pub(crate) async fn read<T: Send + 'static>(
+    pub(crate) fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Typed<'_, T> {
+        Typed::of(Box::pin(self.read_untyped(untyped(job))))
+    }
+
+    async fn write_untyped(&self, mode: CommitMode, job: UntypedJob) -> UntypedResult {
+        self.noted(self.writer()?.write(mode, job).await)
+    }
+
+    async fn scrub_untyped(&self, job: UntypedJob) -> UntypedResult {
+        let job = self.writer()?.scrubbing(job);
+        self.write_untyped(CommitMode::Alone, job).await
+    }
+
+    async fn read_untyped(&self, job: UntypedJob) -> UntypedResult {
         self.noted(self.inner.readers.read(job).await)
     }
 

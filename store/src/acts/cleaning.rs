@@ -6,6 +6,7 @@
 use crate::capability::{Capability, MayWork};
 use crate::engine::pages::{PAGES_MAX, blank_unused};
 use crate::engine::sql::{Connection, OptionalExtension};
+use crate::engine::untyped::Typed;
 use crate::rows::jobs::{enqueue_txn, forget_job_txn};
 use crate::{Store, StoreError};
 use vocative_core::job::{Job, JobKind};
@@ -30,11 +31,11 @@ pub struct PageWalk {
 impl<C: Capability> Store<C> {
     /// Runs a job that may delete what a person said: if it changes anything, that goes from the write-ahead log, and
     /// a walk through the file is queued.
-    pub(crate) async fn write_and_clean<T: Send + 'static>(
+    pub(crate) fn write_and_clean<T: Send + 'static>(
         &self,
         now_ms: i64,
         job: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Typed<'_, T> {
         self.write_and_scrub(move |connection| {
             let before = connection.total_changes();
             let done = job(connection)?;
@@ -43,7 +44,6 @@ impl<C: Capability> Store<C> {
             }
             Ok(done)
         })
-        .await
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod restore;
 pub(crate) mod restore_traces;
 pub(crate) mod schema;
 pub(crate) mod sql;
+pub(crate) mod untyped;
 pub(crate) mod upgrade;
 pub(crate) mod watch;
 pub(crate) mod work;

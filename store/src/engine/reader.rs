@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use crate::StoreError;
 use crate::contract::StoreWork;
 use crate::engine::sql;
+use crate::engine::untyped::{UntypedJob, UntypedResult};
 use crate::engine::work::WorkCounters;
 use crate::engine::writer::inline::{AccessGate, Moment};
 use crate::engine::writer::panicked;
@@ -40,10 +41,7 @@ impl Readers {
     }
 
     /// Runs a read on a snapshot, off the async threads.
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    pub(crate) async fn read(&self, job: UntypedJob) -> UntypedResult {
         if let Some(gate) = &self.inline {
             gate(Moment::Read).await?;
             return self.read_now(job);
@@ -61,10 +59,7 @@ impl Readers {
         reading.await.map_err(|_| StoreError::Closed)?
     }
 
-    fn read_now<T>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn read_now(&self, job: UntypedJob) -> UntypedResult {
         let connection = self.take()?;
         let reading = || self.work.reading(|| snapshot(&connection, job));
         let result = catch_unwind(AssertUnwindSafe(reading))
@@ -93,10 +88,7 @@ impl Readers {
     }
 }
 
-fn snapshot<T>(
-    connection: &Connection,
-    job: impl FnOnce(&sql::Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+fn snapshot(connection: &Connection, job: UntypedJob) -> UntypedResult {
     let transaction = connection.unchecked_transaction()?;
     let result = job(&sql::Connection::of(&transaction))?;
     transaction.commit()?;

@@ -2,9 +2,9 @@
 //! one sync to disk, each job in a savepoint of its own; replies only after the commit.
 //!
 //! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A
-//! batch of nothing but [`Writer::write_riding`] jobs is committed without a sync: the death of the
+//! batch of nothing but jobs that ride along ([`CommitMode::Rides`]) is committed without a sync: the death of the
 //! process does not undo it, a power cut does until the next sync. A job that fails or panics is
-//! rolled back alone; a [`Writer::write_shared`] one takes its batch with it. If the commit fails,
+//! rolled back alone; a [`CommitMode::Shared`] one takes its batch with it. If the commit fails,
 //! every job of the batch is told so and nothing of it was applied. Once anything says that the
 //! database is damaged, every job is refused and nothing is written any more. Knows nothing of what
 //! the jobs write. `inline` is a writer without a thread, for simulations.
@@ -29,6 +29,7 @@ use crate::engine::faults::while_open;
 use crate::engine::lock::BUSY_TIMEOUT_MS;
 use crate::engine::open::checkpoint_at_close;
 use crate::engine::sql;
+use crate::engine::untyped::{UntypedJob, UntypedResult};
 use crate::engine::work::WorkCounters;
 use inline::{AccessGate, Inline};
 
@@ -112,7 +113,7 @@ struct WriteDone {
 enum WriterMessage {
     Job {
         queued_at: Instant,
-        terms: CommitMode,
+        mode: CommitMode,
         job: WriteJob,
     },
     Close(oneshot::Sender<Result<(), StoreError>>),
@@ -120,7 +121,7 @@ enum WriterMessage {
 
 /// How a job is committed and undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommitMode {
+pub(crate) enum CommitMode {
     /// Waits for the disk; undone alone.
     Alone,
     /// Waits for no disk; undone alone.
@@ -139,9 +140,9 @@ struct JobBatch {
 
 impl JobBatch {
     fn undo_each_alone(&mut self) {
-        for (terms, _) in &mut self.jobs {
-            if *terms == CommitMode::Shared {
-                *terms = CommitMode::Alone;
+        for (mode, _) in &mut self.jobs {
+            if *mode == CommitMode::Shared {
+                *mode = CommitMode::Alone;
             }
         }
     }
@@ -244,64 +245,29 @@ impl Writer {
         }
     }
 
-    /// Runs a job in the next transaction and answers once it is on disk.
-    pub(crate) async fn write<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.enqueue(CommitMode::Alone, job).await
-    }
-
-    /// Like [`Self::write`], for a job that fails only where storage does: should it fail all the
-    /// same, all that would have shared its commit fails too. A third cheaper, for what comes in
-    /// floods.
-    pub(crate) async fn write_shared<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.enqueue(CommitMode::Shared, job).await
-    }
-
-    /// Like [`Self::write`], but answers once it is committed and seen by all; it gets to the disk
-    /// with the next write that waits for that, at the latest at a checkpoint.
-    pub(crate) async fn write_riding<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.enqueue(CommitMode::Rides, job).await
-    }
-
-    async fn enqueue<T: Send + 'static>(
-        &self,
-        terms: CommitMode,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    /// Runs a job in the next transaction, and answers as its mode says.
+    pub(crate) async fn write(&self, mode: CommitMode, job: UntypedJob) -> UntypedResult {
         if let Some(inline) = &self.inline {
-            return inline.write(terms, job, &self.gauges).await;
+            return inline.write(mode, job, &self.gauges).await;
         }
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         let (tx, rx) = oneshot::channel();
         let message = WriterMessage::Job {
             queued_at: Instant::now(),
-            terms,
-            job: erase(job, tx),
+            mode,
+            job: with_reply(job, tx),
         };
         queue.send(message).await.map_err(|_| StoreError::Closed)?;
         rx.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Like [`Self::write`], for a job that deletes: after its batch, what it deleted goes from the
-    /// write-ahead log too.
-    pub(crate) async fn write_and_scrub<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    /// The same job as one that deletes: after its batch, what it deleted goes from the write-ahead log too.
+    pub(crate) fn scrubbing(&self, job: UntypedJob) -> UntypedJob {
         let gauges = Arc::clone(&self.gauges);
-        self.write(move |connection| {
+        Box::new(move |connection| {
             gauges.must_scrub.store(true, Ordering::Relaxed);
             job(connection)
         })
-        .await
     }
 
     /// Commits what is pending, checkpoints, and ends the thread.
@@ -349,11 +315,8 @@ impl Drop for Writer {
     }
 }
 
-/// Hides a job's result type, and catches its panic.
-fn erase<T: Send + 'static>(
-    job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
-    tx: oneshot::Sender<Result<T, StoreError>>,
-) -> WriteJob {
+/// The job as the thread runs it: its panic is caught, and its caller is told once it is committed.
+fn with_reply(job: UntypedJob, tx: oneshot::Sender<UntypedResult>) -> WriteJob {
     Box::new(move |connection| {
         let result = connection.map_err(StoreError::from).and_then(|connection| {
             catch_unwind(AssertUnwindSafe(|| job(connection)))
@@ -414,14 +377,14 @@ impl WriterDesk<'_> {
                 match message {
                     WriterMessage::Job {
                         queued_at,
-                        terms,
+                        mode,
                         job,
                     } => {
                         if batch.jobs.is_empty() {
                             set_oldest(self.gauges, Some(queued_at));
                         }
-                        batch.jobs.push((terms, job));
-                        batch.must_sync |= terms != CommitMode::Rides;
+                        batch.jobs.push((mode, job));
+                        batch.must_sync |= mode != CommitMode::Rides;
                     }
                     WriterMessage::Close(reply) => {
                         inbox.close();
@@ -547,9 +510,9 @@ fn run_batch(
     replies: &mut Vec<Completion>,
 ) -> Result<(), BatchRefusal> {
     let mut state = begun;
-    let is_capture = jobs.iter().any(|(terms, _)| *terms == CommitMode::Shared);
-    for (terms, job) in jobs {
-        let is_shared = terms == CommitMode::Shared;
+    let is_capture = jobs.iter().any(|(mode, _)| *mode == CommitMode::Shared);
+    for (mode, job) in jobs {
+        let is_shared = mode == CommitMode::Shared;
         if state.is_ok() && !is_shared {
             state = execute(connection, "SAVEPOINT job").map_err(BatchRefusal::from);
         }

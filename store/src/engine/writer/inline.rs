@@ -13,11 +13,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::{
-    BatchFinish, CommitMode, Gauges, JobBatch, SyncLevel, WriterDesk, close, erase, leave,
+    BatchFinish, CommitMode, Gauges, JobBatch, SyncLevel, WriterDesk, close, leave, with_reply,
 };
 use crate::StoreError;
 use crate::engine::damage::DamageSign;
-use crate::engine::sql;
+use crate::engine::untyped::{UntypedJob, UntypedResult};
 
 /// When a gate is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,16 +69,16 @@ impl Inline {
         }
     }
 
-    pub(super) async fn write<T: Send + 'static>(
+    pub(super) async fn write(
         &self,
-        terms: CommitMode,
-        job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
+        mode: CommitMode,
+        job: UntypedJob,
         gauges: &Gauges,
-    ) -> Result<T, StoreError> {
+    ) -> UntypedResult {
         (self.gate)(Moment::BeforeWrite).await?;
         let (tx, mut answer) = oneshot::channel();
         let batch = JobBatch {
-            jobs: vec![(terms, erase(job, tx))],
+            jobs: vec![(mode, with_reply(job, tx))],
             must_sync: false,
         };
         self.commit(batch, gauges)?;
