@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::context::CliContext;
 use super::error::CliError;
@@ -29,8 +30,12 @@ pub(super) async fn ask<T: DeserializeOwned>(
     context: &CliContext,
     operation: AdminOperation,
 ) -> Result<T, CliError> {
+    typed(answer(context, operation).await?)
+}
+
+async fn answer(context: &CliContext, operation: AdminOperation) -> Result<Value, CliError> {
     let mut answerer = Answerer::new(context)?;
-    let answer = answerer.ask(operation).await;
+    let answer = answerer.answer(operation).await;
     answerer.close().await?;
     answer
 }
@@ -92,24 +97,22 @@ impl Answerer {
         &mut self,
         operation: AdminOperation,
     ) -> Result<T, CliError> {
-        let answer = loop {
-            if let Some(answer) = self.ask_daemon(&operation).await? {
-                self.warn_of_mistakes();
-                break answer;
-            }
-            if let Some(own) = self.own(operation.is_write()).await? {
-                break own.execute(operation).await?;
-            }
-        };
-        serde_json::from_value(answer).map_err(|cause| {
-            CliError::failed("the daemon answered in another version's words", cause)
-        })
+        typed(self.answer(operation).await?)
     }
 
-    async fn ask_daemon(
-        &self,
-        operation: &AdminOperation,
-    ) -> Result<Option<serde_json::Value>, CliError> {
+    async fn answer(&mut self, operation: AdminOperation) -> Result<Value, CliError> {
+        loop {
+            if let Some(answer) = self.ask_daemon(&operation).await? {
+                self.warn_of_mistakes();
+                return Ok(answer);
+            }
+            if let Some(own) = self.own(operation.is_write()).await? {
+                return Ok(own.execute(operation).await?);
+            }
+        }
+    }
+
+    async fn ask_daemon(&self, operation: &AdminOperation) -> Result<Option<Value>, CliError> {
         if self.own.is_some() {
             return Ok(None);
         }
@@ -186,8 +189,12 @@ impl OperationsSource {
         &self,
         operation: AdminOperation,
     ) -> Result<T, CliError> {
-        let answer = match self {
-            Self::Store(operations) => operations.execute(operation).await?,
+        typed(self.answer(operation).await?)
+    }
+
+    async fn answer(&self, operation: AdminOperation) -> Result<Value, CliError> {
+        match self {
+            Self::Store(operations) => Ok(operations.execute(operation).await?),
             Self::Daemon(path) => {
                 let answer = socket::ask(path, &operation).await;
                 let answer = answer.map_err(|cause| not_asked(&cause))?;
@@ -195,12 +202,9 @@ impl OperationsSource {
                     what: "the daemon ended meanwhile".to_owned(),
                     advice: "run the same command again; it goes on where it was".to_owned(),
                     cause: None,
-                })?
+                })
             }
-        };
-        serde_json::from_value(answer).map_err(|cause| {
-            CliError::failed("the daemon answered in another version's words", cause)
-        })
+        }
     }
 
     /// Lets the store go.
@@ -213,6 +217,11 @@ impl OperationsSource {
             Self::Store(operations) => Ok(operations.store.close().await?),
         }
     }
+}
+
+fn typed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
+    serde_json::from_value(answer)
+        .map_err(|cause| CliError::failed("the daemon answered in another version's words", cause))
 }
 
 /// What a daemon could not be asked for, or what it answered instead.
