@@ -97,25 +97,11 @@ pub fn status_view(
             failed: of(CountedEvent::SummariesFailed),
             asked_again: of(CountedEvent::SummariesAskedAgain),
         },
-        memory: MemoryCountsView {
-            written: of(CountedEvent::MemoryLearnt),
-            refused: of(CountedEvent::MemoryRefused),
-            unreadable: of(CountedEvent::MemoryUnreadable),
-        },
+        memory: memory_counts(counters),
         models: Vec::new(),
         timings: Vec::new(),
         token_ratios: store.token_ratios.iter().map(Into::into).collect(),
-        intake: IntakeCounts {
-            captured: of(CountedEvent::Captured),
-            duplicates: of(CountedEvent::Duplicates),
-            runs_queued: of(CountedEvent::RunsQueued),
-            not_admitted: of(CountedEvent::NotAdmitted),
-            too_old: of(CountedEvent::TooOld),
-            limited: of(CountedEvent::Limited),
-            untranslated: of(CountedEvent::Untranslated),
-            ignored: of(CountedEvent::Ignored),
-            refused: of(CountedEvent::EnvelopesRefused),
-        },
+        intake: intake_counts(counters),
         needs_person: Vec::new(),
     };
     view.needs_person = needs_person(&view, store);
@@ -323,5 +309,29 @@ fn file_counts(stored: FileCounts, counters: Option<StatusCounters<'_>>) -> File
         heard: of(CountedEvent::VoiceNotesHeard),
         unheard: of(CountedEvent::VoiceNotesUnheard),
         last_reason: counters.and_then(|it| it.given_up.last_reason()),
+    }
+}
+
+fn memory_counts(counters: Option<StatusCounters<'_>>) -> MemoryCountsView {
+    let of = |counter| counters.map_or(0, |it| it.counters.of(counter));
+    MemoryCountsView {
+        written: of(CountedEvent::MemoryLearnt),
+        refused: of(CountedEvent::MemoryRefused),
+        unreadable: of(CountedEvent::MemoryUnreadable),
+    }
+}
+
+fn intake_counts(counters: Option<StatusCounters<'_>>) -> IntakeCounts {
+    let of = |counter| counters.map_or(0, |it| it.counters.of(counter));
+    IntakeCounts {
+        captured: of(CountedEvent::Captured),
+        duplicates: of(CountedEvent::Duplicates),
+        runs_queued: of(CountedEvent::RunsQueued),
+        not_admitted: of(CountedEvent::NotAdmitted),
+        too_old: of(CountedEvent::TooOld),
+        limited: of(CountedEvent::Limited),
+        untranslated: of(CountedEvent::Untranslated),
+        ignored: of(CountedEvent::Ignored),
+        refused: of(CountedEvent::EnvelopesRefused),
     }
 }
