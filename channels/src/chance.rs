@@ -1,6 +1,7 @@
-//! Chance, for waits that must not fall together.
+//! Random numbers, for waits that must not coincide.
 //!
-//! One place, so that a simulation can fix it: what a thread draws after [`fix`] follows from the seed.
+//! All of them are drawn here, so that a simulation can fix them: what a thread draws after [`fix`] follows from the
+//! seed.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -12,7 +13,7 @@ thread_local! {
     static FIXED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// A number of the range.
+/// A random number within the range.
 #[must_use]
 pub fn within(range: RangeInclusive<u64>) -> u64 {
     FIXED.with_borrow_mut(|fixed| match fixed {
@@ -21,7 +22,7 @@ pub fn within(range: RangeInclusive<u64>) -> u64 {
     })
 }
 
-/// Fixes what this thread draws from now on; `None` leaves it to chance again.
+/// Fixes what this thread draws from now on; `None` makes the numbers random again.
 pub fn fix(seed: Option<u64>) {
     FIXED.set(seed.map(StdRng::seed_from_u64));
 }

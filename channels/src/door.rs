@@ -21,17 +21,17 @@ use crate::log_gate::LogGate;
 
 /// How many requests of one channel may be on their way to the disk; more are answered 503.
 pub(crate) const REQUESTS_MAX: usize = 256;
-/// How many bytes of bodies may be.
+/// How many bytes of bodies one channel's requests on their way to the disk may hold together.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The value of a header that was sent once; which of several counts is nobody's guess.
+/// The value of a header that was sent exactly once; of several values none can be trusted.
 pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h http::HeaderValue> {
     let mut all = headers.get_all(name).iter();
     let value = all.next();
     value.filter(|_| all.next().is_none())
 }
 
-/// What is between a receiver and the daemon while the inbound half runs.
+/// What a receiver uses to reach the daemon while the inbound half runs.
 #[derive(Clone)]
 struct OpenDoor {
     intake: Arc<dyn Intake>,
@@ -42,9 +42,9 @@ struct OpenDoor {
 /// What became of a request's envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EnvelopeTaken {
-    /// It is on disk.
+    /// The envelope is on disk.
     Committed(Accepted),
-    /// It is not, or not yet: the platform is to send it again.
+    /// The envelope is not on disk, or not yet: the platform is to send it again.
     NotNow,
 }
 
@@ -58,7 +58,7 @@ impl EnvelopeTaken {
         }
     }
 
-    /// The answer that says so.
+    /// The HTTP answer for this outcome.
     pub(crate) fn response(&self) -> WebhookResponse {
         WebhookResponse::of(match self {
             Self::Committed(_) => 200,
@@ -149,7 +149,7 @@ impl Door {
         }
     }
 
-    /// Has an envelope of the platform committed, and waits so long for that.
+    /// Commits an envelope of the platform, and waits for the commit at most `within`.
     pub(crate) async fn commit(
         &self,
         envelope: Envelope,
@@ -228,14 +228,14 @@ impl Door {
     }
 }
 
-/// An open door; dropped, it is closed, whatever happened.
+/// Keeps a door open; dropping it closes the door, whatever happened.
 pub(crate) struct DoorGuard<'a> {
     door: &'a Door,
     commits: TaskTracker,
 }
 
 impl DoorGuard<'_> {
-    /// Says that the channel hears, waits to be cancelled, and closes.
+    /// Reports the channel as connected, waits to be cancelled, and closes.
     #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) async fn until(self, cancel: CancellationToken) {
         if let Some(open) = self.door.opened() {
@@ -265,7 +265,7 @@ impl Drop for DoorGuard<'_> {
 struct InFlight(Mutex<(usize, usize)>);
 
 impl InFlight {
-    /// A place for a request of `bytes`, unless there is none. One request always has one.
+    /// A place for a request of `bytes`; `None` if the limits are reached. A single request always gets one.
     fn enter(self: &Arc<Self>, bytes: usize) -> Option<DoorSlot> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, total) = *held;
@@ -281,7 +281,7 @@ impl InFlight {
     }
 }
 
-/// One of these places; dropped, it is free.
+/// One of these places; dropping it frees the place.
 struct DoorSlot {
     held: Arc<InFlight>,
     bytes: usize,

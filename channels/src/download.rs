@@ -11,7 +11,7 @@ pub(crate) const DOWNLOAD_MAX: std::time::Duration = std::time::Duration::from_s
 #[cfg(feature = "slack")]
 pub(crate) const REDIRECTS_MAX: usize = 3;
 
-/// Reads an answer's body into a sink; how many bytes it had.
+/// Reads an answer's body into a sink and returns its length in bytes.
 pub(crate) async fn take_body(
     mut response: reqwest::Response,
     bytes_max: u64,
@@ -43,7 +43,7 @@ pub(crate) fn broken(error: &reqwest::Error) -> FileError {
     }
 }
 
-/// What an HTTP status means that is no success.
+/// What an HTTP status other than success means for the file.
 pub(crate) fn refused_status(status: u16, wait_ms: u64) -> FileError {
     let reason = format!("HTTP {status}");
     match status {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use vocative_contract::envelope::{ChatKind, InboundMessage, Sender};
 use vocative_contract::identity::{Identity, Platform};
 
-/// The longest JSON of one message that is read, in bytes; a longer one is told and passed over.
+/// The longest JSON of one message that is read, in bytes; a longer one is reported and skipped.
 pub const MESSAGE_MAX_BYTES: usize = 8 << 20;
 
 /// An export that was opened and recognised.
@@ -45,7 +45,7 @@ pub trait ExportSink {
         Vec::new()
     }
 
-    /// One thing; `read_bytes` is how far the reading is. `Break` ends it.
+    /// Takes one thing; `read_bytes` is how far the files have been read. `Break` ends the reading.
     fn take(&mut self, thing: Exported, read_bytes: u64) -> ControlFlow<()>;
 }
 
@@ -88,7 +88,7 @@ pub enum Exported {
 pub struct ExportedMessage {
     /// The message. It never addresses anybody, whatever it mentions.
     pub message: InboundMessage,
-    /// Whether `message_id` is the id that everybody sees.
+    /// Whether `message_id` is the id that every account sees.
     pub identity: ExportedIdentity,
     /// Whether this bot posted it.
     pub is_own: bool,
@@ -146,10 +146,10 @@ pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, 
     }
 }
 
-/// The longest reason why an entry is none, in characters: the parser quotes what it read.
+/// The longest reason why an entry can't be read, in characters: the parser quotes what it read.
 const MISMATCH_MAX_CHARS: usize = 200;
 
-/// Why an entry is none, without names of ours and without a place inside the entry.
+/// Why an entry can't be read, without names of our own types and without a position inside the entry.
 pub(crate) fn mismatch(cause: &serde_json::Error) -> String {
     let told = cause.to_string();
     let told = told

@@ -1,11 +1,11 @@
-//! What the fuzz targets call of this crate that nobody else may; the adapters have a page like it.
+//! What the fuzz targets call of this crate and other crates may not; each adapter has a module like it.
 //!
-//! Hidden, and no promise. See `fuzz/README.md`.
+//! Hidden and not part of the stable API. See `fuzz/README.md`.
 
 use crate::json_stream::{JsonStream, Lifted, ScanError, mend};
 
-/// The elements of a JSON list as the importers lift them, `None` for one over `max_bytes`; and
-/// whether the list was read to its end.
+/// The elements of a JSON list as the importers extract them, `None` for one over `max_bytes`; and whether the list was
+/// read to its end.
 #[must_use]
 pub fn list_elements(json: &[u8], max_bytes: usize) -> (Vec<Option<Vec<u8>>>, bool) {
     let mut elements = Vec::new();
@@ -28,7 +28,7 @@ fn read_elements(
     Ok(())
 }
 
-/// A lifted value as text that a JSON parser takes.
+/// An extracted value, repaired so that a JSON parser takes it.
 #[must_use]
 pub fn mended(raw: &[u8]) -> String {
     mend(raw).into_owned()

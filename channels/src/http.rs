@@ -1,7 +1,7 @@
 //! The HTTP client of the adapters, and what its failures mean.
 //!
-//! The client never retries and never follows a redirect: one place decides about sending again,
-//! and it is not here. Errors lose their URL, because Telegram's holds the token.
+//! The client never retries and never follows a redirect: whether to send again is decided elsewhere, in one place.
+//! Errors lose their URL, because Telegram's holds the token.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use vocative_contract::error::{Cause, ChannelError};
 /// The longest answer that is read, in bytes. Longer ones count as unreadable.
 pub const RESPONSE_MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// The shortest wait that is believed of a rate limit, in milliseconds.
+/// The shortest wait of a rate limit, in milliseconds; a shorter one is not believed.
 pub const RETRY_AFTER_MIN_MS: u64 = 1_000;
 
-/// The wait after a rate limit that names none, in milliseconds.
+/// The wait after a rate limit without a stated wait, in milliseconds.
 pub const RETRY_AFTER_DEFAULT_MS: u64 = 30_000;
 
 /// How long a request may take.
@@ -85,7 +85,7 @@ pub fn client(timeouts: HttpTimeouts) -> Result<Client, ChannelError> {
     build(builder(timeouts)?)
 }
 
-/// The same for a client that asks no proxy, and this for the addresses of names.
+/// As [`client`], but without a proxy, and with a resolver of its own to look up names.
 ///
 /// # Errors
 /// As [`client`].
@@ -96,7 +96,7 @@ pub(crate) fn direct_client_resolving(
     build(builder(timeouts)?.no_proxy().dns_resolver(names))
 }
 
-/// The same for a client that asks this for the addresses of names.
+/// As [`client`], but with a resolver of its own to look up names.
 #[cfg(feature = "slack")]
 pub(crate) fn client_resolving(
     timeouts: HttpTimeouts,
@@ -105,7 +105,7 @@ pub(crate) fn client_resolving(
     build(builder(timeouts)?.dns_resolver(names))
 }
 
-/// What every failure to build a client names.
+/// The operation that every failure to build a client names.
 const BUILDING: &str = "http client";
 
 fn builder(timeouts: HttpTimeouts) -> Result<ClientBuilder, ChannelError> {
@@ -163,7 +163,7 @@ pub async fn body(operation: &'static str, response: Response) -> Result<Vec<u8>
     read.ok_or_else(|| unknown("the answer is too long".into()))
 }
 
-/// Reads a whole answer within a number of bytes; `None` = it is longer, and is not read on.
+/// Reads a whole answer within a number of bytes; `None` = it is longer; reading stops there.
 ///
 /// # Errors
 /// The connection broke. The error may show the address.

@@ -1,8 +1,8 @@
-//! Places of the internet, as opposed to machines and networks of one's own: where files are fetched
-//! from that a platform only points at. What comes from there is shown to people, so nothing may come
-//! from an address that only this machine can reach.
+//! Hosts of the public internet, as opposed to one's own machines and networks: files that a platform only links to are
+//! fetched from there. What comes from there is shown to people, so nothing may come from an address that only this
+//! machine can reach.
 //!
-//! A name is judged by what it resolves to, and the very addresses that were judged are connected to.
+//! A name is judged by what it resolves to, and only the addresses that were judged are connected to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::http::{HttpTimeouts, direct_client_resolving};
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::error::ChannelError;
 
-/// Endings of names that never are of the internet. Source: RFC 6761, RFC 6762, RFC 8375, ICANN's
-/// reservation of `.internal`; `lan` and `home` are what routers use.
+/// Endings of names that never belong to the public internet. Source: RFC 6761, RFC 6762, RFC 8375, ICANN's reservation
+/// of `.internal`; `lan` and `home` are what routers use.
 const OWN_ENDINGS: [&str; 6] = ["localhost", "local", "internal", "lan", "home", "arpa"];
 
 /// Networks that are not the internet, though their addresses look like it: their first address and
@@ -47,7 +47,7 @@ const OWN_V4: [(Ipv4Addr, u32); 16] = [
 #[error("the name leads to no address of the internet")]
 struct NotOfTheInternet;
 
-/// Whether an address may be of the internet, as far as it says so itself.
+/// Whether an address may be on the public internet, as far as its text tells.
 pub(crate) fn may_be_of_it(address: &Url) -> bool {
     let host = address.host_str().unwrap_or_default();
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse();
@@ -70,7 +70,7 @@ pub fn direct_client(
             cause: Box::new(NotOfTheInternet),
         });
     }
-    // An empty name is nobody's.
+    // No host has an empty name, so nothing is guarded.
     let guarded = match admits_own {
         true => "",
         false => address.host_str().unwrap_or_default(),
@@ -89,7 +89,7 @@ pub(crate) fn client(timeouts: HttpTimeouts, address: &Url) -> Result<Client, Ch
     client_resolving(timeouts, Guard::new(guarded, Arc::new(ask)))
 }
 
-/// Whether a request failed because its name leads elsewhere.
+/// Whether a request failed because its name resolves to no address of the public internet.
 pub fn leads_elsewhere(error: &reqwest::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -124,21 +124,22 @@ fn is_v6_of_it(ip: Ipv6Addr) -> bool {
     let [a, b, c, d, .., y, z] = ip.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match (a, b, c, d) {
-        // Loopback, "any", and the forms that hold an address of the older kind: mapped, compatible.
+        // Loopback, "any", and the forms that hold an IPv4 address: mapped, compatible.
         (0, ..) => ip.to_ipv4_mapped().is_some_and(is_v4_of_it),
-        // NAT64 and 6to4 lead to the address that they hold.
+        // NAT64 and 6to4 lead to the IPv4 address that they hold.
         (0x64, 0xff9b, 0, 0) => is_v4_of_it(v4(y, z)),
         (0x2002, high, low, _) => is_v4_of_it(v4(high, low)),
         // Teredo, benchmarks, documentation.
         (0x2001, 0 | 2 | 0xdb8, ..) => false,
-        // All that was ever given out. Source: IANA, "IPv6 Global Unicast Address Assignments".
+        // All global unicast addresses that were ever assigned. Source: IANA, "IPv6 Global Unicast Address
+        // Assignments".
         _ => (0x2000..0x4000).contains(&a) && (a & 0xfff0) != 0x3ff0,
     }
 }
 
 type Lookup = BoxFuture<'static, std::io::Result<Vec<SocketAddr>>>;
 
-/// Resolves names, and one of them to addresses of the internet only.
+/// Resolves names, and the guarded name to addresses of the public internet only.
 struct Guard {
     name: String,
     ask: Arc<dyn Fn(String) -> Lookup + Send + Sync>,
@@ -277,7 +278,7 @@ mod tests {
                 let error = asked.await.unwrap().unwrap_err();
                 assert!(leads_elsewhere(&error), "{error:?}");
             } else {
-                // The guard alone makes the difference: the first to be heard is this one.
+                // Only the guarded name is refused: the listener's first connection is for the other name.
                 listener.accept().await.unwrap();
                 asked.abort();
             }

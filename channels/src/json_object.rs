@@ -1,4 +1,4 @@
-//! Reads JSON objects as what they hold.
+//! Reads JSON objects, and nothing else in their place.
 
 use serde::Deserialize;
 use serde::de::Error as _;

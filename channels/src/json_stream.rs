@@ -1,4 +1,4 @@
-//! Walks through JSON of any size and lifts single values out of it, byte for byte.
+//! Walks through JSON of any size and extracts single values, byte for byte.
 //!
 //! A serde visitor over the whole document would stop at the first value it dislikes, and a document
 //! that is cut would say little about where. This scanner only finds where values begin and end;
@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Why the walk can't go on.
+/// Why the walk can't continue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScanError {
     /// The text ends inside a value.
@@ -19,16 +19,16 @@ pub(crate) enum ScanError {
     /// The text is no JSON here.
     #[error("it is not JSON here: {0} was expected")]
     NotJson(&'static str),
-    /// It can't be read.
+    /// The file can't be read.
     #[error("it can't be read: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Whether a value was lifted whole.
+/// Whether a value was extracted whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifted {
     Whole,
-    /// Longer than allowed; what was lifted is of no use.
+    /// Longer than allowed; what was extracted is of no use.
     TooLong,
 }
 
@@ -69,7 +69,7 @@ impl<R: Read> JsonStream<R> {
         self.read_bytes
     }
 
-    /// Whether the next value begins with that byte.
+    /// Whether the next value begins with `byte`.
     #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn is_next(&mut self, byte: u8) -> Result<bool, ScanError> {
         Ok(self.next_byte()? == Some(byte))
@@ -92,7 +92,7 @@ impl<R: Read> JsonStream<R> {
         self.next_of(b']', is_first)
     }
 
-    /// The next key of an object, and the value comes next; `None` goes out of it.
+    /// The next key of an object, with its value coming next; `None` leaves the object.
     #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn next_key(&mut self, is_first: &mut bool) -> Result<Option<String>, ScanError> {
         const KEY_MAX_BYTES: usize = 4_096;
@@ -123,7 +123,7 @@ impl<R: Read> JsonStream<R> {
             }
             Some(b',') if !was_first => {
                 self.consume(1);
-                // To where it begins, so that its line is known.
+                // Up to the value's first byte, so that its line is known.
                 self.next_byte().map(|_| true)
             }
             Some(_) if was_first => Ok(true),
@@ -137,7 +137,7 @@ impl<R: Read> JsonStream<R> {
         self.lift(&mut Vec::new(), 0).map(|_| ())
     }
 
-    /// Lifts the next value out, at most `max_bytes` of it.
+    /// Extracts the next value, at most `max_bytes` of it.
     pub(crate) fn lift(
         &mut self,
         into: &mut Vec<u8>,
@@ -205,7 +205,7 @@ struct JsonShape {
     depth: u64,
     is_string: bool,
     is_escaped: bool,
-    /// Inside a number or a word, which end where something else begins.
+    /// Inside a number or a word, which end only where something else begins.
     is_bare: bool,
 }
 
@@ -246,7 +246,7 @@ impl JsonShape {
         (buffer.len(), false)
     }
 
-    /// Only a number or a word may end with the text.
+    /// Succeeds where the text may end: only a number or a word may end with it.
     fn at_end(&self) -> Result<(), ScanError> {
         if self.is_bare && !self.is_string && self.depth == 0 {
             Ok(())
@@ -256,8 +256,8 @@ impl JsonShape {
     }
 }
 
-/// A lifted value as text that a JSON parser takes: bytes of another encoding and lone surrogates
-/// become U+FFFD, control characters inside strings are escaped.
+/// An extracted value as text that a JSON parser takes: bytes of another encoding and lone surrogates become U+FFFD,
+/// control characters inside strings are escaped.
 pub(crate) fn mend(raw: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(raw);
     let has_control = text.bytes().any(|byte| byte < 0x20 && !is_space(byte));
@@ -284,7 +284,7 @@ fn mended(text: &str) -> String {
             }
             '\\' if is_string => {
                 let length = push_escape(&mut out, &text[at..]);
-                // The first character of it is passed already.
+                // The first character of the escape is passed already.
                 let passed = text[at..at + length].chars().count();
                 for _ in 1..passed {
                     chars.next();
@@ -297,7 +297,7 @@ fn mended(text: &str) -> String {
     out
 }
 
-/// Appends the escape that `rest` begins with; returns how many of its bytes that was.
+/// Appends the escape that `rest` begins with, and returns its length in bytes.
 fn push_escape(out: &mut String, rest: &str) -> usize {
     const LONE: &str = "\\ufffd";
     match unit(rest) {

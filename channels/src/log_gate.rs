@@ -1,4 +1,4 @@
-//! Complaints that come again and again, logged now and then.
+//! Limits how often a recurring complaint is logged.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -8,7 +8,7 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// An empty body. The boundary is made from the bytes that it must not occur in.
+    /// An empty body. Its boundary is one that does not occur in the file.
     #[must_use]
     pub fn new(file: &[u8]) -> Self {
         let is_in = |boundary: &str| {
@@ -56,7 +56,7 @@ impl Multipart {
     }
 
     fn head(&mut self, disposition: &str, mime_type: Option<&str>) {
-        // A type is what a person's program said of a file.
+        // The type comes from a person's program: control characters could add a header.
         let kind = mime_type.map(|it| it.chars().filter(|c| !c.is_control()).collect::<String>());
         let kind = kind.map_or_else(String::new, |kind| format!("Content-Type: {kind}\r\n"));
         let head = format!(
@@ -67,7 +67,7 @@ impl Multipart {
     }
 }
 
-/// A name that can't end its quotes or its line.
+/// A name in which nothing can end its quotes or its line.
 fn quoted(name: &str) -> String {
     let shown = name.chars().filter(|c| !c.is_control());
     shown

@@ -1,9 +1,9 @@
 //! Keeping within a platform's rate: a bucket of calls that fills again with time, and goes slower where
 //! the platform says that it was too fast.
 //!
-//! Nothing here outlives the process: what must wait long is put off on disk by whoever asks, with the
-//! time that it was told. Reading order: [`Pace`] (one place), [`Paces`] (many), [`Everywhere`] (all of
-//! them together), [`Rests`] (methods that are asked rarely).
+//! Nothing here outlives the process: whatever must wait long is deferred on disk by the caller, for the time it was
+//! told. Reading order: [`Pace`] (one place), [`Paces`] (many), [`Everywhere`] (all of them together), [`Rests`]
+//! (methods that are asked rarely).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,24 +15,24 @@ use tokio::time::{Instant, sleep};
 const SLOWER: (u32, u32) = (3, 2);
 /// A probe takes back one refusal.
 const FASTER: (u32, u32) = (2, 3);
-/// The shortest time without a refusal after which a faster pace is probed; never before one call at the
+/// The shortest time without a refusal after which a faster pace is probed; never sooner than one call takes at the
 /// present pace.
 const PROBE_AFTER: Duration = Duration::from_secs(45);
-/// A refusal within this time after a probe says that the probe was too fast: platforms count by the minute.
-/// A probe that lasts so long has worked.
+/// A refusal within this time after a probe says that the probe was too fast: platforms count by the minute. A probe
+/// without a refusal for this long has worked.
 const PROBE_LASTS: Duration = Duration::from_secs(120);
 /// Each probe that fails doubles the time until the next one, up to this: a limit that was learnt is tried
 /// again rarely.
 const PROBE_AFTER_MAX: Duration = Duration::from_secs(600);
-/// After so long without a call nothing that was learnt counts: no platform counts calls that old.
+/// After this long without a call everything that was learnt is dropped: no platform counts calls that old.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// A call that came later than this multiple of the present distance after the one before it was not too fast: its
 /// refusal says nothing about the pace here. Else a busy hour's refusals for other reasons would add up
 /// until a chat waits longer than people ask.
 const LEISURELY: u32 = 2;
-/// Calls that waited for each other, after which a quickening pace is quicker.
+/// How many calls must wait in a row before a quickening pace becomes quicker.
 const QUICKER_AFTER: u32 = 3;
-/// Calls never go further apart than this, in milliseconds, unless they did from the start.
+/// Calls never go further apart than this, in milliseconds, unless they began further apart.
 const EVERY_MAX_MS: u64 = 120_000;
 
 /// Lets calls through at a steady rate, a few of them at once. Where the platform refuses one it goes
@@ -42,22 +42,23 @@ const EVERY_MAX_MS: u64 = 120_000;
 pub struct Pace {
     burst: u32,
     every: Duration,
-    /// The least time between two calls that is tried while none is refused; `every` if none is.
+    /// The least time between two calls that is tried while none is refused; the first `every` unless the pace
+    /// quickens.
     at_least: Duration,
     bucket: Mutex<Bucket>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Between two calls; longer than at first where that was learnt.
+    /// The time between two calls; longer than at first after a refusal.
     every: Duration,
     /// When the bucket is full again; a call moves it on by `every`.
     full_at: Option<Instant>,
     /// Until when the platform wants no calls.
     rests_until: Option<Instant>,
-    /// When `every` last changed, while it is learnt; after a refusal, when its rest ends.
+    /// When `every` last changed, while it differs from the first pace; after a refusal, when the rest ends.
     learnt_at: Option<Instant>,
-    /// Whether that was a probe.
+    /// Whether the last change of `every` was a probe.
     is_probing: bool,
     /// Probes in a row that were refused.
     failed_probes: u32,
@@ -108,10 +109,7 @@ impl Pace {
         }
     }
 
-    /// Takes a place if a call may go now. Else none is taken, and it says how long that is away.
-    ///
-    /// # Errors
-    /// How long until a call may go.
+    /// Takes a place if a call may go now; otherwise takes none.
     pub fn try_turn(&self, now: Instant) -> Result<(), Duration> {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
@@ -154,7 +152,7 @@ impl Pace {
         bucket.rest(now, wait);
     }
 
-    /// Until then no call goes; nothing is learnt from it.
+    /// No call goes until `wait` is over; nothing is learnt from it.
     pub fn rest(&self, now: Instant, wait: Duration) {
         self.bucket(now).rest(now, wait);
     }
@@ -165,13 +163,13 @@ impl Pace {
         self.bucket(now).rests_until.is_some_and(|at| at > now)
     }
 
-    /// Whether it is as if no call had ever gone.
+    /// Whether the bucket is as if no call had ever gone.
     fn is_new(&self, now: Instant) -> bool {
         let bucket = self.bucket(now);
         bucket.every == self.every && bucket.free_at(now) <= now
     }
 
-    /// Takes a place and says how long it is away.
+    /// Takes a place and says how long the wait for it is.
     pub(crate) fn take(&self, now: Instant) -> Duration {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);
@@ -182,8 +180,8 @@ impl Pace {
         wait
     }
 
-    /// How far the next place is away, and when the bucket is full again if it is taken. What was
-    /// refused before gets nothing at once.
+    /// How long the next place is away, and when the bucket is full again if it is taken. After a refusal there is no
+    /// burst.
     fn next(&self, bucket: &Bucket, now: Instant) -> (Duration, Instant) {
         let burst = if bucket.every > self.every {
             1
@@ -198,7 +196,7 @@ impl Pace {
         (from_calls.max(rest), full)
     }
 
-    /// The bucket, after what time has made of it.
+    /// The bucket, brought up to date with the time that has passed.
     fn bucket(&self, now: Instant) -> MutexGuard<'_, Bucket> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         if bucket.is_forgotten(now) {
@@ -250,7 +248,7 @@ impl Bucket {
         (self.learnt_at, self.is_probing) = (Some(at), true);
     }
 
-    /// A call that waits for others shows that there are many.
+    /// Notes a call that waits for others, which shows that there are many; after several the pace quickens.
     fn quicken(&mut self, at_least: Duration) {
         self.waited += 1;
         if self.waited >= QUICKER_AFTER {
@@ -278,7 +276,7 @@ impl Bucket {
         self.rests_until = Some(self.rests_until.map_or(until, |at| at.max(until)));
     }
 
-    /// From when on it is as if no call had gone, but for what was learnt.
+    /// From when on the bucket is as if no call had gone, except for its learnt pace.
     fn free_at(&self, now: Instant) -> Instant {
         let at = self.full_at.unwrap_or(now);
         self.rests_until.map_or(at, |until| at.max(until))
@@ -333,7 +331,7 @@ impl Paces {
 
 /// How many places must be refused at a time for the account as a whole to count as too fast.
 const REFUSED_AT_ONCE: usize = 3;
-/// A guess does not silence an account for longer than this.
+/// A rest of the whole account that is only guessed lasts no longer than this.
 const GUESSED_REST_MAX: Duration = Duration::from_secs(30);
 
 /// The pace of an account over all its places.
@@ -354,8 +352,8 @@ impl Everywhere {
         }
     }
 
-    /// How long a call to a place has to wait. Zero takes its turn, there and altogether; anything else
-    /// takes none.
+    /// How long a call to a place has to wait. If it is zero, the call's turn is taken, for the place and the account;
+    /// otherwise none is taken.
     #[must_use]
     pub fn take_or_wait(&self, place: &Pace, now: Instant) -> Duration {
         let wait = self.wait(place, now);
@@ -366,13 +364,13 @@ impl Everywhere {
         taken.err().unwrap_or_default()
     }
 
-    /// The same, and takes nothing.
+    /// As [`Self::take_or_wait`], but takes no turn.
     #[must_use]
     pub fn wait(&self, place: &Pace, now: Instant) -> Duration {
         place.wait(now).max(self.all.wait(now))
     }
 
-    /// A call to a place was refused. It rests; if others rest as well, so does the account.
+    /// A call to a place was refused. The place rests; if enough others rest as well, so does the account.
     pub fn refuse(&self, name: &str, place: &Pace, now: Instant, wait: Duration) {
         place.refuse(now, wait);
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -385,22 +383,22 @@ impl Everywhere {
     }
 }
 
-/// Until when a platform wants no more calls of a method; asking it all the same would only prolong that.
+/// Until when a platform wants no more calls of a method; calling it anyway would only prolong that.
 #[derive(Debug, Default)]
 pub struct Rests(Mutex<HashMap<String, Instant>>);
 
 impl Rests {
-    /// The most calls whose rests are kept; beyond that the one that ends first is forgotten.
+    /// The most calls whose rests are kept; beyond it, the rest that ends first is forgotten.
     const CALLS_MAX: usize = 1_024;
 
-    /// How long calls of that name rest still.
+    /// How long calls of that name must still rest.
     #[must_use]
     pub fn left(&self, call: &str, now: Instant) -> Option<Duration> {
         let until = *self.lock().get(call)?;
         (until > now).then(|| until - now)
     }
 
-    /// Calls of that name rest so long.
+    /// Makes calls of that name rest for `wait`.
     pub fn note(&self, call: &str, now: Instant, wait: Duration) {
         let mut rests = self.lock();
         rests.retain(|_, until| *until > now);
@@ -457,7 +455,7 @@ mod tests {
                 assert_eq!(pace.wait(now), Duration::from_secs(2));
             }
         }
-        // Calls right behind each other are another thing.
+        // Calls that follow each other closely do slow the pace.
         assert_eq!(pace.try_turn(now + Duration::from_secs(1)), Ok(()));
         pace.refuse(now + Duration::from_secs(1), Duration::from_secs(2));
         assert!(pace.bucket(now).every > pace.every);
@@ -475,7 +473,7 @@ mod tests {
         })
     }
 
-    /// The same, of calls that go after the wait that `turn` says.
+    /// As `refusals`, for calls that go after the wait that `turn` returns.
     fn refusals_of(
         pace: &Pace,
         per_minute_max: usize,
@@ -582,7 +580,7 @@ mod tests {
             (271, 4_000),
         ];
         assert_eq!(recovery(&pace, start, 600), steps);
-        // However often it was refused.
+        // No matter how often it was refused.
         for _ in 0..100 {
             pace.refuse(start + Duration::from_secs(600), Duration::ZERO);
         }
@@ -604,7 +602,7 @@ mod tests {
             pace.refuse(now, Duration::ZERO);
         }
         assert_eq!(waits, [45, 90, 180, 360, 600, 600, 600]);
-        // A probe that lasts has worked: the next one comes as soon as at first.
+        // A probe that is not refused has worked: the next one comes as soon as at first.
         now += Duration::from_secs(probed_after(&pace, now));
         for _ in 0..PROBE_LASTS.as_secs() {
             let _ = pace.try_turn(now);

@@ -1,10 +1,10 @@
-//! Codes that people read in one place and say in another: they show that whoever says one could read it. Pure.
+//! Codes that people read in one place and write in another, to show that they can read the first. Pure.
 
 use sha2::{Digest as _, Sha256};
 
 /// Letters and digits that can't be taken for one another.
 const SIGNS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
-/// What stands between the halves of a code, as phones and keyboards write it.
+/// The characters between the halves of a code, as phones and keyboards write them.
 const DASHES: [char; 5] = ['-', '\u{2010}', '\u{2011}', '–', '—'];
 /// The length of a code, in signs of five bits each.
 const LENGTH: usize = 8;
@@ -46,7 +46,7 @@ impl Code {
         format!("{first}-{second}")
     }
 
-    /// What is stored in the place of the code, in hexadecimal digits.
+    /// The digest that is stored in place of the code, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
         let digest = Sha256::digest(self.0.as_bytes());
@@ -60,8 +60,8 @@ impl std::fmt::Debug for Code {
     }
 }
 
-/// Whether something that was made then is within its life now. Neither is so if a clock was set back or ahead by
-/// more than that.
+/// Whether something made at `made_at_ms` is still within its life. It is not if a clock was set back or ahead by more
+/// than that.
 #[must_use]
 pub fn is_alive(made_at_ms: i64, now_ms: i64, life_ms: i64) -> bool {
     (-life_ms..life_ms).contains(&now_ms.saturating_sub(made_at_ms))

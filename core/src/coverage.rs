@@ -27,8 +27,8 @@ pub struct Coverage {
 impl Coverage {
     /// What summaries under these options stand for; `None` where none are made or used.
     ///
-    /// The toolpack profile summarises while assembling. A time window forgets on purpose: a
-    /// summary would bring back what it leaves out; so does a share of the history.
+    /// The toolpack profile summarises while assembling. A time window or a share of the history forgets on purpose: a
+    /// summary would bring back what it leaves out.
     #[must_use]
     pub fn of(options: &AssemblerOptions) -> Option<Self> {
         let is_used = options.profile == Profile::Vocative

@@ -1,7 +1,7 @@
-//! Which characters the bytes of a text file are. Pure.
+//! The characters of a text file's bytes. Pure.
 //!
-//! UTF-8, UTF-16 with its mark, and what older programs of western languages write. There is nothing that
-//! says it: what can't be one of them is no text.
+//! UTF-8, UTF-16 with its byte order mark, and Windows-1252, which older Western programs write. No file names its
+//! encoding: bytes that fit none of these are no text.
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use vocative_contract::work::looked_at;
@@ -28,7 +28,7 @@ fn whole(encoding: &'static Encoding, bytes: &[u8]) -> Option<String> {
     text.map(std::borrow::Cow::into_owned)
 }
 
-/// Whether there are characters that only programs read.
+/// Whether a text has control characters that do not occur in text for people.
 fn is_for_programs(text: &str) -> bool {
     looked_at(text.len());
     text.chars()

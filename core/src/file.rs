@@ -60,11 +60,11 @@ pub enum FileState {
     Fetched,
     /// It is not to be had, or not wanted; the reason says which.
     Refused,
-    /// It is larger than is fetched.
+    /// It is larger than the limit for fetching.
     TooLarge,
-    /// The platform has it no more.
+    /// The platform no longer has it.
     Gone,
-    /// It could not be fetched, again and again.
+    /// Every attempt to fetch it failed.
     Failed,
     /// Its bytes were here and made room for newer ones.
     Evicted,
@@ -100,7 +100,7 @@ impl FileState {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            // It was set aside: what is known of it can't be decoded.
+            // The row was set aside: what is known of the file can't be decoded.
             "quarantined" => Some(Self::Failed),
             name => Self::ALL.into_iter().find(|state| state.name() == name),
         }

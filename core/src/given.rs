@@ -10,7 +10,7 @@ pub struct Given {
     pub context: Option<String>,
     /// How the program calls its user: information, too.
     pub user: Option<String>,
-    /// Words behind the agent's instructions, of a token that may give them.
+    /// Text behind the agent's instructions, from a token that may give any.
     pub instructions: Option<String>,
     /// Only these of the agent's tools may be called.
     pub tools: Option<Vec<String>>,
@@ -41,7 +41,7 @@ impl Given {
 pub struct GivenLine {
     /// Who said it.
     pub speaker: GivenSpeaker,
-    /// What.
+    /// What was said.
     pub text: String,
 }
 

@@ -55,13 +55,13 @@ pub struct History {
     /// The questions that opened threads of their own, each with its answer from there; without one while it is
     /// made, or if there will be none.
     pub thread_answers: HashMap<TurnId, Option<TurnId>>,
-    /// Lines that were found for the question and are not in the prompt for another reason, the best first.
+    /// Lines that were found for the question and are in the prompt for no other reason, the best first.
     pub recalled: Vec<TurnId>,
     /// Names for mention tokens: platform id (or `@username`) to name.
     pub names: HashMap<String, String>,
     /// What stands for the kept turns before the oldest read.
     pub summary: Option<SummaryView>,
-    /// Whether the agent began afresh there: nothing older is read.
+    /// Whether the agent began afresh in this conversation: nothing older is read.
     pub began_afresh: bool,
     /// Whether kept turns were not read because of `max_turns`.
     pub has_older: bool,
@@ -94,9 +94,9 @@ pub struct SummaryView {
 pub struct ReadCost {
     /// Rows that statements stepped to; also those that were passed over.
     pub rows: u64,
-    /// Steps of full scans of a table. None, or a query is wrong.
+    /// Steps of full scans of a table. More than 0 means that a query is wrong.
     pub scan_steps: u64,
-    /// Sorts and indexes made for one statement. None, or a query is wrong.
+    /// Sorts, and indexes made for one statement. More than 0 means that a query is wrong.
     pub sorts: u64,
     /// Instructions of SQLite's virtual machine: all the work there was.
     pub vm_steps: u64,

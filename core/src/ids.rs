@@ -74,7 +74,7 @@ uuid_id!(
     ErasureId
 );
 uuid_id!(
-    /// Something that a hook is told, the same however often it is told.
+    /// An event that a hook is told, with the same id however often it is told.
     TellingId
 );
 uuid_id!(

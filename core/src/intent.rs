@@ -3,9 +3,9 @@
 
 use crate::prompting::{PromptMessage, PromptRole};
 
-/// How many of the newest messages it is shown.
+/// How many of the newest messages the model is shown.
 const SHOWN: usize = 6;
-/// How much of each, in characters.
+/// The most characters of each that it is shown.
 const TEXT_MAX_CHARS: usize = 1_000;
 
 /// What a model is asked about the last message of a prompt.

@@ -102,16 +102,16 @@ pub enum JobKind {
     TellHook,
 }
 
-/// What jobs of a kind may take.
+/// The limits of a kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobLimits {
     /// The version in which its payload is written; later ones can't be decoded.
     pub version: u32,
     /// Jobs at work at once.
     pub slots: usize,
-    /// Of these, for one account.
+    /// Jobs of one account at work at once.
     pub slots_of_account: usize,
-    /// Failed attempts after which a job is dead; `None` = it has to be done.
+    /// Failed attempts after which a job is dead; `None` = it is tried until it is done.
     pub attempts_max: Option<u32>,
     /// The wait after the first failed attempt, in milliseconds; it doubles from there.
     pub wait_first_ms: i64,
@@ -121,7 +121,7 @@ pub struct JobLimits {
     pub later_max_ms: i64,
     /// How long one attempt may take, in milliseconds; then it has failed.
     pub work_max_ms: u64,
-    /// A job that was asked for longer ago than this, in milliseconds, is of no use any more and goes.
+    /// A job that was asked for longer ago than this, in milliseconds, is of no use any more and is removed.
     pub age_max_ms: Option<i64>,
     /// Whether it waits until the channel of its account is connected.
     pub needs_channel: bool,
@@ -201,7 +201,7 @@ impl JobKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What its jobs may take.
+    /// The limits of its jobs.
     #[must_use]
     pub fn limits(self) -> JobLimits {
         let housekeeping = JobLimits::HOUSEKEEPING;
@@ -212,13 +212,13 @@ impl JobKind {
                 attempts_max: Some(5),
                 wait_max_ms: MINUTE_MS,
                 work_max_ms: 60_000,
-                // It tells how things are now.
+                // The answer tells how things are now: a late one is of no use.
                 age_max_ms: Some(15 * MINUTE_MS),
                 needs_channel: true,
                 is_cancellable: true,
                 ..housekeeping
             },
-            // Over the growing waits about an hour and a half.
+            // With the growing waits, the attempts take about an hour and a half.
             Self::FetchFile => JobLimits {
                 slots: 64,
                 slots_of_account: 4,
@@ -244,7 +244,7 @@ impl JobKind {
                 is_cancellable: true,
                 ..housekeeping
             },
-            // A long erasure holds up none of another account.
+            // A long erasure does not hold up the erasure of another account.
             Self::Erase => JobLimits {
                 slots: 4,
                 ..housekeeping
@@ -266,7 +266,7 @@ impl JobKind {
                 work_max_ms: 3_600_000,
                 ..JobLimits::BY_MODEL
             },
-            // A title is a nicety: it is given up soon, and costs nobody a place.
+            // A title is a nicety: it is given up soon, so that it does not hold up other work.
             Self::TitleConversation => JobLimits {
                 attempts_max: Some(TITLE_ATTEMPTS_MAX),
                 ..JobLimits::BY_MODEL
@@ -298,7 +298,7 @@ pub enum UnknownJob {
     /// Another build wrote its payload.
     #[error("a payload of version {0} is newer than this build")]
     Version(u32),
-    /// Its payload is none.
+    /// Its payload is damaged.
     #[error("the payload of a job is damaged")]
     Payload,
 }
@@ -324,7 +324,7 @@ impl Job {
         }
     }
 
-    /// What it is about. Of a kind and a key there is one job at the most.
+    /// The key of what it is about. There is at most one job for a kind and a key.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -343,7 +343,7 @@ impl Job {
         }
     }
 
-    /// It as JSON, in its kind's present version.
+    /// The payload as JSON, in its kind's present version.
     #[must_use]
     pub fn payload(&self) -> String {
         let value = match self {
@@ -365,7 +365,7 @@ impl Job {
         value.to_string()
     }
 
-    /// The job that is stored like this.
+    /// Reads a stored job.
     ///
     /// # Errors
     /// [`UnknownJob`]: another build wrote it, or it is damaged.
@@ -455,7 +455,7 @@ impl JobState {
     }
 }
 
-/// What a job waits for that no clock tells.
+/// The event that a job waits for, instead of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
     /// A transcription server is configured.
@@ -483,7 +483,7 @@ pub struct ClaimedJob {
     pub account: Option<AccountId>,
     /// Attempts, with this one.
     pub attempts: u32,
-    /// Its lease: what is written with another token changes nothing.
+    /// Its lease: a write with another token changes nothing.
     pub token: LeaseToken,
 }
 

@@ -1,4 +1,4 @@
-//! Accounts of one person, joined by a code that they read with one account and say with the other. Pure.
+//! Accounts of one person, linked by a code that they read with one account and say with the other. Pure.
 //!
 //! A link gives nobody a right: no account reads, decides, forgets or is admitted in the place of another. What is
 //! limited for each person is limited for all their accounts together, and an operator's erasure names them all.
@@ -18,16 +18,16 @@ pub const WRONG_CODES_WITHIN_MS: i64 = 3_600_000;
 /// What somebody says behind `link`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkOrder {
-    /// A code is wanted, and which accounts are linked.
+    /// They ask for a code, and which accounts are linked.
     Ask,
     /// This is the code of the other account.
     Say {
-        /// It.
+        /// The code.
         code: Code,
     },
-    /// This account is nobody's other one any more.
+    /// This account's link is removed.
     TakeAway,
-    /// No code.
+    /// Anything else.
     Other,
 }
 
@@ -46,7 +46,7 @@ impl LinkOrder {
 /// What somebody wants of the accounts that are linked to theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkCommand {
-    /// What.
+    /// What they ask for.
     pub order: LinkOrder,
     /// In which language they are answered.
     pub language: Language,

@@ -1,5 +1,5 @@
-//! How the bot behaves in a channel: commands, signs, bots among themselves, quiet hours. Settings as
-//! they were checked.
+//! How the bot behaves in a channel: commands, reactions, bots among themselves, quiet hours. Settings as they were
+//! checked.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 pub struct ModelRest {
     /// Its configured name.
     pub model: String,
-    /// Its account is refused: somebody must act. Otherwise it is over its limit or down.
+    /// Whether its account is refused, so that an operator must act; otherwise it is over its limit or down.
     pub is_held: bool,
     /// What the provider said, for operators.
     pub reason: String,
@@ -13,6 +13,6 @@ pub struct ModelRest {
     pub since_ms: i64,
     /// When this was noted, in milliseconds since the Unix epoch.
     pub noted_at_ms: i64,
-    /// One question tries it then, in milliseconds since the Unix epoch.
+    /// When one question tries it again, in milliseconds since the Unix epoch.
     pub until_ms: i64,
 }

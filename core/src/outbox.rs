@@ -71,7 +71,7 @@ pub enum PostStage {
     Quarantined,
     /// Will never be sent.
     Dead,
-    /// Another entry stands for it, or it is wanted no more.
+    /// Another entry stands for it, or it is no longer wanted.
     Replaced,
 }
 
@@ -108,7 +108,7 @@ impl PostStage {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }
 
-    /// Where a post waits that nobody works on any more: what may have been sent is looked for first.
+    /// The stage of a post that was given back: one that may have been sent is looked for first.
     #[must_use]
     pub fn given_back(is_send_started: bool) -> Self {
         match is_send_started {
@@ -121,9 +121,9 @@ impl PostStage {
 /// What becomes of a post whose text is taken away, because what it says is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emptied {
-    /// It stays where it is: it is at its end, and so it is known where it went.
+    /// It keeps its stage, which is final: it is known where the post went.
     Over,
-    /// It stays where it is, and has no end yet: bytes of it are about to leave.
+    /// It keeps its stage, which is not final: bytes of it are about to leave.
     Leaving,
     /// It is not sent.
     Dropped,
@@ -148,7 +148,7 @@ pub fn emptied(stage: PostStage, is_send_started: bool) -> Emptied {
 pub enum DeadCause {
     /// It could not be sent: a person may send it again.
     GivenUp,
-    /// It is wanted no more, and needs no person's decision.
+    /// It is no longer wanted, and needs no person's decision.
     Dropped,
 }
 
@@ -196,8 +196,8 @@ pub struct OutboxEntry {
     pub attempts: u32,
     /// When the first attempt began, in milliseconds since the Unix epoch.
     pub first_attempt_ms: Option<i64>,
-    /// The platform's time of the first message that it answers: it can't stand in the room before that. What the
-    /// run was asked later may be newer than a post of it. In milliseconds since the Unix epoch.
+    /// The platform's time of the first message that it answers: the post can't be in the room before that. The run may
+    /// have been given newer messages later. In milliseconds since the Unix epoch.
     pub later_than_ms: Option<i64>,
     /// When the last attempt ended, or began if it has not, in milliseconds since the Unix epoch.
     pub last_attempt_ms: Option<i64>,
@@ -288,13 +288,13 @@ pub enum OutboxUpdate {
         parts: Vec<Part>,
         /// Where they go.
         target: Target,
-        /// What is done with the first one. Further parts of an edit are posts. A post in the place of
-        /// an edit takes the message away that was to be edited.
+        /// What is done with the first one. Further parts of an edit are posts. A post in the place of an edit removes
+        /// the message that was to be edited.
         operation: Operation,
         /// Why.
         reason: String,
     },
-    /// The chat refuses: nothing is sent there until something is heard from it, or that time.
+    /// The chat refuses: nothing is sent there until something is received from it, or until that time.
     ParkChat {
         /// Try again at the latest then.
         not_before_ms: i64,

@@ -4,7 +4,7 @@ use chrono::{Datelike as _, Weekday};
 
 use crate::wall_clock::{QuietHours, Zone};
 
-/// What has to hold for an agent to work; what is not said holds everywhere.
+/// The conditions under which an agent works; those that are not set always hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
     /// The chats, as `CHANNEL/CHAT` with the platform's id; empty = all.
@@ -52,7 +52,7 @@ impl Presence {
         let Some(hours) = self.hours else {
             return Some(is_day(today.weekday()));
         };
-        // What began yesterday may not be over.
+        // Hours that began yesterday may not be over.
         let mut days = [today.pred_opt(), Some(today)].into_iter().flatten();
         Some(days.any(|day| {
             let part = hours.of_day(day);

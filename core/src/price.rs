@@ -7,13 +7,13 @@ use crate::run::Usage;
 /// A price for a million tokens in units is a price for one token in millionths of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prices {
-    /// Of the prompt, what no cache has to do with.
+    /// Prompt tokens that are neither read from nor written to the provider's cache.
     pub input: f64,
-    /// Of the prompt, what the provider's cache gives.
+    /// Prompt tokens that are read from the provider's cache.
     pub cached: f64,
-    /// Of the prompt, what the provider's cache takes.
+    /// Prompt tokens that are written to the provider's cache.
     pub written: f64,
-    /// Of the answer.
+    /// Answer tokens.
     pub output: f64,
 }
 
@@ -44,7 +44,7 @@ pub struct Spent {
     pub cost_micros: u64,
 }
 
-/// An amount in millionths, as people read it: two digits, more for what is small.
+/// An amount in millionths, as people read it: two decimals, four for amounts below 0.01.
 #[must_use]
 pub fn shown_amount(micros: u64) -> String {
     let (units, rest) = (micros / 1_000_000, micros % 1_000_000);
@@ -83,7 +83,7 @@ mod tests {
             (usage(1_000_000, 600_000, 400_000, 0), 1_680_000),
             (usage(0, 0, 0, 1_000), 15_000),
             (usage(0, 0, 0, 0), 0),
-            // A provider that counts more from its cache than there is.
+            // A provider that reports more tokens from its cache than the prompt has.
             (usage(10, 1_000_000, 0, 0), 300_000),
             (usage(u64::MAX, 0, 0, u64::MAX), u64::MAX),
         ];

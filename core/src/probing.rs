@@ -1,5 +1,5 @@
-//! How far the question is whether a post of unknown outcome arrived, where a platform can only be asked
-//! about single numbers. What follows from it is decided in `sending::probe`.
+//! The progress of finding out whether a post of unknown outcome arrived, where a platform can only be asked about
+//! single message numbers. What follows from it is decided in `sending::probe`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub struct Probing {
     pub ended_by_ms: Option<i64>,
     /// Questions so far.
     pub asked: u32,
-    /// How long it was waited between passes, in milliseconds.
+    /// Time waited between passes, in milliseconds.
     pub waited_ms: i64,
     /// Passes that ended.
     pub passes: u32,
@@ -19,10 +19,10 @@ pub struct Probing {
     pub stage: ProbeStage,
     /// The newest number that was known when the pass began.
     pub top: i64,
-    /// The number of a message, once one was heard, that was sent so long after the request that the request
-    /// can't be applied any more: the post, if it arrived, has a lower number.
+    /// The number of a message that was sent so long after the request that the request can't be applied any more, once
+    /// one was heard: the post, if it arrived, has a lower number.
     pub horizon: Option<i64>,
-    /// Numbers of posts of ours that are in no row.
+    /// Numbers of our posts that have no row.
     pub ours: BTreeSet<i64>,
     /// Numbers that are settled: their messages are not ours.
     pub settled: BTreeSet<i64>,
@@ -36,11 +36,11 @@ pub enum ProbeStage {
     /// No pass is under way.
     #[default]
     Resting,
-    /// Whether answers can be relied on is asked before the numbers.
+    /// Before the numbers, a control question tests whether answers can be relied on.
     Opening,
     /// Numbers are asked about.
     Numbers,
-    /// Whether answers can be relied on is asked once more.
+    /// After the numbers, the control question is asked once more.
     Closing,
 }
 
@@ -60,7 +60,7 @@ impl ProbeStage {
     }
 }
 
-/// What is known besides.
+/// What else is known of the post and its chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeFacts {
     /// The sequence by which its chat was numbered when it was sent.

@@ -8,13 +8,13 @@ use crate::job::{JobKind, WaitsFor};
 /// What an attempt came to, as its handler says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done: its row goes.
+    /// It is done: its row is removed.
     Done,
     /// It failed: it is tried again after its kind's wait, and dead after its kind's attempts.
     Failed {
         /// Why.
         why: String,
-        /// The wait in milliseconds that somebody asked for, in place of the kind's.
+        /// The wait in milliseconds that the other side asked for, in place of the kind's.
         asked_wait_ms: Option<u64>,
     },
     /// It is to be done later; the attempt does not count.
@@ -50,7 +50,7 @@ impl Outcome {
 /// What becomes of a job's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobChange {
-    /// It goes.
+    /// It is removed.
     Gone,
     /// It is to be done, not before that time.
     Pending {
@@ -224,7 +224,7 @@ mod tests {
             (FETCH, 9, asked(9_000), pending(10_000, 9, "503")),
             (FETCH, 9, asked(u64::MAX), pending(21_601_000, 9, "503")),
             (FETCH, 10, asked(9_000), dead()),
-            // What has to be done is never given up, and its waits stop growing.
+            // A job that has to be done is never given up, and its waits stop growing.
             (
                 JobKind::Erase,
                 u32::MAX,

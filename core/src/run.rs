@@ -110,7 +110,7 @@ impl RunStage {
         })
     }
 
-    /// Whether it is to be worked on, and nobody does.
+    /// Whether it waits to be worked on.
     #[must_use]
     pub fn waits(self) -> bool {
         matches!(self, Self::Queued | Self::Waiting | Self::Held)
@@ -128,7 +128,7 @@ pub enum StopCause {
     Erased,
     /// A later message took its place.
     Interrupted,
-    /// Somebody in the room said so.
+    /// A person in the room said so.
     Stopped,
     /// Its chat or person is not served any more.
     Unserved,
@@ -176,7 +176,7 @@ impl StopCause {
 /// A cause with what people are told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopping {
-    /// What decides.
+    /// The cause.
     pub cause: StopCause,
     /// What people read.
     pub detail: String,

@@ -43,7 +43,7 @@ pub enum Happening {
         call_id: String,
         /// The tool.
         tool: String,
-        /// What it is asked; `None` once the run is let go: the timeline has it then.
+        /// The arguments; `None` once the run is let go: the timeline has them then.
         arguments: Option<String>,
     },
     /// A tool that is being called says how far it is. Only the newest of a call is kept, and none once the run is let go.
@@ -115,7 +115,7 @@ impl EndingKind {
         Self::Interrupted,
     ];
 
-    /// The way in which a run ended for which a later message was to take its place.
+    /// The kind of ending of a run that was to give way to a later message.
     #[must_use]
     pub fn interrupted(self) -> Self {
         match self {
@@ -187,7 +187,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// What a claim of a run is told as.
+    /// The event of a claim of a run.
     #[must_use]
     pub fn of_claim(is_first: bool) -> Self {
         match is_first {

@@ -56,7 +56,7 @@ pub struct SentHistory {
     pub changes: Vec<SentChange>,
 }
 
-/// Something that a prompt was made from and that is another now.
+/// Something that a prompt was made from and that has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentChange {
     /// A turn was edited.

@@ -10,11 +10,11 @@ use crate::ids::{AccountId, AgentName, ParticipantId};
 const SHARES_MAX: usize = 10_000;
 
 /// How long the runs of a conversation wait for one that was never begun and is due later than it was queued, in
-/// milliseconds: for the rest of an album, or for what kind of chat it is. One that is due later than that is
-/// nothing that is being answered: it holds up nobody until its time comes.
+/// milliseconds: for the rest of an album, or for the kind of its chat. A run that is due later than that is not being
+/// answered yet: it holds up no other run until its time comes.
 pub const PLACE_KEPT_MS_MAX: i64 = 60_000;
 
-/// What a claim goes by: which agents are closed, and who had how much.
+/// What a claim depends on: which agents are closed, and who had how much.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
     /// The run clock, in milliseconds.
@@ -22,8 +22,8 @@ pub struct Slots {
     /// Agents whose model is not asked now, each with how long its questions may wait, in
     /// milliseconds: one that waited longer is claimed all the same, to be given up.
     pub closed: BTreeMap<AgentName, i64>,
-    /// The models, by their configured names, that a question may ask for in place of its agent's own: the same of each,
-    /// and nothing where it is asked now.
+    /// The models, by their configured names, that a question may ask for in place of its agent's own, each with how
+    /// long its questions may wait if it is not asked now; `None` = it is asked.
     pub choices: BTreeMap<(AgentName, String), Option<i64>>,
     shares: Arc<ClaimShares>,
 }
@@ -46,7 +46,7 @@ pub struct Asker {
     pub person: Option<ParticipantId>,
 }
 
-/// What one has. Less at work comes first, then who was served longest ago.
+/// The share of an account or person. Fewer runs at work come first, then the one that was served longest ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct ClaimShare {
     at_work: usize,
@@ -134,7 +134,7 @@ impl Slots {
         }
     }
 
-    /// How long it may wait whose model is not asked now.
+    /// How long a run may wait whose model is not asked now; `None` = its model is asked.
     fn closed_ms(&self, run: &WaitingRun) -> Option<i64> {
         let choice = run.asked_model.as_ref().and_then(|model| {
             let choice = (run.agent.clone(), model.clone());
@@ -278,7 +278,7 @@ mod tests {
         let closed = [(kael(), 1_000)];
         assert!(next(&closed, None, "deep"));
         assert!(!next(&[], Some(1_000), "deep"));
-        // What is not offered any more is a question to its agent's own model.
+        // A run that asked for a model that is no longer offered uses its agent's own model.
         assert!(!next(&closed, None, "gone") && next(&[], Some(1_000), "gone"));
     }
 

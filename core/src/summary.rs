@@ -61,7 +61,7 @@ pub struct Summary {
     pub turns: u64,
     /// What it says; empty once void.
     pub text: String,
-    /// What that costs.
+    /// The tokens of the text.
     pub tokens: u64,
     /// Who made it.
     pub model: String,
@@ -173,9 +173,9 @@ pub struct NewSummary {
     pub requests: u32,
     /// What it says.
     pub text: String,
-    /// What that costs.
+    /// The tokens of the text.
     pub tokens: u32,
-    /// Who counted.
+    /// The name of the token counter.
     pub counter: String,
     /// Who made it.
     pub model: String,
@@ -197,7 +197,7 @@ pub enum SummaryOutcome {
 pub struct SetAside {
     /// To be made again.
     pub set_aside: u64,
-    /// Left in use, because turns that they stand for went by their age.
+    /// Left in use, because turns that they stand for were removed by age.
     pub stay: u64,
 }
 
@@ -239,7 +239,7 @@ impl Refold {
     /// What is done about it at a time, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn step(&self, now_ms: i64) -> RefoldStep {
-        // By a clock that was set back a time may lie ahead.
+        // After a clock was set back, a time may lie ahead.
         let is_over = |from_ms: i64, wait_ms: i64| !(0..wait_ms).contains(&(now_ms - from_ms));
         let is_overdue = self
             .since_ms

@@ -23,7 +23,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing was measured.
+    /// An empty histogram.
     #[must_use]
     pub fn new(bounds_ms: &'static [u64]) -> Self {
         Self {
@@ -48,7 +48,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Nothing was measured; the bounds are in milliseconds, rising.
+    /// Without measurements; the bounds are in milliseconds, rising.
     #[must_use]
     pub const fn new(bounds_ms: &'static [u64]) -> Self {
         Self {

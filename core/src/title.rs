@@ -11,14 +11,14 @@ pub const TITLE_MAX_CHARS: usize = 60;
 /// What somebody says behind `title`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TitleOrder {
-    /// What the conversation is called is said.
+    /// The title is told.
     Tell,
-    /// It is called something.
+    /// The conversation gets a title.
     Give {
-        /// What, as it was typed.
+        /// The title, as it was typed.
         text: String,
     },
-    /// It has no title of its own any more.
+    /// Its own title is removed.
     TakeAway,
 }
 
@@ -39,7 +39,7 @@ impl TitleOrder {
 /// What somebody wants of the title of the conversation that they are in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TitleCommand {
-    /// What.
+    /// What they ask for.
     pub order: TitleOrder,
     /// Whether they may change a title that an operator gave.
     pub is_admin: bool,

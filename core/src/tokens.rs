@@ -1,8 +1,8 @@
 //! What providers report about the prompts they were sent, and what is learnt from it.
 //!
-//! A counter that estimates is off by some constant part for each model: its vocabulary, how it wraps
-//! messages, what it says to the model about tools. Each model therefore has a ratio, reported tokens
-//! over counted ones, which what is counted for it is multiplied with.
+//! A counter that estimates is off by some constant part for each model: its vocabulary, how it wraps messages, what it
+//! says to the model about tools. Each model therefore has a ratio, reported tokens over counted ones, by which its
+//! counts are multiplied.
 //!
 //! The ratio in use moves in steps of 1/64 (1.6 %) and stays where it is until the average is more
 //! than a step and a half away. A prompt near its budget would otherwise lose and regain its oldest
@@ -61,7 +61,7 @@ impl TokenRatio {
         usize::try_from(scaled).unwrap_or(usize::MAX)
     }
 
-    /// The other way round, to the nearest.
+    /// The model's tokens as the counter counts them, to the nearest.
     #[must_use]
     pub fn unscale(self, tokens: usize) -> u64 {
         ((tokens as u64).saturating_mul(PARTS) + self.0 / 2) / self.0

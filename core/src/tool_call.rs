@@ -2,11 +2,11 @@
 
 use crate::ids::ToolCallId;
 
-/// SHA-256 of what a call does: its tool as it is defined, its arguments, its chat and its agent.
+/// SHA-256 of what a call does: its tool as defined, its arguments, its chat and its agent.
 pub type CallDigest = [u8; 32];
 
-/// The digest of a call whose arguments people changed, until its run has read them: of no call, so no approval and no
-/// grant is for it.
+/// The digest of a call whose arguments people changed, until its run has read them: no call has it, so no approval and
+/// no grant applies.
 pub const CHANGED_DIGEST: CallDigest = [0; 32];
 
 /// What follows when it is not known whether a call acted.
@@ -14,7 +14,7 @@ pub const CHANGED_DIGEST: CallDigest = [0; 32];
 pub enum CallRule {
     /// Made twice, it does no more than made once: it is made again.
     Repeatable,
-    /// It carries the row's id, by which the other side knows it again: it is made again.
+    /// It carries the row's id, by which the other side recognises a repeated call: it is made again.
     Keyed,
     /// It is made at most once: a person decides what follows.
     Once,
@@ -105,7 +105,7 @@ impl CallState {
 /// Why a call is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its step asks for more calls than are made at once.
+    /// Its step asks for more calls than one step may.
     TooMany,
     /// The run has made as many calls as it may.
     RunBudget,
@@ -131,7 +131,7 @@ pub enum Refusal {
     AskedInVain,
     /// Too many calls wait for a person already.
     TooManyOpen,
-    /// A hook did not allow it, or gave no word.
+    /// A hook did not allow it, or gave no verdict.
     Hook,
 }
 
@@ -202,7 +202,7 @@ impl Refusal {
     }
 }
 
-/// How often a call may be made. A limit of `None` does not hold.
+/// How often a call may be made. `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
     /// Calls of any tool in a run.

@@ -72,7 +72,7 @@ pub struct Position {
     pub seq: Seq,
 }
 
-/// What kind of entry a turn is.
+/// The kind of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TurnKind {
     /// Something said.

@@ -10,7 +10,7 @@ const STEPS: f32 = 127.0;
 /// *Source:* all-MiniLM-L6-v2 in rooms of `vocative-lab recall`: of queries whose answer was among the five likest lines nine
 /// in ten are above 6.0; of those in a language that the model does not know half are below 5.5.
 const STANDS_OUT_MIN: f32 = 6.0;
-/// Of fewer vectors none can be told to stand out.
+/// Among fewer vectors, no outlier can be recognised.
 const COMPARED_MIN: usize = 1_000;
 
 /// Whether the likest of the `compared` vectors says anything; `deviations` = how far its likeness is over the mean, in

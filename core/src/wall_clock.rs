@@ -20,7 +20,7 @@ pub enum Zone {
     Named(&'static str),
 }
 
-/// The zones, which come with the program; those that were asked for stay read.
+/// The zones, which come with the program; those that were read stay in memory.
 static PLACES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 impl Default for Zone {
@@ -53,8 +53,8 @@ impl Zone {
         }
     }
 
-    /// When its clocks show that, in milliseconds since the Unix epoch: the first and the last time where
-    /// they are put back meanwhile. Where they are put forward over it, the moment at which they are.
+    /// When its clocks show `shown`, in milliseconds since the Unix epoch: the first and the last time where they are
+    /// put back meanwhile. Where they are put forward over it, the moment at which they are.
     pub(crate) fn when(self, shown: NaiveDateTime) -> Option<(i64, i64)> {
         let zone = match self {
             Self::Named(place) => PLACES.get(place).ok()?,
@@ -70,7 +70,7 @@ impl Zone {
     }
 }
 
-/// When the clocks of a place show that: the first and the last time; `None` = they never do.
+/// When the clocks of a place show `shown`: the first and the last time; `None` = they never do.
 fn times_of(zone: &TimeZone, shown: NaiveDateTime) -> Option<(i64, i64)> {
     let utc_ms = shown.and_utc().timestamp_millis();
     let civil = TimeZone::UTC.to_datetime(Timestamp::from_millisecond(utc_ms).ok()?);

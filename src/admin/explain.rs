@@ -16,7 +16,7 @@ pub(super) struct Explained<'a> {
     pub(super) built: &'a BuiltPrompt,
     /// Turns that its summary stands for.
     pub(super) summarized: u64,
-    /// The read bound that was asked for.
+    /// The capture order up to which turns are read, if one was given (`--at`).
     pub(super) at: Option<i64>,
     /// The newest message to the agent, if the agent has spoken since.
     pub(super) answered: Option<i64>,
@@ -84,7 +84,7 @@ impl Explained<'_> {
         }
     }
 
-    /// Turns of the conversation that were neither read nor folded, by what the store has counted.
+    /// Turns of the conversation that were neither read nor folded, from the store's count of turns.
     fn not_read(&self) -> u64 {
         let history = &self.built.history;
         let here = |read: &&HistoryTurn| read.turn.conversation == history.conversation.id;
@@ -98,7 +98,7 @@ impl Explained<'_> {
         history.conversation.turns.saturating_sub(accounted)
     }
 
-    /// Whether a turn counts as kept.
+    /// Whether the options keep a turn: with `addressed_only`, only turns to or of the agent.
     fn is_kept(&self, turn: &Turn) -> bool {
         !self.built.options.addressed_only
             || turn.addressed_to.contains(self.agent)

@@ -39,23 +39,23 @@ pub struct HealthReading {
     pub last_heard_ms: Option<i64>,
     /// When an event was last acknowledged.
     pub last_acknowledged_ms: Option<i64>,
-    /// From received to acknowledged, for that event, in milliseconds.
+    /// The time from receipt to acknowledgement of that event, in milliseconds.
     pub last_lag_ms: u64,
-    /// The same for all events since the start.
+    /// These times of all events since the start.
     pub lags: Histogram,
     /// Frames or updates that could not be read at all.
     pub malformed: u64,
-    /// Webhook requests that did not come from the platform, or not whole.
+    /// Webhook requests that did not come from the platform, or came incomplete.
     pub refused: u64,
     /// Webhook requests that were not committed in the time the platform waits.
     pub late: u64,
     /// How often the supervisor started it again.
     pub restarts: u64,
-    /// How often a connection was there and heard nothing.
+    /// How often a connection was open but delivered nothing.
     pub deaf: u64,
-    /// Connections of the same app that are not ours, as last told.
+    /// Connections of the same app that are not this daemon's, as the platform last reported.
     pub other_connections: u64,
-    /// What a person should know, learnt at start.
+    /// Warnings for the operator that were found at start.
     pub warnings: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl ChannelHealth {
         *self.warnings.lock().expect("no holder of this lock panics") = warnings;
     }
 
-    /// Reads it.
+    /// The current values.
     #[must_use]
     pub fn reading(&self) -> HealthReading {
         let instant = |at: &AtomicI64| Some(at.load(Ordering::Relaxed)).filter(|ms| *ms > 0);
@@ -211,11 +211,11 @@ pub struct ListenerReading {
     pub streams: u64,
     /// Requests since the start that were answered with a refusal (4xx).
     pub refused: u64,
-    /// Connections since the start that were closed because they asked for nothing and others waited.
+    /// Idle connections that were closed since the start to make room for waiting ones.
     pub sent_away: u64,
 }
 
-/// Counts one more for as long as it lives.
+/// Raises a count by one for as long as this value lives.
 #[derive(Debug)]
 pub struct Counted(Arc<ListenerHealth>, fn(&ListenerHealth) -> &AtomicU64);
 
@@ -233,13 +233,13 @@ impl Drop for Counted {
 }
 
 impl ListenerHealth {
-    /// A connection that is open from here on.
+    /// Counts a connection as open until the result is dropped.
     #[must_use]
     pub fn connected(self: &Arc<Self>) -> Counted {
         Counted::new(self, |health| &health.connections)
     }
 
-    /// A stream that somebody reads from here on.
+    /// Counts an event stream as open until the result is dropped.
     #[must_use]
     pub fn streaming(self: &Arc<Self>) -> Counted {
         Counted::new(self, |health| &health.streams)
@@ -250,7 +250,7 @@ impl ListenerHealth {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a connection that was closed for others.
+    /// Counts an idle connection that was closed to make room for another.
     pub fn sent_away(&self) {
         self.sent_away.fetch_add(1, Ordering::Relaxed);
     }
@@ -340,12 +340,12 @@ impl Health {
         channels.values().map(|health| health.reading()).collect()
     }
 }
-/// Why the time can't be relied on, if so; housekeeping writes it, status reads it.
+/// Why the clock can't be trusted, if it can't; housekeeping writes it, status reads it.
 #[derive(Clone, Debug, Default)]
 pub struct TimeDoubt(Arc<Mutex<Option<String>>>);
 
 impl TimeDoubt {
-    /// Notes it; returns whether there is a doubt where none was, or the other way round.
+    /// Stores the doubt; returns whether a doubt has appeared or gone.
     pub fn set(&self, doubt: Option<String>) -> bool {
         let mut known = self.0.lock().expect("no holder of this lock panics");
         let is_news = known.is_some() != doubt.is_some();
@@ -353,7 +353,7 @@ impl TimeDoubt {
         is_news
     }
 
-    /// Why, in plain words.
+    /// The reason for the doubt, in plain words; `None` if the clock is trusted.
     #[must_use]
     pub fn get(&self) -> Option<String> {
         self.0

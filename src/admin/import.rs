@@ -29,9 +29,9 @@ pub struct ImportBeginView {
     /// People who were let in by a code.
     #[serde(default)]
     pub paired: BTreeSet<String>,
-    /// Things of the export that an import that was cut off had dealt with.
+    /// Items of the export that an earlier, interrupted import had handled.
     pub things: u64,
-    /// The topics that are known of the account's chats.
+    /// The known topics of the account's chats.
     #[serde(default)]
     pub topics: Vec<TopicLine>,
 }
@@ -65,19 +65,19 @@ pub struct ImportBatchView {
 pub struct ImportCountsView {
     /// New turns.
     pub imported: u64,
-    /// Edits that were not heard.
+    /// Edits that the bot had not received live.
     pub revised: u64,
-    /// Known before.
+    /// Messages that were known before.
     pub known: u64,
-    /// Deleted or erased before.
+    /// Messages that were deleted or erased before.
     pub gone: u64,
     /// Posts of this bot that its own answers stand for.
     pub own: u64,
-    /// Overlap with live turns, found there.
+    /// Messages that overlap with live turns and were found among them.
     pub overlap_found: u64,
-    /// Overlap with live turns, not found there.
+    /// Messages that overlap with live turns and were not found among them.
     pub overlap_missing: u64,
-    /// Another message is known under the same id.
+    /// Messages under whose id another message is known.
     pub conflicts: u64,
 }
 
@@ -190,7 +190,7 @@ impl ImportCountsView {
         }
     }
 
-    /// Adds those of another batch.
+    /// Adds the counts of another batch.
     pub fn add(&mut self, other: &Self) {
         self.imported += other.imported;
         self.revised += other.revised;

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::admin::operations::{AdminOperation, Operations};
 
-/// The longest request, in bytes; the longest there are hold batches of an import.
+/// The longest request, in bytes. The longest ones hold batches of an import.
 const REQUEST_MAX_BYTES: u64 = 16 << 20;
 /// The most connections that are served at once; further ones wait.
 const CONVERSATIONS_MAX: usize = 32;
@@ -45,7 +45,7 @@ pub async fn bind(path: &Path, group: Option<&str>) -> io::Result<UnixListener> 
         std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
         return Ok(listener);
     };
-    // First closed, then handed over, then opened: at no time to another group.
+    // Closed until the group is set, so that it is at no time open to another group.
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     hand_over(path, group)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o660))?;
@@ -87,8 +87,8 @@ fn hand_over(path: &Path, group: &str) -> io::Result<()> {
     })
 }
 
-/// Lets others reach the sockets in the directory of a path, where only its owner can. They can't list it, and
-/// each socket lets in its own group alone.
+/// Lets other users reach the sockets in a path's directory, if so far only its owner can. They can't list the
+/// directory, and each socket lets in its own group alone.
 fn open_directory(path: &Path) -> io::Result<()> {
     let Some(directory) = path.parent() else {
         return Ok(());
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
 
-        // Somebody listens and is too busy to take anybody.
+        // A listener that is too busy to accept connections is alive.
         let path = folder.path().join(SOCKET_NAME);
         let socket = tokio::net::UnixSocket::new_stream().unwrap();
         socket.bind(&path).unwrap();

@@ -20,7 +20,7 @@ const WAITING_TOO_LONG_MS: i64 = 600_000;
 /// What a running daemon has counted since its start.
 #[derive(Clone, Copy)]
 pub struct StatusCounters<'a> {
-    /// How often.
+    /// The counters.
     pub counters: &'a Counters,
     /// Files that were given up.
     pub given_up: &'a GivenUpFiles,
@@ -127,7 +127,7 @@ pub(super) fn timings() -> Vec<TimingView> {
     views.collect()
 }
 
-/// What the channels may use in a day, by the configuration in force; 0 is no limit.
+/// Adds the daily limits of the channels from the configuration in force; 0 is no limit.
 pub(super) fn add_limits(view: &mut StatusView, config: &Config) {
     let is_set = |limit: u64| Some(limit).filter(|limit| *limit > 0);
     for channel in &mut view.channels {

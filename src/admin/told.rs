@@ -1,4 +1,4 @@
-//! Run events in the words in which programs are told them: on the API and from `vocative events`.
+//! Run events in the form in which programs get them: from the API and from `vocative events`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use vocative_core::run_event::{Ending, Happening, RunEvent, RunSnapshot};
 /// One thing that is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToldEvent {
-    /// Its id; nothing for what is no event of the store.
+    /// Its id; `None` if it is no event of the store.
     pub id: Option<EventId>,
-    /// What it is.
+    /// The event's name.
     pub name: &'static str,
     /// What there is to say of it.
     pub data: Value,
 }
 
-/// How an event is told. The end of a run that said something is told with all that it said, as a
-/// snapshot before it: whatever was heard of the text, this is what stands.
+/// An event as programs get it. If a run has said something, its end comes after a snapshot of the whole text: that
+/// text holds, whatever pieces a reader got before.
 #[must_use]
 pub fn event(event: &RunEvent) -> Vec<ToldEvent> {
     let mut told = Vec::with_capacity(1);

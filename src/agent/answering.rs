@@ -1,5 +1,5 @@
-//! When the steps of a run are over, and what is its answer: the model's last word, a tool's text, or nothing that has
-//! the form which answers must have.
+//! When the steps of a run are over, and what its answer is: the model's last message, a tool's text, or none, if no
+//! answer has the required form.
 
 use crate::agent::failing::Misshapen;
 use crate::agent::step::{ModelStep, answer_by_tool, answer_of, failed_tool, usage_of};
@@ -8,7 +8,7 @@ use crate::config::AnswerForm;
 use crate::llm::Answer;
 use vocative_core::run::Finish;
 
-/// How often an answer is asked for again because it does not have the form that it must have.
+/// How often an answer is requested again because it does not have the required form.
 const REPAIRS_MAX: u32 = 2;
 
 impl Stepping<'_> {
@@ -32,23 +32,23 @@ impl Stepping<'_> {
         }
     }
 
-    /// Whether the model may not be asked again. Mending an answer is besides its steps.
+    /// Whether the model may not be asked again. Requests to repair an answer are not limited by the number of steps.
     pub(super) fn is_used_up(&self, steps: &[ModelStep]) -> bool {
         if answer_of(steps).is_some() {
             return false;
         }
-        // An answer was asked for, and calls came in its place.
+        // An answer was requested, and the model made calls instead.
         let is_asked_in_vain = steps.iter().rev().skip(1).any(|step| step.ends_calls);
         steps.len() >= self.max_steps as usize || is_asked_in_vain || answers_in(steps) > 0
     }
 
-    /// What the model is told of an answer without the form that it must have.
+    /// What the model is told of an answer that does not have the required form.
     pub(super) fn to_mend(&self, step: &ModelStep) -> String {
         let answer = &step.answer;
         let form = self.form.filter(|_| answer.tool_calls.is_empty());
         match form.map(|form| form.read(&answer.text)) {
             None => String::new(),
-            // What is to be said of answers may have been set anew meanwhile.
+            // The form may have been changed meanwhile.
             Some(Ok(_)) => "Answer again.".to_owned(),
             Some(Err(_)) if answer.finish == Finish::Length => {
                 "Your answer was cut because it was too long. Answer again, with less, as one JSON value of the schema \
@@ -63,7 +63,7 @@ impl Stepping<'_> {
     }
 }
 
-/// An answer in the form that it must have.
+/// Checks that an answer has the required form.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -84,7 +84,8 @@ fn answers_in(steps: &[ModelStep]) -> u32 {
     u32::try_from(answers.count()).unwrap_or(u32::MAX)
 }
 
-/// The last thing that was said stands for the answer, if anything was; where answers must have a form, nothing does.
+/// Uses the last text of the model as the answer, if there is one; where answers must have a form, there is no
+/// answer.
 pub(super) fn used_up(steps: &[ModelStep], form: Option<&AnswerForm>) -> StepsEnd {
     let usage = usage_of(steps);
     let mut said = steps.iter().rev().filter(|_| form.is_none());

@@ -1,4 +1,4 @@
-//! A call that needs a person: its card is made and committed with the row that says that it waits.
+//! A call that needs approval: its card is made and committed with the row that says that the call waits.
 
 use vocative_contract::card::Card;
 use vocative_contract::handles::Renderer;
@@ -71,7 +71,7 @@ impl Stepping<'_> {
         self.store.ask_approval(new).await
     }
 
-    /// The card of a call, and whether it shows all of it.
+    /// The card of a call, and whether it shows the call completely.
     fn card(&self, facts: &CardFacts<'_>, call: &StoredCall, offers_grant: bool) -> FittedCard {
         let order = self.toolbox.argument_names(&call.tool);
         let order = order.iter().map(String::as_str);
@@ -88,7 +88,7 @@ impl Stepping<'_> {
     }
 }
 
-/// What takes a card's place when nobody decided.
+/// The text that replaces a card on which nobody decided.
 fn outcome_part(renderer: &dyn Renderer, facts: &CardFacts<'_>, state: ApprovalState) -> Part {
     let outcome = CardOutcome {
         state,

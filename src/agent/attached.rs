@@ -1,5 +1,4 @@
-//! The files of a question, loaded for its prompt. The prompt itself is a pure function of what is loaded
-//! here.
+//! The files of a question, loaded for its prompt. The prompt itself is a pure function of the loaded files.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,11 +29,11 @@ const FILES_MAX: usize = 20;
 /// How an agent's prompts show files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilesInPrompts {
-    /// Whether its model takes pictures.
+    /// Whether the agent's model takes pictures.
     pub takes_images: bool,
-    /// What goes into one prompt.
+    /// The limits of files in one prompt.
     pub limits: FileLimits,
-    /// How many turns before the question have their files read, too.
+    /// How many turns before the question also have their files read.
     pub recent_turns: usize,
     /// The largest picture that is shown, in bytes.
     pub image_bytes_max: u64,
@@ -45,8 +44,8 @@ pub struct FilesInPrompts {
 /// The files of a prompt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadedFiles {
-    /// What goes into it, the most important first: those of the question, then those sent shortly before
-    /// it, the newest first.
+    /// The files that go into the prompt, the most important first: those of the question, then those sent shortly
+    /// before it, the newest first.
     pub(super) files: Vec<PromptFile>,
     /// The turns whose files were read.
     pub(super) read: Vec<TurnId>,
@@ -98,7 +97,7 @@ pub(super) async fn load_files(
             if is_earlier && file.state == FileState::Pending {
                 loaded.awaited.extend(fresh.contains(&turn).then_some(turn));
             } else if is_earlier && matches!(content, FileContent::NotLoaded(_)) {
-                // Its own message names it.
+                // The file is named by its own message.
                 continue;
             }
             if !matches!(content, FileContent::NotLoaded(_)) {
@@ -124,13 +123,13 @@ pub(super) struct ToolFiles<'a> {
 }
 
 impl<'a> ToolFiles<'a> {
-    /// With room for them, shown as prompts show files.
+    /// Files that tools give, kept in `room`, shown as prompts show files.
     pub(super) fn of(room: Option<&'a ContentRoom>, shows: FilesInPrompts) -> Self {
         Self { room, shows }
     }
 
-    /// Puts the pictures that tools gave to their results: the first ones, as many as a prompt may have. Those stay the
-    /// same from step to step, so that what a provider keeps of the request stays true.
+    /// Attaches the pictures that tools gave to their results: the first ones, as many as a prompt may have. The
+    /// choice stays the same from step to step, so that a provider's cache of the request stays valid.
     ///
     /// # Errors
     /// Storage refuses.
@@ -173,12 +172,12 @@ async fn load_content(
     Ok(match file.facts.content_kind() {
         FileKind::Text => Some(load_text(store, shows, file).await?),
         FileKind::Image => Some(load_image(store, shows, file).await?),
-        // Their message says what they are, and what was said in a voice note.
+        // The message itself says what such a file is, and what was said in a voice note.
         FileKind::Voice | FileKind::Other => None,
     })
 }
 
-/// The turns shortly before the question that carry files, the newest first. Only of the room or thread in
+/// The turns shortly before the question that carry files, the newest first. Only turns of the room or thread in
 /// which it was asked: a thread's prompt also shows turns of the room around it.
 fn earlier_turns(history: &History, recent_max: usize) -> Vec<TurnId> {
     let triggers = || {
@@ -244,7 +243,7 @@ async fn load_text(
     Ok(text_of(bytes).map_or_else(|| not_loaded("it is no text"), FileContent::Text))
 }
 
-/// The text of a file, if it is one.
+/// The bytes as text, if they are text.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     let text = decoded(bytes).filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -291,7 +290,7 @@ fn not_loaded(why: &str) -> FileContent {
     FileContent::NotLoaded(why.to_owned())
 }
 
-/// The bytes of a file, or why they are not there.
+/// The bytes of a file, or why they are missing.
 async fn load(
     store: &Store<Replying>,
     file: &TurnFile,
@@ -311,7 +310,8 @@ async fn load(
     Ok(Err(not_loaded("its content was lost; it is fetched again")))
 }
 
-/// What is lost is to be had from the platform again. A reader alone can't note it; a daemon will.
+/// Notes that lost content must be fetched from the platform again. A command that only reads can't note this; the
+/// daemon will.
 async fn fetch_again(store: &Store<Replying>, content: ContentId) {
     if let Err(cause) = store.fetch_again(content, 0).await {
         warn!(error = %cause, content.id = %content, "a stored file was lost, and that could not be noted");

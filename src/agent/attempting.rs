@@ -1,4 +1,4 @@
-//! Has a run's question answered: by the model that it has a place at, or by those that are asked in its place.
+//! Has a run's question answered: by the model at which it has a place, or by that model's fallbacks.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use vocative_core::run::ClaimedRun;
 use vocative_store::StoreError;
 
 impl Working<'_> {
-    /// Works with the model that the run has a place at, and while that can't answer with those that are asked in its
-    /// place. Returns the agent as it asked the one that counts.
+    /// Works with the model at which the run has a place, and with its fallbacks while that one can't answer. Returns
+    /// the agent with the model whose result counts.
     pub(super) async fn work_with_any(
         &self,
         spec: &Arc<AgentSpec>,
@@ -153,7 +153,7 @@ impl Working<'_> {
         })
     }
 
-    /// Lets the model work; once more with a shorter prompt if its context did not hold the first.
+    /// Lets the model work; once more with a shorter prompt if the first exceeded its context.
     async fn step(
         &self,
         spec: &AgentSpec,
@@ -203,7 +203,7 @@ impl Working<'_> {
         again.work(Vec::new()).await
     }
 
-    /// What the run comes to without its model being asked: an earlier attempt's answer, or that nobody can be.
+    /// The end of the run without asking its model: an earlier attempt's answer, or that the model must not be asked.
     fn without_asking(&self, spec: &AgentSpec, recorded: &[ModelStep]) -> Option<RunEnd> {
         let answer = step::answer_of(recorded);
         let form = spec.agent.answer_form.as_ref();
@@ -214,7 +214,7 @@ impl Working<'_> {
         Some(RunEnd::Failed(AttemptFailure::Model(refused)))
     }
 
-    /// The model has said nothing until the deadline: it is down rather than slow.
+    /// The model gave no answer until the deadline: it counts as down rather than slow.
     async fn fell_silent(&self, longest: Seconds) -> RunEnd {
         let cause = format!("no word within {} s", longest.0);
         let error = ModelError::Unavailable { cause };
@@ -222,7 +222,7 @@ impl Working<'_> {
         RunEnd::Failed(AttemptFailure::Model(error))
     }
 
-    /// What is recorded of the work: of the run, or of its agent call.
+    /// The recorded steps of the work: of the run, or of its agent call.
     pub(super) async fn recorded(&self) -> Result<Vec<ModelStep>, StoreError> {
         let (store, run) = (&self.worker.store, self.claimed.run.id);
         let (steps, calls) = tokio::try_join!(store.steps(run), store.tool_calls(run))?;
@@ -234,7 +234,7 @@ impl Working<'_> {
         self.seat.map_or(0, |seat| seat.steps_before)
     }
 
-    /// What the work tells while it is done.
+    /// The events of the work.
     fn events(&self, spec: &AgentSpec, recorded_steps: usize) -> Arc<RunEvents> {
         let is_discreet = spec.holds_answers_back();
         let recorded_steps = self.steps_before() as usize + recorded_steps;
@@ -264,7 +264,7 @@ impl Working<'_> {
     }
 }
 
-/// Who hears what the model says.
+/// The listeners for the model's words.
 fn telling(words: &Arc<FirstWordsTimer>, live: Option<&LiveReply>) -> ListenerGroup {
     let telling = ListenerGroup::default().and(Arc::clone(words) as Arc<dyn Listener>);
     match live {
@@ -279,7 +279,7 @@ fn note_replayed(claimed: &ClaimedRun, recorded: &[ModelStep]) {
     }
 }
 
-/// What the model's context leaves for results, within their own limit.
+/// The tokens that the model's context leaves for results, within their own limit.
 fn results_max_tokens(spec: &AgentSpec, prompt: &Prompt) -> usize {
     let taken =
         prompt.tokens + prompt.instruction_tokens + prompt.recalled_tokens + spec.answer_reserve;
@@ -305,7 +305,7 @@ fn judge(ended: StepsEnd, attempt: u32) -> RunEnd {
             let reason = "a message that it had read was deleted meanwhile".to_owned();
             RunEnd::Failed(AttemptFailure::Passing(reason))
         }
-        // The next attempt's prompt is made within what was learnt.
+        // The next attempt's prompt is made to fit the learnt context.
         StepsEnd::TooLong {
             limit,
             asked,
@@ -317,7 +317,7 @@ fn judge(ended: StepsEnd, attempt: u32) -> RunEnd {
                 false => AttemptFailure::Final(reason),
             })
         }
-        // Asked twice already; a third time says nothing else.
+        // The model was asked twice already; a third time would give the same.
         StepsEnd::Failed(cause @ ModelError::Truncated) => {
             RunEnd::Failed(AttemptFailure::Final(chain(&cause)))
         }

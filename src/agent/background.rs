@@ -1,5 +1,5 @@
-//! Models that are asked beside the answers of runs: for summaries, for memory, and for whom a message was meant. What that costs is counted, whatever becomes of
-//! the answer.
+//! Model calls besides the answers of runs: for summaries, for memory, and for whom a message was meant. Their cost
+//! is counted, whatever becomes of the answer.
 
 use std::time::Duration;
 
@@ -20,24 +20,24 @@ use vocative_store::spending::{ModelCall, Purpose, Spending};
 
 /// Counts what background work costs.
 pub struct CostMeter<'a, C> {
-    /// Where it is counted.
+    /// Where the cost is counted.
     pub store: &'a Store<C>,
-    /// Whose it is.
+    /// The account that pays.
     pub account: AccountId,
-    /// What it is for.
+    /// What the model is asked for.
     pub purpose: Purpose,
     /// The person whose question it is about; `None` = nobody's.
     pub person: Option<ParticipantId>,
-    /// The call that it is counted as.
+    /// The model call that is counted.
     pub call: ModelCall,
     /// What tokens cost.
     pub prices: Prices,
-    /// When, in milliseconds since the Unix epoch.
+    /// The time of the call, in milliseconds since the Unix epoch.
     pub now_ms: i64,
 }
 
 impl<'a, C: MayUseModels> CostMeter<'a, C> {
-    /// The meter of what an agent has done in a conversation; without a model nothing is counted.
+    /// The meter for work of an agent in a conversation; without a model nothing is counted.
     pub fn new(
         store: &'a Store<C>,
         purpose: Purpose,
@@ -62,7 +62,7 @@ impl<'a, C: MayUseModels> CostMeter<'a, C> {
         }
     }
 
-    /// Counts an answer; an estimate where the model does not say what it cost.
+    /// Counts the cost of an answer; an estimate if the model does not report its usage.
     async fn count(&self, asked: &[PromptMessage], answer: &Answer) {
         let count = |text: &str| u64::from(ClassEstimate.count(text));
         let usage = match answer.usage.total() {
@@ -88,15 +88,15 @@ impl<'a, C: MayUseModels> CostMeter<'a, C> {
     }
 }
 
-/// How a model is asked outside of runs.
+/// How a model is asked outside runs.
 pub struct BackgroundAsking<'a, C> {
-    /// What is asked.
+    /// The model.
     pub model: &'a BackgroundModel,
-    /// What takes words out of what it is sent, and of what it says.
+    /// Removes words from the messages that it is sent and from its answer.
     pub hooks: &'a Hooks,
     /// How long it may take.
     pub deadline: Duration,
-    /// Its place at the model.
+    /// The place that is taken at the model.
     pub place: Option<&'a ModelSlot>,
     /// Counts what it costs.
     pub meter: &'a CostMeter<'a, C>,
@@ -107,12 +107,12 @@ pub struct BackgroundAsking<'a, C> {
 pub enum NoAnswer {
     /// The model rests: it is not asked.
     Busy,
-    /// It failed.
+    /// The model failed.
     Failed(ModelError),
 }
 
 impl<C: MayUseModels> BackgroundAsking<'_, C> {
-    /// The model's answer, without what hooks take out.
+    /// The model's answer, without the words that hooks remove.
     ///
     /// # Errors
     /// The model rests or failed.

@@ -1,7 +1,7 @@
-//! The calls of a step: written down, made, and brought to their results, each in its row.
+//! The calls of a step: recorded, made, and brought to their results, each in its row.
 //!
-//! Calls that are repeatable are made side by side, the others one after the other (`core/acting`). A resumed run
-//! reads the rows: a call that has its result is not made again, and one that was being made follows its rule.
+//! Repeatable calls are made in parallel, the others one after the other (`core/acting`). A resumed run reads the
+//! rows: a call that has its result is not made again, and a call that was interrupted follows its rule.
 
 use std::time::Duration;
 
@@ -36,23 +36,23 @@ use vocative_store::contract::{
     NewToolCall, StepOutcome, TaskGiven, ToolTurn,
 };
 
-/// What a model is told behind a result whose files are not kept.
+/// Appended for the model to a result whose files are not kept.
 const FILES_NOT_KEPT: &str =
     "\n[The files of this result are not kept here: they can't be seen, and are not posted.]";
-/// How often it is told how far a call is.
+/// How often the progress of a call is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-/// What a model is told of a call that may have acted.
+/// What a model is told of an interrupted call that may have had its effect.
 const CUT_OFF: &str = "a restart cut this call off; it may have acted or not, and is not made again. Say so, and \
                        let the person decide whether to try once more";
 
-/// How far the calls of a step, or one of them, came.
+/// The state of the calls of a step, or of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
     /// Every call has its result.
     Made,
-    /// A person is to decide first, or another agent to answer.
+    /// A person must decide first, or another agent must answer.
     Wait,
-    /// Their run can't go on.
+    /// The run can't go on.
     BrokenOff(StepOutcome),
 }
 
@@ -63,13 +63,13 @@ pub(super) struct CalledTool {
     pub(super) outcome: ToolOutcome,
     /// Whether the tool was asked.
     is_made: bool,
-    /// What hooks said that is not kept yet.
+    /// Hook verdicts that are not stored yet.
     verdicts: Vec<HookVerdict>,
 }
 
 impl Stepping<'_> {
-    /// Makes a step's calls, as far as they are not made and wait for nobody, and fills in their results. What comes
-    /// behind a call that waits for a person is not made before it; if it needs one, too, it is asked for with it.
+    /// Makes a step's calls that are open and can be made now, and fills in their results. Calls after one that waits
+    /// for a person are not made before it; if such a call needs a person too, both are asked for together.
     pub(super) async fn call_tools(
         &self,
         step: &mut ModelStep,
@@ -135,14 +135,14 @@ impl Stepping<'_> {
             Ok(called) => called,
             Err(calls) => return Ok(calls),
         };
-        // Hooks may have changed what it was made with.
+        // Hooks may have changed the arguments.
         let shown = format!("{} {}", call.tool, call.arguments);
         let counter = self.counting.counter;
         let is_outside = called.is_made && self.toolbox.is_outside(&call.tool);
         let (outcome, said) = self.hooking.given(call, called.outcome).await;
         called.verdicts.extend(said);
         let outcome = self.with_changes(call, outcome).await?;
-        // What is the answer itself is not shown to the model.
+        // A result that is itself the answer is not shown to the model.
         let is_answer = outcome.state == CallState::Done && is_among(self.stop_after, &call.tool);
         let outcome = match is_answer {
             true => outcome,
@@ -175,7 +175,7 @@ impl Stepping<'_> {
             now_ms: (self.clock)(),
         };
         let committed = commit_call(self.store, finished).await?;
-        // The room that was promised for its files is used now.
+        // The promised space for its files is used now.
         drop(kept);
         Ok(match committed {
             StepOutcome::Written => Calls::Made,
@@ -183,7 +183,8 @@ impl Stepping<'_> {
         })
     }
 
-    /// A result with the files that are kept, and room for them. Where its files are not kept, it says so.
+    /// A result, the files to keep with it, and the disk space promised for them. If its files are not kept, the
+    /// result says so.
     async fn with_files(
         &self,
         mut outcome: ToolOutcome,
@@ -193,7 +194,7 @@ impl Stepping<'_> {
         if files.is_empty() {
             return Ok((outcome, None));
         }
-        // No hook can look into a file, so none goes past the hooks.
+        // Hooks can't check files; where hooks check results, no file is kept.
         let is_looked_at = self.hooking.look_at_what_is_told();
         let promise = match self.files.room.filter(|_| !is_looked_at) {
             Some(room) => {
@@ -208,7 +209,7 @@ impl Stepping<'_> {
         Ok((outcome, promise.map(|promise| (files, promise))))
     }
 
-    /// What a call gave, behind a word of who changed what was asked for.
+    /// The result of a call, preceded by the names of the people who changed its arguments.
     async fn with_changes(
         &self,
         call: &StoredCall,
@@ -224,7 +225,7 @@ impl Stepping<'_> {
         Ok(outcome)
     }
 
-    /// What of people's consent a call needs.
+    /// The consent that a call needs.
     fn sought(&self, call: &StoredCall, arguments: &Value) -> ConsentSought {
         let approval = self.toolbox.approval(&call.tool);
         ConsentSought {
@@ -236,7 +237,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// The arguments that hooks put in place of a call's own, with what the call then does.
+    /// The arguments with which hooks replaced a call's own, and the digest of the changed call.
     fn narrowed(&self, call: &StoredCall, arguments: &Value) -> Option<NarrowedCall> {
         let text = text_of(arguments);
         let is_same = read_arguments(&call.arguments).is_ok_and(|own| own == *arguments);
@@ -246,13 +247,13 @@ impl Stepping<'_> {
         })
     }
 
-    /// What a call comes to; the inner error says why it comes to nothing yet.
+    /// Makes a call and returns its result; the inner error says why there is none yet.
     async fn make(
         &self,
         call: &mut StoredCall,
         is_behind_open: bool,
     ) -> Result<Result<CalledTool, Calls>, StoreError> {
-        // What is made is what the row says.
+        // The call is made with the arguments of its row.
         let arguments =
             read_arguments(&call.arguments).unwrap_or(Value::String(call.arguments.clone()));
         if call.n as usize >= CALLS_MAX {
@@ -288,7 +289,7 @@ impl Stepping<'_> {
         let task = task.and_then(|_| self.toolbox.task(&call.tool, &arguments));
         let mut sought = self.sought(call, &arguments);
         sought.asking = sought.asking.max(as_asked.asking).max(judged.asking);
-        // What a schedule starts acts only with a person's word.
+        // A run that a schedule started needs a person's approval for calls with effects.
         let acts = question.is_none() && call.rule != CallRule::Repeatable;
         if acts && self.store.is_scheduled(self.claimed.run.id).await? {
             sought.asking = ApprovalRule::Always;
@@ -329,13 +330,13 @@ impl Stepping<'_> {
             }
             Beginning::Ask => return self.asked(call, sought).await,
             Beginning::Wait => return Ok(Err(Calls::Wait)),
-            // Somebody else brought it to its end, which only a holder of the lease can.
+            // Another worker ended the call, which only a holder of the lease can do.
             Beginning::NotDue => return Ok(Err(Calls::BrokenOff(StepOutcome::Stale))),
         }))
     }
 
-    /// What a call comes to that asked a person, or another agent, or whose server asked a person, in an earlier attempt;
-    /// `None` if nobody was asked.
+    /// The result of a call that asked a person or another agent in an earlier attempt, or whose server asked a
+    /// person; `None` if nobody was asked.
     async fn asked_before(
         &self,
         call: &StoredCall,
@@ -354,7 +355,7 @@ impl Stepping<'_> {
         Ok(outcome.map(|outcome| outcome.map(over).ok_or(Calls::Wait)))
     }
 
-    /// What the tool gave.
+    /// Calls the tool and returns its result.
     pub(super) async fn called(
         &self,
         call: &StoredCall,
@@ -377,7 +378,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Waits for what a call gives, and tells meanwhile how far it is.
+    /// Waits for a call's result, and tells its progress meanwhile.
     async fn telling_progress(
         &self,
         call: &StoredCall,
@@ -401,7 +402,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Asks a person what a call is for; it waits from here on, unless that can't be asked.
+    /// Asks a person the question of a call; the call then waits, unless the question can't be asked.
     async fn questioned(
         &self,
         call: &StoredCall,
@@ -419,7 +420,7 @@ impl Stepping<'_> {
         })
     }
 
-    /// Gives another agent a task; the call waits from here on, unless that agent can't be asked.
+    /// Gives another agent a task; the call then waits, unless that agent can't be asked.
     async fn delegated(
         &self,
         call: &StoredCall,
@@ -441,7 +442,7 @@ impl Stepping<'_> {
         })
     }
 
-    /// Asks people about a call; it waits from here on, unless too many do already.
+    /// Asks people to approve a call; the call then waits, unless too many already do.
     async fn asked(
         &self,
         call: &StoredCall,
@@ -456,13 +457,14 @@ impl Stepping<'_> {
     }
 }
 
-/// A call as its row is once it was looked at whether it is made: with what it does, and with what hooks left of it.
+/// Brings a call up to date with its row after the decision whether it is made: its digest, and the arguments that
+/// hooks left.
 fn note_begun(
     call: &mut StoredCall,
     (decided, digest): (Beginning, CallDigest),
     narrowed: Option<NarrowedCall>,
 ) {
-    // A worker that waits reads the row again.
+    // A waiting worker reads the row again.
     if call.digest == CHANGED_DIGEST && decided != Beginning::Wait {
         call.digest = digest;
     }
@@ -510,7 +512,7 @@ pub(super) fn refused(refusal: Refusal, stepping: &Stepping<'_>) -> CalledTool {
     }
 }
 
-/// A refusal in words for the model.
+/// A refusal, worded for the model.
 fn words_of(refusal: Refusal, stepping: &Stepping<'_>) -> String {
     let answer = "answer with what you have";
     match refusal {
@@ -547,7 +549,7 @@ fn words_of(refusal: Refusal, stepping: &Stepping<'_>) -> String {
     }
 }
 
-/// The outcome, or in its place that there is no room for it.
+/// The outcome, or, if it is too long, a text that says that there is no room for it.
 fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> ToolOutcome {
     let tokens = counter.count(&outcome.content) as usize;
     if tokens > *left_tokens {
@@ -571,7 +573,7 @@ fn within(outcome: ToolOutcome, left_tokens: &mut usize, counter: &Scaled) -> To
     outcome
 }
 
-/// Arguments as a row has them.
+/// Arguments as a row stores them.
 fn text_of(arguments: &Value) -> String {
     match arguments {
         Value::String(text) => text.clone(),

@@ -33,7 +33,7 @@ fn millis(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-/// What every line of a run's work carries when debug lines are wanted; says also that it was claimed.
+/// The span of a run's log lines when debug lines are wanted; also logs that the run was claimed.
 fn span_of(claimed: &ClaimedRun) -> Span {
     let run = &claimed.run;
     let span = debug_span!("run", conversation.id = %run.conversation, agent = %run.agent);
@@ -118,11 +118,12 @@ impl AgentWorker {
             worker
                 .keep_run_clock(&mut run_clock, due_ms.is_some())
                 .await;
-            // One that is due and was not claimed waits for something else than time.
+            // A run that is due and was not claimed waits for something other than time.
             let due_ms = due_ms.filter(|due_ms| *due_ms > now_ms);
             let due_ms = due_ms.into_iter().chain(expires_at_ms).min();
             tokio::select! {
-                // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
+                // In this order, so that a simulation can be repeated; whichever branch is taken, the loop checks
+                // everything.
                 biased;
                 Some(ended) = working.join_next_with_id(), if !working.is_empty() => {
                     let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
@@ -148,7 +149,7 @@ impl AgentWorker {
         worker.give_back(held).await;
     }
 
-    /// Ends approvals whose time is over; returns when the next one's is.
+    /// Ends approvals that have expired; returns when the next one expires.
     async fn expire_approvals(&self, now_ms: i64) -> Option<i64> {
         let next = self.store.next_expiry_ms(now_ms).await;
         let next = next.unwrap_or_default()?;
@@ -193,8 +194,9 @@ impl AgentWorker {
         }
     }
 
-    /// The run's place at the first model of its agent that does not rest, at its own if all do; none where there is no
-    /// such agent. A network's is at a model of another of its agents where that of its default agent takes nobody now.
+    /// The run's place: at the first model of its agent that does not rest, at the agent's own model if all do;
+    /// `None` if the agent is not configured. A network's run gets a place at a model of another of its agents if the
+    /// default agent's models take no run now.
     fn place_at_model(&self, claimed: &ClaimedRun) -> Option<ModelSlot> {
         let spec = self.spec_of(claimed)?;
         let open = self.open_model(&spec);
@@ -204,7 +206,7 @@ impl AgentWorker {
         Some(self.models.begin(model, claimed.run.id))
     }
 
-    /// A model that one more run of the agent may begin to ask.
+    /// A model of the agent that may take one more run now.
     fn open_model(&self, spec: &AgentSpec) -> Option<ModelUse> {
         let open_of = |spec: &AgentSpec| {
             let awake = self.models.first_awake(spec.chain());

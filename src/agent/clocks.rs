@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How long a run is leased, in milliseconds; the lease is extended while the run is worked on.
 pub(super) const LEASE_MS: i64 = 60_000;
-/// How often that is.
+/// How often the lease is extended.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How old a question is, by the run clock.

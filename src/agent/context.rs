@@ -1,23 +1,23 @@
-//! What is done about a prompt that is longer than its model's context: what is learnt of the context, and
-//! which tool results are left out.
+//! What happens when a prompt is longer than its model's context: what is learnt about the context's size, and which
+//! tool results are left out.
 //!
-//! Pure. The history that fits is found by assembling the prompt again within what was learnt.
+//! Pure. A history that fits is found by assembling the prompt again within the learnt size.
 
 use crate::agent::registry::AgentSpec;
 use crate::llm::Exchange;
 
-/// The smallest size of a context that is believed, in tokens.
+/// The smallest context size that is believed, in tokens.
 const LIMIT_MIN_TOKENS: usize = 512;
 /// Of a context whose size was learnt, the answer gets at most one part in this many.
 const ANSWER_PART: usize = 4;
-/// Results shorter than this, in bytes, stay whole.
+/// Results shorter than this, in bytes, are not shortened.
 const RESULT_MIN_BYTES: usize = 200;
 /// The text in place of a result that is left out.
 const LEFT_OUT: &str = "(left out: the model's context has no room for it)";
 const CUT: &str = " … (cut: the model's context has no room for the rest)";
 
 impl AgentSpec {
-    /// The same agent, with limits that fit what was learnt of its model's context.
+    /// The same agent, with limits that fit the learnt size of its model's context.
     pub(super) fn fitted(&self) -> Self {
         let Some(learnt) = self.model.context_limit() else {
             return self.clone();
@@ -30,16 +30,16 @@ impl AgentSpec {
         }
     }
 
-    /// Tokens that the answer may have where the context decides that.
+    /// Tokens that the answer may have, if the context limits it.
     pub(super) fn output_tokens(&self) -> Option<u32> {
         self.model.context_limit()?;
         u32::try_from(self.answer_reserve).ok()
     }
 }
 
-/// What a context holds, in tokens as we count them: `sent` of them were a prompt that did not fit, and
-/// `limit` and `asked` is what the provider said of it. Where it says nothing, half of it is tried next.
-/// Beside what fits there is room for the answer.
+/// The size of a context, in tokens as we count them: `sent` of them were a prompt that did not fit; `limit` and
+/// `asked` is what the provider reported. If it reported nothing, half of it is tried next. Besides what fits there
+/// is room for the answer.
 pub(super) fn learnt_limit(
     limit: Option<u64>,
     asked: Option<u64>,
@@ -60,8 +60,8 @@ pub(super) fn learnt_limit(
     fits.saturating_add(answer).max(LIMIT_MIN_TOKENS)
 }
 
-/// The exchanges with less of their results: none of the earlier ones, a quarter of each of the last.
-/// Thoughts behind a changed result are bound to it and don't go back.
+/// The exchanges with shorter results: earlier results are left out, the last ones cut to a quarter each. Thoughts
+/// after a changed result are bound to it and are not sent back.
 pub(super) fn shrunk(exchanges: &[Exchange]) -> Vec<Exchange> {
     let mut shrunk = exchanges.to_vec();
     let mut is_changed = false;

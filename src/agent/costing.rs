@@ -1,4 +1,4 @@
-//! What a request of a run may take, and what it took: caps of the day, the run's own budget, and the ledger.
+//! What a request of a run may use, and what it used: caps of the day, the run's own budget, and the ledger.
 
 use crate::agent::stepping::Stepping;
 use crate::llm::{Answer, ModelError, Request};
@@ -20,7 +20,7 @@ impl Stepping<'_> {
             .await
     }
 
-    /// The most that a request may take: answered as long as it may be, and without a cache.
+    /// The most that a request may use: with an answer of the greatest length, and without a cache.
     pub(super) fn most(&self, request: &Request<'_>) -> NextRequest {
         let answer = self.max_output_tokens;
         let usage = Usage {
@@ -34,7 +34,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// The most tokens that the answer to a request may have within what the run may use.
+    /// The most tokens that the answer to a request may have within the run's budget.
     pub(super) async fn within_budget(
         &self,
         request: &Request<'_>,
@@ -71,7 +71,7 @@ impl Stepping<'_> {
             .await
     }
 
-    /// Counts what an answer cost, whatever becomes of it.
+    /// Counts the cost of an answer, whatever becomes of it.
     pub(super) async fn spend(
         &self,
         request: &Request<'_>,
@@ -80,7 +80,7 @@ impl Stepping<'_> {
         let usage = match answered {
             Ok(answer) if answer.usage.total() == 0 => self.estimated(request, &answer.text),
             Ok(answer) => answer.usage,
-            // It was read, and answered as long as it may be.
+            // The prompt was read, and the answer had the greatest length.
             Err(ModelError::Truncated | ModelError::Empty) => self.estimated(request, ""),
             Err(_) => return Ok(()),
         };
@@ -102,7 +102,7 @@ impl Stepping<'_> {
         self.store.spend(spending).await
     }
 
-    /// What a call cost of which the model does not say it.
+    /// The estimated usage of a model call for which the model reported none.
     pub(super) fn estimated(&self, request: &Request<'_>, answer: &str) -> Usage {
         let count = |text: &str| u64::from(self.counting.counter.count(text));
         let said = request

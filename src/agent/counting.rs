@@ -1,4 +1,4 @@
-//! How the tokens of a run are counted, and what its model's report teaches.
+//! How the tokens of a run are counted, and what is learnt from its model's report.
 
 use tracing::warn;
 
@@ -55,7 +55,7 @@ impl AgentSpec {
 pub(super) struct Counting<'a> {
     /// Counts as the model does, as far as is known.
     pub(super) counter: &'a Scaled,
-    /// Whose reports are learnt from.
+    /// The key under which the model's reports are learnt from; `None` = nothing is learnt.
     pub(super) key: Option<RatioKey>,
     /// What the prompt costs by that counter, instructions included.
     pub(super) prompt_tokens: usize,

@@ -1,5 +1,5 @@
-//! A call that gives another agent a task: that one's run is queued with the row that says that the call waits, and what
-//! it says is the result.
+//! A call that gives another agent a task: the other agent's run is queued with the row that says that the call
+//! waits, and its answer is the call's result.
 
 use crate::agent::stepping::Stepping;
 use crate::tools::{TaskWish, ToolOutcome};
@@ -32,7 +32,7 @@ impl Stepping<'_> {
     }
 }
 
-/// What a call comes to that gave a task; `None` while it is open.
+/// The result of a call that gave a task; `None` while the task is open.
 pub(super) fn outcome_of_task(task: &StoredTask) -> Option<ToolOutcome> {
     let (is_answer, content) = told_of_task(task)?;
     Some(match is_answer {

@@ -1,4 +1,4 @@
-//! Answers what people ask the daemon itself and takes longer than a transaction: inquiries.
+//! Answers inquiries: questions to the daemon itself whose answer takes longer than a transaction.
 //!
 //! An inquiry and its job are rows until its answer is committed, in the transaction that removes them; so a
 //! kill at any instant neither loses nor doubles an answer. No model is asked.
@@ -29,7 +29,7 @@ const LINE_MAX_CHARS: usize = 100;
 
 /// Answers inquiries.
 pub struct InquiryDesk {
-    /// Where inquiries are.
+    /// The store with the inquiries.
     pub store: Store<Replying>,
     /// Who answers where.
     pub rooms: Rooms,
@@ -64,7 +64,7 @@ impl InquiryDesk {
                 let text = self.text(&inquiry, &room).await?;
                 room.renderer.render(&text, &People::nobody())
             }
-            // The lists are others than when it was asked.
+            // The lists have changed since the question was asked.
             false => Vec::new(),
         };
         let lease = (claimed.id, claimed.token);
@@ -124,7 +124,7 @@ impl InquiryDesk {
     }
 }
 
-/// How things stand, for people.
+/// The status of a chat, for people.
 fn status_text(agent: &str, standing: &ChatStanding, language: Language) -> String {
     let working = language.status_working(standing.runs_working);
     let posts = language.status_posts(standing.posts_waiting);
@@ -142,7 +142,7 @@ fn status_text(agent: &str, standing: &ChatStanding, language: Language) -> Stri
     lines.join("\n\n")
 }
 
-/// What an agent would be sent, as a short list.
+/// The prompt that an agent would be sent, as a short list.
 fn context_text(agent: &str, built: &BuiltPrompt, language: Language) -> String {
     let prompt = &built.prompt;
     let said = prompt.messages.iter().zip(&prompt.costs);
@@ -177,7 +177,7 @@ fn context_text(agent: &str, built: &BuiltPrompt, language: Language) -> String 
     lines.join("\n")
 }
 
-/// What an agent keeps of the older part of a conversation.
+/// The summary that an agent has of the older part of a conversation.
 fn summary_text(agent: &str, built: &BuiltPrompt, language: Language) -> String {
     match &built.history.summary {
         Some(summary) => format!("{}\n\n{}", language.summary_head(agent), summary.text),
@@ -185,7 +185,7 @@ fn summary_text(agent: &str, built: &BuiltPrompt, language: Language) -> String 
     }
 }
 
-/// One line of a message, within its length, that nothing in it makes more than text.
+/// A message as one line within the length, escaped so that it is shown as plain text.
 fn shortened(text: &str) -> String {
     let line = one_line(text).unwrap_or_default();
     let line = neutral_text(&line);

@@ -1,4 +1,4 @@
-//! A call whose server of tools asks people before it goes on: each form is a question in the room, its run waits as it
+//! A call whose tool server asks people before it goes on: each form is a question in the room, the run waits as it
 //! does for any question, and the call goes on with the answers.
 
 use serde_json::Value;
@@ -16,17 +16,17 @@ use crate::agent::stepping::Stepping;
 use crate::llm::read_arguments;
 use crate::tools::{InputGiven, QuestionTo, QuestionWish, ToolOutcome};
 
-/// What of a round is known.
+/// What is known of a round.
 struct RoundFacts {
     round: InputRound,
-    /// Its questions in their order: of which form, and how each ended.
+    /// Its questions in their order: the index of the form, and how the question ended.
     questions: Vec<(usize, FormEnded)>,
     /// The turns that answer them.
     answers: Vec<TurnId>,
 }
 
 impl Stepping<'_> {
-    /// What a call comes to whose server asked people in an earlier attempt; `None` if it asked nobody.
+    /// The result of a call whose server asked people in an earlier attempt; `None` if it asked nobody.
     pub(super) async fn asked_by_server(
         &self,
         call: &StoredCall,
@@ -39,7 +39,7 @@ impl Stepping<'_> {
         let Some(asked) = RoundFacts::newest(&asked) else {
             return Ok(None);
         };
-        // It went on and was cut off: what follows is its rule.
+        // The call went on and was interrupted: its rule decides what follows.
         if call.state == CallState::Running && call.rule != CallRule::Repeatable {
             return Ok(None);
         }
@@ -49,7 +49,7 @@ impl Stepping<'_> {
         Ok(Some(self.with_input(call, asked).await?))
     }
 
-    /// Makes a call: what it gave, or the wait for what its server asks people.
+    /// Makes a call: returns its result, or waits for answers if its server asks people.
     pub(super) async fn made(
         &self,
         call: &StoredCall,
@@ -62,7 +62,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Asks what of a round is not answered yet, or goes on with the call, until it waits or is over.
+    /// Asks the open questions of a round, or goes on with the call, until it waits or is over.
     async fn with_input(
         &self,
         call: &StoredCall,
@@ -97,7 +97,7 @@ impl Stepping<'_> {
             };
             let arguments =
                 read_arguments(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
-            // The server asked for another tool than this one is now.
+            // The tool has changed since the server asked.
             if self.toolbox.digest(&call.tool, &arguments) != call.digest {
                 return Ok(Ok(refused(Refusal::ToolChanged, self)));
             }
@@ -114,7 +114,7 @@ impl Stepping<'_> {
             };
             let mut called = self.called(call, arguments, Some(given)).await;
             match called.outcome.input.take() {
-                // What it gives may repeat what people answered, and goes with that.
+                // The result may repeat the answers, and is deleted with them.
                 None => {
                     called.outcome.sources.append(&mut asked.answers);
                     return Ok(Ok(called));
@@ -127,7 +127,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Asks who asked for the run what a form is for.
+    /// Asks a form's question of the people who asked for the run.
     async fn ask_form(
         &self,
         call: &StoredCall,

@@ -1,4 +1,4 @@
-//! How a run ends: what is said in its room, in one commit with the end; or when it is tried again.
+//! How a run ends: the answer or notice is committed with the end; or the run is tried again.
 
 use tracing::{error, info, warn};
 use vocative_contract::outbound::PostSpeaker;
@@ -29,7 +29,7 @@ use vocative_store::StoreError;
 use vocative_store::contract::{CommittedReply, ReplyRoute, RunEnding};
 
 impl Working<'_> {
-    /// Commits the model's answer. An edit of what was shown of it may be on its way for `live_settle_ms`.
+    /// Commits the model's answer. An edit of its live view may be on its way for `live_settle_ms`.
     pub(super) async fn answer(
         &self,
         spec: &AgentSpec,
@@ -37,7 +37,7 @@ impl Working<'_> {
         live_settle_ms: i64,
     ) -> Result<(), StoreError> {
         let (judged, verdicts) = match self.task {
-            // It is not posted: the run that asked has it, and its own answer is judged.
+            // The answer is not posted: the run that asked receives it, and that run's own answer is judged by hooks.
             Some(_) => (AnswerJudged::Said(answer.text), Vec::new()),
             None => {
                 let hooking = self.hooking(spec).await?;
@@ -90,7 +90,7 @@ impl Working<'_> {
         self.end(spec, reply).await
     }
 
-    /// Says that no answer came out in the form that answers must have.
+    /// Says that no answer had the required form.
     pub(super) async fn end_misshapen(
         &self,
         spec: &AgentSpec,
@@ -120,13 +120,13 @@ impl Working<'_> {
         self.end(spec, said).await
     }
 
-    /// Says nothing: what was asked was said to somebody else.
+    /// Ends without a word: the message was meant for somebody else.
     pub(super) async fn end_not_meant(&self, spec: &AgentSpec) -> Result<(), StoreError> {
         info!(run.id = %self.claimed.run.id, "a message is not answered: it was said to somebody else");
         self.cancel(spec).await
     }
 
-    /// Says which tool failed, without which there is no answer.
+    /// Says which tool failed, since that failure leaves the run without an answer.
     pub(super) async fn end_tool_failed(
         &self,
         spec: &AgentSpec,
@@ -154,7 +154,7 @@ impl Working<'_> {
         self.end(spec, said).await
     }
 
-    /// Says what the next request may cost, and that it is not made.
+    /// Says what the next request may cost, and that it is not sent.
     pub(super) async fn end_too_costly(
         &self,
         spec: &AgentSpec,
@@ -169,7 +169,7 @@ impl Working<'_> {
         self.end(spec, said).await
     }
 
-    /// Says what of its budget the run has used up, and that it stopped for it.
+    /// Says which part of its budget the run has used up, and that it stopped for that reason.
     pub(super) async fn end_run_used_up(
         &self,
         spec: &AgentSpec,
@@ -184,7 +184,7 @@ impl Working<'_> {
         self.end(spec, said).await
     }
 
-    /// Gives a run up: the room is told, the reason stays with the operators.
+    /// Gives a run up: the room is told so; the reason is only for operators.
     pub(super) async fn give_up(
         &self,
         spec: &AgentSpec,
@@ -199,7 +199,7 @@ impl Working<'_> {
         self.end(spec, reply).await
     }
 
-    /// Ends a run whose trigger is gone or that a person stopped: nothing is said.
+    /// Ends without a word a run whose trigger is gone or that a person stopped.
     pub(super) async fn cancel(&self, spec: &AgentSpec) -> Result<(), StoreError> {
         let silent = Reply {
             usage: self.recorded_usage().await?,
@@ -209,7 +209,7 @@ impl Working<'_> {
         self.end(spec, silent).await
     }
 
-    /// Ends a run whose work was broken off by something else than its model, or lets go of it.
+    /// Ends or releases a run whose work was broken off for a reason other than its model.
     pub(super) async fn end_otherwise(
         &self,
         spec: &AgentSpec,
@@ -237,7 +237,7 @@ impl Working<'_> {
         }
     }
 
-    /// The attempt gave no answer: another one follows, or the room is told.
+    /// Handles an attempt without an answer: another one follows, or the room is told.
     pub(super) async fn fail(
         &self,
         spec: &AgentSpec,
@@ -257,7 +257,7 @@ impl Working<'_> {
         }
     }
 
-    /// Ends the run with what an agent says, or with a notice about it.
+    /// Ends the run with the words of an agent, or with a notice about it.
     pub(super) async fn end(&self, spec: &AgentSpec, reply: Reply) -> Result<(), StoreError> {
         let people = self.people().await?;
         let answering = Answering {
@@ -269,7 +269,7 @@ impl Working<'_> {
         commit(self.worker, self.room, &answering, reply, &people).await
     }
 
-    /// How the room sees that this agent speaks: where several answer, or posts stand under their names.
+    /// How a post shows which agent speaks, where several answer or posts stand under their names.
     pub(super) fn lead(&self, spec: &AgentSpec) -> Lead {
         if spec.prefixed_channels.contains(&self.route.channel) {
             return Lead::Prefix(spec.agent.display_name.clone());
@@ -283,7 +283,7 @@ impl Working<'_> {
         }
     }
 
-    /// Tokens of the steps that a run without an answer took.
+    /// Tokens of the recorded steps of a run without an answer.
     async fn recorded_usage(&self) -> Result<Usage, StoreError> {
         let run = self.claimed.run.id;
         let stored = self.worker.store.steps(run).await?;
@@ -294,7 +294,7 @@ impl Working<'_> {
         Ok(step::usage_of(&step::replay(&stored, &calls)))
     }
 
-    /// Whom the answer may mention for real.
+    /// The people whom the answer may mention with a notification.
     async fn people(&self) -> Result<People, StoreError> {
         if !self.room.delivery.mention_people {
             return Ok(People::nobody());
@@ -324,7 +324,7 @@ pub(super) async fn end_without_agent(
     commit(worker, room, &answering, reply, &People::nobody()).await
 }
 
-/// Ends a run whose chat or person the lists no longer let in: nothing is said.
+/// Ends without a word a run whose chat or person is no longer admitted by the lists.
 pub(super) async fn end_unserved(
     worker: &AgentWorker,
     claimed: &ClaimedRun,
@@ -351,7 +351,7 @@ pub(super) async fn end_unserved(
     commit(worker, room, &answering, silent, &People::nobody()).await
 }
 
-/// Commits what is said at a run's end, with the end.
+/// Commits the end of a run together with what is said at it.
 async fn commit(
     worker: &AgentWorker,
     room: &Room,
@@ -397,7 +397,7 @@ pub(super) fn notice(text: String, ending: RunEnding) -> Reply {
     }
 }
 
-/// What the room is told of an answer that is not all that the model meant to say.
+/// The room's note about an answer that is incomplete.
 pub(super) fn note(finish: Finish, language: Language) -> Option<String> {
     match finish {
         Finish::Length => Some(language.cut_off_length()),

@@ -1,9 +1,9 @@
 //! The events of a run, on their way from the model to the store.
 //!
-//! Text is gathered: the first words go at once, further ones at most every [`GATHER`] or as soon as
-//! there are [`PIECE_BYTES`]. One write is under way at a time; while it is, whatever comes is joined
-//! to what waits, so that a slow disk makes longer pieces and never holds up the model. What would
-//! pass [`WAITING_BYTES_MAX`] is not told piece by piece: the end of the run tells the whole text.
+//! Text is gathered: the first words go at once, further ones at most every [`GATHER`] or as soon as there are
+//! [`PIECE_BYTES`]. One write is under way at a time; meanwhile new text is joined to the text that waits, so that a
+//! slow disk makes longer pieces and never holds up the model. Text beyond [`WAITING_BYTES_MAX`] is not told piece by
+//! piece: the end of the run tells the whole text.
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,38 +26,38 @@ const GATHER: Duration = Duration::from_millis(100);
 const PIECE_BYTES: usize = 1_024;
 /// The most text that waits for the disk, in bytes.
 const WAITING_BYTES_MAX: usize = 256 << 10;
-/// How long a run waits for what it said to be written before it records what comes next.
+/// How long a run waits until its text is written before it records the next step.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// What a run tells, between the model and the store.
+/// The events of a run between the model and the store.
 pub(super) struct RunEvents {
     waiting: Mutex<UnsentEvents>,
-    /// Something came.
+    /// Woken when an event came.
     wake: Notify,
-    /// Something was written.
+    /// Woken when events were written.
     written: Notify,
 }
 
 #[derive(Default)]
 struct UnsentEvents {
-    /// Which answer of the run is heard, from 1.
+    /// The number of the answer that is being heard, from 1.
     step: u32,
     events: Vec<NewRunEvent>,
     text_bytes: usize,
     /// A write is under way.
     is_writing: bool,
-    /// Something other than text waits, or enough of it, or somebody waits for it to be written.
+    /// An event other than text waits, or enough text, or a caller waits until it is written.
     is_urgent: bool,
     /// The rest of this answer is not told: a piece of it is missing.
     is_mute: bool,
-    /// No answer is told before it is committed.
+    /// Answers are not told before they are committed.
     is_discreet: bool,
     /// The run says nothing more.
     is_closed: bool,
 }
 
 impl RunEvents {
-    /// Begins the events of a run that has that many recorded steps.
+    /// Creates the events of a run that has `recorded_steps` recorded steps.
     pub(super) fn new(recorded_steps: usize) -> Self {
         let waiting = UnsentEvents {
             step: u32::try_from(recorded_steps + 1).unwrap_or(u32::MAX),
@@ -70,15 +70,14 @@ impl RunEvents {
         }
     }
 
-    /// The same for a run whose answers may come out otherwise than its model says them: they are told by the end of
-    /// the run alone.
+    /// The same for a run whose answers may be changed by hooks: only the end of the run tells them.
     #[must_use]
     pub(super) fn discreet(self, is_discreet: bool) -> Self {
         self.change(|waiting| waiting.is_discreet = is_discreet);
         self
     }
 
-    /// Does the work of a run and writes what it tells meanwhile.
+    /// Does the work of a run and writes its events meanwhile.
     pub(super) async fn during<T>(
         &self,
         work: impl Future<Output = T>,
@@ -98,8 +97,7 @@ impl RunEvents {
         done
     }
 
-    /// Waits until everything that was told is written, but not for long. So what is recorded next comes
-    /// after it.
+    /// Waits, but not for long, until all events so far are written, so that the next record comes after them.
     pub(super) async fn settled(&self) {
         let settled = async {
             loop {
@@ -118,7 +116,7 @@ impl RunEvents {
         let _ = timeout(LAST_WORDS, settled).await;
     }
 
-    /// Writes until nothing more comes, or may be written.
+    /// Writes until there are no more events, or none may be written.
     async fn write_on(&self, store: &Store<Replying>, claimed: &ClaimedRun, clock: &Clock) {
         let mut not_before = Instant::now();
         while let Some(events) = self.next(not_before).await {
@@ -140,7 +138,7 @@ impl RunEvents {
         }
     }
 
-    /// What is to be written next, once it is due; `None` when nothing more comes.
+    /// The events to write next, once they are due; `None` when no more come.
     async fn next(&self, not_before: Instant) -> Option<Vec<NewRunEvent>> {
         loop {
             let notified = self.wake.notified();
@@ -204,7 +202,7 @@ impl UnsentEvents {
         }
     }
 
-    /// The rest of this answer is not told.
+    /// Stops telling the rest of this answer.
     fn mute(&mut self) {
         self.forget_text();
         self.is_mute = true;
@@ -233,7 +231,7 @@ impl Listener for RunEvents {
         self.change(|waiting| {
             waiting.forget_text();
             waiting.is_mute = false;
-            // One is enough, however often the model is asked again while the disk is slow.
+            // One event is enough, however often the model is asked again while the disk is slow.
             if waiting.events.last() != Some(&NewRunEvent::Restarted) {
                 waiting.push(NewRunEvent::Restarted);
             }
@@ -261,7 +259,7 @@ impl Listener for RunEvents {
 
     fn tool_progress(&self, call_id: &str, tool: &str, progress: &str) {
         self.change(|waiting| {
-            // Hooks have not looked at what the tool says.
+            // Hooks have not checked the tool's text.
             if waiting.is_discreet {
                 return;
             }
@@ -371,7 +369,7 @@ mod tests {
         assert!(
             matches!(&told[..], [NewRunEvent::Text { text, .. }] if text.len() <= WAITING_BYTES_MAX)
         );
-        // With a hole in it nothing more of this answer is told; the next one is.
+        // After a gap nothing more of this answer is told; the next answer is.
         events.text("more");
         events.interlude();
         events.text("next");

@@ -14,18 +14,18 @@ const PUT_OFF_MAX_MS: i64 = 60_000;
 /// Why an attempt gave no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AttemptFailure {
-    /// The model gave none.
+    /// The model gave no answer.
     Model(ModelError),
-    /// Something else; another attempt may succeed.
+    /// Another failure; the next attempt may succeed.
     Passing(String),
-    /// Something else, for good.
+    /// Another failure, which another attempt would not change.
     Final(String),
 }
 
-/// Answers that don't have the form that they must have.
+/// The answers of a run, none of which has the required form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misshapen {
-    /// How many.
+    /// The number of answers.
     pub(super) answers: u32,
     /// Tokens of all steps.
     pub(super) usage: Usage,
@@ -42,8 +42,8 @@ impl AttemptFailure {
 }
 
 impl AttemptFailure {
-    /// Whether another model is asked in place of the one that failed: it can't answer for now, or answers nobody. What a
-    /// model refuses of a question, or what is too long for it, is the question's own.
+    /// Whether a fallback is asked in place of the model that failed: the model can't answer for now, or answers no
+    /// question. A question that a model refuses, or that is too long for it, is not given to a fallback.
     pub(super) fn falls_back(&self) -> bool {
         match self {
             Self::Model(
@@ -63,8 +63,9 @@ impl AttemptFailure {
         }
     }
 
-    /// Of what two models of a chain failed with, what decides when the run is tried again: what may be over first. What
-    /// a fallback found wrong with the question decides nothing while the first model has not seen it.
+    /// Of the failures of two models of a chain, the one that decides when the run is tried again: the one that may
+    /// end first. A fallback's problem with the question decides nothing while the first model has not seen the
+    /// question.
     pub(super) fn sooner(self, fallback: Self) -> Self {
         match fallback.falls_back() && fallback.wait_ms() < self.wait_ms() {
             true => fallback,
@@ -72,7 +73,7 @@ impl AttemptFailure {
         }
     }
 
-    /// How long at least it lasts, as far as that is known, in milliseconds.
+    /// How long the failure lasts at least, as far as known, in milliseconds.
     fn wait_ms(&self) -> u64 {
         match self {
             Self::Model(ModelError::RetryAfter { wait_ms }) => wait_ms.unwrap_or(0),
@@ -90,7 +91,7 @@ pub(super) struct Tried {
     /// Attempts that count, the present one included.
     pub(super) attempts: u32,
     pub(super) max_attempts: u32,
-    /// By the run clock.
+    /// The age of the question, by the run clock.
     pub(super) age_ms: i64,
     pub(super) answer_within_ms: i64,
 }
@@ -125,8 +126,8 @@ pub(super) enum GiveUpNotice {
     AccountRefused { for_ms: i64 },
 }
 
-/// What follows from an attempt without an answer: what the provider is down or over its limit for uses
-/// up the question's age, what is the question's own uses up its attempts.
+/// What follows from an attempt without an answer: while the provider is down or over its limit, the age of the
+/// question limits the retries; if the question is the cause, the number of attempts does.
 pub(super) fn after(failure: &AttemptFailure, tried: Tried) -> AfterFailure {
     let for_ms = tried.age_ms;
     match failure {
@@ -166,7 +167,7 @@ fn put_off(asked_ms: i64, tried: Tried, notice: GiveUpNotice) -> AfterFailure {
 }
 
 impl Again {
-    /// Another attempt after that many attempts that count.
+    /// The next attempt, after `attempts` attempts that count.
     pub(super) fn counted(attempts: u32) -> Self {
         Self {
             wait_ms: retry_wait_ms(attempts),
@@ -175,7 +176,7 @@ impl Again {
     }
 }
 
-/// How long a run waits for its next attempt after that many failed ones.
+/// How long a run waits for its next attempt, after `attempts` failed ones.
 pub(super) fn retry_wait_ms(attempts: u32) -> i64 {
     (RETRY_FIRST_MS << attempts.saturating_sub(1).min(16)).min(RETRY_MAX_MS)
 }
@@ -263,7 +264,7 @@ mod tests {
             (limited(Some(300_000)), tried(99, 0), put_off(300_000)),
             (limited(None), tried(99, 10_000), put_off(5_000)),
             (limited(Some(1)), tried(1, 0), put_off(2_000)),
-            // A wait past the end is the end, at which the room is told.
+            // A wait past the deadline is cut to it; at the deadline the room is told.
             (
                 limited(Some(u64::MAX)),
                 tried(1, 600_000),
@@ -338,7 +339,7 @@ mod tests {
             (hour(), limited(Some(5)), limited(Some(5))),
             (unpaid(), down(), down()),
             (unpaid(), hour(), hour()),
-            // What a fallback says of the question does not end it.
+            // What a fallback says about the question does not end the run.
             (hour(), refused(), hour()),
             (unpaid(), too_long(), unpaid()),
         ];
@@ -348,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Plays an outage with the waits that are decided: the ages at which a run is tried.
+    /// Simulates an outage with the waits that are chosen: the ages at which a run is tried.
     #[test]
     fn an_hour_of_outage_is_some_seventy_attempts_and_one_notice() {
         let mut ages_ms = vec![0];

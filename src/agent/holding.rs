@@ -1,4 +1,4 @@
-//! Keeps a run's lease while something is done for it, and shows people that it is worked on.
+//! Keeps a run's lease while work is done for it, and shows people that it is being worked on.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use vocative_store::StoreError;
 use vocative_store::contract::RunLease;
 
 impl Working<'_> {
-    /// Lets something be done for a run while keeping its lease, showing people that it works, listening for a
-    /// "stop" and watching the deadline.
+    /// Does work for a run while keeping its lease, showing people that it works, listening for a "stop" and watching
+    /// the deadline.
     pub(super) async fn hold<T>(
         &self,
         spec: &AgentSpec,
@@ -40,7 +40,7 @@ impl Working<'_> {
         tokio::pin!(deadline, used_up, working, signs);
         loop {
             tokio::select! {
-                // In this order: an answer that is there at once needs no sign that it is being worked on.
+                // In this order: an answer that is ready at once needs no typing sign.
                 biased;
                 done = &mut working => return Ok(UnderLease::Done(done?)),
                 () = &mut deadline => return Ok(UnderLease::BrokenOff(RunEnd::TooLong { longest })),
@@ -61,7 +61,8 @@ impl Working<'_> {
                         }
                     }
                 }
-                // Only a hint: the beat reads whether it is so. A run that an edit brought back is not to stop.
+                // Only a hint: the heartbeat reads whether the run was cancelled. A run that an edit brought back
+                // must not stop.
                 () = worker.wake.cancels.asked(claimed.run.id) => {
                     worker.wake.cancels.forget(claimed.run.id);
                     heartbeat.reset_immediately();
@@ -71,7 +72,7 @@ impl Working<'_> {
         }
     }
 
-    /// Does something for a run whose model has answered, and keeps its lease meanwhile.
+    /// Does work for a run whose model has answered, and keeps its lease meanwhile.
     pub(super) async fn keeping_lease<T>(&self, work: impl Future<Output = T>) -> T {
         let mut beat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         let mut work = pin!(work);
@@ -91,7 +92,8 @@ impl Working<'_> {
         }
     }
 
-    /// Keeps how long the run was worked on, where that is bounded. A kill loses what came after the last beat.
+    /// Stores how long the run was worked on, if that time is limited. After a kill, the time since the last
+    /// heartbeat is lost.
     pub(super) async fn keep_worked_time(&self, spec: &AgentSpec) {
         if spec.budget.worked_ms == 0 {
             return;
@@ -106,7 +108,7 @@ impl Working<'_> {
         }
     }
 
-    /// Shows "typing" again and again, until the answer itself can be seen; never ends.
+    /// Shows "typing" again and again, until the answer itself can be seen; never returns.
     pub(super) async fn show_working(&self, live: Option<&LiveReply>) {
         let lasts_ms = self.room.capabilities.working_sign_ms;
         if lasts_ms == 0 {
@@ -122,17 +124,17 @@ impl Working<'_> {
         }
     }
 
-    /// What shows the answer while it is written, where that is wanted.
+    /// Begins to show the answer while it is written, if that is wanted.
     pub(super) fn begin_live(&self, spec: &AgentSpec) -> Option<LiveReply> {
         let (worker, claimed) = (self.worker, self.claimed);
         let (room, route) = (self.room, self.route);
-        // The earlier answer stands until the new one is there, what may come out otherwise is not shown before, and what
-        // another run asked for is not shown at all.
+        // Not shown: an answer that replaces an earlier one (that one stands until then), an answer that hooks may
+        // still change, and an answer that another run asked for.
         let is_shown = self.task.is_none() && !spec.holds_answers_back();
         if route.replaces_answer || !is_shown {
             return None;
         }
-        // Whose words are the answer is known in the end.
+        // In a network, only the end decides which agent's words are the answer.
         if self.seat.is_some() {
             return None;
         }
@@ -163,7 +165,7 @@ impl Working<'_> {
     }
 }
 
-/// Ends what shows an answer; returns how long an edit of it may still be on its way, in milliseconds.
+/// Ends the live view of an answer; returns how long an edit of it may still be on its way, in milliseconds.
 pub(super) async fn end_of(live: Option<LiveReply>) -> i64 {
     match live {
         Some(live) => live.end().await,

@@ -1,7 +1,7 @@
-//! What hooks say at the points of a run, and what becomes of it there.
+//! What hooks decide at the points of a run, and what follows from it.
 //!
-//! A hook's word of an earlier attempt is read from its row; only what was not said yet is asked. Verdicts are
-//! written by whoever commits what they decide.
+//! A hook's verdict of an earlier attempt is read from its row; a hook is only asked if it has none yet. Verdicts are
+//! written by the code that commits what they decide.
 
 use serde_json::Value;
 
@@ -19,18 +19,19 @@ use vocative_core::words::Language;
 use vocative_store::StoreError;
 use vocative_store::contract::ReplyRoute;
 
-/// Where words of an answer are taken out before it is stored.
+/// The points at which words of an answer are removed before it is stored.
 const HEARD: [HookPoint; 2] = [HookPoint::AfterModel, HookPoint::BeforeSave];
-/// Where words of a result are.
+/// The points at which words of a result are removed.
 const GIVEN: [HookPoint; 2] = [HookPoint::AfterTool, HookPoint::BeforeSave];
 
-/// The hooks of an agent, with what they said earlier in this run.
+/// The hooks of an agent, with their verdicts from earlier in this run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hooking {
     hooks: Hooks,
     about: AboutRun,
     said: Vec<HookVerdict>,
-    /// The agent call of a network that they are asked in, from 1; 0 = the run is one agent's, or its routing agent is asked.
+    /// The agent call of a network that they are asked in, from 1; 0 = the run is one agent's, or its routing agent is
+    /// asked.
     call: u32,
     language: Language,
 }
@@ -41,17 +42,17 @@ pub(super) struct CallJudged {
     pub(super) arguments: Value,
     /// Whether a person is to be asked whatever else is set.
     pub(super) asking: ApprovalRule,
-    /// Why it is not made, in words for the model.
+    /// Why it is not made, worded for the model.
     pub(super) denied: Option<String>,
-    /// What was said this time.
+    /// The verdicts of this time.
     pub(super) verdicts: Vec<HookVerdict>,
 }
 
 /// What hooks say of an answer.
 pub(super) enum AnswerJudged {
-    /// It is said like this.
+    /// It is posted with this text.
     Said(String),
-    /// It is not said, and why: words for the room.
+    /// It is not posted; the text is the reason, worded for the room.
     Withheld(String),
 }
 
@@ -59,26 +60,26 @@ pub(super) enum AnswerJudged {
 pub(super) enum RunJudged {
     /// Its model is asked.
     Goes,
-    /// It is not, and why: words for the room.
+    /// Its model is not asked; the text is the reason, worded for the room.
     Refused(String),
 }
 
 /// What hooks say of a run before its model is asked at all.
 pub(super) enum BeginJudged {
-    /// As of every request.
+    /// The verdict, as for every request.
     Run(RunJudged),
-    /// What it is to answer was said to somebody else: the room is told nothing.
+    /// The message was meant for somebody else: the room is told nothing.
     NotMeant,
 }
 
-/// What a run's model is sent, with what is noted and without what is taken out of it.
+/// The messages for a model, with hooks' notes added and removed words left out.
 pub(super) struct SentWithout {
     pub(super) messages: Vec<PromptMessage>,
     pub(super) exchanges: Vec<Exchange>,
 }
 
 impl Hooking {
-    /// Those of an agent, for a run of which they said this before; `call`: of a network, from 1.
+    /// The hooks of an agent with the verdicts that they gave in this run; `call`: of a network, from 1.
     pub(super) fn of(
         spec: &AgentSpec,
         call: u32,
@@ -103,7 +104,7 @@ impl Hooking {
         }
     }
 
-    /// What a hook says: what it said before, or what it says this time, which is added.
+    /// A hook's verdict: the earlier one, or a new one, which is added to `verdicts`.
     async fn word(
         &self,
         hook: &Hook,
@@ -111,7 +112,7 @@ impl Hooking {
         subject: Subject<'_>,
         verdicts: &mut Vec<HookVerdict>,
     ) -> HookDecision {
-        // What was said of a call before people changed its arguments was said of another one.
+        // A verdict from before people changed the arguments was about a different call.
         let is_anew = matches!(
             subject,
             Subject::Call {
@@ -127,8 +128,8 @@ impl Hooking {
         verdict
     }
 
-    /// Asks, in their order, whether a run's model is asked at all, in a network that of each agent call; the first who says
-    /// no ends it. What was said this time is to be kept before the model is asked.
+    /// Asks, in their order, whether a run's model is asked at all, in a network that of each agent call; the first
+    /// that says no ends it. The new verdicts must be stored before the model is asked.
     ///
     /// # Errors
     /// Storage refuses.
@@ -175,8 +176,8 @@ impl Hooking {
         said.map(|said| &said.verdict)
     }
 
-    /// Asks, in their order, whether a request is sent to the model; the first who says no ends its run. `text` is what
-    /// is new in it.
+    /// Asks, in their order, whether a request is sent to the model; the first that says no ends the run. `text` is
+    /// the new part of the request.
     pub(super) async fn before_request(
         &self,
         step: u32,
@@ -202,8 +203,8 @@ impl Hooking {
         (RunJudged::Goes, verdicts)
     }
 
-    /// Asks, in their order, what of an answer of the model is kept; the first who says no ends its run. Another
-    /// attempt's answer is another one, so nothing that was said before holds.
+    /// Asks, in their order, what of an answer of the model is kept; the first that says no ends the run. Each
+    /// attempt has another answer, so earlier verdicts don't hold.
     pub(super) async fn answered(
         &self,
         step: u32,
@@ -216,7 +217,7 @@ impl Hooking {
             n: 0,
         };
         for hook in self.asked_at(HookPoint::AfterModel) {
-            // Calls alone are asked about before each of them.
+            // An answer with calls only: hooks are asked before each of the calls instead.
             if answer.text.trim().is_empty() {
                 break;
             }
@@ -245,18 +246,18 @@ impl Hooking {
         RunJudged::Goes
     }
 
-    /// Whether hooks look at what tools give or agents say.
+    /// Whether hooks check the results of tools or the words of agents.
     pub(super) fn look_at_what_is_told(&self) -> bool {
         self.hooks.look_at_what_is_told()
     }
 
-    /// The servers that are asked at a point.
+    /// The hooks that are asked at a point.
     fn asked_at(&self, point: HookPoint) -> impl Iterator<Item = &Hook> {
         let hooks = self.hooks.at(point).map(|hook| &**hook);
         hooks.filter(|hook| hook.is_asked())
     }
 
-    /// A prompt with what hooks want its model to know, before the message that is answered; `None` = nothing.
+    /// A prompt with the notes of hooks for the model, before the message that is answered; `None` = no notes.
     fn noted(&self, messages: &[PromptMessage]) -> Option<Vec<PromptMessage>> {
         let of_call = self.said.iter().filter(|said| said.n == self.call);
         let notes = of_call.filter_map(|said| match &said.verdict {
@@ -278,7 +279,7 @@ impl Hooking {
         Some(noted)
     }
 
-    /// Asks, in their order, whether a call is made and with which arguments; the first who says no ends it.
+    /// Asks, in their order, whether a call is made and with which arguments; the first that says no ends it.
     pub(super) async fn before_tool(
         &self,
         toolbox: &Toolbox,
@@ -328,8 +329,8 @@ impl Hooking {
         judged
     }
 
-    /// What a model is sent, where something is noted in it or words are taken out of it; `None` = as it is. The same words are taken out of the
-    /// same message every time, so that a provider's cache holds.
+    /// The messages for a model, if notes are added or words removed; `None` = unchanged. The same words are removed
+    /// from the same message every time, so that a provider's cache holds.
     pub(super) fn before_model(
         &self,
         messages: &[PromptMessage],
@@ -365,7 +366,7 @@ impl Hooking {
                     }
                 }
             }
-            // The provider's own message holds what was taken out.
+            // The provider's own message contains the removed words.
             if (&sent.text, &sent.calls) != (&exchange.text, &exchange.calls) {
                 sent.raw_message.clear();
             }
@@ -377,7 +378,7 @@ impl Hooking {
         })
     }
 
-    /// Takes words out of what a model said, before anything of it is stored or called.
+    /// Removes words from a model's answer, before any of it is stored or called.
     pub(super) fn heard(&self, step: u32, answer: &mut Answer) -> Vec<HookVerdict> {
         let mut verdicts = Vec::new();
         for (hook, redactor) in self.hooks.redactors(&HEARD) {
@@ -407,8 +408,8 @@ impl Hooking {
         verdicts
     }
 
-    /// Takes words out of what a call gave, and asks, in their order, how the rest is told, before it is stored or
-    /// shown to the model. What was done stays done, whatever is told of it.
+    /// Removes words from a call's result and asks, in their order, how the rest is told, before it is stored or
+    /// shown to the model. The call's effect stays, whatever is told of it.
     pub(super) async fn given(
         &self,
         call: &StoredCall,
@@ -456,7 +457,8 @@ impl Hooking {
         (outcome, verdicts)
     }
 
-    /// Asks, in their order, how an answer is said, and whether. `n`: which of several, from 1; 0: the only one.
+    /// Asks, in their order, whether an answer is posted and with which text. `n`: which of several, from 1; 0: the
+    /// only one.
     pub(super) async fn before_post(
         &self,
         text: String,
@@ -497,7 +499,7 @@ impl Hooking {
     }
 }
 
-/// The text of a row is that of the turn; it is not kept twice.
+/// Drops the texts from verdicts: the turn holds the same text, and it is not stored twice.
 fn forget_texts(verdicts: &mut [HookVerdict]) {
     for of in verdicts {
         if let HookDecision::Redact { text, .. } = &mut of.verdict {
@@ -522,7 +524,7 @@ fn taken_out(hook: &Hook, at: At, count: u32) -> HookVerdict {
     verdict_of(hook, at, verdict)
 }
 
-/// Why a call is not made, in words for the model.
+/// Why a call is not made, worded for the model.
 fn denied(hook: &Hook, reason: &str, has_failed: bool) -> String {
     let name = &hook.name;
     match (has_failed, reason) {
@@ -534,7 +536,7 @@ fn denied(hook: &Hook, reason: &str, has_failed: bool) -> String {
     }
 }
 
-/// What is told in place of what a call gave, in words for the model.
+/// The text in place of a call's result, worded for the model.
 fn not_told(hook: &Hook, reason: &str, has_failed: bool) -> String {
     let name = &hook.name;
     match (has_failed, reason) {
@@ -546,7 +548,7 @@ fn not_told(hook: &Hook, reason: &str, has_failed: bool) -> String {
     }
 }
 
-/// Why a question is not answered, in words for the room.
+/// Why a question is not answered, worded for the room.
 fn refused(reason: &str, language: Language) -> String {
     match reason {
         "" => language.may_not_answer(),
@@ -554,7 +556,7 @@ fn refused(reason: &str, language: Language) -> String {
     }
 }
 
-/// Why an answer is not said, in words for the room.
+/// Why an answer is not posted, worded for the room.
 fn withheld(reason: &str, language: Language) -> String {
     match reason {
         "" => language.may_not_post(),
@@ -562,7 +564,7 @@ fn withheld(reason: &str, language: Language) -> String {
     }
 }
 
-/// The same where a check gave no word.
+/// The notice if a hook gave no verdict.
 fn unchecked(language: Language) -> String {
     language.may_not_post_because(language.answers_unchecked())
 }

@@ -1,5 +1,5 @@
-//! A hook of kind "intent": a model is asked whether a message that may be meant for somebody else was meant for the
-//! agent. Without a clear no the agent answers.
+//! A hook of kind "intent": a model is asked whether a message was meant for the agent or for somebody else. Unless
+//! it clearly says no, the agent answers.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use vocative_core::prompting::PromptMessage;
 use vocative_store::StoreError;
 use vocative_store::spending::Purpose;
 
-/// Why a run ends without a word.
+/// The reason of a run that ends without a word.
 pub(super) const NOT_MEANT: &str = "said to somebody else";
 
-/// A run whose message may be meant for somebody else.
+/// The question about a run whose message may be meant for somebody else.
 pub(super) struct IntentAsking<'a> {
     /// The run.
     pub(super) working: &'a Working<'a>,
@@ -27,7 +27,7 @@ pub(super) struct IntentAsking<'a> {
 }
 
 impl IntentAsking<'_> {
-    /// What the model of a hook says of the message.
+    /// Asks the model of a hook about the message.
     ///
     /// # Errors
     /// Storage refuses.

@@ -1,4 +1,4 @@
-//! Lets go of a run that is not over: it is tried again, or waits for people and other agents.
+//! Releases a run that is not over: it is tried again, or waits for people and other agents.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) const STORAGE_WAIT_MS: i64 = 2_000;
 const GIVE_BACK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Working<'_> {
-    /// Lets go of the run until people have decided about its calls, and agents have answered.
+    /// Releases the run until people have decided about its calls and agents have answered.
     pub(super) async fn wait_for_people(&self) -> Result<(), StoreError> {
         let (store, wake) = (&self.worker.store, &self.worker.wake);
         let (run, token) = (self.claimed.run.id, self.claimed.token);
@@ -30,7 +30,7 @@ impl Working<'_> {
         wake.posts.notify_one();
         match parked {
             Parked::Waits => {
-                // Agents that it asked may begin.
+                // The agents that it asked may begin.
                 wake.runs.notify_one();
                 info!(run.id = %run, "a run waits for people to decide about its tool calls, or for agents to answer");
             }
@@ -44,7 +44,7 @@ impl Working<'_> {
     }
 }
 
-/// Has a run that gave no answer tried again.
+/// Requeues a run that gave no answer.
 pub(super) async fn requeue(
     worker: &AgentWorker,
     claimed: &ClaimedRun,

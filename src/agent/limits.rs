@@ -1,4 +1,4 @@
-//! What the contexts of models were found to hold, kept for the next start.
+//! The learnt context sizes of models, stored for the next start.
 
 use tracing::warn;
 
@@ -6,7 +6,7 @@ use crate::agent::registry::AgentSpec;
 use crate::agent::worker::AgentWorker;
 use vocative_store::Reader;
 
-/// Has the models of agents know what was found before they were made.
+/// Tells the models of agents the context sizes that an earlier process learnt.
 pub async fn recall_context_limits<'a>(
     store: &Reader,
     specs: impl IntoIterator<Item = &'a AgentSpec>,
@@ -25,7 +25,7 @@ pub async fn recall_context_limits<'a>(
 }
 
 impl AgentWorker {
-    /// Keeps what was found.
+    /// Stores what was learnt about the model's context.
     pub(super) async fn keep_context_limit(&self, spec: &AgentSpec) {
         let Some(tokens) = spec.model.context_limit() else {
             return;

@@ -4,11 +4,11 @@
 //! Knows no platform and posts nothing: an answer leaves through the outbox. A file uses only files before it in this
 //! order:
 //!
-//! - the parts of a prompt: `picture`, `attached`, `recall`, `remembered`, `registry`, `prompting`, `context`, `counting`,
-//!   `stable`, `sent`;
+//! - the parts of a prompt: `picture`, `attached`, `recall`, `remembered`, `registry`, `prompting`, `context`,
+//!   `counting`, `stable`, `sent`;
 //! - which models are asked: `standing`, `models`, `background`, `worker` (what runs are worked on with), `limits`;
-//! - a run at work: `clocks`, `sharing`, `failing`, `working`, `step` (what is recorded), `skilled`, `events`, `telling`,
-//!   `holding`, `intent`, `hooking`, `offering`, `preparing`;
+//! - a run at work: `clocks`, `sharing`, `failing`, `working`, `step` (what is recorded), `skilled`, `events`,
+//!   `telling`, `holding`, `intent`, `hooking`, `offering`, `preparing`;
 //! - its steps: `stepping`, `costing`, `approving`, `delegating`, `questioning`, `calling`, `eliciting`,
 //!   `answering`, `model_loop`, `attempting`;
 //! - its end: `letting_go`, `ending`, `network` (a run of several agents), `routing` (who says who is next), `run`,

@@ -21,7 +21,7 @@ use vocative_store::StoreError;
 use vocative_store::contract::{LeaseOutcome, RecordedStep, StepOutcome};
 
 impl Stepping<'_> {
-    /// Goes on after the recorded steps until the run's answer is there, or can't be.
+    /// Goes on after the recorded steps until the run has its answer, or can't have one.
     ///
     /// # Errors
     /// Storage refuses.
@@ -47,7 +47,7 @@ impl Stepping<'_> {
             if is_over || failed_tool(&steps, self.stop_after_failed).is_some() {
                 continue;
             }
-            // Nothing that was deleted is sent again.
+            // Deleted messages are not sent again.
             if !steps.is_empty() && !self.store.are_in_room(self.shown.to_vec()).await? {
                 return Ok(StepsEnd::SourceGone);
             }
@@ -66,14 +66,14 @@ impl Stepping<'_> {
         }
     }
 
-    /// The number in the run of the step behind these.
+    /// The number in the run of the step after these.
     fn number_behind(&self, steps: &[ModelStep]) -> u32 {
         let made = u32::try_from(steps.len()).unwrap_or(u32::MAX);
         self.steps_before.saturating_add(made).saturating_add(1)
     }
 
-    /// Whether it may call now, and what it is to call: the last step is for the answer, and only the first is made to
-    /// call.
+    /// Whether the model may call tools now, and which it must call: the last step is for the answer, and only the
+    /// first is forced to call.
     fn tool_choice(&self, steps: &[ModelStep]) -> (ToolChoice, Option<&str>) {
         let is_last = steps.len() + 1 >= self.max_steps as usize;
         let is_mended = answer_of(steps).is_some();
@@ -91,7 +91,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// What was said and done in the steps, with the pictures that tools gave.
+    /// The exchanges of the steps, with the pictures that tools gave.
     async fn exchanges(&self, steps: &[ModelStep]) -> Result<Vec<Exchange>, StoreError> {
         let exchanges = steps.iter().map(|step| {
             let told = self.to_mend(step);
@@ -104,7 +104,7 @@ impl Stepping<'_> {
         Ok(exchanges.into_iter().map(|(_, it)| it).collect())
     }
 
-    /// Asks the model once and records what it says.
+    /// Asks the model once and records its answer.
     async fn ask(&self, steps: &[ModelStep]) -> Result<Result<ModelStep, StepsEnd>, StoreError> {
         let number = self.number_behind(steps);
         let exchanges = self.exchanges(steps).await?;
@@ -169,7 +169,7 @@ impl Stepping<'_> {
         {
             listener.interlude();
         }
-        // Only the first request is the prompt and nothing else.
+        // Only the first request consists of the prompt alone.
         if steps.is_empty() {
             let (reported, now_ms) = (step.answer.reported_prompt_tokens, (self.clock)());
             let learning = self
@@ -180,7 +180,7 @@ impl Stepping<'_> {
         Ok(Ok(step))
     }
 
-    /// How the run ends without a request, if hooks say that it is not sent.
+    /// The end of the run without a request, if hooks don't let it be sent.
     async fn before_request(
         &self,
         number: u32,
@@ -211,7 +211,7 @@ impl Stepping<'_> {
         }
     }
 
-    /// Keeps what hooks said. Returns whether the lease is held still.
+    /// Stores verdicts of hooks. Returns whether the lease is still held.
     async fn keep(&self, verdicts: Vec<HookVerdict>) -> Result<bool, StoreError> {
         let (run, token) = (self.claimed.run.id, self.claimed.token);
         let kept = self
@@ -220,7 +220,7 @@ impl Stepping<'_> {
         Ok(kept.await? == LeaseOutcome::Written)
     }
 
-    /// How the run ends that hooks don't let go on, with what they said kept.
+    /// Stores the verdicts of hooks that don't let the run go on, and returns its end.
     async fn refused(
         &self,
         why: String,
@@ -255,7 +255,7 @@ impl Stepping<'_> {
         Ok(recorded)
     }
 
-    /// Asks; once more with less of what tools gave if the model's context did not hold all of it.
+    /// Asks the model; once more with shorter tool results if the request exceeded its context.
     async fn complete(&self, number: u32, request: &Request<'_>) -> Result<Answer, ModelError> {
         let answered = self.model.complete(request).await;
         self.place.note(&answered).await;
@@ -275,7 +275,7 @@ impl Stepping<'_> {
     }
 }
 
-/// What the model said, or how the run ends without it.
+/// The model's answer, or the end of the run without one.
 fn said(answered: Result<Answer, ModelError>, has_steps: bool) -> Result<Answer, Box<StepsEnd>> {
     let ended = match answered {
         Ok(answer) if answer.text.trim().is_empty() && answer.tool_calls.is_empty() => {
@@ -292,7 +292,7 @@ fn said(answered: Result<Answer, ModelError>, has_steps: bool) -> Result<Answer,
     Err(Box::new(ended))
 }
 
-/// What came of asking the model; never what it said.
+/// Logs the result of asking the model; never what it said.
 fn log_answer(run: RunId, step: u32, took_ms: i64, answered: &Result<Answer, ModelError>) {
     let answer = match answered {
         Ok(answer) => answer,

@@ -1,6 +1,6 @@
-//! The models as all their askers share them: how many runs each takes at once, and which rest.
+//! The models as shared by all that ask them: how many runs each takes at once, and which rest.
 //!
-//! What rests is also a row, for `status` and for the next start; how it comes about: `standing`.
+//! A model at rest is also a row, for `status` and for the next start; how a rest comes about: `standing`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,12 +39,12 @@ struct Used {
     at_work: usize,
 }
 
-/// A run's place at a model, or a summary's; free again when it is dropped.
+/// A place at a model, for a run or a summary; dropping it frees it.
 pub struct ModelSlot {
     models: Models,
     name: String,
     asked: ModelQuestion,
-    /// What the model rested for when this began: it is not to be asked.
+    /// Why the model rested when this place was taken, if it did: the model must not be asked.
     refused: Option<ModelError>,
     /// Whether the model answered or failed.
     was_heard: AtomicBool,
@@ -67,8 +67,8 @@ impl Models {
         }
     }
 
-    /// Goes on from what an earlier start noted: a rest goes on for as long as it had left, whatever
-    /// became of the wall clock; a model whose account was refused is tried at once.
+    /// Continues from what an earlier process stored: a rest goes on for as long as it had left, whatever the wall
+    /// clock did meanwhile; a model whose account was refused is tried at once.
     pub async fn load(&self) {
         let rests = match self.inner.store.model_rests().await {
             Ok(rests) => rests,
@@ -107,7 +107,7 @@ impl Models {
         })
     }
 
-    /// Whether as many runs ask a model as may at once. One that rests is not busy.
+    /// Whether the model has as many runs as it may have at once. A model at rest is not busy.
     #[must_use]
     pub fn is_busy(&self, model: &ModelUse) -> bool {
         let steady_ms = self.now().steady_ms;
@@ -145,7 +145,7 @@ impl Models {
         self.place(model, used, Some(run), is_open)
     }
 
-    /// A place for something that can wait; `None` where none is free.
+    /// A place for work that can wait; `None` if none is free.
     #[must_use]
     pub fn try_begin(&self, model: &ModelUse) -> Option<ModelSlot> {
         let steady_ms = self.now().steady_ms;
@@ -157,7 +157,7 @@ impl Models {
         is_open.then(|| self.place(model, used, None, true))
     }
 
-    /// Has models that rest tried by the next question: something changed that may have mended them.
+    /// Lets the next question try each resting model: a change may have repaired them.
     pub fn try_all(&self) {
         let steady_ms = self.now().steady_ms;
         for used in self.models().values_mut() {
@@ -182,7 +182,7 @@ impl Models {
         Ok(was_resting || was_noted)
     }
 
-    /// A model's place is taken, at a rest by the run that tries it.
+    /// Takes a place at a model; at a rest, only the run that tries the model may ask it.
     fn place(
         &self,
         model: &ModelUse,
@@ -218,7 +218,7 @@ impl Models {
         Ok(())
     }
 
-    /// Keeps what changed.
+    /// Stores a change.
     async fn keep(&self, model: &str, change: Change) {
         let kept = match change {
             Change::None => return,
@@ -290,7 +290,7 @@ impl Models {
 }
 
 impl ModelSlot {
-    /// Why the model is not to be asked: it rests, since before this began or since then.
+    /// Why the model must not be asked: it rests, since before this place was taken or since then.
     #[must_use]
     pub fn refused(&self) -> Option<ModelError> {
         if let Some(refused) = &self.refused {
@@ -309,12 +309,12 @@ impl ModelSlot {
         &self.name
     }
 
-    /// Whether the model answered or failed since this began.
+    /// Whether the model answered or failed since this place was taken.
     pub(super) fn was_heard(&self) -> bool {
         self.was_heard.load(Ordering::Relaxed)
     }
 
-    /// What the model was asked is answered, or failed.
+    /// Notes that the model answered or failed.
     pub async fn note<T>(&self, outcome: &Result<T, ModelError>) {
         self.was_heard.store(true, Ordering::Relaxed);
         let now = self.models.now();
@@ -340,7 +340,7 @@ impl Drop for ModelSlot {
     }
 }
 
-/// The error of a rest that an earlier start noted.
+/// The error of a rest that an earlier process stored.
 fn error_of(is_held: bool, reason: String) -> ModelError {
     match is_held {
         true => ModelError::AccountRefused { reason },
@@ -348,7 +348,7 @@ fn error_of(is_held: bool, reason: String) -> ModelError {
     }
 }
 
-/// What a question would be told that is not asked.
+/// The error for a question that is not sent because of a rest.
 fn as_error(rest: &Rest, steady_ms: i64) -> ModelError {
     if rest.is_held {
         return rest.error.clone();

@@ -1,8 +1,8 @@
 //! A run of a network: decisions and agent calls, one after the other, each a row before the next begins.
 //!
-//! What is decided is `core/routing`'s. A resumed run reads its rows and goes on behind the newest: a decision that was
-//! made holds, an agent that answered is not asked again, and of the call that was cut off its steps and tool calls are
-//! replayed as those of any run. What the routing agent is asked: `routing`.
+//! `core/routing` decides. A resumed run reads its rows and goes on after the newest: a decision that was made holds,
+//! an agent that answered is not asked again, and the steps and tool calls of an interrupted agent call are replayed
+//! as in any run. What the routing agent is asked: `routing`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use vocative_store::contract::{AskedInRun, LeaseOutcome, RunEnding, ValuesToKeep
 /// How long a run waits for a place at the model of its next agent, in milliseconds.
 pub(super) const BUSY_WAIT_MS: i64 = 1_000;
 
-/// What decisions are made of beside the course.
+/// The facts about the question that decisions use, besides the course.
 pub(super) struct NetworkQuestion {
     /// The question, without the address at its start.
     pub(super) text: String,
@@ -59,7 +59,7 @@ pub(super) struct NetworkQuestion {
 /// A run of a network while it is worked on.
 pub(super) struct Journey<'a> {
     pub(super) working: &'a Working<'a>,
-    /// The network as it is addressed; what is set of it holds for the run.
+    /// The agent under whose name the network is addressed; its settings hold for the whole run.
     pub(super) face: &'a Arc<AgentSpec>,
     pub(super) of: &'a NetworkSpec,
     pub(super) asked: NetworkQuestion,
@@ -122,7 +122,7 @@ impl Working<'_> {
         } else {
             AskerKind::Person
         }];
-        // Of several who are answered together each must be one.
+        // If several people are answered together, each of them must be an admin.
         let are_admins = !asked.people.is_empty() && asked.people.iter().all(is_admin);
         senders.extend(are_admins.then_some(AskerKind::Admin));
         NetworkQuestion {
@@ -138,7 +138,7 @@ impl Working<'_> {
 }
 
 impl Working<'_> {
-    /// What was said, each without what addresses the network at its start.
+    /// The text of the messages, each without the address of the network at its start.
     fn without_address(&self, texts: &[String], names: &[String]) -> String {
         let identity = &self.room.identity;
         let is_bot = |id: &str| {
@@ -155,7 +155,7 @@ impl Working<'_> {
 }
 
 impl NetworkQuestion {
-    /// The same where another agent asks: what is decided on is its task. Who asked that one, where and when, stays.
+    /// The question if another agent asks: its text is the task. Who asked that agent, where and when, stays.
     fn by_agent(self, task: &StoredTask, of: &NetworkSpec) -> Self {
         Self {
             text: task.task.clone(),
@@ -190,8 +190,8 @@ impl Journey<'_> {
         spec.map_or_else(|| agent.to_string(), |it| it.agent.display_name.clone())
     }
 
-    /// Decides and calls, in turn, until the run ends or can't go on. Each turn of the loop adds a row, and there are at
-    /// most `max_calls` of each kind.
+    /// Decides and calls, in turn, until the run ends or can't go on. Each turn of the loop adds a row, and there are
+    /// at most `max_calls` of each kind.
     async fn go_on(&self, mut course: Course) -> Result<(), StoreError> {
         loop {
             let decision = match course.decision() {
@@ -215,7 +215,7 @@ impl Journey<'_> {
         }
     }
 
-    /// The next decision, kept; `None` = the run went another way.
+    /// Makes and stores the next decision; `None` = the run ended or waits otherwise.
     async fn decide_next(&self, course: &Course) -> Result<Option<StoredDecision>, StoreError> {
         let network = self.network();
         let (state, state_version) = match course.state(network) {
@@ -253,7 +253,7 @@ impl Journey<'_> {
         Ok((kept == LeaseOutcome::Written).then_some(decision))
     }
 
-    /// The values that the run begins with, and which version of the conversation's they are.
+    /// The values that the run begins with, and the version of the conversation's values that they were read from.
     async fn begin_state(&self) -> Result<(StateValues, Option<i64>), StoreError> {
         let network = self.network();
         if !self.keeps_values() {
@@ -270,14 +270,14 @@ impl Journey<'_> {
         })
     }
 
-    /// Whether its values outlive the run. Where another agent asks they never do: several may ask at once, and a task is
-    /// not what was said in the conversation.
+    /// Whether the run's values are stored for later runs. They never are where another agent asks: several may ask
+    /// at once, and a task is not part of the conversation.
     fn keeps_values(&self) -> bool {
         self.network().persist && self.working.task.is_none()
     }
 
-    /// Agents that may not be called for this question: those that are no longer configured, and those that don't work
-    /// there, for them, or then.
+    /// Agents that may not be called for this question: those that are no longer configured, and those that don't
+    /// work in its chat, for its people, or at its time.
     pub(super) fn disabled(&self) -> BTreeSet<AgentName> {
         let registry = &self.working.worker.registry;
         let callable = self.network().callable().into_iter();
@@ -315,7 +315,7 @@ impl Journey<'_> {
         }
     }
 
-    /// Calls an agent and commits what came of it; `None` = the run went another way.
+    /// Calls an agent and commits the result; `None` = the run ended or waits otherwise.
     async fn call(
         &self,
         agent: &AgentName,
@@ -393,10 +393,10 @@ impl Journey<'_> {
         }
     }
 
-    /// The agent as it works for the network: what holds for the run is the network's.
+    /// The agent as a member of the network: budget and limits of the run are the network's.
     fn as_member(&self, member: &Arc<AgentSpec>) -> Arc<AgentSpec> {
         let face = self.face;
-        // Calls that were made for those it asked are made for the run.
+        // Calls that were made by runs which this run started count as its own.
         let whole = self.working.delegating.calls_max;
         let calls_below = whole.saturating_sub(face.calls_per_run);
         let calls_max = |own: u32| match self.working.task {
@@ -442,7 +442,7 @@ impl Journey<'_> {
             .filter(|call| call.tool == SET_STATE && call.state == CallState::Done)
         {
             let arguments = read_arguments(&call.arguments).unwrap_or(Value::Null);
-            // It was taken when it was made, by the same schema unless the configuration is another now.
+            // The value was accepted when it was set, by the same schema unless the configuration has changed.
             if let Err(wrong) = desk.apply(&arguments) {
                 warn!(run.id = %run, wrong, "a value that was set before is not taken any more");
             }
@@ -473,7 +473,7 @@ impl Journey<'_> {
         })
     }
 
-    /// How often and how long what comes next was tried. Each agent call has attempts of its own.
+    /// How often and how long the next decision or agent call was tried. Each agent call has attempts of its own.
     pub(super) fn tried(&self, course: &Course) -> Tried {
         Tried {
             attempts: match course.count() > self.calls_before {
@@ -501,7 +501,7 @@ impl Journey<'_> {
                 requeue(working.worker, working.claimed, again, &reason).await?;
                 Ok(None)
             }
-            // What the run read is gone, or it took too long: that is the run's.
+            // A message that was read is gone, or the run took too long: this ends the run, not only the call.
             (AfterFailure::GiveUp(told), AttemptFailure::Passing(_)) => {
                 working.give_up(self.face, told, reason).await?;
                 Ok(None)
@@ -515,7 +515,7 @@ impl Journey<'_> {
         }
     }
 
-    /// Commits the end of an agent call with the values behind it; `None` = the lease was lost.
+    /// Commits the end of an agent call with the values after it; `None` = the lease was lost.
     async fn end_call(
         &self,
         agent: &AgentName,
@@ -615,8 +615,8 @@ impl Journey<'_> {
         }
     }
 
-    /// Gives the words of one agent or of several to the agent that asked. It is as with what one agent answers: no room
-    /// reads it, and the answer of who asked is judged.
+    /// Gives the words of one agent or of several to the agent that asked. As with the answer of a single agent, no
+    /// room reads them, and hooks judge the answer of the agent that asked.
     async fn report(&self, said: &[SaidBy<'_>], usage: Usage) -> Result<(), StoreError> {
         let is_each = self.network().answer_from == AnswerFrom::Each;
         let word = |said: &SaidBy<'_>| match is_each {
@@ -634,7 +634,7 @@ impl Journey<'_> {
         self.working.end(self.face, reply).await
     }
 
-    /// Commits the words of one agent or of several. Where they replace an earlier answer they are one.
+    /// Commits the words of one agent or of several. If they replace an earlier answer, they are joined into one.
     async fn say(
         &self,
         said: Vec<SaidBy<'_>>,
@@ -667,7 +667,7 @@ impl Journey<'_> {
             };
             let lead = match working.lead(&spec) {
                 Lead::Nobody if is_each => Lead::Prefix(spec.agent.display_name.clone()),
-                // The post that is changed may stand under another agent's name.
+                // The post that is edited may stand under another agent's name.
                 Lead::Speaker(speaker) if working.route.replaces_answer => {
                     Lead::Prefix(speaker.name)
                 }
@@ -722,7 +722,7 @@ impl Journey<'_> {
         working.end(&spec, reply).await
     }
 
-    /// The values that are to outlive the run, if it changed them and nobody else did meanwhile.
+    /// The values to store for later runs, if this run changed them and no other run did meanwhile.
     async fn values_to_keep(&self, course: &Course) -> Result<Option<ValuesToKeep>, StoreError> {
         let network = self.network();
         let Some(state) = course.state(network).filter(|_| self.keeps_values()) else {
@@ -762,7 +762,7 @@ impl FailedAgentCall {
     }
 }
 
-/// A decision as it is kept.
+/// A decision as it is stored.
 fn stored(
     (calls, at_ms): (u32, i64),
     decided: Decided,

@@ -1,4 +1,4 @@
-//! The tools that a run's model may call for those who ask.
+//! The tools that a run's model may call on behalf of the askers.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use vocative_store::StoreError;
 use vocative_store::contract::ReplyRoute;
 
 impl Working<'_> {
-    /// What the model may call for those who ask.
+    /// The tools that the model may call on behalf of the askers.
     pub(super) async fn toolbox(
         &self,
         spec: &AgentSpec,
@@ -55,7 +55,7 @@ impl Working<'_> {
         })
     }
 
-    /// The tools that the model is told of: in later requests of a run those of its first.
+    /// The tools that the model is told of: later requests of a run use those of its first.
     pub(super) async fn tools(
         &self,
         toolbox: &Toolbox,
@@ -105,11 +105,11 @@ fn toolbox(
         id,
     };
     let people: Vec<PersonName> = people.into_iter().map(person).collect();
-    // Where the first step must be the answer, there are none.
+    // With a single step, that step must be the answer, so no tools are offered.
     let may_search = options.recall != RecallMode::Off;
     let offered = spec.tools.iter().filter(|_| spec.settings().max_steps > 1);
     let offered = offered.filter(|tool| may_search || tool.name() != CONVERSATION_SEARCH);
-    // A question does not leave the account that it is asked in.
+    // A question stays in the account in which it is asked.
     let has_experts = spec.agent.experts.contains_key(&route.channel);
     let offered = offered.filter(|tool| has_experts || tool.name() != ASK_HUMAN);
     let has_knowledge = !bound.knowledge.is_empty();
@@ -135,7 +135,7 @@ fn toolbox(
     toolbox
 }
 
-/// What the run's tools remember by.
+/// The access of the run's tools to memory.
 fn memory_desk(worker: &AgentWorker, claimed: &ClaimedRun, route: &ReplyRoute) -> MemoryDesk {
     let (rooms, account) = (worker.rooms.clone(), route.account);
     let place = Place {
@@ -145,7 +145,7 @@ fn memory_desk(worker: &AgentWorker, claimed: &ClaimedRun, route: &ReplyRoute) -
     };
     MemoryDesk {
         store: worker.memory.clone(),
-        // What an agent of a network notes is the network's: people ask that for what it remembers of them.
+        // Notes of a network's agent belong to the network: people ask the network what it remembers of them.
         agent: claimed.run.agent.clone(),
         run: claimed.run.id,
         token: claimed.token,

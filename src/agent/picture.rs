@@ -1,5 +1,5 @@
-//! What a picture is, by its own first bytes: what a message says of it may be wrong, and a provider
-//! refuses a whole question for one picture that it does not take. Pure.
+//! Detects what a picture is by its first bytes: its message may describe it wrongly, and a provider refuses a whole
+//! question for one picture that it does not accept. Pure.
 
 /// The longest edge that models take, in pixels. Source: Anthropic's vision page, 2025: larger pictures
 /// are refused; OpenAI scales them.
@@ -14,7 +14,7 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    /// The picture of these bytes, if it is of a kind that models take and says how large it is.
+    /// The picture in these bytes, if it is of a type that models take and states its size.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let (mime_type, (width, height)) = match bytes {
             [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, rest @ ..] => {
@@ -49,7 +49,7 @@ impl Picture {
         })
     }
 
-    /// Whether models take so large a one.
+    /// Whether models take pictures of this size.
     pub(super) fn is_taken(self) -> bool {
         self.width.max(self.height) <= EDGE_MAX
     }
@@ -76,9 +76,9 @@ fn jpeg_size(mut bytes: &[u8]) -> Option<Size> {
         let (marker, rest) = bytes.split_first()?;
         let length = || Some(usize::from(u16::from_be_bytes(*rest.first_chunk()?)));
         match marker {
-            // It may be written several times.
+            // A fill byte, which may be repeated.
             0xff => {}
-            // These have no length.
+            // These markers have no length.
             0x01 | 0xd0..=0xd8 => bytes = rest,
             0xc4 | 0xc8 | 0xcc => bytes = rest.get(length()?..)?,
             0xc0..=0xcf => {

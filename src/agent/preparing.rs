@@ -32,16 +32,16 @@ const EARLIER_FILES_WAIT: Duration = Duration::from_secs(2);
 /// A prompt that takes longer than this to make is announced by a typing sign of its own.
 const SIGN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a run asks its model with.
+/// The result of preparing a run's request.
 pub(super) enum PreparedRequest {
     /// Its prompt.
     Prompt(Box<BuiltPrompt>),
-    /// The model is not asked: the work has ended like this.
+    /// The model is not asked: the run ended this way.
     Not(RunEnd),
 }
 
 impl Working<'_> {
-    /// The prompt, and the hooks, which have let the run go on.
+    /// The prompt, and the hooks, which have allowed the run to go on.
     pub(super) async fn begun(
         &self,
         spec: &AgentSpec,
@@ -57,7 +57,7 @@ impl Working<'_> {
         })
     }
 
-    /// The prompt, with what it says of the run kept.
+    /// Makes the prompt, and stores what it says about the run.
     async fn prompt(
         &self,
         spec: &AgentSpec,
@@ -83,7 +83,7 @@ impl Working<'_> {
 
     /// Waits, within bounds, for what the prompt is made from, and makes it.
     ///
-    /// `found` = what was found for the question, and what is remembered, where it was looked up already.
+    /// `found` = the lines and the memory found for the question, if they were already looked up.
     pub(super) async fn prepare(
         &self,
         spec: &AgentSpec,
@@ -105,7 +105,7 @@ impl Working<'_> {
         };
         let (found, shown) = match found {
             Some((found, shown)) => (Some(found), shown),
-            // What is recorded was sent to the agent before.
+            // The record is of the agent that was asked before.
             None if self.seat.is_some_and(|seat| seat.is_fresh) => (None, None),
             None => (
                 None,
@@ -141,7 +141,7 @@ impl Working<'_> {
         let earlier_until = Instant::now() + files_wait.min(EARLIER_FILES_WAIT);
         let build = |request| build_prompt(&worker.store, spec, Some(&self.room.identity), request);
         let mut built = build(request.clone()).await;
-        // Whose files are read besides those of the question is known only with the prompt.
+        // Only the prompt shows which files besides the question's are read.
         if let Ok(first) = &built
             && !first.awaited.is_empty()
             && wait_for_files(&worker.store, &first.awaited, earlier_until).await?
@@ -169,7 +169,7 @@ impl Working<'_> {
         }
     }
 
-    /// Marks the run if its prompt shows what its askers did not write. Returns whether the lease is held still.
+    /// Marks the run if its prompt shows text that its askers did not write. Returns whether the lease is still held.
     pub(super) async fn mark(&self, built: &BuiltPrompt) -> Result<bool, StoreError> {
         if built.of_others.is_empty() {
             return Ok(true);
@@ -181,7 +181,7 @@ impl Working<'_> {
             .await
     }
 
-    /// The agent's hooks, with what they said of the run before.
+    /// The agent's hooks, with their earlier verdicts on the run.
     pub(super) async fn hooking(&self, spec: &AgentSpec) -> Result<Hooking, StoreError> {
         let said = match spec.hooks.is_empty() {
             true => Vec::new(),
@@ -196,7 +196,7 @@ impl Working<'_> {
         Ok(Hooking::of(spec, call, claimed, route, said, language))
     }
 
-    /// The same once they have said whether the run's model is asked at all. What they said is kept before it is.
+    /// The same hooks, after they have decided whether the run's model is asked. Their verdicts are stored first.
     async fn judged_hooking(
         &self,
         spec: &AgentSpec,
@@ -239,7 +239,7 @@ impl Working<'_> {
     }
 }
 
-/// How a prompt came out; never what is in it.
+/// Logs facts about a prompt; never its content.
 fn log_prompt(run: RunId, built: &BuiltPrompt) {
     let BuiltPrompt {
         prompt, history, ..
@@ -252,7 +252,7 @@ fn log_prompt(run: RunId, built: &BuiltPrompt) {
     );
 }
 
-/// What had to be counted for a prompt is not counted for the next one.
+/// Stores token counts, so that the next prompt does not count again.
 async fn keep_counts(worker: &AgentWorker, run: RunId, recounts: Vec<Recount>) {
     if recounts.is_empty() {
         return;
@@ -262,7 +262,7 @@ async fn keep_counts(worker: &AgentWorker, run: RunId, recounts: Vec<Recount>) {
     }
 }
 
-/// What the model is about to be sent can be shown later. An answer does not depend on it.
+/// Records what the model is about to be sent, so that it can be shown later. An answer does not depend on it.
 pub(super) async fn record_sent(
     worker: &AgentWorker,
     claimed: &ClaimedRun,

@@ -1,4 +1,4 @@
-//! The prompt of a run, exactly as the model is sent it. `vocative prompt` shows the same.
+//! The prompt of a run, exactly as it is sent to the model. `vocative prompt` shows the same.
 
 use chrono::{DateTime, Utc};
 use vocative_contract::envelope::ChatKind;
@@ -39,7 +39,7 @@ pub enum PromptError {
     Context(#[from] ContextTooSmall),
 }
 
-/// Which prompt.
+/// Which prompt to make.
 #[derive(Clone)]
 pub struct PromptRequest {
     /// The conversation.
@@ -48,73 +48,74 @@ pub struct PromptRequest {
     pub run: RunView,
     /// The run's time, in milliseconds since the Unix epoch.
     pub as_of_ms: i64,
-    /// What another agent wants done, instead of what people asked.
+    /// The task that another agent gave, instead of what people asked.
     pub task: Option<StoredTask>,
-    /// What counted tokens are multiplied with.
+    /// The factor for counted tokens.
     pub ratio: TokenRatio,
-    /// Whence lines come that were found without being asked for, where the agent recalls by itself.
+    /// Where recalled lines come from, if the agent recalls by itself.
     pub recall: RecallFrom,
-    /// Whence comes what the agent remembers, where it does; `None` = nothing is shown.
+    /// Where the memory in the prompt comes from, if the agent remembers; `None` = none is shown.
     pub memory: Option<MemoryFrom>,
-    /// What a program gave with its question.
+    /// What a program gave along with its question.
     pub given: Given,
     /// The network that the agent works for; `None` = it was asked itself.
     pub network: Option<InNetwork>,
 }
 
 impl PromptRequest {
-    /// Whose history it is: the network's that the agent works for, or its own.
+    /// The name under which the history is read: that of the network that the agent works for, or its own.
     fn addressed<'a>(&'a self, agent: &'a AgentName) -> &'a AgentName {
         let network = self.network.as_ref();
         network.map_or(agent, |network| &network.name)
     }
 }
 
-/// What an agent of a network is sent beside what one that was asked itself is.
+/// What an agent of a network is sent in addition to what an agent that was asked itself is sent.
 #[derive(Clone, Debug)]
 pub struct InNetwork {
-    /// The network: the history is its.
+    /// The network, to which the history belongs.
     pub name: AgentName,
     /// The agent calls before it.
     pub calls: u32,
-    /// Those of them whose words it is sent, in the order of the tail.
+    /// The calls whose words the agent is sent, in the order of the tail.
     pub said: Vec<u32>,
     /// The values that the agent is shown.
     pub reads: Vec<String>,
-    /// What was said in the run so far, and those values.
+    /// The part of the prompt with what was said in the run so far, and the values.
     pub tail: NetworkTail,
 }
 
 /// A prompt and what it was made from.
 pub struct BuiltPrompt {
-    /// What the model is sent.
+    /// The prompt as it is sent to the model.
     pub prompt: Prompt,
-    /// What was read.
+    /// The history that was read.
     pub history: History,
-    /// The options it was made with: the agent's, where it has others the chat's, within what the
-    /// model's context leaves.
+    /// The options it was made with: the chat's if it has some of its own, else the agent's, within what the model's
+    /// context leaves.
     pub options: AssemblerOptions,
     /// Whether the chat has options of its own.
     pub has_chat_options: bool,
     /// The options before the model's context lowered them.
     pub asked: AssemblerOptions,
-    /// What counted it.
+    /// The counter that was used.
     pub counter: Scaled,
     /// For whom it was made, when and how it was counted.
     pub voice: Voice,
     /// How files are shown in it.
     pub files_shown: FilesShown,
-    /// What had to be counted, to be stored.
+    /// Token counts that were computed, to be stored.
     pub recounts: Vec<Recount>,
-    /// Turns whose files it holds, and those that were found for it: what it was made from for certain.
+    /// The turns of which it certainly contains content: those whose files it holds, and those that were found for
+    /// it.
     pub sources: Vec<TurnId>,
     /// Turns before the question whose files are still on their way.
     pub awaited: Vec<TurnId>,
-    /// What of it those who ask did not write, besides the conversation itself.
+    /// The parts of it that the askers did not write, besides the conversation itself.
     pub of_others: Vec<OutsideSource>,
     /// The entries of memory in it; `None` = the agent remembers nothing.
     pub memories: Option<ShownMemories>,
-    /// Whether a program gave something for it.
+    /// Whether a program gave content for it.
     pub has_given: bool,
     /// The instructions in it, with places for values.
     pub instructions: Template,
@@ -133,7 +134,7 @@ pub struct Voice {
     pub model: String,
     /// The counter, before the ratio.
     pub counter: &'static dyn TokenCounter,
-    /// What counted tokens are multiplied with.
+    /// The factor for counted tokens.
     pub ratio: TokenRatio,
     /// The run's time, in milliseconds since the Unix epoch.
     pub as_of_ms: i64,
@@ -185,7 +186,7 @@ pub async fn build_prompt(
     let files = &loaded.files;
     let fits = |taken| fit(spec, asked.clone(), own_tokens + taken, files, &counter).is_ok();
     let memory = memory_of(store, spec, &history, (&request, &options), |text| {
-        // A context that has no room for it has it for the question.
+        // If the context has no room for the memory, the room goes to the question.
         fits(counter.count(text) as usize) || !fits(0)
     });
     let memory = memory.await?;
@@ -258,7 +259,7 @@ fn query_of(
     )
 }
 
-/// What is stored of the conversation, where the program that asks did not give it.
+/// The stored history of the conversation, unless the program that asks gave one.
 async fn history_for(
     store: &Reader,
     query: &HistoryQuery,
@@ -273,7 +274,8 @@ async fn history_for(
     Ok(history)
 }
 
-/// What a prompt costs besides its history: instructions, examples, situation and task, what a network adds, and what a program gave.
+/// What a prompt costs besides its history: instructions, examples, situation and task, what a network adds, and what
+/// a program gave.
 fn own_tokens(
     ((instructions, situation, task), examples): ((&str, &str, Option<&str>), &[Example]),
     tail: Option<&NetworkTail>,
@@ -289,7 +291,7 @@ fn own_tokens(
         + given.preface().map_or(0, |text| counter.cost(&text))
 }
 
-/// The agent's instructions, with those of a token that may give some behind them.
+/// The agent's instructions, followed by those that a program gave, if its token may give some.
 pub(super) fn instructed(instructions: String, given: &Given) -> String {
     match given.instructions.as_deref().map(str::trim) {
         Some(further) if !further.is_empty() => format!("{instructions}\n\n{further}"),
@@ -297,13 +299,13 @@ pub(super) fn instructed(instructions: String, given: &Given) -> String {
     }
 }
 
-/// As whom a prompt names who asks.
+/// The name by which a prompt calls the asker.
 pub(super) fn asker_name(history: &History, agent: &AgentName) -> String {
     asker(history, agent).map_or_else(String::new, |person| clean_name(person.shown_name()))
 }
 
-/// The task of a run that another one started. Where it sees no more than that, nothing is left of the snapshot but
-/// where it is.
+/// The task of a run that another run started. If the agent sees only the task, the snapshot is emptied except for
+/// its place.
 fn task_in(request: &PromptRequest, history: &mut History) -> Option<String> {
     let task = request.task.as_ref()?;
     if !task.sees_room {
@@ -316,7 +318,7 @@ fn task_in(request: &PromptRequest, history: &mut History) -> Option<String> {
     Some(task_text(task))
 }
 
-/// What was said, and the task behind it.
+/// The prompt of what was said, with the task after it.
 fn assembled(
     (history, view, options): (&History, &AgentView, &AssemblerOptions),
     task: Option<String>,
@@ -334,7 +336,7 @@ fn shows_room(request: &PromptRequest) -> bool {
     request.task.as_ref().is_none_or(|task| task.sees_room)
 }
 
-/// What counts a prompt, and what had to be counted.
+/// The counter for a prompt, and the counts that had to be computed.
 fn counted(
     history: &mut History,
     spec: &AgentSpec,
@@ -365,7 +367,7 @@ fn voice(spec: &AgentSpec, view: AgentView, request: &PromptRequest, limits: Fil
     }
 }
 
-/// What of memory stands in a prompt, where the agent remembers and its text fits.
+/// The memory text in a prompt, if the agent remembers and the text fits.
 async fn memory_of(
     store: &Reader,
     spec: &AgentSpec,
@@ -383,8 +385,8 @@ async fn memory_of(
     Ok(Some(memory).filter(|memory| memory.text.as_deref().is_none_or(fits)))
 }
 
-/// What a prompt was made from for certain, given whose files were read for it, and what of that those who ask did not
-/// write.
+/// The turns of which a prompt certainly contains content, given the turns whose files were read for it, and the
+/// parts that the askers did not write.
 fn made_of(
     history: &History,
     prompt: &Prompt,
@@ -392,7 +394,7 @@ fn made_of(
     memory: Option<&Remembered>,
 ) -> (Vec<TurnId>, Vec<OutsideSource>) {
     let mut sources = history.recalled.clone();
-    // A thread's answers go with its root; of a fork's, only this says what they were made from.
+    // A thread's answers go with its root; for a fork's answers, only this list says what they were made from.
     sources.extend(history.before_fork());
     sources.retain(|turn| prompt.turns.contains(turn));
     let mut of_others = found_of_others(history, &sources);
@@ -409,7 +411,7 @@ fn made_of(
     (sources, of_others)
 }
 
-/// The mark of a prompt with found lines that those who ask did not say.
+/// The mark of a prompt with found lines that were not written by the askers.
 fn found_of_others(history: &History, found: &[TurnId]) -> Vec<OutsideSource> {
     let said_by = |role| {
         let turns = history.turns.iter().filter(move |it| it.role == role);
@@ -428,7 +430,7 @@ fn found_of_others(history: &History, found: &[TurnId]) -> Vec<OutsideSource> {
         .collect()
 }
 
-/// A prompt that is being made, once what is said there was read.
+/// A prompt that is being made, once its history was read.
 struct Making<'a> {
     store: &'a Reader,
     spec: &'a AgentSpec,
@@ -454,8 +456,8 @@ impl Making<'_> {
         )
     }
 
-    /// Adds to the history what is found for the question, as far as the model's context has room for it. Returns also
-    /// what had to be counted.
+    /// Adds to the history the lines found for the question, as far as the model's context has room for them. Also
+    /// returns the counts that had to be computed.
     async fn recalled(
         &self,
         history: &mut History,
@@ -487,7 +489,7 @@ impl Making<'_> {
             Ok(fits) if fits.options.token_budget * 2 >= self.asked.token_budget => {
                 Ok((fits, counted))
             }
-            // The conversation comes first.
+            // The conversation has priority.
             _ => {
                 remove_recalled(history);
                 Ok((fitting, counted))
@@ -503,9 +505,9 @@ struct Fitting {
     limits: FileLimits,
 }
 
-/// Fits conversation and files into the model's context, beside instructions and found lines of
-/// `instruction_tokens`. Where both don't fit, the files give way as far as they must; where nothing of them fits they
-/// are named, then left out.
+/// Fits conversation and files into the model's context, besides instructions and found lines of
+/// `instruction_tokens`. If both don't fit, the files are shortened as far as needed; if none of their contents fits,
+/// they are only named, then left out.
 fn fit(
     spec: &AgentSpec,
     options: AssemblerOptions,
@@ -529,7 +531,7 @@ fn fit(
     };
     let within =
         |limit: usize| fit_context(&options, limit, instruction_tokens, spec.answer_reserve);
-    // The conversation keeps at least half of its budget, or they are not worth it.
+    // Files are only included if the conversation keeps at least half of its budget.
     let beside = |tokens: usize| {
         let fitting = within(limit.saturating_sub(tokens)).ok()?;
         (fitting.token_budget * 2 >= options.token_budget).then_some(fitting)
@@ -576,7 +578,7 @@ fn named_only(files: &[PromptFile]) -> Vec<PromptFile> {
         is_earlier: file.is_earlier,
         content: FileContent::NotLoaded(why.to_owned()),
     };
-    // Files of earlier turns are named by their own messages.
+    // Files of earlier turns are named in their own messages.
     let asked = files.iter().filter(|file| !file.is_earlier);
     asked.map(named).collect()
 }
@@ -663,8 +665,8 @@ pub fn agent_view(spec: &AgentSpec, identity: Option<&Identity>) -> AgentView {
     }
 }
 
-/// A template with its values filled in. Names come from the room: they are cleaned, so that
-/// none can add lines to the instructions.
+/// A template with its values filled in. Names come from the room: they are cleaned, so that none can add lines to
+/// the instructions.
 pub(super) fn filled(
     template: &Template,
     agent: &AgentView,
@@ -694,9 +696,9 @@ fn chat_name(conversation: &Conversation, asker: Option<&str>) -> String {
     }
 }
 
-/// Who is answered: who said the newest trigger. Without one it is who said the newest turn that was not
-/// overheard; never the agent itself, whose answer is the newest turn where nothing waits. The newest turn of all may be another: an answer to an earlier question stands
-/// behind a question that came while it was written.
+/// Who is answered: the author of the newest trigger. Without a trigger, the author of the newest turn that was not
+/// overheard; never the agent itself, whose answer is the newest turn where nothing waits. The newest turn of all may
+/// be another's: an answer to an earlier question stands behind a question that came while it was written.
 fn asker<'a>(history: &'a History, agent: &AgentName) -> Option<&'a Participant> {
     let is_own =
         |who: &Participant| who.kind == ParticipantKind::Agent && who.platform_id == agent.as_str();
@@ -757,7 +759,7 @@ mod tests {
                 ],
                 "Alice",
             ),
-            // What would be sent now: the newest turn is answered, not what was overheard since.
+            // The prompt as of now: the newest turn is answered, not a turn overheard since.
             (
                 vec![
                     said(1, HistoryRole::Kept, "alice", "who?"),

@@ -1,5 +1,5 @@
-//! A call that asks a person: its post is made and committed with the row that says that it waits, and the answer is
-//! its result.
+//! A call that asks a person: its post is made and committed with the row that says that the call waits, and the
+//! answer is its result.
 
 use vocative_contract::card::Card;
 use vocative_contract::outbound::Target;
@@ -17,7 +17,7 @@ use vocative_core::tool_call::{CallState, StoredCall};
 use vocative_store::contract::{NewQuestion, QuestionAsked};
 use vocative_store::{NewId as _, StoreError};
 
-/// The most names that a model is told of.
+/// The most names that a model is given.
 const NAMES_MAX: usize = 10;
 
 /// What became of a question that is to be asked.
@@ -36,7 +36,7 @@ pub(super) enum Questioned {
 struct QuestionedPerson {
     /// `None` = everybody who asked for the run, or the experts.
     id: Option<ParticipantId>,
-    /// As people read it.
+    /// Their name as people see it.
     name: String,
     /// Where they are asked.
     place: Target,
@@ -44,7 +44,7 @@ struct QuestionedPerson {
 }
 
 impl Stepping<'_> {
-    /// Asks somebody what a call says.
+    /// Asks a person the question of a call.
     pub(super) async fn ask_person(
         &self,
         call: &StoredCall,
@@ -100,7 +100,7 @@ impl Stepping<'_> {
         })
     }
 
-    /// Whom a question is for and where, or why nobody is.
+    /// Whom a question is for and where, or why it can't be asked.
     async fn whom_to_ask(
         &self,
         wish: &QuestionWish,
@@ -148,7 +148,7 @@ impl Stepping<'_> {
     }
 }
 
-/// What a call comes to that asked a question; `None` while it is open.
+/// The result of a call that asked a question; `None` while the question is open.
 pub(super) fn outcome_of(question: &StoredQuestion) -> Option<ToolOutcome> {
     let content = result_text(question)?;
     let answer = question.answer.iter();

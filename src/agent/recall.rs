@@ -1,9 +1,9 @@
-//! What was said about a question, looked up before its model is asked.
+//! Earlier messages about a question, searched for before its model is asked.
 //!
-//! The room is searched with the question as it was asked, as far as the search tool would for that agent; what clears
-//! the bar (`core/search/bar.rs`) and is not in the prompt goes into its tail. It runs once for a run: what was found is
-//! recorded with the prompt, and every later attempt has the same lines, as far as they are there. Nothing of it fails a
-//! run: without an index, a server or time there is less to show.
+//! The room is searched with the question as it was asked, as far as the agent's search tool would reach; hits that
+//! pass the bar (`core/search/bar.rs`) and are not yet in the prompt go into its tail. This happens once in a run:
+//! the hits are recorded with the prompt, and every later attempt shows the same lines, if they still exist. No
+//! failure here fails a run: without an index, a server or time, fewer lines are shown.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,36 +27,36 @@ use vocative_core::turn::Turn;
 use vocative_store::contract::{SearchHit, SearchHits, SearchQuery};
 use vocative_store::{Reader, StoreError};
 
-/// How long the whole may take; then the model is asked without.
+/// The time limit of the whole search; after it the model is asked without lines.
 const WITHIN: Duration = Duration::from_secs(2);
 /// How long a server may take for the vectors of the question.
 const VECTORS_WITHIN: Duration = Duration::from_millis(800);
 /// The most questions of a run that are searched for, the newest.
 const QUESTIONS_MAX: usize = 3;
-/// The most hits that are held against the bar.
+/// The most hits that are compared with the bar.
 const HITS_MAX: usize = 24;
-/// The most turns behind the index that are read: a flood that comes faster than the index is not read whole for each
-/// question.
+/// The most turns that are read which the index does not hold yet: with a flood of messages, they are not all read
+/// for each question.
 const TAIL_MAX: usize = 500;
-/// How much of a hit is held against it, in characters.
+/// How many characters of a hit are compared with the bar.
 const HIT_MAX_CHARS: usize = 2_000;
 
-/// Where a prompt gets lines from that were found without being asked for.
+/// Where a prompt gets its recalled lines from: lines that were found without the model searching for them.
 #[derive(Clone, Default)]
 pub enum RecallFrom {
     /// No lines are looked for.
     #[default]
     Nothing,
-    /// What is recorded of the run, or of the run that answered the same question; else the room is searched.
+    /// The hits recorded for the run, or for the run that answered the same question; else the room is searched.
     Search(Searching),
     /// The turns that were found, the best first.
     Found(Vec<TurnId>),
 }
 
-/// What a room is searched with.
+/// What a search of a room needs.
 #[derive(Clone, Default)]
 pub struct Searching {
-    /// Who is served where.
+    /// Who is served in which rooms.
     pub rooms: Rooms,
     /// Makes vectors of questions, where a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
@@ -74,7 +74,7 @@ pub(super) struct Recalling<'a> {
 }
 
 impl Recalling<'_> {
-    /// The turns that are to be shown, read as the prompt shows them: `None` if there are none.
+    /// The turns to show, read as the prompt shows them; `None` if there are none.
     ///
     /// # Errors
     /// Storage refuses to read what is recorded. A search that fails finds nothing.
@@ -94,7 +94,7 @@ impl Recalling<'_> {
         Ok((!read.recalled.is_empty()).then_some(read))
     }
 
-    /// What was found for the run before, or for the run that answered the question.
+    /// The hits recorded earlier for the run, or for the run that answered the same question.
     async fn recorded(&self) -> Result<Option<Vec<TurnId>>, StoreError> {
         if let Some(run) = self.query.run {
             return self.store.recalled_for_run(run).await;
@@ -106,7 +106,7 @@ impl Recalling<'_> {
         self.store.recalled_for_turn(asked, agent).await
     }
 
-    /// What is answered.
+    /// The turns that are answered.
     fn asked(&self) -> Vec<&Turn> {
         let costs = self.prompt.costs.iter();
         let asked = costs.filter(|cost| cost.part == PromptPart::Trigger);
@@ -187,7 +187,7 @@ impl Recalling<'_> {
         Ok(wordings.split_off(first))
     }
 
-    /// Who is mentioned; the agent itself is no word of a question.
+    /// The name of a mentioned person; empty for the agent itself, which is not part of a question.
     fn mentioned(&self, id: &str) -> String {
         if self.view.platform_ids.iter().any(|own| own == id) {
             return String::new();
@@ -195,7 +195,7 @@ impl Recalling<'_> {
         self.history.names.get(id).cloned().unwrap_or_default()
     }
 
-    /// The hits that clear the bar, are of people who are served still, and say what is not in the prompt.
+    /// The hits that pass the bar, are by people who are still served, and say something that is not in the prompt.
     fn worth_showing(&self, found: &SearchHits, rooms: &Rooms) -> Vec<TurnId> {
         let conversation = &self.history.conversation;
         let place = Place {
@@ -226,7 +226,7 @@ impl Recalling<'_> {
         cleared.filter(is_new).map(|hit| hit.turn.id).collect()
     }
 
-    /// What the prompt says already, quotes included.
+    /// The texts that the prompt already contains, quotes included.
     fn shown_texts(&self) -> Vec<String> {
         let in_prompt: HashSet<TurnId> = self.prompt.turns.iter().copied().collect();
         let turns = self.history.turns.iter().map(|read| &read.turn);

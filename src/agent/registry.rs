@@ -19,60 +19,62 @@ use vocative_core::routing::router::RouterForm;
 use vocative_core::running::budget::RunBudget;
 use vocative_store::contract::TellingHook;
 
-/// One configured agent, ready to work: its settings, and what they name.
+/// One configured agent, ready to work: its settings with everything that they refer to.
 #[derive(Clone)]
 pub struct AgentSpec {
     /// Its name.
     pub name: AgentName,
-    /// As it is configured.
+    /// Its configuration.
     pub agent: Arc<Agent>,
-    /// Its instructions, with places for values; its skills behind them.
+    /// Its instructions, with places for values; its skills follow them.
     pub instructions: Template,
-    /// Its instructions in chats where something stands behind them.
+    /// Its instructions in chats that add something to them.
     pub chat_instructions: BTreeMap<ChatName, Template>,
     /// How its prompts are assembled.
     pub options: AssemblerOptions,
-    /// How they are in chats that have settings of their own.
+    /// How its prompts are assembled in chats that have settings of their own.
     pub chat_options: BTreeMap<ChatName, AssemblerOptions>,
-    /// What it asks.
+    /// The model that it asks.
     pub model: Arc<dyn Model>,
-    /// Which model that is.
+    /// The name, limits and prices of that model.
     pub model_use: ModelUse,
-    /// The same agent with the models that are asked while this one can't answer, in that order: its prompts are made
-    /// for them.
+    /// The same agent with the models that are asked while this one can't answer, in that order; its prompts are made
+    /// for each of them.
     pub fallbacks: Vec<Arc<AgentSpec>>,
     /// The same agent with the models that a question may ask for, each with its own `fallbacks`, by their configured
     /// names.
     pub choices: BTreeMap<String, Arc<AgentSpec>>,
-    /// The model under its configured name and the provider's: whose reports of tokens belong together.
+    /// The configured name of the model with the provider's name of it: reports of tokens under the same key belong
+    /// together.
     pub model_key: String,
-    /// What counts its prompts.
+    /// The counter for its prompts.
     pub counter: &'static dyn TokenCounter,
-    /// Tokens the model takes for everything, if known.
+    /// Tokens of the model's whole context, if known.
     pub context_limit: Option<usize>,
     /// Tokens reserved for the answer.
     pub answer_reserve: usize,
-    /// What makes its summaries; `None` = the built-in summariser, which needs no network.
+    /// The model for its summaries; `None` = the built-in summariser, which needs no network.
     pub summary_model: Option<BackgroundModel>,
-    /// What reads settled conversations for its memory; `None` = nothing is learnt so.
+    /// The model that reads settled conversations for its memory; `None` = no such learning.
     pub memory_model: Option<BackgroundModel>,
     /// The attempts after which a run is given up.
     pub max_attempts: u32,
-    /// How long after the question a run is given up whose model can't answer, in milliseconds.
+    /// How long after the question a run whose model can't answer is given up, in milliseconds.
     pub answer_within_ms: i64,
-    /// Tool calls of one run.
+    /// The most tool calls of one run.
     pub calls_per_run: u32,
     /// What one run may use.
     pub budget: RunBudget,
-    /// What its model may use.
+    /// The tools that its model may use.
     pub tools: Vec<ToolUse>,
     /// Which of these it may use in chats that don't allow all.
     pub chat_tools: BTreeMap<ChatName, Vec<String>>,
-    /// Who is asked at points of its runs.
+    /// The hooks that are asked at points of its runs.
     pub hooks: Hooks,
-    /// The models of those of them that ask one whether a message was meant for it, by the hook's name.
+    /// The models of its hooks that ask one whether a message was meant for the agent, by the hook's name.
     pub intent_models: BTreeMap<String, BackgroundModel>,
-    /// The collections of documents that it may search, each with the chats where; `None` = in all of its chats.
+    /// The collections of documents that it may search, each with the chats where it may; `None` = in all of its
+    /// chats.
     pub knowledge: BTreeMap<String, Option<BTreeSet<ChatName>>>,
     /// How its prompts show files.
     pub files: FilesInPrompts,
@@ -82,8 +84,8 @@ pub struct AgentSpec {
     pub prefixed_channels: BTreeSet<String>,
     /// The channels where its posts stand under its name.
     pub speaking_channels: BTreeSet<String>,
-    /// The network that it is the name of: its runs are worked on by the agents of that. What else is set here is what
-    /// holds for the run: of its default agent.
+    /// The network whose name this is: that network's agents work on its runs. The other fields hold for the whole
+    /// run and are those of its default agent.
     pub network: Option<Arc<NetworkSpec>>,
 }
 
@@ -93,28 +95,28 @@ pub struct NetworkSpec {
     pub network: Network,
     /// The model of its routing agent.
     pub router: BackgroundModel,
-    /// What its agents are for.
+    /// The description of each of its agents.
     pub descriptions: BTreeMap<AgentName, String>,
     /// The names by which it is addressed.
     pub names: Vec<String>,
-    /// In which form its routing agent is asked: the first that its model did not refuse.
+    /// The form in which its routing agent is asked: the first that the model did not refuse.
     pub asking: Mutex<RouterForm>,
 }
 
 impl NetworkSpec {
-    /// In which form its routing agent is asked.
+    /// The form in which its routing agent is asked.
     pub(super) fn asking(&self) -> RouterForm {
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its routing agent's model refuses all forms before that one.
+    /// Notes that the routing agent's model refuses all forms before this one.
     pub(super) fn learn_asking(&self, asking: RouterForm) {
         *self.asking.lock().unwrap_or_else(PoisonError::into_inner) = asking;
     }
 }
 
 impl AgentSpec {
-    /// A configured agent with its model, and with nothing that its settings name: no tools, hooks, other models.
+    /// A configured agent with its model, and without what its settings refer to: no tools, hooks, other models.
     #[must_use]
     pub fn new(agent: Arc<Agent>, model: BackgroundModel) -> Self {
         let settings = &agent.settings;
@@ -152,26 +154,26 @@ impl AgentSpec {
         }
     }
 
-    /// What is written for it in the configuration.
+    /// Its settings in the configuration.
     #[must_use]
     pub fn settings(&self) -> &AgentSettings {
         &self.agent.settings
     }
 
-    /// The models that it may ask, the first of them first.
+    /// The models that it may ask, in order.
     pub fn chain(&self) -> impl Iterator<Item = &ModelUse> {
         let fallbacks = self.fallbacks.iter().map(|spec| &spec.model_use);
         std::iter::once(&self.model_use).chain(fallbacks)
     }
 
-    /// The agent as a question asks it: with the model that it names, where that may be asked for.
+    /// The agent for a question that names a model: with that model, if the agent allows it.
     #[must_use]
     pub fn chosen(self: &Arc<Self>, model: Option<&str>) -> Arc<Self> {
         let choice = model.and_then(|model| self.choices.get(model));
         Arc::clone(choice.unwrap_or(self))
     }
 
-    /// Which of its hooks are told, and of what.
+    /// The hooks of this agent that are told about events, with the events.
     pub fn telling_hooks(&self) -> impl Iterator<Item = TellingHook> {
         let points = HookPoint::ALL.into_iter().filter(|point| !point.decides());
         points.flat_map(move |point| {
@@ -184,7 +186,7 @@ impl AgentSpec {
         })
     }
 
-    /// Whether an answer may come out otherwise than its model says it, so that it is not shown while it is written.
+    /// Whether hooks may change an answer after the model gave it, so that it is not shown while it is written.
     #[must_use]
     pub fn holds_answers_back(&self) -> bool {
         self.agent.answer_form.is_some() || self.hooks.hold_answers_back()
@@ -200,7 +202,7 @@ impl AgentSpec {
         allowed.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The agent as it asks a model of its chain; as it is where it asks no other.
+    /// The agent with that model of its chain; unchanged if the chain has no such model.
     #[must_use]
     pub fn asking(self: &Arc<Self>, model: &str) -> Arc<Self> {
         let mut fallbacks = self.fallbacks.iter();
@@ -209,16 +211,16 @@ impl AgentSpec {
     }
 }
 
-/// A configured model, as far as its askers share it.
+/// A configured model: what all who ask it share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelUse {
     /// Its configured name.
     pub name: String,
-    /// Runs that may ask it at the same time.
+    /// The most runs that may ask it at the same time.
     pub max_parallel: usize,
     /// What its tokens cost.
     pub prices: Prices,
-    /// In which currency: `limits.currency`.
+    /// The currency of the prices: `limits.currency`.
     pub currency: String,
     /// The most tokens of an answer.
     pub max_output_tokens: u32,
@@ -227,11 +229,11 @@ pub struct ModelUse {
 /// A model that is asked outside of runs.
 #[derive(Clone)]
 pub struct BackgroundModel {
-    /// What is asked.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// Which model that is.
+    /// Its name, limits and prices.
     pub model_use: ModelUse,
-    /// Tokens it takes for everything, if known.
+    /// Tokens of its whole context, if known.
     pub context_limit: Option<usize>,
     /// Tokens reserved for the answer.
     pub answer_reserve: usize,
@@ -244,7 +246,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Puts other agents in force for runs claimed from now on.
+    /// Replaces the agents, for runs claimed from now on.
     pub fn replace(&self, agents: Vec<AgentSpec>) {
         let agents = agents
             .into_iter()
@@ -263,7 +265,7 @@ impl Registry {
             .cloned()
     }
 
-    /// The agents that a model answers for, networks of such agents included.
+    /// The agents that may ask a model, networks of such agents included.
     #[must_use]
     pub fn of_model(&self, model: &str) -> Vec<AgentName> {
         let agents = self.agents.read().expect("no holder of this lock panics");
@@ -299,7 +301,7 @@ impl Registry {
         agents.values().cloned().collect()
     }
 
-    /// Which hooks are told of which agent's ends.
+    /// The hooks that are told of the ends of runs, with their agents.
     #[must_use]
     pub fn telling_hooks(&self) -> Vec<TellingHook> {
         let all = self.all();

@@ -1,5 +1,5 @@
-//! What an agent remembers, as one prompt shows it: the core notes of the room and what is found for the question. It is
-//! chosen once for a run; every later attempt has the same entries, as far as they are there.
+//! The memory that one prompt shows: the core notes of the room and the entries found for the question. They are
+//! chosen once for a run; every later attempt shows the same entries, if they still exist.
 
 use vocative_contract::envelope::Place;
 use vocative_contract::markup::replace_mentions;
@@ -12,16 +12,16 @@ use vocative_core::turn::{ParticipantKind, Turn};
 use vocative_store::contract::MemoryQuery;
 use vocative_store::{Reader, StoreError};
 
-/// Whence a prompt gets what its agent remembers.
+/// Where a prompt gets its memory from.
 #[derive(Clone, Default)]
 pub struct MemoryFrom {
-    /// Who is served where; `None` = not asked: the prompt is made again as it was.
+    /// Who is served where; `None` = not checked: the prompt is rebuilt as it was.
     pub rooms: Option<Rooms>,
-    /// These entries; `None` = they are chosen.
+    /// The entries to show; `None` = they are chosen.
     pub these: Option<ShownMemories>,
 }
 
-/// The entries of a prompt, as they were.
+/// The entries that a prompt showed, with their versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownMemories {
     /// Core notes.
@@ -30,22 +30,22 @@ pub struct ShownMemories {
     pub found: Vec<MemoryRef>,
 }
 
-/// What a prompt shows of memory.
+/// The memory in a prompt.
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
-    /// As the prompt has it.
+    /// Its text in the prompt.
     pub text: Option<String>,
-    /// Which.
+    /// The entries that are shown.
     pub shown: ShownMemories,
-    /// The turns that those were learnt from which were found for the question.
+    /// The turns from which the entries found for the question were learnt.
     pub sources: Vec<TurnId>,
-    /// Whether somebody said one of them who does not ask.
+    /// Whether one of the entries was said by somebody who does not ask.
     pub is_of_others: bool,
-    /// Whether an entry that was to be shown is gone, or another.
+    /// Whether an entry that was to be shown is gone or has changed.
     pub lacks_some: bool,
 }
 
-/// Reads and chooses.
+/// Reads and chooses the entries.
 ///
 /// # Errors
 /// Storage refuses.
@@ -116,7 +116,7 @@ fn asked(history: &History) -> Vec<&Turn> {
     newest.map(|read| &read.turn).into_iter().collect()
 }
 
-/// What is asked, mentions as names.
+/// The text of the question, with names for mentions.
 fn question(history: &History) -> String {
     let name = |id: &str| history.names.get(id).cloned().unwrap_or_default();
     let texts = asked(history);
@@ -126,7 +126,7 @@ fn question(history: &History) -> String {
     texts.collect::<Vec<String>>().join("\n")
 }
 
-/// Whether who said an entry is among those who ask.
+/// Whether the person who said an entry is among the askers.
 fn asks(history: &History, entry: &StoredMemory) -> bool {
     asked(history).iter().any(|turn| {
         let person = &turn.participant;

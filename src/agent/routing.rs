@@ -1,5 +1,5 @@
-//! Asking the routing agent of a network who is next. Each of its answers is a step of the run, so that a resumed run reads
-//! it and does not ask again; none of them is a turn.
+//! Asks the routing agent of a network which agent is next. Each of its answers is a step of the run, so that a
+//! resumed run reads it and does not ask again; none of them is a turn.
 
 use tracing::{debug, info, warn};
 use vocative_contract::crash;
@@ -25,29 +25,29 @@ use vocative_store::StoreError;
 use vocative_store::contract::{LeaseOutcome, RecordedStep};
 use vocative_store::spending::{ModelCall, Purpose, Spending};
 
-/// What came of asking once.
+/// The result of asking once.
 enum RouterAsked {
-    /// It said something.
+    /// It answered.
     Said(Answer),
-    /// It said nothing that can be used, and is not asked again now.
+    /// It gave no usable answer, and is not asked again now.
     Failed(ModelError),
     /// It is not asked, or the lease was lost.
     Over(RunEnd),
 }
 
-/// What came of asking for one decision.
+/// The result of asking for one decision.
 enum Routing {
-    /// Its word, the reason that it gave, and the steps of the run behind that.
+    /// The decision, the reason that it gave, and the number of steps of the run after it.
     Word(Routed, String, u32),
     /// Its model can't answer.
     Failed(ModelError),
-    /// The run goes another way.
+    /// The run ends or waits.
     Over(RunEnd),
 }
 
 impl Journey<'_> {
-    /// Asks the routing agent and decides by its word. Returns with that its reason and the steps of the run behind it;
-    /// `None` = the run went another way.
+    /// Asks the routing agent and decides by its answer. Also returns its reason and the number of steps of the run
+    /// after it; `None` = the run ended or waits.
     pub(super) async fn ask_router(
         &self,
         course: &Course,
@@ -84,13 +84,14 @@ impl Journey<'_> {
         Ok(Some((decided, words, steps)))
     }
 
-    /// Whether the routing agent's model, another than the run has a place at, works on as much as it may.
+    /// Whether the routing agent's model, if it is not the one at which the run has a place, has as many runs as it
+    /// may.
     fn is_router_busy(&self) -> bool {
         let (worker, model) = (self.working.worker, &self.of.router.model_use);
         model.name != self.working.place.model() && worker.models.is_busy(model)
     }
 
-    /// The routing agent's word, by its answers so far and by asking.
+    /// The routing agent's decision, from its answers so far and by asking.
     async fn routed(
         &self,
         course: &Course,
@@ -170,7 +171,8 @@ impl Journey<'_> {
         let working = self.working;
         let (claimed, router) = (working.claimed, &self.of.router);
         let hooking = working.hooking(self.face).await?;
-        // Where the run has a place at this model it is the run's: one that tries a model that rested is the only one.
+        // If the run has its place at this model, that place is used: while a resting model is tried, it takes no
+        // second one.
         let own_place = match router.model_use.name == working.place.model() {
             true => None,
             false => {
@@ -224,8 +226,8 @@ impl Journey<'_> {
         })
     }
 
-    /// Asks in the form that the model took before, and in further ones while it refuses. Returns the answer and what was
-    /// sent for it.
+    /// Asks in the form that the model accepted before, and in further ones while it refuses. Also returns the
+    /// messages that were sent.
     async fn in_some_form(
         &self,
         place: &ModelSlot,
@@ -258,7 +260,7 @@ impl Journey<'_> {
             place.note(&answered).await;
             match (answered, asking.next()) {
                 (Ok(answer), _) => break (answer, asked),
-                // It does not take this form, or this question.
+                // The model does not accept this form, or this question.
                 (Err(ModelError::Refused { reason }), Some(next)) => {
                     info!(
                         model = router.model.name(),
@@ -267,12 +269,12 @@ impl Journey<'_> {
                     );
                     asking = next;
                 }
-                // What it says is cut, or nothing: an answer that does not count.
+                // The answer is cut off or empty: an answer that does not count.
                 (Err(ModelError::Empty | ModelError::Truncated), _) => break (no_answer(), asked),
                 (Err(cause), _) => return Err(cause),
             }
         };
-        // The form was refused, and not the question, since the question was answered in another one.
+        // The model refused the form, not the question, since it answered the question in another form.
         self.of.learn_asking(asking);
         Ok(answered)
     }
@@ -294,7 +296,7 @@ impl Journey<'_> {
         }
     }
 
-    /// How the run ends that hooks don't let go on, with what they said kept.
+    /// Stores the verdicts of hooks that don't let the run go on, and returns its end.
     async fn refused(&self, why: String, verdicts: Vec<HookVerdict>) -> Result<RunEnd, StoreError> {
         Ok(match self.keep(verdicts).await? {
             true => RunEnd::Refused(why),
@@ -302,7 +304,7 @@ impl Journey<'_> {
         })
     }
 
-    /// Keeps what hooks said. Returns whether the lease is held still.
+    /// Stores verdicts of hooks. Returns whether the lease is still held.
     async fn keep(&self, verdicts: Vec<HookVerdict>) -> Result<bool, StoreError> {
         let (worker, claimed) = (self.working.worker, self.working.claimed);
         let now_ms = (worker.clock)();
@@ -312,7 +314,7 @@ impl Journey<'_> {
         Ok(kept.await? == LeaseOutcome::Written)
     }
 
-    /// What a request may not pass of what the run, a person or a channel may use.
+    /// Whether a request would exceed what the run, a person or a channel may use.
     async fn is_too_much(&self, asked: &[PromptMessage]) -> Result<Option<RunEnd>, StoreError> {
         let (working, worker) = (self.working, self.working.worker);
         let asker = working.claimed.asker;
@@ -376,8 +378,8 @@ impl Journey<'_> {
         worker.store.spend(spending).await
     }
 
-    /// The routing agent's model can't answer: the run is tried again, in the end without it. What it answered to this
-    /// decision before are steps of the decision, and none of the agent's that is called by it.
+    /// The routing agent's model can't answer: the run is tried again, and finally goes on without it. Its earlier
+    /// answers to this decision count as steps of the decision, not of the agent that is called by it.
     async fn router_failed(
         &self,
         course: &Course,

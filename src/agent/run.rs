@@ -25,7 +25,7 @@ pub(super) async fn work_on(worker: Arc<AgentWorker>, claim: Claim) {
         let reason = "storage failed";
         give_back(&worker, run_id, claim.run.token, STORAGE_WAIT_MS, reason).await;
     }
-    // Its place is free before another run is looked for.
+    // Frees the place before another run is looked for.
     drop(claim);
     worker.wake.runs.notify_one();
 }
@@ -76,8 +76,8 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     if let Some(what) = undecodable {
         return working.give_up(&spec, GiveUpNotice::Failed, what).await;
     }
-    // Messages that came together were admitted together; not all of them are answered once the day's tokens
-    // are spent.
+    // Messages that came together were admitted together; once the day's tokens are spent, the rest of them are not
+    // answered.
     let asker = claimed.asker;
     let now_ms = (worker.clock)();
     let spent_up = worker
@@ -111,7 +111,7 @@ async fn attempt(worker: &AgentWorker, claim: &Claim) -> Result<(), StoreError> 
     }
 }
 
-/// What a program gave with its question; where it can't be read, why.
+/// What a program gave along with its question; if it can't be read, the reason.
 async fn given_of(worker: &AgentWorker, run: RunId) -> Result<(Given, Option<String>), StoreError> {
     match worker.store.given(run).await {
         Ok(given) => Ok((given, None)),

@@ -1,6 +1,6 @@
-//! Fires schedules whose time has come. What becomes of one is decided in the transaction that starts it
-//! (`core/scheduling`, `store/acts/schedules`); here it is found out whether its owner is still served, and a reminder
-//! is written as its platform wants it.
+//! Fires schedules that are due. The transaction that starts one decides what becomes of it (`core/scheduling`,
+//! `store/acts/schedules`); this file finds out whether its owner is still served, and formats a reminder for its
+//! platform.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ use vocative_store::{Replying, Store, StoreError};
 const POLL: Duration = Duration::from_millis(1_000);
 /// The most due schedules read in one pass.
 const AT_ONCE: usize = 100;
-/// How often a schedule of the configuration is tried again whose conversation is not there yet, in milliseconds.
+/// How often a configured schedule is retried whose conversation does not exist yet, in milliseconds.
 const CONFIGURE_EVERY_MS: i64 = 30_000;
 
 /// Fires schedules.
 pub struct Scheduler {
-    /// Where they are.
+    /// The store with the schedules.
     pub store: Store<Replying>,
     /// Who can be served where.
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
-    /// Wakes those who work on what it starts.
+    /// Wakes the workers for what it starts.
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
@@ -78,7 +78,7 @@ impl Scheduler {
         }
     }
 
-    /// Makes schedules of the configuration rows; returns those whose conversation is not there yet.
+    /// Stores the configured schedules as rows; returns those whose conversation does not exist yet.
     async fn configure(
         &self,
         configured: Vec<ConfiguredSchedule>,
@@ -120,7 +120,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Fires what is due at a time; returns whether there may be more of it.
+    /// Fires the schedules that are due at a time; returns whether there may be more.
     async fn fire_due(&self, now_ms: i64) -> Result<bool, StoreError> {
         let accounts = self.rooms.accounts();
         if accounts.is_empty() {
@@ -183,7 +183,7 @@ impl Scheduler {
             .await)
     }
 
-    /// What a reminder says; `None` if it is none.
+    /// The text of a reminder; `None` if the schedule is no reminder.
     fn reminder(&self, schedule: &StoredSchedule, now_ms: i64) -> Option<Reminder> {
         let room = self.rooms.get(schedule.account)?;
         let at_ms = schedule.at_ms?;

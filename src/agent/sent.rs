@@ -1,9 +1,9 @@
-//! What a run's model was sent, recorded at the run and made again for whoever asks.
+//! What a run's model was sent: recorded with the run and rebuilt on request.
 //!
-//! The record is the recipe: which turns were read and in which revision, the summary, the options after the
-//! model's context had its say, the agent's names and instructions, and hashes of what came of it. Made
-//! again from the rows of now it is what was sent, byte for byte, if the hashes say so; else it says what is
-//! another. Knows no command and no view.
+//! The record is the recipe: which turns were read and in which revision, the summary, the options after they were
+//! fitted to the model's context, the agent's names and instructions, and hashes of the result. Rebuilt from the
+//! current rows it is what was sent, byte for byte, if the hashes agree; else it names the differences. Knows no
+//! command and no view.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ use vocative_store::{Reader, Replying, Store, StoreError};
 /// The version of recipes that this build writes and reads.
 const VERSION: u32 = 1;
 
-/// The rules that this build assembles by; 1 moved the history's start with every turn (0 was not recorded).
+/// The assembly rules of this build. By rules 1 the history's start moved with every turn (0 = not recorded).
 const RULES: u32 = 2;
 
 /// The names of the counters of this build.
@@ -48,7 +48,7 @@ const COUNTERS: [&str; 2] = ["class", "o200k"];
 #[derive(Serialize, Deserialize)]
 struct Recipe {
     version: u32,
-    /// The program's version: another may word prompts in another way.
+    /// The program's version: another version may word prompts differently.
     program: String,
     model: String,
     display_name: String,
@@ -64,7 +64,7 @@ struct Recipe {
     token_budget: usize,
     trigger_max_tokens: usize,
     files: RecipeFiles,
-    /// What stood behind the history, with places for values.
+    /// The text behind the history, with places for values.
     #[serde(default)]
     situation: String,
     /// Which rules assembled it.
@@ -73,16 +73,17 @@ struct Recipe {
     /// The entries of memory in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<RecipeMemory>,
-    /// Whether a program gave something for it, which is kept while the run works.
+    /// Whether a program gave content with its question; that is kept while the run works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     given: bool,
-    /// Of an agent call of a network: what it showed of the run.
+    /// Of an agent call of a network: what the prompt showed of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<RecipeNetwork>,
     hashes: Hashes,
 }
 
-/// What a prompt showed of a network's run: whose words, and which values; the words themselves are the run's.
+/// What a prompt showed of a network's run: which agents' words and which values; the words themselves are rows of
+/// the run.
 #[derive(Serialize, Deserialize)]
 struct RecipeNetwork {
     name: String,
@@ -90,7 +91,7 @@ struct RecipeNetwork {
     agent: String,
     /// The agent calls before it.
     calls: u32,
-    /// Those of them whose words it was sent, each with the speaker's name for people.
+    /// The calls whose words it was sent, each with the speaker's display name.
     said: Vec<(u32, String)>,
     /// The values that it was shown.
     reads: Vec<String>,
@@ -108,7 +109,7 @@ impl RecipeNetwork {
         }
     }
 
-    /// The same from the rows of the run, with what is gone of them among the changes.
+    /// The same, rebuilt from the rows of the run; words that are gone are added to the changes.
     fn again(&self, course: &Course, changes: &mut Vec<String>) -> InNetwork {
         let mut words = Vec::new();
         for (n, name) in &self.said {
@@ -168,7 +169,7 @@ struct RecipeFiles {
     image_bytes_max: u64,
 }
 
-/// SHA-256 of what was sent, as hexadecimal digits.
+/// SHA-256 of the parts that were sent, as hexadecimal digits.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Hashes {
     instructions: String,
@@ -178,9 +179,9 @@ struct Hashes {
     tools: String,
 }
 
-/// What a run was sent, made again.
+/// What a run was sent, rebuilt.
 pub struct SentAgain {
-    /// The prompt, from what is there now.
+    /// The prompt, built from the current rows.
     pub built: BuiltPrompt,
     /// The agent.
     pub agent: AgentName,
@@ -192,7 +193,7 @@ pub struct SentAgain {
     pub changes: Vec<String>,
 }
 
-/// What is recorded of a prompt that is about to be sent.
+/// The record of a prompt that is about to be sent.
 #[must_use]
 pub(super) fn recipe_of(
     built: &BuiltPrompt,
@@ -261,7 +262,7 @@ pub(super) fn recipe_of(
     }
 }
 
-/// Stands between instructions and examples, where there are some: both are kept once for all runs that had them.
+/// Separates instructions from examples, if there are any: both are stored once for all runs that used them.
 const EXAMPLES_BEHIND: char = '\u{1e}';
 
 fn instructions_text(template: &Template, examples: &[Example]) -> String {
@@ -290,8 +291,8 @@ fn read_instructions(text: &str) -> (Template, Vec<Example>) {
     )
 }
 
-/// The tools that a run was told of, where that is recorded: in its later requests they are the same, whatever was
-/// configured or listed meanwhile, and a cache keeps what stands behind them.
+/// The tools that a run's model was told of, if recorded: later requests of the run name the same ones, even if the
+/// configured or listed tools have changed, so that a cache keeps what follows them.
 ///
 /// # Errors
 /// Storage refuses.
@@ -303,7 +304,7 @@ pub(super) async fn tools_sent(
     Ok(recorded.and_then(|it| serde_json::from_str(&it.sent.tools).ok()))
 }
 
-/// The entries of memory that a run was sent, where it was sent something.
+/// The entries of memory that a run was sent, if any were recorded.
 ///
 /// # Errors
 /// Storage refuses.
@@ -324,7 +325,7 @@ fn shown_memories(recipe: &RecipeMemory) -> ShownMemories {
     }
 }
 
-/// Makes again what a run was sent; `None` if nothing is recorded of it that this build can read.
+/// Rebuilds what a run was sent; `None` if there is no record that this build can read.
 ///
 /// # Errors
 /// Storage refuses.
@@ -404,7 +405,7 @@ pub async fn make_again(
     }))
 }
 
-/// What a prompt is made of beside history and recipe.
+/// What a prompt is made of besides history and recipe.
 struct MadeOf<'a> {
     template: &'a Template,
     examples: Vec<Example>,
@@ -534,7 +535,7 @@ fn voice_of(recipe: &Recipe, agent: &AgentName, changes: &mut Vec<String>) -> Vo
     }
 }
 
-/// What of the prompt is another, where the turns and the summary don't say it.
+/// Names the differences of the prompt that changed turns or a changed summary don't explain.
 fn name_differences(
     recipe: &Recipe,
     again: &Hashes,
@@ -598,7 +599,7 @@ fn hashes(prompt: &Prompt, tools: &str) -> Hashes {
             true => &mut instructions,
             false => &mut messages,
         };
-        // Lengths, so that no two prompts run together into the same bytes.
+        // Lengths, so that two different prompts never give the same bytes.
         hash.update(message.role.name());
         hash.update(message.content.len().to_be_bytes());
         hash.update(&message.content);

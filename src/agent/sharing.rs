@@ -1,4 +1,5 @@
-//! What a run may use, with all that it starts: its agent's budget, within its share where another run started it.
+//! What a run may use, including all runs that it starts: its agent's budget, limited to its share if another run
+//! started it.
 
 use std::sync::Arc;
 
@@ -9,15 +10,16 @@ use vocative_core::running::budget::{RunBudget, RunUse};
 /// How a run asks other agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delegating {
-    /// What the run may use, with all that it starts.
+    /// The budget of the run, including all runs that it starts.
     pub(super) budget: RunBudget,
-    /// Tool calls that it may make, with all that it starts.
+    /// Tool calls that it may make, including those of all runs that it starts.
     pub(super) calls_max: u32,
-    /// Whether who it asks is shown the room.
+    /// Whether the agents that it asks are shown the room.
     pub(super) sees_room: bool,
 }
 
-/// What a run may use with all that it starts: what its agent may, within its share where another run started it.
+/// What a run may use, including all runs that it starts: its agent's limits, within its share if another run started
+/// it.
 pub(super) fn whole_of(spec: &AgentSpec, task: Option<&StoredTask>) -> Delegating {
     let share = task.map(|task| task.share).unwrap_or_default();
     Delegating {
@@ -30,7 +32,7 @@ pub(super) fn whole_of(spec: &AgentSpec, task: Option<&StoredTask>) -> Delegatin
     }
 }
 
-/// The agent with what is left for a run itself once those that it started used something, whichever model it asks.
+/// The agent and its fallbacks, with the budget and calls that are left after the use of the runs that it started.
 pub(super) fn with_what_is_left(
     spec: &Arc<AgentSpec>,
     whole: Delegating,

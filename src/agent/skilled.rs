@@ -1,7 +1,7 @@
-//! An agent with its skills: what its instructions say of them, and which its tool may read.
+//! The skills of an agent: how its instructions list them, and which of them its tool may read.
 //!
-//! They are read and held against their approvals once, when an attempt begins: whatever becomes of the files meanwhile,
-//! the attempt has the texts that were approved.
+//! Skills are read and compared with their approvals once, when an attempt begins: even if the files change
+//! meanwhile, the attempt keeps the approved texts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use vocative_core::skills::{Skill, listed};
 use vocative_store::StoreError;
 
 impl Working<'_> {
-    /// The agent's approved skills, where it may read them.
+    /// The agent's approved skills; empty if it may not read them here.
     pub(super) async fn skills(&self, spec: &AgentSpec) -> Result<Vec<Arc<Skill>>, StoreError> {
         let may_read = |allowed: Option<&[String]>| {
             allowed.is_none_or(|all| all.iter().any(|it| names(it, READ_SKILL)))
@@ -38,7 +38,7 @@ impl Working<'_> {
 }
 
 impl AgentSpec {
-    /// The same agent, whose instructions list these skills.
+    /// Returns the agent with these skills listed in its instructions.
     pub(super) fn listing(self, skills: &[Arc<Skill>]) -> Self {
         let list = listed(skills.iter().map(Arc::as_ref), READ_SKILL);
         match list.is_empty() {

@@ -1,4 +1,4 @@
-//! What of a run's prompt later prompts of the conversation begin with, too, and whether they come in time for
+//! The beginning of a run's prompt that later prompts of the conversation share, and whether they come in time for
 //! the provider's cache. Pure.
 
 use std::fmt::Write as _;
@@ -11,15 +11,15 @@ use vocative_core::history::{History, HistoryRole};
 use vocative_core::ids::{AgentName, ConversationId};
 use vocative_core::turn::ParticipantKind;
 
-/// Fewer questions say nothing about when the next one comes.
+/// With fewer questions, no time between them is estimated.
 const QUESTIONS_MIN: usize = 4;
 
 /// The beginning that a prompt shares with later ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stable {
-    /// Its messages.
+    /// The number of its messages.
     pub(super) messages: usize,
-    /// The same for all prompts of an agent in a conversation; says neither.
+    /// The same for all prompts of an agent in a conversation; a hash, which reveals neither.
     pub(super) key: String,
     /// The median time from one question to the next, in milliseconds; `None` if there were too few.
     pub(super) gap_ms: Option<i64>,

@@ -1,30 +1,30 @@
-//! Whether a model may be asked, and how many runs at once: what its answers and its failures make of
-//! that. Pure; times in milliseconds by a clock that never steps.
+//! Whether a model may be asked, and by how many runs at once, as its answers and failures show. Pure; times in
+//! milliseconds by a clock that never steps.
 
 use crate::llm::ModelError;
 use vocative_core::ids::RunId;
 
-/// The first rest of a model that is down, or that is over its limit and names no time, in milliseconds; it
+/// The first rest of a model that is down, or that is over its limit and gives no waiting time, in milliseconds; it
 /// doubles from there.
 const REST_FIRST_MS: i64 = 2_000;
 const REST_MAX_MS: i64 = 60_000;
-/// The longest rest that is believed of a provider, in milliseconds.
+/// The longest rest that is accepted from a provider, in milliseconds.
 const REST_ASKED_MAX_MS: i64 = 24 * 3_600_000;
 /// The first wait before a model whose account was refused is tried again, in milliseconds; it doubles from
 /// there.
 const PROBE_FIRST_MS: i64 = 60_000;
 const PROBE_MAX_MS: i64 = 300_000;
 
-/// How it is with one model.
+/// The state of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelStanding {
-    /// Why it is not asked.
+    /// Why it is not asked, if it rests.
     rest: Option<Rest>,
     /// Runs at once: one after a rest, twice as many with each answer.
     width: usize,
-    /// Counts the rests: an answer to what was asked before one says nothing of it.
+    /// Counts the rests: an answer to a question from before a rest says nothing about that rest.
     epoch: u64,
-    /// The run that it left without an answer last, with no answer to any other since.
+    /// The last run that it left without an answer, if it has answered no other since.
     unanswered: Option<RunId>,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Rest {
     pub(super) is_held: bool,
     /// What the provider said.
     pub(super) error: ModelError,
-    /// Then one question tries it.
+    /// At this time one question tries it.
     pub(super) until_ms: i64,
-    /// Since when, in milliseconds since the Unix epoch, for people.
+    /// The start of the rest, in milliseconds since the Unix epoch, for people.
     pub(super) since_wall_ms: i64,
-    /// Questions that tried it in vain.
+    /// Questions that tried it and failed.
     tries: u32,
     is_tried: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct ModelQuestion {
     pub(super) is_try: bool,
 }
 
-/// The time, twice.
+/// The time by two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BothClocks {
     /// By the clock that never steps.
@@ -96,7 +96,7 @@ impl Default for ModelStanding {
 }
 
 impl ModelStanding {
-    /// One that rested before a restart.
+    /// A model that rested before a restart.
     pub(super) fn resting(
         is_held: bool,
         error: ModelError,
@@ -131,13 +131,13 @@ impl ModelStanding {
         }
     }
 
-    /// Whether it rests, and nobody is to try it now: another model is asked in its place.
+    /// Whether it rests and may not be tried now: another model is asked in its place.
     pub(super) fn is_refused(&self, steady_ms: i64) -> bool {
         let rest = self.rest.as_ref();
         rest.is_some_and(|rest| rest.until_ms > steady_ms || rest.is_tried)
     }
 
-    /// A run begins to use it.
+    /// Notes that a run begins to use it.
     pub(super) fn begin(&mut self, run: Option<RunId>) -> ModelQuestion {
         let epoch = self.epoch;
         let is_try = self.rest.is_some();
@@ -147,7 +147,7 @@ impl ModelStanding {
         ModelQuestion { run, epoch, is_try }
     }
 
-    /// A run is claimed that may not ask it.
+    /// Notes that a run was claimed that may not ask it.
     pub(super) fn pass(&self, run: Option<RunId>) -> ModelQuestion {
         ModelQuestion {
             run,
@@ -156,7 +156,7 @@ impl ModelStanding {
         }
     }
 
-    /// A run that tried it let go of it without an answer or a failure.
+    /// Ends a trial that gave neither an answer nor a failure.
     pub(super) fn end_try(&mut self, asked: ModelQuestion) {
         if asked.is_try
             && asked.epoch == self.epoch
@@ -166,12 +166,12 @@ impl ModelStanding {
         }
     }
 
-    /// Whether it rests since a run that uses it began.
+    /// The rest that began since a run began to use the model, if any.
     pub(super) fn rests_since(&self, asked: ModelQuestion) -> Option<&Rest> {
         self.rest().filter(|_| asked.epoch != self.epoch)
     }
 
-    /// It answered.
+    /// Notes an answer.
     pub(super) fn answered(&mut self, asked: ModelQuestion) -> Change {
         if asked.epoch != self.epoch {
             return Change::None;
@@ -188,7 +188,7 @@ impl ModelStanding {
         }
     }
 
-    /// It failed.
+    /// Notes a failure.
     pub(super) fn failed(
         &mut self,
         asked: ModelQuestion,
@@ -202,7 +202,7 @@ impl ModelStanding {
                 self.put_to_rest(asked, error, wait_ms.unwrap_or(0), now)
             }
             ModelError::Unavailable { .. } => {
-                // One question that breaks a server is no outage.
+                // A single question that breaks a server is no outage.
                 let is_first = self.unanswered.is_none() || self.unanswered == asked.run;
                 self.unanswered = asked.run;
                 if is_first && self.rest.is_none() {
@@ -210,10 +210,10 @@ impl ModelStanding {
                 }
                 self.put_to_rest(asked, error, 0, now)
             }
-            // The answer may come from something between us and the provider.
+            // The answer may come from a proxy between us and the provider.
             ModelError::Malformed { .. } if self.rest.is_none() => Change::None,
             ModelError::Malformed { .. } => self.put_to_rest(asked, error, 0, now),
-            // It was reached and knows us.
+            // The model was reached, and accepted our account.
             ModelError::Refused { .. }
             | ModelError::ContextTooLong { .. }
             | ModelError::Truncated
@@ -221,7 +221,7 @@ impl ModelStanding {
         }
     }
 
-    /// Its rest is over for now, so that the next question tries it. Returns whether it rested.
+    /// Ends the waiting time of its rest, so that the next question tries it. Returns whether it rested.
     pub(super) fn try_now(&mut self, steady_ms: i64) -> bool {
         let Some(rest) = &mut self.rest else {
             return false;
@@ -230,7 +230,7 @@ impl ModelStanding {
         true
     }
 
-    /// A person decides that it is asked again. Returns whether it rested.
+    /// Ends its rest because a person decided so. Returns whether it rested.
     pub(super) fn release(&mut self) -> bool {
         let was_resting = self.rest.take().is_some();
         if was_resting {
@@ -279,7 +279,7 @@ impl ModelStanding {
         };
         let is_late = asked.epoch != self.epoch;
         if is_late {
-            // The question was put before the rest began: only a longer wait changes something.
+            // The question was sent before the rest began: only a longer wait changes something.
             let until_ms = now.steady_ms + asked_ms;
             if until_ms <= before.until_ms || before.is_held {
                 return Change::None;
@@ -360,13 +360,13 @@ mod tests {
         let asked: Vec<ModelQuestion> = (0..6).map(|_| model.begin(None)).collect();
         let change = model.failed(asked[0], &limited(Some(300_000)), at(0));
         assert_eq!(until(&change), 300_000);
-        // What was asked before is told the same; only a longer wait changes something.
+        // A question from before the rest is told the same; only a longer wait changes something.
         let told = |model: &mut ModelStanding, n: usize, wait_ms, now_ms| {
             model.failed(asked[n], &limited(Some(wait_ms)), at(now_ms))
         };
         assert_eq!(told(&mut model, 1, 299_000, 500), Change::None);
         assert_eq!(until(&told(&mut model, 2, 301_000, 500)), 301_500);
-        // An answer to what was asked before does not end it.
+        // An answer to a question from before the rest does not end it.
         assert_eq!(model.answered(asked[3]), Change::None);
         assert!(model.rests_since(asked[4]).is_some());
         assert!(!model.is_open(0, 6, 301_499) && model.is_open(5, 6, 301_500));
@@ -461,7 +461,7 @@ mod tests {
         let bad_question = ModelError::Refused {
             reason: "HTTP 400".to_owned(),
         };
-        // The account is good: it refuses this question only.
+        // The account is accepted: only this question is refused.
         assert_eq!(
             model.failed(tries, &bad_question, at(now_ms)),
             Change::Ended

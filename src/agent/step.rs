@@ -1,5 +1,5 @@
-//! A recorded step: what a resumed run replays instead of asking the model again. What its tools gave is in the rows
-//! of its calls.
+//! A recorded step: what a resumed run replays instead of asking the model again. The results of its tools are in the
+//! rows of its calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,14 +21,14 @@ pub(super) struct ModelStep {
     /// The configured name of the model that answered; empty = of a version that did not note it.
     pub(super) model: String,
     pub(super) answer: Answer,
-    /// One for each call, in order; `None` until all of them ended.
+    /// The results, one for each call, in order; `None` until all of them ended.
     pub(super) results: Option<Vec<ToolResult>>,
-    /// Whether a call was refused for good: the model is to answer.
+    /// Whether a call was refused for good: the model must answer next.
     pub(super) ends_calls: bool,
 }
 
 impl ModelStep {
-    /// What a model of that name said, before anything came of it.
+    /// The step in which the model of that name gave this answer, before any of its calls.
     pub(super) fn said(number: u32, model: &str, answer: Answer) -> Self {
         Self {
             number,
@@ -39,12 +39,12 @@ impl ModelStep {
         }
     }
 
-    /// Whether calls of it are not over.
+    /// Whether some of its calls are not over.
     pub(super) fn has_open_calls(&self) -> bool {
         self.results.is_none() && !self.answer.tool_calls.is_empty()
     }
 
-    /// Takes over what the step's calls came to, if all of them are over.
+    /// Takes the results from the rows of the step's calls, if all of them are over.
     pub(super) fn take_results(&mut self, calls: &[StoredCall]) {
         self.results = results_of(calls);
         self.ends_calls = calls
@@ -73,7 +73,7 @@ struct StepRecord {
     message: String,
     #[serde(default)]
     calls: Vec<RecordedCall>,
-    /// Of version 2.
+    /// Only in version 2.
     #[serde(default, skip_serializing)]
     results: Option<Vec<RecordedResult>>,
 }
@@ -129,7 +129,7 @@ pub(super) fn replay(stored: &[String], calls: &[StoredCall]) -> Vec<ModelStep> 
     replay_behind(0, stored, calls)
 }
 
-/// The same of the steps behind that number: those of one agent call of a network.
+/// The same for the steps after `behind`: those of one agent call of a network.
 #[must_use]
 pub(super) fn replay_behind(
     behind: u32,
@@ -204,7 +204,7 @@ pub(super) fn usage_of(steps: &[ModelStep]) -> Usage {
         .fold(Usage::default(), |sum, step| sum.plus(step.answer.usage))
 }
 
-/// What the steps behind that number answered, whatever they asked for: those of a routing agent.
+/// The answers of the steps after `behind`, whatever they asked for: those of a routing agent.
 #[must_use]
 pub(super) fn answers_behind(behind: u32, stored: &[String]) -> Vec<Answer> {
     let steps = stored.iter().skip(behind as usize);
@@ -213,7 +213,7 @@ pub(super) fn answers_behind(behind: u32, stored: &[String]) -> Vec<Answer> {
         .collect()
 }
 
-/// Tokens of the stored steps behind that number, as far as they can be read.
+/// Tokens of the stored steps after `behind`, as far as they can be read.
 #[must_use]
 pub(super) fn usage_since(stored: &[String], behind: u32) -> Usage {
     let steps = stored
@@ -223,7 +223,7 @@ pub(super) fn usage_since(stored: &[String], behind: u32) -> Usage {
     steps.fold(Usage::default(), |sum, step| sum.plus(step.answer.usage))
 }
 
-/// The answer that steps end with, with the tokens of all of them; `None` while they do not.
+/// The answer that the steps end with, with the tokens of all of them; `None` while the last step is no answer.
 #[must_use]
 pub(super) fn answer_of(steps: &[ModelStep]) -> Option<Answer> {
     let last = steps.last()?;
@@ -233,8 +233,8 @@ pub(super) fn answer_of(steps: &[ModelStep]) -> Option<Answer> {
     })
 }
 
-/// The answer that tools gave whose text is one, of the last step, with the tokens of all steps; `None` if no call of
-/// such a tool was done, or none said anything that is whole.
+/// The answer from tools of the last step whose result is the answer, with the tokens of all steps; `None` if no call
+/// of such a tool was done, or none gave a complete text.
 #[must_use]
 pub(super) fn answer_by_tool(steps: &[ModelStep], stop_after: &[String]) -> Option<Answer> {
     let last = steps.last()?;
@@ -384,7 +384,7 @@ mod tests {
             (&[first.clone(), asked(2)], &[first.clone(), asked(2)]),
             (&[asked(1), answered(2)], &[asked(1)]),
             (&[second.clone(), third], &[]),
-            // An answer that was to be mended.
+            // The first answer was to be repaired.
             (&[answered(1), answered(2)], &[answered(1), answered(2)]),
             (&[first.clone(), answered(3)], &[first]),
             (&[], &[]),

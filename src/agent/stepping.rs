@@ -29,20 +29,20 @@ use vocative_store::{Replying, Store};
 
 /// The most tool calls of one step that are made; further calls get an error as their result.
 pub(super) const CALLS_MAX: usize = 16;
-/// The most tokens that all tool results of a run have together; results beyond it are left out.
+/// The most tokens of all tool results of a run together; results beyond it are left out.
 pub(super) const RESULTS_MAX_TOKENS: usize = 16_000;
 
 /// What the steps of a run need.
 pub(super) struct Stepping<'a> {
     pub(super) store: &'a Store<Replying>,
-    /// Which channel's limits hold.
+    /// The channels with their limits.
     pub(super) rooms: &'a Rooms,
     pub(super) clock: &'a Clock,
     pub(super) claimed: &'a ClaimedRun,
     /// The agent that works: the run's, or one of its network.
     pub(super) agent: &'a AgentName,
     pub(super) display_name: &'a str,
-    /// Steps of the run that were made before: by others of its network.
+    /// Steps that other agents of the network made in the run before.
     pub(super) steps_before: u32,
     pub(super) model: &'a dyn Model,
     /// Which model that is.
@@ -51,7 +51,7 @@ pub(super) struct Stepping<'a> {
     pub(super) place: &'a ModelSlot,
     /// The prompt.
     pub(super) messages: &'a [PromptMessage],
-    /// The turns in it.
+    /// The turns that the prompt shows.
     pub(super) shown: &'a [TurnId],
     /// Pictures that belong to its last message.
     pub(super) images: &'a [PromptImage],
@@ -62,32 +62,32 @@ pub(super) struct Stepping<'a> {
     pub(super) tools: &'a [ToolSpec],
     /// Model calls of the run, those of earlier attempts included.
     pub(super) max_steps: u32,
-    /// What its model is to call first.
+    /// The tool that its model must call first.
     pub(super) first_tool: &'a FirstTool,
-    /// The tools whose text is the answer.
+    /// The tools whose result is the answer.
     pub(super) stop_after: &'a [String],
     /// The tools of which a failed call ends the run.
     pub(super) stop_after_failed: &'a [String],
     /// The form that its answer must have.
     pub(super) form: Option<&'a AnswerForm>,
-    /// What the run may use.
+    /// The budget of the run.
     pub(super) budget: RunBudget,
     /// How long it was worked on.
     pub(super) work_clock: WorkClock,
     /// At most [`RESULTS_MAX_TOKENS`].
     pub(super) results_max_tokens: usize,
     pub(super) counting: Counting<'a>,
-    /// What of the messages stays in later prompts.
+    /// The part of the messages that later prompts also begin with.
     pub(super) stable: Stable,
     /// Tokens that an answer may have; `None` = what the model's settings allow.
     pub(super) max_output_tokens: Option<u32>,
-    /// Who is asked at its points.
+    /// The hooks that are asked at points of the run.
     pub(super) hooking: &'a Hooking,
     /// How other agents are asked.
     pub(super) delegating: Delegating,
     /// Where people are asked about calls.
     pub(super) asked_in: AskedIn<'a>,
-    /// Who hears the answers.
+    /// The listeners that hear the answers.
     pub(super) telling: ListenerGroup,
 }
 
@@ -113,7 +113,7 @@ pub(super) enum StepsEnd {
     Answered(Answer),
     /// It may not be asked again, and has said nothing.
     UsedUp(Usage),
-    /// It answered, and was asked to mend it as often as it may be: no answer has the form that it must have.
+    /// No answer has the required form, after as many repairs as are allowed.
     Misshapen(Misshapen),
     /// A call of this tool failed, which ends the run.
     ToolFailed(String),
@@ -121,23 +121,23 @@ pub(super) enum StepsEnd {
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
     TooCostly(TooCostly),
-    /// It has used what one run may use.
+    /// The run has used up its budget.
     RunUsedUp(RunUsedUp),
-    /// A hook does not let it go on, and why: words for the room.
+    /// A hook does not let it go on; the text is the reason, worded for the room.
     Refused(String),
     /// People are to decide about its calls, or agents to answer them.
     Waits,
     /// Somebody else holds the run.
     LeaseLost,
-    /// A message of the prompt, or one that was found, was deleted meanwhile; another attempt is made
+    /// A message that the prompt showed, or that a search found, was deleted meanwhile; the next attempt is made
     /// without it.
     SourceGone,
-    /// The prompt is longer than the model's context, also with less of what tools gave. Sizes in the
-    /// provider's tokens, where it says them.
+    /// The prompt is longer than the model's context, even with shortened tool results. Sizes in the provider's
+    /// tokens, where it reports them.
     TooLong {
         limit: Option<u64>,
         asked: Option<u64>,
-        /// Whether the run has steps, which its prompt is bound to.
+        /// Whether the run has recorded steps; its prompt can't change any more then.
         has_steps: bool,
     },
     /// The model gave no answer.

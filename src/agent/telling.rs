@@ -1,7 +1,7 @@
 //! Who hears a run's answer while the model writes it.
 //!
-//! A run builds its [`ListenerGroup`] from the listeners that want to hear it; the stepping hands it to
-//! the model with every request. What is told is for showing; what counts is the recorded step.
+//! A run builds its [`ListenerGroup`] from the listeners that want to hear it; the stepping hands it to the model
+//! with every request. Listeners only display the answer; the recorded step is authoritative.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::agent::events::RunEvents;
 use crate::llm::Listener;
 use vocative_core::ids::{RunId, TurnId};
 
-/// Tells several listeners the same, in their order.
+/// Passes every event to several listeners, in their order.
 #[derive(Clone, Default)]
 pub(super) struct ListenerGroup {
     listeners: Vec<Arc<dyn Listener>>,
@@ -21,28 +21,28 @@ pub(super) struct ListenerGroup {
 }
 
 impl ListenerGroup {
-    /// One listener more.
+    /// Adds a listener.
     #[must_use]
     pub(super) fn and(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// The run's events hear it too.
+    /// Adds the run's events as a listener.
     #[must_use]
     pub(super) fn and_events(mut self, events: Arc<RunEvents>) -> Self {
         self.events = Some(Arc::clone(&events));
         self.and(events)
     }
 
-    /// Waits, but not for long, until what was told can be seen by all.
+    /// Waits, but not for long, until everybody can see what was told.
     pub(super) async fn settled(&self) {
         if let Some(events) = &self.events {
             events.settled().await;
         }
     }
 
-    /// What was heard is void, if it is of a model that failed.
+    /// Tells the listeners to discard what they heard, if it came from a model that failed.
     pub(super) fn void(&self, is_of_failed: bool) {
         if let Some(listener) = self.listener().filter(|_| is_of_failed) {
             listener.restart();

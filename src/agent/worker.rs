@@ -1,4 +1,4 @@
-//! What runs are worked on with. They are claimed in `claiming`.
+//! What a worker on runs needs. Runs are claimed in `claiming`.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ pub type LearnNames = Arc<dyn Fn(AccountId) -> BoxFuture<'static, ()> + Send + S
 
 /// The agent worker.
 pub struct AgentWorker {
-    /// Where runs are.
+    /// The store with the runs.
     pub store: Store<Replying>,
-    /// Where what agents remember is written.
+    /// The store for what agents remember.
     pub memory: Store<Remembering>,
     /// Who can answer where.
     pub rooms: Rooms,
@@ -31,13 +31,13 @@ pub struct AgentWorker {
     pub registry: Registry,
     /// Their models.
     pub models: Models,
-    /// Makes vectors of what is searched for, where a server is configured.
+    /// Makes vectors of searched texts, if a server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
     /// The skills of the operator.
     pub skills: Shelf,
-    /// Room on the disk for the files that tools give; `None` = they are not kept.
+    /// Disk space for the files that tools give; `None` = they are not kept.
     pub room: Option<Arc<ContentRoom>>,
-    /// This process.
+    /// The id of this process.
     pub owner: OwnerId,
     /// Wake hints.
     pub wake: Wake,
@@ -45,7 +45,7 @@ pub struct AgentWorker {
     pub clock: Clock,
     /// Looks up names before a prompt is made.
     pub learn_names: LearnNames,
-    /// Runs at once, over all conversations.
+    /// The most runs at once, over all conversations.
     pub max_parallel_runs: usize,
 }
 

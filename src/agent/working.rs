@@ -37,13 +37,13 @@ pub(super) struct Working<'a> {
     pub(super) room: &'a Room,
     pub(super) route: &'a ReplyRoute,
     pub(super) clock: WorkClock,
-    /// What a program gave with its question.
+    /// What a program gave along with its question.
     pub(super) given: &'a Given,
     /// Whether another model was asked before in this attempt.
     pub(super) is_fallback: bool,
-    /// The agent call that is worked on, of a run of a network.
+    /// The agent call that is worked on, if the run is a network's.
     pub(super) seat: Option<&'a NetworkSeat>,
-    /// What it works on, if another run started it.
+    /// The task that it works on, if another run started it.
     pub(super) task: Option<&'a StoredTask>,
     /// How it asks other agents.
     pub(super) delegating: Delegating,
@@ -53,11 +53,11 @@ pub(super) struct Working<'a> {
 pub(super) struct NetworkSeat {
     /// The network, and what the agent is sent of the run so far.
     pub(super) network: InNetwork,
-    /// The steps of the run before it.
+    /// The number of steps of the run before it.
     pub(super) steps_before: u32,
-    /// Whether nothing of the call was done before this attempt.
+    /// Whether no earlier attempt worked on the call.
     pub(super) is_fresh: bool,
-    /// The values.
+    /// The values of the network's run.
     pub(super) desk: Arc<StateDesk>,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum RunEnd {
     Answered(Answer),
     /// Its steps are used up without an answer.
     UsedUp(Usage),
-    /// None of its answers has the form that it must have.
+    /// None of its answers has the required form.
     Misshapen(Misshapen),
     /// A call of this tool failed, which ends the run.
     ToolFailed(String),
@@ -75,17 +75,17 @@ pub(super) enum RunEnd {
     SpentUp(SpentUp),
     /// Its next request could pass a cap of the day.
     TooCostly(TooCostly),
-    /// It has used what one run may use.
+    /// It has used up its budget.
     RunUsedUp(RunUsedUp),
-    /// A hook does not let it go on, and why: words for the room.
+    /// A hook does not let it go on; the text is the reason, worded for the room.
     Refused(String),
-    /// What it was to answer was said to somebody else.
+    /// Its message was meant for somebody else.
     NotMeant,
     /// People are to decide about its calls, or agents to answer them.
     Waits,
     /// Its trigger is gone, or a person said stop.
     Cancelled,
-    /// Somebody else holds it.
+    /// Another worker holds the run.
     LeaseLost,
     /// It gave no answer.
     Failed(AttemptFailure),
@@ -93,14 +93,14 @@ pub(super) enum RunEnd {
     TooLong { longest: Seconds },
 }
 
-/// How a run's work ended, and what of it may still show up in the room.
+/// How a run's work ended, and for how long its live view may still change in the room.
 pub(super) struct FinishedRun {
     pub(super) work: RunEnd,
     /// How long an edit of its placeholder may still be on its way.
     pub(super) live_settle_ms: i64,
 }
 
-/// What came of something done under the run's lease.
+/// The result of work under the run's lease.
 pub(super) enum UnderLease<T> {
     /// It was done.
     Done(T),

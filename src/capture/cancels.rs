@@ -1,7 +1,7 @@
 //! Runs that were asked to stop, so that one that is being worked on hears it at once.
 //!
-//! A hint only: what was asked is in the store, and whoever works on a run reads it with every
-//! heartbeat and at its end.
+//! A hint only: the request to stop is in the store, and the worker of a run reads it with every heartbeat and at the
+//! run's end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use vocative_core::ids::RunId;
 
-/// The most runs asked to stop that are remembered; a run that is not being worked on is never looked up here.
+/// The most requests to stop that are remembered; a run that is not being worked on is never looked up here.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// Runs that were asked to stop. Cloning shares it.

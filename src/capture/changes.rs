@@ -1,5 +1,5 @@
-//! A reply to the card of a call that waits, where it reads as other arguments: held against the tool's schema and
-//! judged in the transaction that captures it, by the lists and the directory as they are now.
+//! A reply to the card of a waiting call that contains other arguments: checked against the tool's schema and judged
+//! in the transaction that captures it, by the lists and the directory as they are now.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use vocative_core::approving::{
 };
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// Other arguments that somebody wrote, with what it takes to judge them.
+/// Other arguments that a person wrote, with the facts to judge them by.
 pub(super) struct ChangeWish {
     pub(super) text: String,
     pub(super) sender: String,
@@ -28,7 +28,8 @@ pub(super) struct ChangeWish {
 }
 
 impl ChannelIntake {
-    /// The change that a message may be: a person's own words, written as one, in reply to a message of ours.
+    /// The change that a message may ask for: a person's own text, in the form of arguments, in reply to a message of
+    /// ours.
     pub(super) async fn change_wish(
         &self,
         message: &InboundMessage,
@@ -55,8 +56,8 @@ impl ChannelIntake {
 }
 
 impl ChangeWish {
-    /// What becomes of the message of somebody who is served: it changes the call, or its sender is told why not, alone
-    /// where the platform can. In neither case is it a question.
+    /// The verdict on the message of a person who is served: it changes the call, or its sender is told why not,
+    /// privately where the platform can. In neither case is the message a question.
     pub(super) fn verdict(self, of: &WaitingCall, kind: Option<ChatKind>) -> Verdict {
         let quiet = Verdict {
             is_admitted: true,
@@ -79,7 +80,7 @@ impl ChangeWish {
         }
     }
 
-    /// The change; `Err`: why there is none, for who wishes it.
+    /// The change; `Err`: why it is not made, worded for the person who wants it.
     pub(super) fn changed(self, of: &WaitingCall) -> Result<ChangedCall, String> {
         let (approval, language) = (&of.approval, self.policy.manners.language);
         let facts = CallChangeFacts {

@@ -1,4 +1,4 @@
-//! Thumbs of people on answers: what they think of them, kept with their runs.
+//! Thumbs that people give to answers, stored with the runs of the answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use vocative_core::judging::policy::ChannelPolicy;
 use vocative_store::StoreError;
 
 impl ChannelIntake {
-    /// Takes a thumb of somebody who is served; of anybody else nothing is kept.
+    /// Takes a thumb of a person who is served; other thumbs are not stored.
     pub(super) async fn take_thumb(
         &self,
         change: ThumbChange,
@@ -26,7 +26,7 @@ impl ChannelIntake {
             place.chat.clone(),
             change.message_id.clone(),
         );
-        // The platform is asked about a person only for a thumb on a message that is stored.
+        // The directory is asked about a person only for a thumb on a message that is stored.
         if sender.kind != SenderKind::Person || !is_known.await? {
             return Ok(());
         }

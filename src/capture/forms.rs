@@ -1,6 +1,6 @@
-//! Forms for other arguments of a call that waits. One is opened beside the acknowledgement of the press that asked for
-//! it: nothing waits for it or hangs on it, and who sees none presses once more. What is sent with one is judged in
-//! `presses`.
+//! Forms in which a person changes the arguments of a waiting call. A form is opened in parallel with the
+//! acknowledgement of the press that asked for it: nothing waits for the form or depends on it, and a person who sees
+//! none presses again. The sent form is judged in `presses`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::capture::inbound::ChannelIntake;
 use vocative_core::approving::{ApprovalButton, StoredApproval, arguments_to_change, visible_line};
 use vocative_core::words::Language;
 
-/// Forms of a channel that are opened at once; one more is not.
+/// The most forms of a channel that are being opened at once; further ones are not opened.
 const AT_ONCE_MAX: usize = 16;
 /// How long opening one may take. *Source:* Slack takes a `trigger_id` for 3 s.
 const OPEN_LIMIT: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ impl FormDesk {
         }
     }
 
-    /// Opens a form for who made a press, without waiting for it.
+    /// Opens a form for the person who pressed, without waiting for it.
     fn open(&self, press: String, form: Form) {
         let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
             return tracing::warn!("a form was not opened: too many are being opened");
@@ -53,7 +53,7 @@ impl FormDesk {
     }
 }
 
-/// How a call is changed for which no form is opened, in words for who pressed; `None` = one is.
+/// The text that tells the person who pressed how to change a call without a form; `None` = a form is opened.
 pub(super) fn how_without_form(
     desk: Option<&FormDesk>,
     approval: &StoredApproval,
@@ -67,7 +67,7 @@ pub(super) fn how_without_form(
 }
 
 impl ChannelIntake {
-    /// Asks who pressed for other arguments, where the channel has forms and they fit one.
+    /// Opens a form for other arguments, if the channel has forms and the arguments fit into one.
     pub(super) async fn open_form(
         &self,
         interaction: &Interaction,

@@ -1,5 +1,5 @@
-//! The gate of one channel: the lists in force, and the platform's directory where they ask who belongs to
-//! whom. Intake, read-back, home pages, questions, files and inquiries go through it.
+//! The gate of one channel: the lists in force, and the platform's directory if the lists ask who belongs to whom.
+//! Intake, read-back, home pages, questions, files and inquiries go through it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use vocative_core::addressing::Access;
 use vocative_core::judging::access::{PlaceAccess, access, place_access};
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// How long the look-up of somebody may take who has just said something. *Source:* Slack waits three seconds
-/// for an acknowledgement.
+/// The time limit for looking up the sender of a live message. *Source:* Slack waits three seconds for an
+/// acknowledgement.
 const LIVE_WITHIN: Duration = Duration::from_millis(1_500);
-/// How long the look-up of somebody may take who said something earlier that is being read back.
+/// The time limit for looking up the sender of a message that is read back.
 const READ_BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// Whether the platform waits for what is decided.
+/// Whether the platform waits for the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Haste {
     /// It waits.
@@ -30,7 +30,7 @@ pub enum Haste {
     ReadBack,
 }
 
-/// Lets people in.
+/// Decides who is let in.
 pub struct Gate {
     policy: RwLock<Arc<ChannelPolicy>>,
     directory: Option<Arc<dyn LookUps>>,
@@ -39,7 +39,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate with these lists, and without a directory: who may be an outsider is one.
+    /// A gate with these lists, and without a directory: a person who may be an outsider counts as one.
     #[must_use]
     pub fn new(policy: ChannelPolicy) -> Self {
         Self {
@@ -58,14 +58,14 @@ impl Gate {
         }
     }
 
-    /// Puts another policy in force; who was let in by a code stays so.
+    /// Puts another policy in force; people who were let in by a code stay so.
     pub fn set_policy(&self, policy: ChannelPolicy) {
         let mut held = self.policy.write().expect("no holder of this lock panics");
         let paired = held.paired.clone();
         *held = Arc::new(ChannelPolicy { paired, ..policy });
     }
 
-    /// Puts in force who is let in by a code, by platform id.
+    /// Sets who is let in by a code, by platform id.
     pub fn set_paired(&self, people: BTreeSet<String>) {
         let mut held = self.policy.write().expect("no holder of this lock panics");
         let mut policy = ChannelPolicy::clone(&held);
@@ -79,19 +79,19 @@ impl Gate {
         Arc::clone(&self.policy.read().expect("no holder of this lock panics"))
     }
 
-    /// Whether anybody may be served in a place: whether it is worth reading.
+    /// Whether anybody may be served in a place, so that it is worth reading.
     #[must_use]
     pub fn may_serve(&self, chat: &str, kind: Option<ChatKind>) -> bool {
         place_access(chat, kind, &self.policy()) != PlaceAccess::Closed
     }
 
-    /// Whether something of a chat may be stored or said there that no person asked for.
+    /// Whether content of a chat may be stored, or posted there, without a person who asked for it.
     #[must_use]
     pub fn is_open(&self, chat: &str, kind: Option<ChatKind>) -> bool {
         let policy = self.policy();
         match place_access(chat, kind, &policy) {
             PlaceAccess::Open => true,
-            // Where a direct chat has the id of its person (Telegram), that tells who it is.
+            // On Telegram the id of a direct chat is that of its person.
             PlaceAccess::ByPerson => {
                 policy.allow_people.allows(chat)
                     || policy.admins.iter().any(|id| id == chat)
@@ -101,7 +101,7 @@ impl Gate {
         }
     }
 
-    /// What the platform's directory says of somebody, where the lists depend on it.
+    /// The directory's answer about a person, if the lists depend on it.
     pub async fn belonging(
         &self,
         place: &Place,
@@ -135,9 +135,9 @@ impl Gate {
         found
     }
 
-    /// Whether somebody is in a chat now, by what the platform says. Where it does not, or not in time, they are not.
+    /// Whether a person is in a chat now, according to the platform. Without an answer in time, the person is not.
     pub async fn is_member(&self, place: &Place, person: &str) -> bool {
-        // Whoever presses something in a direct chat is the one it is with.
+        // A press in a direct chat is by the person of that chat.
         if place.kind == Some(ChatKind::Direct) {
             return true;
         }
@@ -163,22 +163,22 @@ impl Gate {
         }
     }
 
-    /// The name that people see of somebody, if the platform tells it in time.
+    /// The name that people see for a person, if the platform tells it in time.
     pub async fn shown_name(&self, person: &str) -> Option<String> {
         let directory = self.directory.as_ref()?;
         let found = timeout(LIVE_WITHIN, directory.person_name(person)).await;
         found.ok()?.ok()?
     }
 
-    /// Whether somebody is served in a place now.
+    /// Whether a sender is served in a place now.
     pub async fn admits(&self, place: &Place, sender: &Sender) -> bool {
         let belonging = self.belonging(place, sender, Haste::Live).await;
         let policy = self.policy();
         access(place, place.kind, sender, belonging, &policy) == Access::Served
     }
 
-    /// Whether somebody who was served once is served still, by the lists. Of what is stored it is not known
-    /// whether a person or another bot said it.
+    /// Whether a person who was served before is still served, by the lists. Stored turns don't say whether a person
+    /// or another bot wrote them.
     #[must_use]
     pub fn still_admits(&self, place: &Place, person: Option<&str>) -> bool {
         let policy = self.policy();

@@ -1,9 +1,8 @@
-//! Import: messages of an export become turns, as their live events would, except that they never
-//! address anybody.
+//! Import: messages of an export become turns, as their live events would, except that they never address an agent.
 //!
-//! Two halves. Whoever reads an export asks [`admission`] whether a message may be stored, by the
-//! access lists that live messages are judged by. Whoever has the store hands batches of what is
-//! admitted to [`import`]. Knows nothing of files.
+//! Two halves. The code that reads an export asks [`admission`] whether a message may be stored, by the access lists
+//! that apply to live messages. The code that has the store hands batches of admitted messages to [`import`]. Knows
+//! nothing of files.
 
 use vocative_channels::export::{ExportedChat, ExportedIdentity, ExportedMessage};
 use vocative_contract::crash;
@@ -19,7 +18,7 @@ use vocative_store::contract::{
 };
 use vocative_store::{Store, StoreError};
 
-/// What is imported in one transaction.
+/// The messages that are imported in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The account.
@@ -28,9 +27,9 @@ pub struct Batch {
     pub messages: Vec<ExportedMessage>,
     /// People who are mentioned.
     pub people: Vec<Sender>,
-    /// How far the import is with this batch.
+    /// The progress of the import after this batch.
     pub progress: ImportProgress,
-    /// Whether it is only counted what would become of it.
+    /// Whether the batch is only counted, and nothing stored.
     pub is_preview: bool,
 }
 
@@ -39,7 +38,7 @@ pub struct Batch {
 pub enum ChatAdmission {
     /// The chat is read; single messages may still be refused.
     Read,
-    /// It is private and the bot is no member: nothing of it belongs into the bot's memory.
+    /// It is private and the bot is no member: its messages don't belong in the bot's memory.
     Foreign,
     /// It is not on `allow_chats`.
     NotServed,
@@ -74,7 +73,7 @@ pub fn admission(exported: &mut ExportedMessage, policy: &ChannelPolicy) -> Acce
     let access = if exported.is_own {
         own_access(message, policy)
     } else {
-        // An export knows no guests.
+        // Exports don't say who is a guest.
         let (place, sender) = (&message.place, &message.sender);
         let known = match sender.is_stranger {
             true => Belonging::Stranger,
@@ -88,7 +87,7 @@ pub fn admission(exported: &mut ExportedMessage, policy: &ChannelPolicy) -> Acce
     access
 }
 
-/// What this bot said is served wherever its chat is.
+/// The access of this bot's own messages: they are served wherever their chat is.
 fn own_access(message: &InboundMessage, policy: &ChannelPolicy) -> Access {
     match place_access(&message.place.chat, message.place.kind, policy) {
         PlaceAccess::Closed => Access::ChatNotAllowed,
@@ -96,7 +95,7 @@ fn own_access(message: &InboundMessage, policy: &ChannelPolicy) -> Access {
     }
 }
 
-/// Imports a batch in one transaction, or counts what would become of it.
+/// Imports a batch in one transaction, or counts what would happen with it.
 ///
 /// # Errors
 /// `Unavailable` if storage refuses; nothing of the batch is stored then.
@@ -160,7 +159,7 @@ fn import_message(
             attachments: message.attachments,
             reply_to,
             quote,
-            // An export does not say which messages were one album.
+            // An export does not say which messages belong to one album.
             album: None,
             sent_at_ms: message.sent_at_ms,
             ordinal: message.ordinal,

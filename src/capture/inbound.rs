@@ -31,10 +31,10 @@ use vocative_store::commands::NewCommand;
 use vocative_store::contract::{Deleted, NewMessage, NonMessage, OwnPost, RawStub};
 use vocative_store::{Capturing, Store, StoreError};
 
-/// A raw stub is cut at this length, in bytes. A platform's own limit is far below.
+/// The length at which a raw stub is cut, in bytes. A platform's own limit is far below.
 const RAW_MAX_BYTES: usize = 1_048_576;
 
-/// How capture keeps texts.
+/// How capture stores texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keeping {
     /// Whether an edit keeps the text it replaces.
@@ -76,7 +76,7 @@ impl ChannelIntake {
         Self::behind(gate, store, keeping, counter, wake, counters)
     }
 
-    /// The intake behind a gate.
+    /// The intake of a channel with a gate.
     #[must_use]
     pub fn behind(
         gate: Arc<Gate>,
@@ -99,7 +99,7 @@ impl ChannelIntake {
         }
     }
 
-    /// The same intake, which shows what became of a card in its place.
+    /// The same intake, which replaces decided cards with their outcome.
     #[must_use]
     pub fn with_cards(self, renderer: Arc<dyn Renderer>) -> Self {
         Self {
@@ -134,19 +134,19 @@ impl ChannelIntake {
         self.gate.policy()
     }
 
-    /// Who is let in.
+    /// The gate of the channel.
     #[must_use]
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
 
-    /// Whether what is said in a chat may be stored. In a direct chat that depends on the person.
+    /// Whether messages of a chat may be stored. In a direct chat that depends on the person.
     #[must_use]
     pub fn serves(&self, place: &Place) -> bool {
         self.gate.may_serve(&place.chat, place.kind)
     }
 
-    /// Takes in what was read back: like [`Intake::accept`], but for whom it may address.
+    /// Takes in messages that were read back: like [`Intake::accept`], except for whom they may address.
     ///
     /// # Errors
     /// [`StoreError`] if storage failed; nothing was made durable.
@@ -165,7 +165,7 @@ impl ChannelIntake {
     ) -> Result<Accepted, StoreError> {
         let policy = self.policy();
         let numbered = envelope.numbered.take().filter(|numbered| {
-            // Nothing is stored of a chat that is not served, not even its newest number.
+            // Of a chat that is not served nothing is stored, not even its newest number.
             !numbered.sequence.is_of_one_chat || self.gate.is_open(&numbered.chat, None)
         });
         let Some(numbered) = numbered else {
@@ -173,7 +173,7 @@ impl ChannelIntake {
         };
         let account = policy.account;
         let heard = self.store.hear_number(account, numbered);
-        // Both wait for the same commit.
+        // Both share one commit.
         let taken = self.take_event(envelope, origin, &policy);
         let (heard, taken) = futures_util::future::join(heard, taken).await;
         heard.and(taken)
@@ -247,7 +247,7 @@ impl ChannelIntake {
         done.map(|()| Accepted::default())
     }
 
-    /// Keeps an envelope as it came, with why.
+    /// Stores an envelope as it came, with the reason.
     async fn keep_raw(
         &self,
         reason: String,
@@ -271,7 +271,7 @@ impl ChannelIntake {
         crash::point("echo.after-commit");
         self.note_follow_ups(&chat, &changes.follow_ups);
         self.note_runs(&changes.new_runs, &changes.cancelled_runs);
-        // The next part of the same chat may go now.
+        // The next part of the same chat may be sent now.
         self.wake.posts.notify_one();
         Ok(())
     }
@@ -285,7 +285,7 @@ impl ChannelIntake {
     ) -> Result<(), StoreError> {
         let (account, chat) = (policy.account, place.chat.as_str());
         if !self.serves(place) {
-            // A message from when the chat was served is deleted; of other messages nothing is stored.
+            // A message is deleted if it was stored while the chat was served; of other messages nothing is stored.
             let known = self
                 .store
                 .is_captured(account, chat.to_owned(), message_id.to_owned());
@@ -306,7 +306,7 @@ impl ChannelIntake {
         Ok(())
     }
 
-    /// Something happened to a chat itself.
+    /// Takes in a change of a chat itself.
     async fn take_room_change(
         &self,
         event: Event,
@@ -456,7 +456,7 @@ impl ChannelIntake {
                 }
                 let mut verdict = origin.bounded(verdict, facts, &judged);
                 if is_edit {
-                    // Its person did not type it as one.
+                    // The person did not type the edited text as a command.
                     verdict.command = None;
                 }
                 verdict
@@ -508,7 +508,7 @@ impl ChannelIntake {
         Ok(())
     }
 
-    /// Keeps what is no message, where its chat and person are served.
+    /// Stores an event that is no message, if its chat and person are served.
     pub(super) async fn keep_non_message(
         &self,
         event: NonMessage,
@@ -547,7 +547,7 @@ impl Intake for ChannelIntake {
     }
 }
 
-/// What is said in a room that the bot was added to.
+/// The bot's introduction in a room to which it was added.
 fn introduction(policy: &ChannelPolicy) -> Option<String> {
     let text = &policy.manners.introduction;
     let agent = policy.agent(&policy.default_agent);
@@ -555,7 +555,7 @@ fn introduction(policy: &ChannelPolicy) -> Option<String> {
     (!text.is_empty()).then(|| text.replace("{{agent}}", name))
 }
 
-/// Whether a message answered a question of ours or changed a call that waits, or its person is told that it did not.
+/// Whether a message answered a question of ours or changed a waiting call, or its person is told that it did not.
 fn is_about_question(verdict: &Verdict) -> bool {
     let notice = verdict.notice.as_ref();
     let is_about = verdict.answers.is_some() || verdict.changes.is_some();
@@ -570,7 +570,7 @@ struct Arrived {
     origin: CaptureOrigin,
 }
 
-/// When a message was said or, for an edit, changed: the time its age counts from.
+/// When a message was sent or, for an edit, changed: its age counts from this time.
 pub(super) fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
     let edited_ms = message
         .edit_marker
@@ -582,7 +582,7 @@ pub(super) fn said_at_ms(message: &InboundMessage, is_edit: bool) -> i64 {
     })
 }
 
-/// What a sender counts as.
+/// The kind of participant of a sender.
 pub(super) fn sender_kind(kind: SenderKind) -> ParticipantKind {
     match kind {
         SenderKind::Person | SenderKind::Bot => ParticipantKind::User,
@@ -601,7 +601,7 @@ pub(super) fn cut_text(text: &str, max_bytes: usize) -> String {
         end -= 1;
     }
     let mut kept = &text[..end];
-    // A mention token is not cut in two.
+    // A mention token is not split.
     if let Some(open) = kept.rfind(vocative_contract::markup::MENTION_OPEN)
         && !kept[open..].contains(vocative_contract::markup::MENTION_CLOSE)
     {

@@ -5,8 +5,8 @@
 //! messages of an export become turns that address nobody. Knows nothing of models, prompts or sending.
 //!
 //! The decision itself is `vocative_core::judging`. Reading order: `gate`, `cancels`, `name_hints`, `wake`,
-//! `inbound`, `forms`, `presses` (buttons), `changes` (other arguments for calls), `feedback` (thumbs), `requests` (the API),
-//! `noting`, `reply`, `import`.
+//! `inbound`, `forms`, `presses` (buttons), `changes` (other arguments for calls), `feedback` (thumbs), `requests`
+//! (the API), `noting`, `reply`, `import`.
 
 pub mod cancels;
 mod changes;

@@ -1,5 +1,5 @@
-//! Says that somebody or a room was heard of which an event told no name. A hint only: the rows say who has
-//! none, and a slow poll backs it up.
+//! Hints that an event came from a person or room without giving a name. A hint only: the rows say who has none, and
+//! a slow poll backs it up.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use vocative_contract::envelope::InboundMessage;
 
 use vocative_core::ids::AccountId;
 
-/// The most names that are remembered as told; at this number all are forgotten, and told again.
+/// The most names that are remembered as hinted at; at this number all are forgotten, and hinted at again.
 const TOLD_MAX: usize = 10_000;
 
 /// The people and rooms whose names are wanted. Cloning shares it.
@@ -20,7 +20,7 @@ pub struct NameHints {
 }
 
 impl NameHints {
-    /// Notes what a captured message does not name; rings once for each.
+    /// Notes the ids that a captured message does not name; notifies only for new ones.
     pub fn note(&self, account: AccountId, unnamed: Vec<String>) {
         let mut told = self.told.lock().expect("no holder of this lock panics");
         if told.len() >= TOLD_MAX {
@@ -36,13 +36,13 @@ impl NameHints {
         }
     }
 
-    /// Waits until something unnamed was heard for the first time.
+    /// Waits until an unnamed person or room was heard for the first time.
     pub async fn rung(&self) {
         self.bell.notified().await;
     }
 }
 
-/// The ids of a message's chat and sender, as far as it does not name them.
+/// The ids of a message's chat and sender, if it gives no name for them.
 #[must_use]
 pub fn unnamed(message: &InboundMessage) -> Vec<String> {
     let (place, sender) = (&message.place, &message.sender);

@@ -1,4 +1,4 @@
-//! What the intake counts and logs of what came in, and whom it wakes.
+//! The counters and log lines of the intake, and the wake hints that it gives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use vocative_core::judging::origin::CaptureOrigin;
 use vocative_core::judging::policy::ChannelPolicy;
 use vocative_store::contract::{Captured, CapturedTurn};
 
-/// What was told in the log, or is to be.
+/// What was already logged, or is to be logged.
 #[derive(Default)]
 pub(super) struct LoggedNotes {
-    /// Unknown chats that were told.
+    /// Unknown chats that were logged.
     refused_chats: HashSet<String>,
-    /// Old triggers per chat since the last report.
+    /// The number of old triggers per chat since the last report.
     too_old: HashMap<String, u64>,
 }
 
@@ -43,7 +43,7 @@ impl ChannelIntake {
         }
     }
 
-    /// Counts and logs what was decided about follow-ups that were judged again.
+    /// Counts and logs the verdicts on follow-ups that were judged again.
     pub(super) fn note_follow_ups(&self, chat: &str, follow_ups: &[RunVerdict]) {
         for runs in follow_ups {
             match runs {
@@ -63,7 +63,7 @@ impl ChannelIntake {
         let count = new.len() as u64;
         self.counters.add(CountedEvent::RunsQueued, count);
         self.ask_to_stop(cancelled);
-        // One that an edit had taken back and another brings back is not to stop any more.
+        // A run that one edit cancelled and another brought back must not stop any more.
         for run in new {
             self.wake.cancels.forget(*run);
         }
@@ -95,7 +95,7 @@ impl ChannelIntake {
                     self.wake.jobs.notify_one();
                     self.wake.posts.notify_one();
                 }
-                // A duplicate may end what a run waited for: the kind of its chat.
+                // A duplicate may tell the kind of the chat, for which a run waited.
                 if noted.is_addressed {
                     self.wake.runs.notify_one();
                 }
@@ -117,7 +117,7 @@ impl ChannelIntake {
         }
     }
 
-    /// What was said of the runs of a new message.
+    /// Logs the verdict on the runs of a new message, and wakes their workers.
     fn note_verdict(
         &self,
         chat: &str,
@@ -126,7 +126,7 @@ impl ChannelIntake {
         policy: &ChannelPolicy,
     ) {
         match runs {
-            // A sign that it was heard, or that it is quiet, may go now.
+            // A sign that the message was heard, or that the channel is quiet, may be posted now.
             RunVerdict::Run => self.wake.posts.notify_one(),
             RunVerdict::Stop { .. } => {
                 let count = turn.cancelled_runs.len();
@@ -143,7 +143,7 @@ impl ChannelIntake {
         }
     }
 
-    /// Tells the workers of these runs at once.
+    /// Tells the workers of these runs to stop.
     pub(super) fn ask_to_stop(&self, runs: &[RunId]) {
         for run in runs {
             self.wake.cancels.ask(*run);
@@ -158,7 +158,7 @@ impl ChannelIntake {
         }
     }
 
-    /// One log line per unknown chat names its id and the setting that admits it.
+    /// Logs one line per unknown chat, with its id and the setting that admits it.
     fn note_refused(&self, chat: &str, access: Access, policy: &ChannelPolicy) {
         let is_first = {
             let mut seen = self.seen.lock().expect("no holder of this lock panics");
@@ -191,7 +191,7 @@ impl ChannelIntake {
     }
 }
 
-/// Says at debug what became of a message, and why: it is where "why did it not answer?" ends.
+/// Logs at debug level what became of a message, and why: the line that answers "why did the bot not answer?".
 fn log_captured(
     chat: &str,
     captured: &Captured,
@@ -253,10 +253,10 @@ pub(super) fn kind_of(event: &Event) -> &'static str {
     }
 }
 
-/// What was decided about a message, for counters and log lines.
+/// The verdict on a message, for counters and log lines.
 pub(super) struct NotedVerdict {
     pub(super) access: Access,
-    /// The rule by which the message addresses an agent or none.
+    /// The rule that decided whether the message addresses an agent.
     pub(super) rule: &'static str,
     pub(super) origin: CaptureOrigin,
     pub(super) runs: RunVerdict,
@@ -286,7 +286,7 @@ pub(super) fn judge_again(
     let policy = Arc::clone(policy);
     Arc::new(move |message, facts| {
         let said_at_ms = said_at_ms(message, message.edit_marker.is_some());
-        // Only what somebody said who was served is judged again.
+        // Only messages of people who were served are judged again.
         let facts = &MessageFacts {
             belonging: Some(Belonging::Member),
             ..facts.clone()

@@ -1,6 +1,6 @@
-//! Presses of buttons, and forms that one opened. What concerns an approval's card is judged in the transaction that
-//! captures it, by the lists and the directory as they are now; any other press is kept, and its person is answered
-//! without words.
+//! Presses of buttons, and forms that a press opened. A press on an approval's card is judged in the transaction that
+//! captures it, by the lists and the directory as they are now; any other press is stored, and its person gets an
+//! empty answer.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl ChannelIntake {
 }
 
 impl ChannelIntake {
-    /// Whether who pressed is in the chat, where that matters: by the card that the press may be of.
+    /// Whether the person who pressed is in the chat, if the card to which the press may belong asks for members.
     async fn is_in_room(&self, interaction: &Interaction, place: &Place) -> bool {
         let Some(button) = ApprovalButton::read(&interaction.data) else {
             return false;
@@ -130,8 +130,8 @@ impl ChannelIntake {
         }
     }
 
-    /// The name that people see of who pressed a button of ours, where the press does not say it: Slack's say only the
-    /// account's, which then stands for both.
+    /// The display name of the person who pressed a button of ours, if the press does not give it: Slack's presses
+    /// give only the account's name, which then stands for both.
     async fn name_of(&self, interaction: &Interaction) -> Option<String> {
         let is_ours = ApprovalButton::read(&interaction.data).is_some()
             || QuestionButton::read(&interaction.data).is_some();
@@ -144,7 +144,7 @@ impl ChannelIntake {
     }
 }
 
-/// What a press is judged by.
+/// The facts by which a press is judged.
 struct Judging {
     /// Whether a person pressed it in a message that may be ours.
     can_count: bool,
@@ -159,7 +159,7 @@ struct Judging {
 }
 
 impl Judging {
-    /// The form of ours that was sent.
+    /// A form of ours that was sent.
     fn sent_form(self, interaction: &Interaction) -> Option<PressedButton> {
         let button = ApprovalButton::read(&interaction.data)?;
         let (of, written) = (button.clone(), interaction.written.clone()?);
@@ -176,7 +176,7 @@ impl Judging {
         self.policy.manners.language
     }
 
-    /// How a sent form changes a call; `Err`: what is wrong with it, for who sent it.
+    /// How a sent form changes a call; `Err`: what is wrong with it, worded for its sender.
     fn judge_form(
         self,
         button: &ApprovalButton,
@@ -324,7 +324,7 @@ impl Judging {
     }
 }
 
-/// What takes the place of an approval's card once somebody has decided, in the language of its room.
+/// The text that replaces an approval's card once it is decided, in the language of its room.
 #[must_use]
 pub fn outcome_part(
     (renderer, language): (Option<&dyn Renderer>, Language),

@@ -24,13 +24,13 @@ use vocative_store::{Replying, Store, StoreError};
 /// An answer, or a notice in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// What is said, platform-neutral.
+    /// The text, platform-neutral.
     pub text: String,
     /// Whether the text is JSON, which the room sees as code.
     pub is_json: bool,
-    /// How the room sees who says it; not captured with the text.
+    /// How the room sees the speaker; not captured with the text.
     pub lead: Lead,
-    /// Said behind it in the room but not captured (that it is cut off), where something is to be.
+    /// Text after it that the room sees but that is not captured (that the answer is cut off), if any.
     pub note: Option<String>,
     /// Whether it is an answer or a notice.
     pub kind: TurnKind,
@@ -40,13 +40,13 @@ pub struct Reply {
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,
-    /// How long an edit of what was shown of it may still be on its way, in milliseconds.
+    /// How long an edit of its live view may still be on its way, in milliseconds.
     pub live_settle_ms: i64,
-    /// What hooks said of it.
+    /// The verdicts of hooks on it.
     pub verdicts: Vec<HookVerdict>,
-    /// What others of its network say before it.
+    /// The words of other agents of its network, which come before it.
     pub before: Vec<OtherWords>,
-    /// Values that are to outlive the run.
+    /// Values that are stored for later runs.
     pub values: Option<ValuesToKeep>,
 }
 
@@ -63,7 +63,7 @@ pub enum Lead {
 }
 
 impl Lead {
-    /// What stands before a text.
+    /// The prefix of a text.
     #[must_use]
     pub fn prefix(&self) -> String {
         match self {
@@ -72,7 +72,7 @@ impl Lead {
         }
     }
 
-    /// What stands before a text where the words of several are one post.
+    /// The prefix of a text if the words of several agents are joined into one post.
     #[must_use]
     pub fn prefix_among_others(&self) -> String {
         match self {
@@ -81,7 +81,7 @@ impl Lead {
         }
     }
 
-    /// A post of whoever speaks.
+    /// The post, under the name of its speaker.
     #[must_use]
     pub fn on(&self, part: Part) -> Part {
         match self {
@@ -94,22 +94,22 @@ impl Lead {
 /// What another agent of a network says in the same answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherWords {
-    /// Who.
+    /// The agent.
     pub speaker: AgentName,
-    /// Their name for people.
+    /// The agent's display name.
     pub display_name: String,
-    /// What, platform-neutral.
+    /// The text, platform-neutral.
     pub text: String,
-    /// How the room sees who says it; not captured with the text.
+    /// How the room sees the speaker; not captured with the text.
     pub lead: Lead,
-    /// Said behind it in the room but not captured.
+    /// Text after it that the room sees but that is not captured.
     pub note: Option<String>,
     /// The tokens of the text.
     pub tokens: Option<TokenCount>,
 }
 
 impl OtherWords {
-    /// As they are committed, with their posts.
+    /// The words as they are committed, with their posts.
     #[must_use]
     pub fn rendered(self, form: ReplyForm<'_>, people: &People) -> SaidBefore {
         let note = self.note.as_deref();
@@ -123,16 +123,16 @@ impl OtherWords {
     }
 }
 
-/// In what form a room takes replies.
+/// How replies are formatted for a room.
 #[derive(Clone, Copy)]
 pub struct ReplyForm<'a> {
     /// Makes posts of texts.
     pub renderer: &'a dyn Renderer,
-    /// Whether a longer answer may come as a file.
+    /// Whether a longer answer may be posted as a file.
     pub uploads_files: bool,
     /// The most posts of one answer.
     pub max_parts: usize,
-    /// In which language the daemon itself speaks there.
+    /// The language in which the daemon itself speaks there.
     pub language: Language,
 }
 
@@ -170,7 +170,7 @@ fn parts_of(
     parts
 }
 
-/// JSON as a block of code that nothing in it closes.
+/// JSON as a code block that the JSON itself can't close.
 fn as_code(json: &str) -> String {
     let ticks = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(ticks.max(2) + 1);
@@ -212,11 +212,11 @@ pub fn render_files(form: ReplyForm<'_>, files: Vec<StoredCallFile>) -> Vec<Part
     posted.take(FILES_POSTED_MAX).collect()
 }
 
-/// How much of an answer that comes as a file is shown in the room, in characters.
+/// How much of an answer that is posted as a file is shown in the room, in characters.
 const OPENING_MAX_CHARS: usize = 1_500;
-/// The shortest beginning that is shown to make fewer posts, in characters.
+/// The shortest opening that is shown to save posts, in characters.
 const OPENING_MIN_CHARS: usize = 50;
-/// The longest answer that may come as a file, in bytes: the file is stored with its post.
+/// The longest answer that may be posted as a file, in bytes: the file is stored with its post.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// The opening of an answer, and all of it as a file.
@@ -233,7 +233,7 @@ fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
     };
     parts.truncate(room);
     let rest = continued(&text, shown);
-    // The words are true of the posts that take the file's place, too, where files are refused.
+    // The text must also be true if posts replace the file, where files are refused.
     parts.push(Part::upload(
         form.language.whole_answer_as_file(),
         PartFile {
@@ -253,7 +253,7 @@ fn as_file(form: ReplyForm<'_>, text: String, people: &People) -> Vec<Part> {
     parts
 }
 
-/// The first paragraphs within `max_chars`; of a longer one its first lines, sentences or words.
+/// The first paragraphs within `max_chars`; if the first paragraph is longer, its first lines, sentences or words.
 fn opening(text: &str, max_chars: usize) -> &str {
     let end = text.char_indices().nth(max_chars);
     let most = end.map_or(text, |(end, _)| &text[..end]);
@@ -263,20 +263,21 @@ fn opening(text: &str, max_chars: usize) -> &str {
     most[..at].trim_end()
 }
 
-/// A run that is answered: where, and under whose name.
+/// A run that is answered, with the target and the speaker of the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answering<'a> {
     /// The run with its lease.
     pub claimed: &'a ClaimedRun,
     /// Where the answer goes.
     pub route: &'a ReplyRoute,
-    /// Who says it: the agent, or one of its network.
+    /// The speaker: the agent, or one of its network.
     pub speaker: &'a AgentName,
-    /// Their name for people.
+    /// The speaker's display name.
     pub speaker_display_name: &'a str,
 }
 
-/// Commits a reply, rendered as `parts`, with what others say before it. Turns of ours are made here and in [`commit_call`] only.
+/// Commits a reply, rendered as `parts`, with the words of other agents before it. Turns of ours are made only here
+/// and in [`commit_call`].
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.
@@ -317,7 +318,7 @@ pub async fn commit_reply(
     Ok(committed)
 }
 
-/// Commits what a tool call came to: its row, and turns that only the timeline shows.
+/// Commits the result of a tool call: its row, and turns that only the timeline shows.
 ///
 /// # Errors
 /// [`StoreError`] if nothing was written; the run is still leased.

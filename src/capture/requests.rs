@@ -1,4 +1,4 @@
-//! What programs ask through the API, captured like what people say: one commit, and only then an answer.
+//! Requests of programs through the API, captured like people's messages: one commit, and only then an answer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,15 +19,15 @@ use vocative_store::contract::{
 /// A message of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramMessage {
-    /// Who says it, by the name in the settings of the token.
+    /// The person who says it, by the name in the settings of the token.
     pub person: String,
-    /// The chat, which begins with who says it.
+    /// The chat, whose id begins with the person.
     pub chat: String,
-    /// The fork of the chat's conversation that it is said in; `None` = the conversation itself.
+    /// The fork of the chat's conversation to which the message belongs; `None` = the conversation itself.
     pub fork: Option<String>,
-    /// The message's id in it.
+    /// The message's id in the chat.
     pub message_id: String,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
@@ -38,35 +38,35 @@ pub enum QuestionTaken {
     Asked(AskedRun),
     /// It was asked before, under the same name.
     Known(AskedRun),
-    /// Something else was asked under its name.
+    /// The same name was used before for another question.
     OtherBody,
     /// It was erased, or deleted.
     Gone,
-    /// The agent is not to be asked by this person.
+    /// This person may not ask the agent.
     NotServed,
-    /// A limit is met; what to tell.
+    /// A limit is met; the text tells which.
     LimitMet(String),
-    /// The agent can't be asked with the model that was named; what to tell.
+    /// The agent can't be asked with the model that was named; the text tells why.
     NoSuchModel(String),
 }
 
-/// What became of something that a program said without asking.
+/// What became of a message that a program sent without asking for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotedMessage {
     /// It is kept.
     Kept(CapturedTurn),
     /// It was kept before, under the same id.
     Known(CapturedTurn),
-    /// Something else was said under its id.
+    /// The same id was used before for another text.
     OtherWords,
     /// It was erased, or deleted.
     Gone,
-    /// The person may not say anything to this agent.
+    /// The person may not send messages to this agent.
     NotServed,
 }
 
 impl ChannelIntake {
-    /// Captures what a program says to an agent without asking it.
+    /// Captures a message of a program to an agent, without asking for an answer.
     ///
     /// # Errors
     /// [`StoreError`] if storage failed; nothing was made durable.
@@ -99,7 +99,7 @@ impl ChannelIntake {
         })
     }
 
-    /// Begins a conversation that goes on from a message of another one, once under its key.
+    /// Begins a conversation that continues another one after a message; with the same key, only once.
     ///
     /// # Errors
     /// `NotFound` if there is no such message in it; [`StoreError`] else if storage failed.
@@ -113,7 +113,7 @@ impl ChannelIntake {
         self.store().fork_conversation(of, at, key, now_ms).await
     }
 
-    /// Notes that a conversation was read up to a turn; up to where it is read.
+    /// Notes that a conversation was read up to a turn; returns how far it is read.
     ///
     /// # Errors
     /// `NotFound` if there is no such turn in it; [`StoreError`] else if storage failed.
@@ -125,7 +125,7 @@ impl ChannelIntake {
         self.store().mark_read(conversation, up_to).await
     }
 
-    /// Captures a question of a program: whom it asks, under which name, and with what besides, says the request.
+    /// Captures a question of a program. The request says whom it asks, under which name, and with which additions.
     ///
     /// # Errors
     /// [`StoreError`] if storage failed; nothing was made durable.

@@ -15,13 +15,13 @@ pub struct Wake {
     pub runs: Arc<Notify>,
     /// A post may have been committed or come due.
     pub posts: Arc<Notify>,
-    /// A post was sent; told to everybody who waits for one.
+    /// A post was sent; notifies all who wait for one.
     pub posted: Arc<Notify>,
     /// There may be turns to fold into a summary.
     pub summaries: Arc<Notify>,
     /// A job may have been queued or come free.
     pub jobs: Arc<Notify>,
-    /// Who and which rooms were heard without a name.
+    /// People and rooms that were heard without a name.
     pub names: NameHints,
     /// Runs that were asked to stop.
     pub cancels: Cancels,

@@ -1,4 +1,4 @@
-//! One question to a platform's history, asked until it is answered.
+//! Requests to a platform's history, repeated until they are answered.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use vocative_contract::error::ChannelError;
 /// Waits between attempts.
 const RETRY_FIRST_MS: u64 = 1_000;
 const RETRY_MAX_MS: u64 = 120_000;
-/// A page is given up after this many answers of unknown outcome, so that it does not hold up the others.
+/// A page is given up after this many answers of unknown outcome, so that it does not block other pages.
 const UNKNOWN_MAX: u32 = 8;
 
-/// Why something was not read.
+/// Why a part of the history was not read.
 #[derive(Debug)]
 pub(super) enum UnreadHistory {
     /// It may not be read, in the platform's words.

@@ -3,14 +3,14 @@
 /// How far is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchupBounds {
-    /// Days of missed messages that are read; 0 = none. Threads whose last word is younger are
-    /// looked into, however old they are.
+    /// Days of missed messages that are read; 0 = none. Threads whose last reply is younger are checked, however old
+    /// they are.
     pub catch_up_days: u32,
-    /// Missed messages that are read in one chat, the newest first.
+    /// The most missed messages that are read in one chat, the newest.
     pub catch_up_messages_max: usize,
     /// Days that are read of a chat that the bot joins; 0 = none.
     pub backfill_days: u32,
-    /// Messages that are read of it, the newest first; 0 = none.
+    /// The most messages that are read of such a chat, the newest; 0 = none.
     pub backfill_messages_max: usize,
     /// The silence after which a connection is doubted, in milliseconds; 0 = never.
     pub deaf_after_ms: i64,

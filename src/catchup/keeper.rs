@@ -1,13 +1,11 @@
-//! Keeps watch over one account: opens a hole when the connection is lost, and has it read when there
-//! is one again.
+//! Watches one account: opens a hole when the connection is lost, and has it read when there is a connection again.
 //!
-//! It stands between adapter and intake. What is heard after a loss is captured only after the hole
-//! was written down: a newer turn must never make an older hole look closed.
+//! It stands between adapter and intake. What is heard after a loss is captured only after the hole was stored: a
+//! newer turn must never make an older hole look closed.
 //!
-//! What storage refused counts like a loss, because the platform stops sending it again (Slack after
-//! about six minutes), however long the disk is full. It can't be written down while nothing can, so it
-//! is kept in mind until the first write that works; until then nothing counts as heard, and a restart
-//! reads from there.
+//! An event that storage refused counts like a loss, because the platform stops sending it again (Slack after about
+//! six minutes), however long the disk is full. The loss can't be stored while writes fail, so it is kept in memory
+//! until the first write that works; until then nothing counts as heard, and a restart reads from there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -41,10 +39,10 @@ const WRITE_AGAIN_MS: i64 = 2_000;
 const TELLING_MS: i64 = 2_000;
 /// A noted time more than this after the present, in milliseconds, is forgotten: a clock was ahead then.
 const AHEAD_MS: i64 = 60_000;
-/// How many chats are looked into before a quiet connection is believed.
+/// How many chats are checked before a quiet connection is believed.
 const DOUBTED_CHATS: usize = 3;
 
-/// Keeps watch over one account whose platform has a history.
+/// Watches one account whose platform has a history.
 pub struct CatchupKeeper {
     channel: String,
     account: AccountId,
@@ -54,30 +52,30 @@ pub struct CatchupKeeper {
     bounds: CatchupBounds,
     clock: Clock,
     is_connected: AtomicBool,
-    /// How often the connection was lost or storage refused what it told, the start counted, and how
-    /// many of that are written down.
+    /// How often the connection was lost or storage refused an event, the start included; `written` is how many of
+    /// those are stored.
     losses: AtomicU64,
     written: AtomicU64,
-    /// When the platform last told of anything, in milliseconds since the Unix epoch.
+    /// When the platform last sent anything, in milliseconds since the Unix epoch.
     told_at_ms: AtomicI64,
-    /// The horizon: the platform's time of the newest message it told of, or up to which all was read back.
+    /// The horizon: the platform's time of the newest message heard, or up to which everything was read back.
     heard_ms: AtomicI64,
-    /// The same time, as far as it is stored.
+    /// The horizon as it is stored.
     noted_ms: AtomicI64,
     /// When the connection was last doubted and nothing was found.
     doubted_at_ms: AtomicI64,
-    /// Told when the connection is there and hears nothing.
+    /// Notified when the connection is up but hears nothing.
     deaf: Notify,
-    /// There is something to read.
+    /// Whether there is something to read.
     is_behind: AtomicBool,
     opening: Mutex<Option<AccountReach>>,
-    /// How often writing a loss down failed.
+    /// How often storing a loss failed.
     failures: AtomicU64,
     wake: Notify,
 }
 
 impl CatchupKeeper {
-    /// Keeps watch from the start: until it is connected, it counts as lost.
+    /// Watches from the start: until it is connected, the connection counts as lost.
     #[must_use]
     pub fn new(
         channel: String,
@@ -111,9 +109,9 @@ impl CatchupKeeper {
         }
     }
 
-    /// Notes, before there is a connection, that from here on something may be missing. Killed
-    /// between its first connection and its first message, a daemon that was never heard of before
-    /// would begin anew, and what its platform gave up meanwhile would be gone.
+    /// Stores, before there is a connection, that from here on messages may be missing. Otherwise a new daemon,
+    /// killed between its first connection and its first message, would begin anew at the next start, and the
+    /// messages that its platform gave up meanwhile would be lost.
     ///
     /// # Errors
     /// Storage refuses.
@@ -121,7 +119,7 @@ impl CatchupKeeper {
         self.open().await.map(drop)
     }
 
-    /// Hears how the connection is doing. Never blocks.
+    /// Takes the state of the connection. Never blocks.
     pub fn note_state(&self, state: &ConnectionState) {
         let is_connected = matches!(state, ConnectionState::Connected { .. });
         let was_connected = self.is_connected.swap(is_connected, Ordering::SeqCst);
@@ -133,7 +131,7 @@ impl CatchupKeeper {
         }
     }
 
-    /// Waits until the connection is found to be there and to hear nothing: it is to be made anew.
+    /// Waits until the connection is found to be up but hearing nothing: it must be made anew.
     pub async fn is_deaf(&self) {
         self.deaf.notified().await;
     }
@@ -147,7 +145,7 @@ impl CatchupKeeper {
         self.losses.load(Ordering::SeqCst) != self.written.load(Ordering::SeqCst)
     }
 
-    /// Reads what is to be read whenever there is something, until cancelled.
+    /// Reads missed messages whenever there are some, until cancelled.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
         let reader = ChatReader {
             channel: self.channel.clone(),
@@ -158,7 +156,7 @@ impl CatchupKeeper {
             clock: Arc::clone(&self.clock),
             cancel: cancel.clone(),
         };
-        // Whatever was under way when this was started last may not have ended.
+        // A pass of the previous process may not have ended.
         self.is_behind.store(true, Ordering::SeqCst);
         let mut is_failing = false;
         loop {
@@ -217,10 +215,9 @@ impl CatchupKeeper {
         Ok(())
     }
 
-    /// Nothing is to be read: notes what was heard, and doubts the connection when it is quiet.
+    /// While nothing is to be read: stores the horizon, and doubts the connection when it is quiet.
     ///
-    /// What counts as heard is what the platform told, not that a connection is there: it may be
-    /// there and deaf.
+    /// Only events from the platform count as heard, not that a connection is up: it may be up and deaf.
     async fn keep_listening(&self, reader: &ChatReader) -> Result<(), LookFailure> {
         let now_ms = (self.clock)();
         let heard_ms = self.horizon_ms(now_ms);
@@ -247,14 +244,13 @@ impl CatchupKeeper {
         Ok(())
     }
 
-    /// Until when all is known, by the platform's time. A clock that was ahead may have put it into the future;
+    /// The platform's time up to which everything is known. A clock that was ahead may have put it into the future;
     /// then nothing is known until the next message.
     fn horizon_ms(&self, now_ms: i64) -> i64 {
         past(&self.heard_ms, now_ms)
     }
 
-    /// Whether something was said since in the chats that were heard last, of which the platform
-    /// should have told.
+    /// Whether something was said since in the most recently heard chats that the platform should have reported.
     async fn misses_something(
         &self,
         reader: &ChatReader,
@@ -278,13 +274,13 @@ impl CatchupKeeper {
         Ok(false)
     }
 
-    /// Writes a loss down, once.
+    /// Stores a loss, once.
     async fn open(&self) -> Result<Option<AccountReach>, StoreError> {
         let failures = self.failures.load(Ordering::SeqCst);
         let mut reach = self.opening.lock().await;
         let losses = self.losses.load(Ordering::SeqCst);
         if losses != self.written.load(Ordering::SeqCst) {
-            // A reader that waited during the failure is not made to wait for it again.
+            // A reader that waited during the failure does not have to wait for it again.
             if self.failures.load(Ordering::SeqCst) != failures {
                 return Err(StoreError::Unavailable {
                     what: "a loss could not be written down".to_owned(),
@@ -294,15 +290,14 @@ impl CatchupKeeper {
             *reach = Some(opened.await.inspect_err(|_| {
                 self.failures.fetch_add(1, Ordering::SeqCst);
             })?);
-            // Lost again meanwhile, it is written down again.
+            // If the connection was lost again meanwhile, that loss is stored too.
             self.written.store(losses, Ordering::SeqCst);
             self.is_behind.store(true, Ordering::SeqCst);
         }
         Ok(*reach)
     }
 
-    /// A chat that the bot joins is to be read; that is written down before the joining is
-    /// acknowledged.
+    /// Stores that a chat which the bot joins is to be read, before the joining is acknowledged.
     async fn note_joining(&self, envelope: &Envelope) -> Result<(), StoreError> {
         let Event::Membership { place, standing } = &envelope.event else {
             return Ok(());
@@ -320,14 +315,14 @@ impl CatchupKeeper {
     }
 }
 
-/// A time that was noted, 0 if it is in the future: a clock was ahead then.
+/// A noted time; 0 if it is in the future, because a clock was ahead then.
 fn past(noted: &AtomicI64, now_ms: i64) -> i64 {
     let forget = |noted_ms: i64| (noted_ms > now_ms + AHEAD_MS).then_some(0);
     let forgotten = noted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, forget);
     forgotten.map_or_else(|noted_ms| noted_ms, |_| 0)
 }
 
-/// Why a look did not end well.
+/// Why a check failed.
 enum LookFailure {
     Store(StoreError),
     Stopped,
@@ -349,7 +344,7 @@ impl Intake for CatchupKeeper {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>> {
         Box::pin(async move {
             let prepared = async {
-                // A loss between this look and the capture concerns what comes after it.
+                // A loss between this check and the capture concerns later messages.
                 if self.is_lost() {
                     self.open().await?;
                     self.wake.notify_one();

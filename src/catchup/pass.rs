@@ -1,4 +1,4 @@
-//! One pass over the chats of an account: what was missed, then what was said before the bot came.
+//! One pass over the chats of an account: first missed messages, then messages from before the bot came.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,19 +18,19 @@ use vocative_store::contract::{AccountReach, ChatReach, HistoryGap};
 
 /// How far our clock may be behind the platform's, or ahead of it, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 60_000;
-/// Threads that the store knows and a look through the chat may not find: their roots are older.
+/// The most threads known to the store that reading the chat may not find, because their roots are older.
 const OLD_THREADS_MAX: usize = 200;
 /// The chats that are read at the same time.
 const CHATS_AT_ONCE: usize = 4;
-/// What was missed for no longer than this, in milliseconds, the platform mostly tells again by itself (Slack for
-/// some minutes): then roots of threads are not searched for on pages of their own.
+/// For a gap up to this long, in milliseconds, the platform mostly sends the events again by itself (Slack for some
+/// minutes): then no further pages are searched for roots of threads.
 const SHORT_GAP_MS: i64 = 1_800_000;
 /// How long a thread counts as active after its last reply, in milliseconds, when a short gap is read.
 const ACTIVE_MS: i64 = 86_400_000;
-/// The most pages behind the missed messages that are searched for roots of threads.
+/// The most pages before the missed messages that are searched for roots of threads.
 const ROOT_PAGES_MAX: usize = 100;
-/// How long before a loss a reply in a thread was written that is read again because it may have been
-/// edited meanwhile. History can only be asked for messages by when they were written.
+/// How long before a loss replies in threads are read again, in milliseconds, because they may have been edited
+/// meanwhile. History can only be asked for messages by when they were written.
 const EDITED_MS: i64 = 900_000;
 /// The wait between attempts when the store fails, in milliseconds.
 const STORE_RETRY_MS: u64 = 2_000;
@@ -48,13 +48,13 @@ pub(super) struct Pass<'a> {
     /// When it began, in milliseconds since the Unix epoch.
     pub(super) began_ms: i64,
     pub(super) bounds: &'a CatchupBounds,
-    /// Whether there was a loss since that is not written down.
+    /// Whether there was a loss since that is not stored.
     pub(super) is_lost: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 impl Pass<'_> {
-    /// Reads whatever is to be read since that loss. Killed anywhere and begun again, it ends with
-    /// the same turns.
+    /// Reads everything to be read since the last loss. If it is killed anywhere and begun again, the resulting turns
+    /// are the same.
     pub(super) async fn run(&self, reach: AccountReach) -> Result<(), UnreadHistory> {
         let (reader, store) = (self.reader, &self.reader.store);
         let places = self.list(reach).await?;
@@ -66,7 +66,7 @@ impl Pass<'_> {
                 let place = place.unwrap_or_else(|| chat.place());
                 (chat, place)
             })
-            // One that is not listed and was never heard was left since.
+            // A chat that is not listed and was never heard was left since.
             .filter(|(chat, _)| chat.is_heard || places.contains_key(&chat.chat))
             .filter(|(_, place)| reader.intake.serves(place))
             .collect();
@@ -82,7 +82,7 @@ impl Pass<'_> {
             let refusing = refusing.filter(|(_, outcome)| *outcome == ChatOutcome::Refused);
             refused.extend(refusing.map(|((chat, _), _)| chat.chat.as_str()));
         }
-        // A loss in the middle concerns chats that were read before it: the hole stays for another pass.
+        // A loss during the pass concerns chats that were read before it: the hole stays for another pass.
         if !(self.is_lost)() {
             let now_ms = (reader.clock)();
             self.kept(|| store.close_reach(reader.account, reach.epoch, now_ms))
@@ -100,7 +100,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The chats the bot is in. Where they can't be listed, those that were heard before are read.
+    /// The chats that the bot is in. If they can't be listed, the chats that were heard before.
     async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, UnreadHistory> {
         let reader = self.reader;
         let listed = ask(&reader.channel, &reader.cancel, || reader.history.chats()).await;
@@ -144,8 +144,8 @@ impl Pass<'_> {
             Ok(read) => {
                 let reader = self.reader;
                 crash::point("catch-up.before-commit");
-                // Our idea of the platform's time may be ahead of it: what was said since the page was made would
-                // count as read.
+                // Our estimate of the platform's time may be ahead: messages sent after the page was made would count
+                // as read.
                 let through_ms = now_ms - CLOCK_SKEW_MS;
                 self.kept(|| {
                     let chat = place.chat.clone();
@@ -194,7 +194,7 @@ impl Pass<'_> {
             })
             .await?;
         let edited_from_ms = floor_ms.max(from_ms.saturating_sub(EDITED_MS));
-        // An edit does not make a thread active: a question that was asked in one lately may have been edited.
+        // An edit does not make a thread active: a question in a recently asked thread may have been edited.
         let asked = self
             .kept(|| {
                 let (store, chat) = (&reader.store, place.chat.clone());
@@ -228,7 +228,7 @@ impl Pass<'_> {
         Ok((read, is_older))
     }
 
-    /// Says what was missed and is not read, because it is too much or too old.
+    /// Notes in the timeline which missed messages are not read, because they are too many or too old.
     async fn tell_cut(
         &self,
         place: &Place,
@@ -283,7 +283,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Reads what was said before the bot joined; the time before which more was said, if so.
+    /// Reads messages from before the bot joined; returns the time before which there are more, if any.
     async fn read_before(
         &self,
         place: &Place,
@@ -339,7 +339,7 @@ impl Pass<'_> {
         self.kept(|| reader.store.note_gap(gap.clone())).await
     }
 
-    /// Asks the store until it answers.
+    /// Repeats a job on the store until it succeeds.
     async fn kept<T, F>(&self, job: impl Fn() -> F) -> Result<T, UnreadHistory>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -356,8 +356,8 @@ impl Pass<'_> {
     }
 }
 
-/// Since when messages of a chat may be missing. A time in the future was written by a clock that was wrong,
-/// and says nothing. Pure.
+/// The time from which messages of a chat may be missing. A time in the future was written by a wrong clock and is
+/// ignored. Pure.
 fn missed_from_ms(reach: AccountReach, chat: &ChatReach, now_ms: i64) -> Option<i64> {
     let is_past = |time_ms: &i64| *time_ms <= now_ms + CLOCK_SKEW_MS;
     let own_ms = chat.unread_from_ms.filter(is_past);
@@ -369,13 +369,13 @@ fn missed_from_ms(reach: AccountReach, chat: &ChatReach, now_ms: i64) -> Option<
     })
 }
 
-/// When a thread's root was posted, by its id: seconds since the Unix epoch before a point.
+/// When a thread's root was posted, from its id: seconds since the Unix epoch before a point.
 fn sent_at_ms_of(root: &str) -> Option<i64> {
     let seconds = root.split('.').next()?.parse::<i64>().ok()?;
     seconds.checked_mul(1_000)
 }
 
-/// Chats in which nothing was missed are many, and no news.
+/// Logs at debug level if nothing was missed: that is the case in most chats.
 fn log_read(channel: &str, chat: &str, messages: usize, what: &'static str) {
     if messages > 0 {
         info!(channel.id = %channel, chat.id = %chat, messages, "{what}");
@@ -393,7 +393,7 @@ mod tests {
         const NOW_MS: i64 = 10_000_000;
         const FUTURE_MS: i64 = NOW_MS + 7_200_000;
         let table = [
-            // The account's hole, the chat's own, read through; where it is read from.
+            // The account's hole, the chat's own, read through; then the time from which it is read.
             (Some(500), None, None, Some(500)),
             (Some(500), None, Some(700), Some(700)),
             (Some(500), Some(300), Some(700), Some(300)),

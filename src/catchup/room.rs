@@ -1,8 +1,8 @@
 //! One chat: its messages of a span, the oldest first, and the threads in which something was said.
 //!
-//! A platform shows a chat the newest first, while turns are to be captured in the room's order: an
-//! answer must find what was said before its question. So a span is walked back to its start, its
-//! oldest part is kept and captured, and what did not fit in memory is walked again.
+//! A platform lists a chat the newest first, while turns must be captured in the room's order: an answer must find
+//! what was said before its question. So a span is walked back to its start, its oldest part is held in memory and
+//! captured, and the part that did not fit is walked again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use vocative_core::ids::AccountId;
 use vocative_core::judging::origin::CaptureOrigin;
 use vocative_store::{ReadingBack, Store};
 
-/// The messages that one page asks for: as many as a platform gives. Source: Slack's limit.
+/// The number of messages that one page asks for: the most that a platform gives. Source: Slack's limit.
 const PAGE: usize = 999;
 /// The most messages of a chat that are in memory at a time; the rest is read in another walk.
 const KEPT_MAX: usize = 2_000;
@@ -47,21 +47,22 @@ pub(super) struct ChatReader {
     pub(super) cancel: CancellationToken,
 }
 
-/// What is read of a chat.
+/// The part of a chat that is read.
 #[derive(Clone, Debug)]
 pub(super) struct ReadSpan {
     pub(super) place: Place,
-    /// Messages from here on, in milliseconds since the Unix epoch.
+    /// The start of the messages, in milliseconds since the Unix epoch.
     pub(super) from_ms: i64,
-    /// Messages up to here.
+    /// The end of the messages.
     pub(super) until_ms: i64,
-    /// Threads with roots from here on; not after `from_ms`.
+    /// The start of the roots of threads; not after `from_ms`.
     pub(super) roots_from_ms: i64,
-    /// Pages of older messages that are searched for roots, beside what comes with the missed ones.
+    /// The most pages of older messages that are searched for roots, besides those that come with the missed ones.
     pub(super) root_pages_max: usize,
-    /// Of the threads that are read, replies from here on that were edited since `from_ms`; not after it.
+    /// In the threads that are read, the start of the replies that are read again if they were edited since
+    /// `from_ms`; not after it.
     pub(super) edited_from_ms: i64,
-    /// Threads that may have been written in; those whose root the search came by are read only if it says so.
+    /// Threads that may have new replies; if the search passed a thread's root, it is read only if the root says so.
     pub(super) threads: Vec<ThreadToRead>,
     /// The most messages that are read, the newest.
     pub(super) messages_max: usize,
@@ -75,37 +76,37 @@ pub(super) struct ThreadToRead {
     pub(super) root: String,
     /// When its root was posted, in milliseconds since the Unix epoch; `None` where the id does not say.
     pub(super) root_sent_at_ms: Option<i64>,
-    /// It is read also where its root says nothing new: a reply in it may have been edited.
+    /// Whether it is read even if its root shows nothing new: a reply in it may have been edited.
     pub(super) is_asked_in: bool,
 }
 
-/// What was read of a chat.
+/// The result of reading a chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChatRead {
-    /// Messages that were handed to the intake, known ones too.
+    /// Messages that were handed to the intake, including known ones.
     pub(super) messages: usize,
-    /// Older messages exist and were not read.
+    /// If older messages exist and were not read, the time before which they are.
     pub(super) cut_at_ms: Option<i64>,
 }
 
-/// What one walk back through a span found.
+/// The result of one walk back through a span.
 #[derive(Default)]
 struct HistoryWalk {
-    /// The oldest of the span, the newest in front.
+    /// The oldest messages of the span, the newest in front.
     kept: VecDeque<PastMessage>,
-    /// Older ones that were changed since the span began.
+    /// Older messages that were changed since the span began.
     changed: Vec<PastMessage>,
     threads: Vec<String>,
     seen: usize,
     cut_at_ms: Option<i64>,
-    /// Newer ones did not fit.
+    /// Whether newer messages did not fit.
     is_more: bool,
-    /// From here on every message was seen.
+    /// Every message from this time on was seen.
     seen_from_ms: i64,
 }
 
 impl ChatReader {
-    /// Reads a span of a chat. Read again, it changes nothing.
+    /// Reads a span of a chat. Reading it again changes nothing.
     pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, UnreadHistory> {
         let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
         let seen_from_ms = walk.seen_from_ms;
@@ -144,7 +145,7 @@ impl ChatReader {
         Ok(read)
     }
 
-    /// Whether anything was said in a span.
+    /// Whether there are messages in a span.
     pub(super) async fn is_anything(
         &self,
         place: &Place,
@@ -157,7 +158,7 @@ impl ChatReader {
         Ok(!page.messages.is_empty() || page.next_cursor.is_some())
     }
 
-    /// The ids of the newest messages that others said in a span; none where it can't be read.
+    /// The ids of the newest messages of others in a span; none if it can't be read.
     pub(super) async fn newest(
         &self,
         place: &Place,
@@ -210,8 +211,8 @@ impl ChatReader {
         }
     }
 
-    /// A thread's messages come the oldest first; its root comes also when it is older, and so do replies
-    /// that were edited since.
+    /// Reads a thread. Its messages come the oldest first; the platform also sends its root if it is older, and
+    /// replies that were edited since.
     async fn read_thread(
         &self,
         span: &ReadSpan,
@@ -250,7 +251,7 @@ impl ChatReader {
         page
     }
 
-    /// Hands messages to the intake in their order, many at once.
+    /// Hands messages to the intake in their order, many in parallel.
     async fn take(
         &self,
         messages: impl Iterator<Item = PastMessage>,
@@ -327,7 +328,7 @@ fn request(place: &Place, from_ms: i64, until_ms: i64) -> HistoryRequest {
     }
 }
 
-/// The root of a thread may be older than what was missed: it is kept for the thread's sake.
+/// The origin of a message: the root of a thread may be older than the missed messages, and is stored for the thread.
 fn origin_of(message: &PastMessage, span: &ReadSpan) -> CaptureOrigin {
     let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
     if message.sent_at_ms.max(changed_ms) < span.from_ms {

@@ -1,9 +1,9 @@
-//! What the timeline says of what is missing. Pure.
+//! The timeline's texts about missing messages. Pure.
 
 use super::bounds::CatchupBounds;
 use vocative_core::counted::counted;
 
-/// A time as people read it.
+/// A time, formatted for people.
 fn time(at_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(at_ms).map_or_else(
         || at_ms.to_string(),
@@ -11,7 +11,7 @@ fn time(at_ms: i64) -> String {
     )
 }
 
-/// A span that was missed and could not be read.
+/// The text for a missed span that could not be read.
 pub(super) fn unread(from_ms: i64, until_ms: i64, reason: &str) -> String {
     format!(
         "Messages from {} to {} may be missing here, because they could not be read: {reason}.",
@@ -20,7 +20,7 @@ pub(super) fn unread(from_ms: i64, until_ms: i64, reason: &str) -> String {
     )
 }
 
-/// A span that was missed and is older than is read.
+/// The text for a missed span that is too old to be read.
 pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "Messages from {} to {} are missing here: what was missed is read back for {} \
@@ -31,7 +31,7 @@ pub(super) fn too_old(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> St
     )
 }
 
-/// The words for a gap because more was missed than is read.
+/// The text for a gap because more was missed than is read.
 pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "Messages from {} to {} are missing here: of what was missed, the newest {} are read back \
@@ -42,7 +42,7 @@ pub(super) fn too_many(from_ms: i64, until_ms: i64, bounds: &CatchupBounds) -> S
     )
 }
 
-/// What was said before the bot joined could not be read.
+/// The text if messages from before the bot joined could not be read.
 pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
     format!(
         "What was said before {} is missing here, because it could not be read: {reason}.",
@@ -50,7 +50,7 @@ pub(super) fn before_unread(joined_ms: i64, reason: &str) -> String {
     )
 }
 
-/// The words for a gap because more was said before the bot joined than is read.
+/// The text for a gap because more was said before the bot joined than is read.
 pub(super) fn before_cut(at_ms: i64, bounds: &CatchupBounds) -> String {
     format!(
         "What was said before {} is missing here: of the time before the bot joined, at most {} \

@@ -11,7 +11,7 @@ use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AgentView, ReleasedModelView};
 use crate::daemon::start::wall_clock;
 
-/// Lists agents, or has the model of one asked again.
+/// Lists agents, or lets the model of one be asked again.
 pub(super) async fn run(args: &AgentsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(AgentsCommand::Release { name }) => {

@@ -120,7 +120,7 @@ impl Answerer {
         answered.map_err(|cause| not_asked(&cause))
     }
 
-    /// The daemon goes on with what it read at its start, and would not start again.
+    /// Warns that the daemon runs with the configuration it read at its start, and would not start with this one.
     fn warn_of_mistakes(&self) {
         if let Err(cause) = &self.config {
             let _ = writeln!(
@@ -132,7 +132,7 @@ impl Answerer {
         }
     }
 
-    /// None if a daemon answers by now.
+    /// The operations on the store; none if a daemon answers by now.
     async fn own(&mut self, is_write: bool) -> Result<Option<Operations>, CliError> {
         if self.own.is_none() {
             let config = self.config.as_ref().map_err(Clone::clone)?;
@@ -153,7 +153,7 @@ impl Answerer {
     }
 }
 
-/// Somebody who is asked many things in a row: the running daemon, or this process on the store.
+/// The source of answers to many questions in a row: the running daemon, or this process on the store.
 pub(super) enum OperationsSource {
     /// The daemon behind that socket.
     Daemon(PathBuf),
@@ -162,7 +162,7 @@ pub(super) enum OperationsSource {
 }
 
 impl OperationsSource {
-    /// Finds who is to be asked. Without a daemon the store is opened, for writing if that is said.
+    /// Finds the source. Without a daemon the store is opened, for writing if `is_write`.
     ///
     /// # Errors
     /// If there is neither a daemon nor a store.
@@ -181,7 +181,7 @@ impl OperationsSource {
         matches!(self, Self::Daemon(_))
     }
 
-    /// Asks one thing.
+    /// Asks one question.
     ///
     /// # Errors
     /// The words of whoever was asked, or that the daemon is gone.
@@ -207,7 +207,7 @@ impl OperationsSource {
         }
     }
 
-    /// Lets the store go.
+    /// Closes the store, if it was opened.
     ///
     /// # Errors
     /// If it can't be closed cleanly; nothing is lost then.

@@ -46,7 +46,7 @@ pub(super) async fn make(args: &BackupArgs, context: &CliContext) -> Result<Exit
     }
 }
 
-/// Stored files are gone or altered.
+/// The error for stored files that are gone or altered.
 pub(super) fn lost(count: usize) -> CliError {
     let what = match count {
         1 => "a stored file is lost; see above".to_owned(),
@@ -59,8 +59,8 @@ pub(super) fn lost(count: usize) -> CliError {
     }
 }
 
-/// A backup goes into a folder that is there: one that is made by mistake, on a disk that is not mounted,
-/// would be on another disk.
+/// A backup goes only into a folder that exists: where a disk is not mounted, a folder made by mistake would
+/// be on another disk.
 fn find_folder(target: &Path) -> Result<(), CliError> {
     let is_folder = target.as_os_str().as_encoded_bytes().ends_with(b"/");
     let folder = match target.parent() {
@@ -115,7 +115,7 @@ async fn off_thread<T: Send + 'static>(
         .map_err(|cause| CliError::failed("the copy ended badly", cause))
 }
 
-/// A line on stderr that shows how far it is, where somebody looks.
+/// A line on stderr that shows the progress, on a terminal.
 #[derive(Default)]
 struct Bar {
     /// The percentage shown, and one; 0 = nothing yet.

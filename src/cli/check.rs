@@ -35,7 +35,7 @@ pub(super) async fn run(args: &CheckArgs, context: &CliContext) -> Result<ExitCo
     let warnings = [warnings, folders, skills].concat();
     context.print(&report(&config, &landlock, &programs, &warnings))?;
     let exit = if config.channels.is_empty() {
-        // `vocative run` ends with the same.
+        // `vocative run` ends with the same exit code.
         Exit::Config
     } else if args.live {
         live::run(&config, &secrets, args.probe.as_deref(), context).await?

@@ -85,7 +85,7 @@ impl CliContext {
         self.print_on(text).map(|_| ())
     }
 
-    /// The same, and says whether there is still a reader: who goes on printing stops without one.
+    /// The same; returns whether stdout still has a reader, so that a caller can stop printing.
     ///
     /// # Errors
     /// As for [`Self::print`].

@@ -13,7 +13,7 @@ use crate::admin::view::ConversationStatsView;
 use crate::daemon::start::wall_clock;
 use vocative_core::price::shown_amount;
 
-/// Shows the figures of one.
+/// Shows the figures of one conversation.
 pub(super) async fn run(args: &StatsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let now_ms = (wall_clock())();
     let operation = AdminOperation::ConversationStats {

@@ -84,7 +84,7 @@ fn row(view: &ConversationView, id_chars: usize) -> Vec<String> {
     ]
 }
 
-/// What is at work in it, and whether it was put away.
+/// The run at work in a conversation, and whether it is archived.
 fn standing(view: &ConversationView) -> String {
     let run = view
         .active_run
@@ -95,7 +95,7 @@ fn standing(view: &ConversationView) -> String {
     both.join("; ")
 }
 
-/// Gives a conversation a title, or takes that away.
+/// Gives a conversation a title, or removes its own.
 pub(super) async fn title(args: &TitleArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::TitleConversation {
         name: args.conversation.clone(),
@@ -106,7 +106,7 @@ pub(super) async fn title(args: &TitleArgs, context: &CliContext) -> Result<Exit
     Ok(Exit::Ok.into())
 }
 
-/// Puts a conversation away, or takes it back.
+/// Archives a conversation, or takes it out of the archive.
 pub(super) async fn archive(
     args: &ArchiveArgs,
     archived: bool,
@@ -260,7 +260,7 @@ fn by_models(models: &[String]) -> String {
     }
 }
 
-/// What a run has read that those who asked did not write.
+/// Where a run has read content that the people who asked did not write.
 fn having_read(read: &[String]) -> String {
     match read {
         [] => String::new(),

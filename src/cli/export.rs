@@ -150,7 +150,7 @@ impl ExportTarget {
         })
     }
 
-    /// Whether anybody still reads.
+    /// Writes the text; returns whether there is still a reader.
     fn write(&mut self, text: &str) -> Result<bool, CliError> {
         match self {
             Self::Stdout => {

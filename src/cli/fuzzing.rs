@@ -1,4 +1,4 @@
-//! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
+//! What the fuzz targets call of this module and no other code may. Hidden, and not a stable interface. See
 //! `fuzz/README.md`.
 
 use super::context::harmless;

@@ -13,7 +13,7 @@ use crate::admin::view::JobView;
 /// Characters of a cause in the list.
 const CAUSE_CHARS: usize = 60;
 
-/// Lists jobs, has one done now, or takes one away.
+/// Lists jobs, has one run now, or removes one.
 pub(super) async fn run(args: &JobsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     match &args.command {
         None => list(args.format, context).await?,

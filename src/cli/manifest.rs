@@ -4,7 +4,7 @@
 use super::args::SlackManifestArgs;
 use super::error::CliError;
 
-/// For sockets, without an agent view.
+/// The manifest for sockets, without an agent view.
 const PLAIN: &str = include_str!("../../config/slack-manifest.yaml");
 
 /// The manifest that was asked for.
@@ -41,7 +41,7 @@ fn with_agent_view(manifest: &str) -> String {
         })
 }
 
-/// Where Slack finds a channel of ours.
+/// The base of the addresses at which Slack calls a channel.
 fn base(url: &str, channel: &str) -> Result<String, CliError> {
     let host = url
         .strip_prefix("https://")

@@ -1,4 +1,4 @@
-//! What a program may do with files, by Landlock: nothing but what stands here.
+//! Which files a program may use, by Landlock: only those listed here.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use landlock::{
 use super::SYSTEM_PROGRAMS;
 use super::order::ProgramOrder;
 
-/// Without it nothing is held: files.
+/// The oldest Landlock version that is enough; it restricts files.
 const OLDEST: ABI = ABI::V1;
-/// The newest whose rights on files the lists of this page know.
+/// The newest version whose rights on files this file's lists include.
 const NEWEST: ABI = ABI::V5;
-/// The newest whose other rights they know: TCP ports, signals and abstract sockets.
+/// The newest version whose other rights they include: TCP ports, signals and abstract sockets.
 const NEWEST_OF_ALL: ABI = ABI::V6;
 
-/// What the system's libraries read: names of hosts and users, certificates, time, the processor. None of it is
-/// ours: `/etc` as a whole could hold a configuration or a credential.
+/// The files that the system's libraries read: names of hosts and users, certificates, time, the processor. None of
+/// them is ours: `/etc` as a whole could contain a configuration or a credential.
 const SYSTEM_READ: [&str; 28] = [
     "/dev/random",
     "/dev/urandom",
@@ -51,13 +51,13 @@ const SYSTEM_READ: [&str; 28] = [
     "/sys/devices/system/cpu",
 ];
 
-/// Confines this thread and what it starts.
+/// Confines this thread and everything that it starts.
 pub(super) fn restrict(order: &ProgramOrder) -> Result<(), String> {
     let confine = || {
         let rules = rules(!order.reach.connect_ports.is_empty())?;
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
         let rules = allow(rules, SYSTEM_READ.iter().map(Path::new), read)?;
-        // Its own process, not its parent's: what runs next has this process's number.
+        // This process's folder, not its parent's: the program that runs next has this process's number.
         let own = PathBuf::from(format!("/proc/{}", std::process::id()));
         let rules = allow(rules, [own.as_path()], read)?;
         let rules = allow(rules, [Path::new("/dev/null")], read | AccessFs::WriteFile)?;
@@ -81,14 +81,14 @@ pub(super) fn restrict(order: &ProgramOrder) -> Result<(), String> {
     confine().map(|_| ()).map_err(why)
 }
 
-/// Whether the kernel holds a program to its ports (Linux 6.7).
+/// Whether the kernel restricts a program to its ports (Linux 6.7).
 pub(super) fn holds_ports() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let rules = rules.handle_access(AccessNet::ConnectTcp);
     rules.and_then(Ruleset::create).is_ok()
 }
 
-/// No right at all, until some are allowed.
+/// Rules without any rights, to which rights are then added.
 fn rules(has_network: bool) -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -104,7 +104,7 @@ fn rules(has_network: bool) -> Result<RulesetCreated, RulesetError> {
     }
 }
 
-/// The rules with these rights on what is at the paths.
+/// Adds these rights for the files at the paths.
 pub(crate) fn allow(
     mut rules: RulesetCreated,
     paths: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -112,7 +112,7 @@ pub(crate) fn allow(
 ) -> Result<RulesetCreated, RulesetError> {
     for path in paths {
         let path = path.as_ref();
-        // What is not there needs no rule, and what can't be opened could not be used either.
+        // A missing file needs no rule, and a file that can't be opened could not be used either.
         let Ok(opened) = PathFd::new(path) else {
             continue;
         };
@@ -125,7 +125,7 @@ pub(crate) fn allow(
     Ok(rules)
 }
 
-/// All but to execute what it wrote, and to make devices and sockets.
+/// All rights except to execute files that it wrote, and to make devices and sockets.
 fn in_own_folders() -> BitFlags<AccessFs> {
     make_bitflags!(AccessFs::{ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | MakeSym
         | RemoveFile | RemoveDir | Refer})

@@ -1,4 +1,4 @@
-//! What a program may ask of the kernel, by seccomp: what Landlock leaves open and leads to the daemon.
+//! Which system calls a program may make, by seccomp: closes what Landlock leaves open and leads to the daemon.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, apply_filter,
 };
 
-/// Refused whatever is asked, and why.
+/// System calls that are refused with any arguments, with the reasons.
 const REFUSED: &[i64] = &[
-    // It would leave the process group that is ended as a whole.
+    // Leaves the process group, which is ended as a whole.
     libc::SYS_setsid,
     libc::SYS_setpgid,
-    // They act on a file by its path, and Landlock (some: before Linux 6.2) does not ask.
+    // Act on a file by its path, which Landlock does not check (some of them: before Linux 6.2).
     libc::SYS_truncate,
     libc::SYS_fchmodat,
     libc::SYS_fchownat,
@@ -21,19 +21,19 @@ const REFUSED: &[i64] = &[
     libc::SYS_lsetxattr,
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
-    // They look into other processes.
+    // Look into other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // It makes system calls that no filter sees, sockets among them.
+    // Makes system calls that no filter sees, sockets among them.
     libc::SYS_io_uring_setup,
     // Keys belong to the user, and so to the daemon.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Other views of the system, and its inside.
+    // Other views of the system, and its internals.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,
@@ -42,7 +42,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    // It signals a thread of any process.
+    // Signals a thread of any process.
     libc::SYS_tkill,
     FCHMODAT2,
     SETXATTRAT,
@@ -56,7 +56,7 @@ const SETXATTRAT: i64 = 463;
 /// Since Linux 6.13, for all architectures.
 const REMOVEXATTRAT: i64 = 466;
 
-/// The older forms that other architectures don't have.
+/// Older forms of these calls, which other architectures don't have.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_OLDER: &[i64] = &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown];
 #[cfg(not(target_arch = "x86_64"))]
@@ -92,7 +92,7 @@ fn program(has_network: bool, parent: Pid) -> Result<BpfProgram, Error> {
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()?)
 }
 
-/// Calls that are refused for some arguments: for each, the rules of which one is enough.
+/// Calls that are refused for some arguments: for each, the rules of which one match is enough.
 fn conditional(has_network: bool, parent: Pid) -> Result<Vec<(i64, Vec<SeccompRule>)>, Error> {
     let value = |number: i32| u64::from(number.cast_unsigned());
     let is = |argument, number| {
@@ -112,7 +112,7 @@ fn conditional(has_network: bool, parent: Pid) -> Result<Vec<(i64, Vec<SeccompRu
         )
     };
     let parent = parent.as_raw_pid();
-    // No Unix socket is ever connected to; what a network needs is had by those that have one.
+    // Unix sockets can't be opened at all; with network access, only the families that a network needs can.
     let socket = match has_network {
         false => Vec::new(),
         true => vec![SeccompRule::new(vec![
@@ -121,7 +121,7 @@ fn conditional(has_network: bool, parent: Pid) -> Result<Vec<(i64, Vec<SeccompRu
             is_not(0, libc::AF_NETLINK)?,
         ])?],
     };
-    // A pair of datagram sockets could send elsewhere; the type's low bits are the type.
+    // A pair of datagram sockets could send elsewhere; the low bits of the type are the socket type.
     let is_datagram = SeccompCondition::new(
         1,
         SeccompCmpArgLen::Dword,
@@ -140,13 +140,13 @@ fn conditional(has_network: bool, parent: Pid) -> Result<Vec<(i64, Vec<SeccompRu
             libc::SYS_socketpair,
             vec![SeccompRule::new(vec![is_datagram])?],
         ),
-        // Before Linux 6.12 Landlock does not ask about signals.
+        // Before Linux 6.12 Landlock does not check signals.
         (libc::SYS_kill, signals(0)?),
         (libc::SYS_tgkill, signals(0)?),
         (libc::SYS_rt_sigqueueinfo, signals(0)?),
         (libc::SYS_rt_tgsigqueueinfo, signals(0)?),
         (libc::SYS_pidfd_open, signals(0)?),
-        // Limits of other processes.
+        // Could change the limits of other processes.
         (
             libc::SYS_prlimit64,
             vec![SeccompRule::new(vec![is_not(0, 0)?])?],

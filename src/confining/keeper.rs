@@ -1,5 +1,5 @@
-//! The keeper: a process between the daemon and a program. It gives up what the program must not have, so that the
-//! program never had it, and ends the whole process group when the daemon is gone.
+//! The keeper: a process between the daemon and a program. It drops the rights that the program must not have before
+//! it starts the program, and ends the whole process group when the daemon is gone.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -20,14 +20,14 @@ use super::{NOT_STARTED, files, filter, usage};
 
 /// The longest file that a program may write, in bytes.
 const FILE_MAX_BYTES: u64 = 1 << 30;
-/// Files that a process of it may have open.
+/// The most files that one of its processes may have open.
 const OPEN_FILES_MAX: u64 = 1_024;
-/// Threads that all processes of the user may have beside those there are when the program starts. The daemon counts
-/// the program's processes by itself; this bounds what is started between two counts. It is large, since whatever else
-/// this user starts while the program runs counts as well.
+/// The most threads that all processes of the user may have in addition to those that exist when the program starts.
+/// The daemon also counts the program's processes; this limits what is started between two counts. It is large, since
+/// everything else that this user starts while the program runs counts as well.
 const SPARE_THREADS: u64 = 1_024;
 
-/// Does what an order says.
+/// Carries out an order.
 pub(super) fn keep(order: &str) -> ExitCode {
     match ProgramOrder::read(order).and_then(|order| kept(&order)) {
         Ok(code) => code,
@@ -46,7 +46,7 @@ fn kept(order: &ProgramOrder) -> Result<ExitCode, String> {
     if getppid() != Some(parent) {
         return Err("the process that started it is gone".to_owned());
     }
-    // Memory is short: the kernel ends this before it ends the daemon.
+    // If memory is short, the kernel must end this process before the daemon.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     limit(order).map_err(|error| format!("its limits can't be set: {error}"))?;
     if let Err(why) = confine(order, parent)
@@ -63,7 +63,7 @@ fn kept(order: &ProgramOrder) -> Result<ExitCode, String> {
         .build();
     let runtime = runtime.map_err(|error| format!("it can't be waited for: {error}"))?;
     let ended = runtime.block_on(async {
-        // What ends the group politely is the program's to answer.
+        // Caught, so that only the program answers a polite end of the group.
         let mut polite = signal(SignalKind::terminate()).map_err(|it| it.to_string())?;
         let mut program = Command::new(&order.argv[0])
             .args(&order.argv[1..])
@@ -90,7 +90,7 @@ fn end_with(end_of_parent: &OwnedFd) {
     }
 }
 
-/// Ends as the program did.
+/// Ends with the exit code of the program.
 fn as_own_end(ended: ExitStatus) -> ExitCode {
     if let Some(signal) = ended.signal().and_then(Signal::from_named_raw) {
         let _ = kill_process(getpid(), signal);
@@ -126,8 +126,8 @@ fn confine(order: &ProgramOrder, parent: Pid) -> Result<(), String> {
     filter::restrict(!order.reach.connect_ports.is_empty(), parent)
 }
 
-/// A daemon that runs as root hands none of root's rights on. One that has none must not ask: a unit's filter may end
-/// who does.
+/// Drops the rights of root, so that a daemon that runs as root does not pass them on. A process without such rights
+/// must not make the call: a unit's filter may end it for that.
 fn drop_rights() -> Result<(), String> {
     let why = |error: rustix::io::Errno| format!("its rights can't be dropped: {error}");
     let own = capabilities(None).map_err(why)?;

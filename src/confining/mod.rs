@@ -1,10 +1,10 @@
-//! Programs of others, started by the daemon and held to what they were given: files, network, memory,
+//! Third-party programs, started by the daemon and restricted to what they were given: files, network, memory,
 //! processes, time.
 //!
-//! The daemon starts its own program again as a *keeper* (`keeper`), which gives up what the other program must not
-//! have (`files`: Landlock; `filter`: seccomp; limits of the kernel), starts it, and ends all of it when the daemon is
-//! gone. What the daemon holds of it is a [`StartedProgram`] (`started`): dropped, the whole process group ends. `usage`
-//! counts what a group uses.
+//! The daemon starts its own program again as a *keeper* (`keeper`), which drops the rights that the other program
+//! must not have (`files`: Landlock; `filter`: seccomp; limits of the kernel), starts it, and ends all of it when the
+//! daemon is gone. The daemon's handle for it is a [`StartedProgram`] (`started`): dropping it ends the whole process
+//! group. `usage` counts the resources of a group.
 //!
 //! What a confined program can't do: read or write a file that it was not given, `/proc` of others included; connect to
 //! a Unix socket; reach the network, but for the ports it was given; trace, signal or limit the daemon; leave its
@@ -28,11 +28,11 @@ pub(crate) use files::allow;
 pub use order::{ProgramBounds, ProgramOrder, ProgramReach};
 pub use started::{Excess, KILL_AFTER, StartedProgram, Streams, start};
 
-/// The command of this program that is a keeper.
+/// The command of this program that runs a keeper.
 pub const KEEPER: &str = "keep-program";
 /// The exit code of a keeper that could not start its program.
 pub const NOT_STARTED: u8 = 125;
-/// Where the names of programs are looked up.
+/// The folders in which programs are looked up by name.
 pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Folders of the system's programs and libraries: a confined program may read and execute what is in them.
@@ -48,7 +48,7 @@ pub const SYSTEM_PROGRAMS: [&str; 9] = [
     "/gnu/store",
 ];
 
-/// This program, also after a newer one took its place on disk.
+/// The path of this program, even after a newer one took its place on disk.
 #[must_use]
 pub fn own_program() -> PathBuf {
     let own = Path::new("/proc/self/exe");
@@ -58,7 +58,7 @@ pub fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| own.to_owned())
 }
 
-/// Whether this machine can confine programs: a keeper without a program tries all of it.
+/// Whether this machine can confine programs: tested by a keeper that confines itself and starts no program.
 ///
 /// # Errors
 /// Why it can't, in words.
@@ -86,8 +86,8 @@ pub fn can_confine() -> Result<(), String> {
     }
 }
 
-/// Whether the kernel holds a program to its ports; on an older one it reaches any, also our own listeners. To be asked
-/// only where programs can be confined.
+/// Whether the kernel restricts a program to its ports; on an older kernel it can connect to any port, including our
+/// own listeners. Only meaningful where programs can be confined.
 #[must_use]
 pub fn holds_ports() -> bool {
     #[cfg(target_os = "linux")]

@@ -1,4 +1,5 @@
-//! What a keeper is told: which program, and what it may have. No secret is in it: those are variables.
+//! The order for a keeper: which program it starts, and what the program may have. Secrets are not part of it: they
+//! are passed as variables.
 
 use std::path::PathBuf;
 
@@ -7,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A program and what it may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ProgramOrder {
-    /// The program and its arguments; empty = only whether it could be confined is tried.
+    /// The program and its arguments; empty = only test whether it could be confined.
     pub argv: Vec<String>,
-    /// Where it runs; it may write there.
+    /// The folder in which it runs; it may write there.
     pub folder: PathBuf,
     /// What it may reach.
     pub reach: ProgramReach,
@@ -17,7 +18,7 @@ pub struct ProgramOrder {
     pub bounds: ProgramBounds,
     /// Whether it is started where the machine can't confine it.
     pub is_trusted: bool,
-    /// The process whose end is its end.
+    /// The process with which it must end.
     pub parent: u32,
 }
 
@@ -35,14 +36,14 @@ pub struct ProgramReach {
 /// What a program may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ProgramBounds {
-    /// Memory of all its processes together, in bytes.
+    /// The most memory of all its processes together, in bytes.
     pub memory_bytes: u64,
-    /// Its processes.
+    /// The most processes.
     pub processes: u32,
 }
 
 impl ProgramOrder {
-    /// The order as one argument.
+    /// The order as one command-line argument.
     ///
     /// # Panics
     /// Never: an order is made of texts and numbers.
@@ -51,7 +52,7 @@ impl ProgramOrder {
         serde_json::to_string(self).expect("an order is made of texts and numbers")
     }
 
-    /// The order of an argument.
+    /// Reads an order from an argument.
     ///
     /// # Errors
     /// What is wrong with the argument.

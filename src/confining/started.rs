@@ -1,4 +1,4 @@
-//! A program that runs, held by who started it: dropped, its whole process group ends.
+//! A running program, held by the code that started it: dropping the handle ends its whole process group.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,12 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use super::order::{ProgramBounds, ProgramOrder};
 use super::{KEEPER, PATH, own_program, usage};
 
-/// How long a program has between the asking and the ending.
+/// How long a program has to end itself before it is killed.
 pub const KILL_AFTER: Duration = Duration::from_secs(2);
-/// Between two counts of what a program uses.
+/// The time between two measurements of a program's resources.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// A program that runs, with its keeper and all that it started.
+/// A running program, with its keeper and everything that it started.
 #[derive(Debug)]
 pub struct StartedProgram {
     /// The keeper; `None` once it has ended.
@@ -25,28 +25,28 @@ pub struct StartedProgram {
     bounds: ProgramBounds,
 }
 
-/// Its ends of the program's streams.
+/// Our ends of the program's streams.
 #[derive(Debug)]
 pub struct Streams {
-    /// What it reads.
+    /// The program's standard input.
     pub stdin: ChildStdin,
-    /// What it says.
+    /// Its standard output.
     pub stdout: ChildStdout,
-    /// What it logs.
+    /// Its standard error, used as a log.
     pub stderr: ChildStderr,
 }
 
-/// What a program used more of than it may.
+/// The limit that a program exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     /// Memory.
     Memory {
-        /// What it may use, in bytes.
+        /// The limit, in bytes.
         max_bytes: u64,
     },
     /// Processes.
     Processes {
-        /// How many it may have.
+        /// The limit.
         max: u32,
     },
 }
@@ -62,10 +62,10 @@ impl fmt::Display for Excess {
     }
 }
 
-/// Starts the program of an order with these variables and no others but `PATH`, `HOME` and `TMPDIR`.
+/// Starts the program of an order with these variables and no others except `PATH`, `HOME` and `TMPDIR`.
 ///
 /// # Errors
-/// If this program can't be started again. That the other one can't is its exit code.
+/// If this program can't be started again. A failure to start the other one is reported by its exit code.
 pub fn start<'a>(
     order: &ProgramOrder,
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -134,7 +134,7 @@ impl StartedProgram {
                 tokio::time::sleep(COUNT_EVERY).await;
                 let counted = tokio::task::spawn_blocking(move || usage::of_group(group)).await;
                 let usage = counted.unwrap_or_default();
-                // The keeper is one of them.
+                // The keeper counts as one of the processes.
                 if bounds.processes > 0 && usage.processes > bounds.processes + 1 {
                     let max = bounds.processes;
                     return Excess::Processes { max };
@@ -147,7 +147,7 @@ impl StartedProgram {
         }
     }
 
-    /// Ends all of it at once.
+    /// Kills the whole group at once.
     pub fn kill(&self) {
         if self.keeper.is_some() {
             kill(self.group, Signal::KILL);
@@ -176,7 +176,7 @@ impl Drop for StartedProgram {
     }
 }
 
-/// Signals a group; one that is gone needs none.
+/// Signals a group; a group that is gone needs no signal.
 fn kill(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }

@@ -1,15 +1,15 @@
-//! What processes use, as the kernel counts it.
+//! The resources that processes use, as the kernel counts them.
 
-/// What a process group uses.
+/// The resources of a process group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupUsage {
     /// Its processes.
     pub(super) processes: u32,
-    /// Their memory together, in bytes; what several share counts for each.
+    /// Their memory together, in bytes; shared memory counts for each.
     pub(super) memory_bytes: u64,
 }
 
-/// What a line of `/proc/PID/stat` says.
+/// The fields of a line of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     group: i32,
@@ -17,11 +17,11 @@ struct Stat {
     resident_pages: u64,
 }
 
-/// The line's fields; the second one, a name in parentheses, may hold anything.
+/// Reads the line's fields; the second one, a name in parentheses, may contain any characters.
 fn stat(line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first of these is the third of the line. Source: proc_pid_stat(5).
+    // The first of these fields is the third of the line. Source: proc_pid_stat(5).
     let field = |n: usize| fields.get(n - 3);
     Some(Stat {
         group: field(5)?.parse().ok()?,
@@ -30,7 +30,7 @@ fn stat(line: &str) -> Option<Stat> {
     })
 }
 
-/// Every process that can be seen, with its user.
+/// Every visible process, with its user.
 fn processes() -> impl Iterator<Item = (Option<u32>, Stat)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_process = |name: &std::ffi::OsStr| {
@@ -56,7 +56,7 @@ fn user_of(_: &std::fs::DirEntry) -> Option<u32> {
     None
 }
 
-/// What a group uses at the moment.
+/// The current resources of a group.
 pub(super) fn of_group(group: i32) -> GroupUsage {
     let page_bytes = rustix::param::page_size() as u64;
     let of_group = processes().filter(|(_, stat)| stat.group == group);

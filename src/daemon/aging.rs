@@ -1,5 +1,5 @@
-//! Whether data may go for its age: only while the time can be relied on, and only a share of it at once.
-//! What is deleted under a wrong clock does not come back.
+//! Whether data may be deleted by age: only while the time is reliable, and only a share of it at once. Data that was
+//! deleted because of a wrong clock can't be recovered.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use vocative_core::ids::AccountId;
 const FAR_MS: i64 = 7 * 86_400_000;
 /// Clocks that have agreed for this long are believed, however old the newest message is.
 const PROVEN: Duration = Duration::from_secs(86_400);
-/// How long an account is left alone after a whole share of it went.
+/// How long an account is left alone after a whole share of it was deleted.
 const REST: Duration = Duration::from_secs(3_600);
 /// One pass removes at most one turn in this many ...
 const SHARE: u64 = 20;
 /// ... or this many turns, if that is more.
 const SHARE_LEAST: u64 = 100;
 
-/// What is known of the time.
+/// The facts known about the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Evidence {
-    /// What it is, in milliseconds since the Unix epoch.
+    /// The time, in milliseconds since the Unix epoch.
     pub(super) now_ms: i64,
     /// The platform's time of the newest message.
     pub(super) newest_ms: Option<i64>,
@@ -33,7 +33,7 @@ pub(super) struct Evidence {
     pub(super) agreed_for: Duration,
 }
 
-/// Why nothing goes for its age; `None` = the time is plausible. Pure.
+/// Why no data may be deleted by age; `None` = the time is plausible. Pure.
 pub(super) fn doubt(evidence: &Evidence) -> Option<String> {
     if let Agreement::Disputed { channel, ahead_ms } = &evidence.agreement {
         let way = if *ahead_ms > 0 { "ahead of" } else { "behind" };
@@ -55,12 +55,12 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<String> {
     None
 }
 
-/// How many rows of a class may go in one pass, given how many turns there are.
+/// How many rows of a class may be deleted in one pass, given the number of turns.
 pub(super) fn share_of(turns: u64) -> u64 {
     (turns / SHARE).max(SHARE_LEAST)
 }
 
-/// Remembers what passes come after another.
+/// State that is kept between passes.
 #[derive(Debug, Default)]
 pub(super) struct Aging {
     agreed_since: Option<Instant>,
@@ -68,7 +68,7 @@ pub(super) struct Aging {
 }
 
 impl Aging {
-    /// Notes what the clocks say of each other; for how long they have agreed.
+    /// Notes whether the clocks agree; returns for how long they have agreed.
     pub(super) fn agreed_for(&mut self, agreement: &Agreement, now: Instant) -> Duration {
         if *agreement != Agreement::Agreed {
             self.agreed_since = None;
@@ -77,13 +77,13 @@ impl Aging {
         now.duration_since(*self.agreed_since.get_or_insert(now))
     }
 
-    /// Whether an account rests after a whole share went.
+    /// Whether an account rests after a whole share of it was deleted.
     pub(super) fn rests(&self, account: AccountId, now: Instant) -> bool {
         let since = self.resting.get(&account);
         since.is_some_and(|since| now.duration_since(*since) < REST)
     }
 
-    /// A whole share of an account went.
+    /// Notes that a whole share of an account was deleted.
     pub(super) fn rest(&mut self, account: AccountId, now: Instant) {
         self.resting.insert(account, now);
     }
@@ -119,7 +119,7 @@ mod tests {
             (400, Agreement::Untold, Duration::ZERO, true),
             (400, Agreement::Agreed, Duration::ZERO, true),
             (400, Agreement::Agreed, day - Duration::from_secs(1), true),
-            // A workspace in which nobody says anything any more keeps nothing for longer than it should.
+            // In a workspace without any new messages, nothing is kept longer than configured.
             (400, Agreement::Agreed, day, false),
             (0, ahead(), day, true),
         ];

@@ -1,4 +1,4 @@
-//! The API as a channel, as the daemon's workers see it: nothing is heard on it by itself, and what is said on it is in
+//! The API as a channel, as the daemon's workers see it: it hears nothing by itself, and everything said on it is in
 //! the store, where programs read it. So an answer has no posts; a notice or a card is "posted" by being committed.
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Channel for ApiChannel {
     }
 }
 
-/// Hears nothing: requests are taken in where they are answered.
+/// Hears nothing: requests are taken in by the code that answers them.
 struct Silent;
 
 impl Inbound for Silent {
@@ -86,11 +86,11 @@ impl Inbound for Silent {
     }
 }
 
-/// What is said stays where it was committed.
+/// Posts nothing: the text stays where it was committed.
 struct CommittedOnly;
 
 impl Renderer for CommittedOnly {
-    /// Nothing is posted of an answer: programs read its turn.
+    /// An answer has no posts: programs read its turn.
     fn render(&self, _text: &str, _people: &People) -> Vec<Part> {
         Vec::new()
     }

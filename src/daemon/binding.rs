@@ -1,4 +1,4 @@
-//! What happens once a channel knows who it is: its account is bound, its room opened, its intake made.
+//! The steps once a channel is identified: its account is bound, its room opened, its intake made.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
 use crate::daemon::wiring;
 use vocative_store::contract::AccountBinding;
 
-/// Binds a channel under its configured name, once it knows who it is.
+/// Binds a channel under its configured name, once it is identified.
 pub(super) fn bind_with(shared: Arc<Shared>, channel: Arc<dyn Channel>, name: String) -> Bind {
     Arc::new(move |identity| {
         let (shared, channel, name) = (Arc::clone(&shared), Arc::clone(&channel), name.clone());
@@ -48,7 +48,7 @@ async fn bind(
         paired: shared.store.paired(account).await?,
     };
     let intake = shared.open_room(&name, bound_as, &*channel, &refused)?;
-    // Somebody may have been let in before there was a gate.
+    // People may have been let in before there was a gate.
     shared.rooms.admit_paired(&shared.store, account).await?;
     shared.announce(&name, announcer(name.clone(), channel));
     let keeper = history.map(|history| {
@@ -85,10 +85,10 @@ fn announcer(name: String, channel: Arc<dyn Channel>) -> Announcer {
     })
 }
 
-/// The most attempts to tell the platform the list of commands; after them the next start tries again.
+/// The most attempts to send the platform the list of commands; after them the next start tries again.
 const ANNOUNCE_ATTEMPTS: u32 = 5;
 
-/// Tells the platform which commands there are. Nothing waits for it.
+/// Sends the platform the list of commands. Nothing waits for it.
 async fn announce(name: String, channel: Arc<dyn Channel>, announcement: Announcement) {
     if announcement.commands.is_empty() {
         return;

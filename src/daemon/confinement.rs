@@ -1,5 +1,5 @@
-//! What the daemon gives up of the file system before it serves: with Linux's Landlock it can write only below
-//! its own folders, read only what it and the system's libraries need, and start no program but those of tools, which
+//! Restricts the daemon's access to the file system before it serves: with Linux's Landlock it can write only below
+//! its own folders, read only what it and the system's libraries need, and start no programs except tools, which
 //! confine themselves further (`confining`).
 //!
 //! The kernel restricts a thread and those that it starts later, so this happens before the runtime has threads.
@@ -12,16 +12,16 @@ use crate::confining::{SYSTEM_PROGRAMS, own_program};
 use crate::daemon::listeners::make_directory;
 use crate::daemon::start::StartError;
 
-/// What the daemon is confined to.
+/// The confinement of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// To its own folders.
+    /// Confined to its own folders.
     On,
-    /// To nothing, as configured.
+    /// Not confined, as configured.
     Off,
-    /// To what its systemd unit says.
+    /// Confined by its systemd unit.
     Unit,
-    /// To nothing: the kernel can't, and why.
+    /// Not confined: the kernel can't; the text says why.
     Unavailable(String),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Confinement {
     }
 }
 
-/// What the daemon may touch.
+/// The files and folders that the daemon needs.
 #[derive(Debug, PartialEq, Eq)]
 struct Needs {
     /// Folders in which it makes, writes and removes files.
@@ -49,8 +49,8 @@ struct Needs {
     execute: Vec<PathBuf>,
 }
 
-/// What the system's libraries read: certificates, time zones, names of hosts and users, their own modules.
-/// What is not there is left out.
+/// Files that the system's libraries read: certificates, time zones, names of hosts and users, their own modules.
+/// Missing ones are skipped.
 const SYSTEM_READ: [&str; 15] = [
     "/etc",
     "/usr",
@@ -130,7 +130,7 @@ fn needs(config: &Config, environment: &Environment) -> Needs {
     let sockets = [&daemon.control_socket].into_iter().chain(api);
     let mut read: Vec<PathBuf> = SYSTEM_READ.iter().map(PathBuf::from).collect();
     let linked = SYSTEM_LINKED.iter().map(PathBuf::from);
-    // A file may be replaced by another of its name, so its folder is what is read.
+    // A file may be replaced by another of the same name, so reading its whole folder is allowed.
     for file in config.files_read(environment).into_iter().chain(linked) {
         read.extend(file.canonicalize().ok().as_deref().and_then(folder));
         read.extend(folder(&file));
@@ -167,12 +167,12 @@ fn needs(config: &Config, environment: &Environment) -> Needs {
     }
 }
 
-/// A folder, and the places that links in it lead to: files may be kept on another disk.
+/// A folder, and the targets of the links in it: files may be stored on another disk.
 fn with_linked(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let links = entries.filter(|it| it.file_type().is_ok_and(|kind| kind.is_symlink()));
     let targets = links.filter_map(|link| link.path().canonicalize().ok());
-    // Of a file, its folder: the database has others beside it.
+    // For a file, its folder: the database has other files beside it.
     let folders = targets.filter_map(|target| match target.is_dir() {
         true => Some(target),
         false => target.parent().map(Path::to_owned),
@@ -200,12 +200,12 @@ mod kernel {
     use super::Needs;
     use crate::confining::allow;
 
-    /// Before it, the kernel refuses every rename from one folder into another.
+    /// Before this version, the kernel refuses every rename from one folder into another.
     const OLDEST: ABI = ABI::V2;
-    /// The newest whose rights the lists of this page know.
+    /// The newest version whose rights this file's lists include.
     const NEWEST: ABI = ABI::V5;
 
-    /// Whether the kernel has what is needed.
+    /// Whether the kernel supports what is needed.
     pub(super) fn can() -> Result<(), String> {
         let why = "this kernel has no Landlock, or one older than Linux 5.19's";
         rules().map(|_| ()).map_err(|_| why.to_owned())
@@ -223,7 +223,7 @@ mod kernel {
         confine().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// No right at all, until some are allowed.
+    /// Rules without any rights, to which rights are then added.
     fn rules() -> Result<RulesetCreated, RulesetError> {
         Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)

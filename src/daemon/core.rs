@@ -1,5 +1,5 @@
-//! What works in a daemon: its workers and channels, without anything that faces its host. Started and
-//! stopped in order. The simulation runs it as it is, on a ground of its own.
+//! The workers and channels of a daemon, without anything that faces its host. Started and stopped in order. The
+//! simulation runs it unchanged, with a ground of its own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,23 +42,23 @@ use vocative_store::Store;
 /// A channel's adapter under its configured name.
 pub type NamedChannel = (String, Arc<dyn Channel>);
 
-/// What a daemon stands on, besides its configuration and its platforms. A simulation has its own.
+/// What a daemon needs besides its configuration and its platforms. A simulation has its own.
 pub struct Ground {
-    /// Where everything is kept.
+    /// The store.
     pub store: Store,
     /// The time.
     pub time: Timekeeper,
     /// The agents with their models.
     pub agents: Vec<AgentSpec>,
-    /// Writes voice notes down, where that is configured.
+    /// Transcribes voice notes, if configured.
     pub transcriber: Option<Transcriber>,
-    /// Makes vectors of what is said, where that is configured.
+    /// Makes vectors of messages, if configured.
     pub embeddings: Option<Arc<Embeddings>>,
-    /// Servers of tools.
+    /// The tool servers.
     pub servers: McpServers,
 }
 
-/// What works in a daemon: workers and channels, without anything that faces its host.
+/// The workers and channels of a daemon, without anything that faces its host.
 pub struct Core {
     pub(super) shared: Arc<Shared>,
     pub(super) given_up: Arc<GivenUpFiles>,
@@ -139,7 +139,7 @@ impl Core {
         }
     }
 
-    /// Lets channels hear, each under its configured name.
+    /// Starts channels, each under its configured name.
     pub fn listen(&mut self, channels: Vec<NamedChannel>, health: &Health) {
         for (name, channel) in channels {
             if let Some(platform) = channel.clock() {
@@ -318,7 +318,7 @@ fn desk(shared: &Arc<Shared>) -> InquiryDesk {
     }
 }
 
-/// Room for the contents of files.
+/// The disk space for the contents of files.
 fn content_room(shared: &Arc<Shared>, config: &Config) -> Arc<ContentRoom> {
     Arc::new(ContentRoom::new(
         shared.store.only(),

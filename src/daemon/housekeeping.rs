@@ -1,5 +1,5 @@
-//! What a daemon does now and then: it shows that its timers fire, reports triggers that were too old, and
-//! lets go what is kept no longer.
+//! Periodic work of a daemon: it shows that its timers fire, reports triggers that were too old, and deletes data
+//! whose retention has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(30);
 /// The wait before the first housekeeping after a start, so that the channels connect first.
 const FIRST_HOUSEKEEPING: Duration = Duration::from_secs(2);
 
-/// Beats while timers fire.
+/// Beats as long as timers fire.
 pub(super) async fn beat(pulse: Pulse, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
         pulse.beat();
@@ -64,7 +64,7 @@ pub(super) async fn keep_house(shared: Arc<Shared>, raw_kept_ms: i64, cancel: Ca
 }
 
 impl Shared {
-    /// Whether anything goes for its age, as configured.
+    /// Whether any data is deleted by age, as configured.
     fn lets_go(&self) -> bool {
         let config = self.config();
         let mut kept = config
@@ -75,8 +75,8 @@ impl Shared {
             || kept.any(|days| wiring::expiry(days, 0) != ExpiryBounds::default())
     }
 
-    /// How many rows of a class may go for their age in this pass; `None` while the time is doubtful, which
-    /// `status` and the log say.
+    /// How many rows of a class may be deleted by age in this pass; `None` while the time is doubtful, which `status`
+    /// and the log report.
     async fn share_that_may_go(&self, aging: &mut Aging) -> Result<Option<u64>, StoreError> {
         let agreement = self.time.agreement();
         let kept = self.store.kept_turns().await?;
@@ -101,7 +101,7 @@ impl Shared {
         Ok(doubt.is_none().then(|| share_of(kept.turns)))
     }
 
-    /// Lets go what is older than its channel keeps, at most a share of each class: also of a channel that
+    /// Deletes data that is older than its channel keeps, at most a share of each class; also data of a channel that
     /// has not signed in since the start.
     async fn let_old_data_go(&self, aging: &mut Aging, share: u64, cancel: &CancellationToken) {
         let config = self.config();
@@ -147,8 +147,8 @@ impl Shared {
     }
 }
 
-/// Which channel's settings say how long an account's data is kept: of those that are configured, the one
-/// that signed in last. Data of removed channels stays until a person decides; `status` names it.
+/// The channel whose settings say how long an account's data is kept: of the configured ones, the channel that signed
+/// in last. Data of removed channels stays until a person decides; `status` names it.
 fn kept_by(
     bindings: &[ChannelBinding],
     is_configured: impl Fn(&str) -> bool,

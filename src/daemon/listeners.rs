@@ -1,5 +1,5 @@
-//! What a daemon can be reached at: the control socket, health and metrics, the API, webhooks. Each is
-//! opened before any channel hears, so that a daemon that can't serve says so at its start.
+//! The listeners of a daemon: the control socket, health and metrics, the API, webhooks. Each is opened before any
+//! channel hears, so that a daemon that can't serve reports it at its start.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::http::console;
 pub(super) struct HeldSockets(Vec<(PathBuf, UnixListener)>);
 
 impl HeldSockets {
-    /// Those of this process. What is no Unix socket with a path is left alone, with a warning.
+    /// The sockets of this process. Anything but a Unix socket with a path is left alone, with a warning.
     pub(super) fn of_process() -> Self {
         let mut passed = ListenFd::from_env();
         let mut held = Vec::new();
@@ -64,7 +64,8 @@ fn with_path(listener: std::os::unix::net::UnixListener) -> Option<(PathBuf, Uni
     Some((path, UnixListener::from_std(listener).ok()?))
 }
 
-/// Opens the control socket, or takes the one that systemd holds; the path of a socket that is ours to take away.
+/// Opens the control socket, or takes the one that systemd holds; also returns the path if the socket is ours to
+/// remove.
 pub(super) async fn open_socket(
     config: &Config,
     operations: &Operations,
@@ -89,8 +90,8 @@ pub(super) async fn open_socket(
     Ok(own)
 }
 
-/// The HTTP listener, if it is enabled. Opened before any channel runs, so that a taken port is told at
-/// once; after the store, so that a second daemon is told of the first.
+/// The HTTP listener, if it is enabled. Opened before any channel runs, so that a taken port is reported at once;
+/// after the store, so that a second daemon is told about the first.
 pub(super) async fn open_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
     if !config.http.enabled {
         return Ok(None);
@@ -102,7 +103,7 @@ pub(super) async fn open_listener(config: &Config) -> Result<Option<TcpListener>
         .map_err(|cause| StartError::Listen { address, cause })
 }
 
-/// The API, if it is enabled. The runtime directory is there by then.
+/// The API, if it is enabled. The runtime directory exists by then.
 pub(super) async fn open_api(
     config: &Config,
     secrets: &Secrets,
@@ -137,7 +138,7 @@ pub(super) async fn open_api(
     Ok(own)
 }
 
-/// The tokens of the API. The one without a name reads, and nothing else.
+/// The tokens of the API. The token without a name may only read.
 fn api_keys(settings: &Api, secrets: &Secrets) -> Vec<ApiKey> {
     let reader = settings.token.iter().map(|token| ApiKey {
         name: "api.token".to_owned(),
@@ -156,7 +157,7 @@ fn api_keys(settings: &Api, secrets: &Secrets) -> Vec<ApiKey> {
     reader.chain(named).collect()
 }
 
-/// The console, if it is enabled, and the way into it.
+/// The console, if it is enabled, and the key to it.
 pub(super) async fn open_console(
     config: &Config,
 ) -> Result<Option<(TcpListener, ConsoleDoor)>, StartError> {
@@ -173,7 +174,7 @@ pub(super) async fn open_console(
 
 pub(super) type WebhookListener = (TcpListener, Vec<Arc<dyn Receiver>>);
 
-/// The listener that platforms call, if any channel is called. Opened before a channel runs, as above.
+/// The listener that platforms call, if any channel has a webhook. Opened before a channel runs, as above.
 pub(super) async fn open_webhooks(
     config: &Config,
     channels: &[NamedChannel],

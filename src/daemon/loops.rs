@@ -1,6 +1,5 @@
-//! The loops that a daemon is nothing without. One that ends though nothing stops it takes the daemon
-//! down, so that what supervises the process starts it again; without this the daemon would look well
-//! and leave part of its work undone.
+//! The essential loops of a daemon. If one ends without being stopped, the daemon ends too, so that its process
+//! supervisor starts it again; otherwise the daemon would look healthy and leave part of its work undone.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +8,7 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// Which loop ended by itself first. Cloning shares it.
+/// The first loop that ended by itself. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Loops {
     broken: Arc<OnceLock<String>>,

@@ -1,10 +1,9 @@
-//! The daemon: wiring, supervision, shutdown. Nothing is decided here that a room below decides.
+//! The daemon: wiring, supervision, shutdown. It makes no decision that belongs to a lower module.
 //!
-//! Reading order: `start` (everything together), `core` (the workers), `time` (whose clock counts),
-//! `loops` (what ends with the daemon), `shared` (what channels share),
-//! `binding` (a channel that knows who it is), `supervise` (one channel), `surface`, `names` (look-ups),
-//! `wiring` (configuration to rooms), `listeners`, `housekeeping`, `aging` (what may go for its age), `system` (signals and systemd), `confinement`
-//! (what the daemon gives up of the file system).
+//! Reading order: `start` (everything together), `core` (the workers), `time` (whose clock counts), `loops` (what
+//! ends with the daemon), `shared` (what channels share), `binding` (an identified channel), `supervise` (one
+//! channel), `surface`, `names` (look-ups), `wiring` (configuration to rooms), `listeners`, `housekeeping`, `aging`
+//! (what may be deleted by age), `system` (signals and systemd), `confinement` (restricts access to the file system).
 
 mod aging;
 mod api_channel;

@@ -19,15 +19,15 @@ use vocative_store::{Capturing, Store, StoreError};
 
 /// The most names that are looked up at a time.
 const NAMES_AT_ONCE: usize = 20;
-/// How often names are looked up when no prompt asks for them and nobody new was heard.
+/// How often names are looked up when no prompt asks for them and no new person was heard.
 const EVERY: Duration = Duration::from_secs(30);
-/// The wait before names of people just heard are looked up: more of them come together, and their commits go
-/// first.
+/// The wait before names of newly heard people are looked up: several may come together, and their commits have
+/// priority.
 const SOON: Duration = Duration::from_secs(1);
 /// Between two look-ups of an account in the background, beyond the first [`NAMES_AT_ONCE`], in milliseconds.
 /// Source: `conversations.info` and `users.info` are of Slack's third and fourth tier, 50 and 100 a minute.
 const LOOK_UP_EVERY_MS: u64 = 1_500;
-/// How long look-ups of people, or of chats, pause for an account after the platform refused them altogether.
+/// How long look-ups of people, or of chats, pause for an account after the platform refused them entirely.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// How long a look-up that found no name is not repeated.
@@ -45,14 +45,14 @@ pub struct NameFinder {
     paces: Arc<Paces>,
 }
 
-/// What has a name.
+/// The kind of thing that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum NamedKind {
     Person,
     Chat,
 }
 
-/// What a look-up gave.
+/// The result of a look-up.
 enum LookedUp {
     /// A name, which is stored.
     Named,
@@ -61,17 +61,17 @@ enum LookedUp {
     Failed(ChannelError),
 }
 
-/// Who asks.
+/// The caller of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NamesAsker {
     /// A prompt that waits for it.
     Prompt,
-    /// The background: the pace is kept.
+    /// Background work: the pace is kept.
     Background,
 }
 
 impl NameFinder {
-    /// No look-up was made yet.
+    /// A finder that has made no look-up yet.
     #[must_use]
     pub fn new(store: Store<Capturing>, rooms: Rooms) -> Self {
         Self {
@@ -83,13 +83,13 @@ impl NameFinder {
         }
     }
 
-    /// Looks up what an account's newest turns lack, for a prompt that waits for it.
+    /// Looks up the names that an account's newest turns lack, for a prompt that waits for them.
     pub async fn learn(&self, account: AccountId) {
         self.learn_for(NamesAsker::Prompt, account).await;
     }
 
-    /// Looks up names of all accounts now and then, and soon after somebody or a room was heard that has
-    /// none, until cancelled.
+    /// Looks up names of all accounts now and then, and soon after a person or room without a name was heard, until
+    /// cancelled.
     pub async fn keep_learning(self, hints: NameHints, cancel: CancellationToken) {
         loop {
             tokio::select! {
@@ -115,8 +115,8 @@ impl NameFinder {
         }
     }
 
-    /// Chats first: a room's name is what its list and its address are made of. That people can't be looked
-    /// up says nothing of chats.
+    /// Looks up chats first: the list and the address of a room use its name. If people can't be looked up, chats
+    /// still may be.
     async fn learn_in(
         &self,
         room: &Room,
@@ -144,7 +144,7 @@ impl NameFinder {
         Ok(())
     }
 
-    /// Looks one up and stores what it is called.
+    /// Looks up one name and stores it.
     async fn look_up(
         &self,
         room: &Room,
@@ -188,8 +188,8 @@ impl NameFinder {
         until.is_some_and(|until| *until > Instant::now())
     }
 
-    /// What refuses the account lasts, such as a scope that is missing; anything else is tried again at the
-    /// next pass.
+    /// Pauses look-ups after a lasting refusal of the account, such as a missing scope; anything else is tried again
+    /// at the next pass.
     fn note_failure(&self, room: &Room, account: AccountId, kind: NamedKind, cause: &ChannelError) {
         let reason = cause.reason();
         debug!(channel.id = %room.channel, ?kind, error = %reason, "names could not be looked up");
@@ -199,7 +199,7 @@ impl NameFinder {
         }
     }
 
-    /// Those of which nothing is known yet, not too many.
+    /// The ids that were not looked up yet, limited in number.
     fn open(&self, account: AccountId, ids: Vec<String>) -> Vec<String> {
         let vain = self.vain();
         let is_open = |id: &String| {
@@ -229,7 +229,7 @@ impl NameFinder {
     }
 }
 
-/// Whether a failure says something about this one only, not about the platform.
+/// Whether a failure concerns this person or chat only, not the platform.
 fn is_about_one(cause: &ChannelError) -> bool {
     matches!(
         cause,

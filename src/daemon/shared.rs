@@ -1,4 +1,4 @@
-//! What the channels of a daemon share, and what a reload puts in its place.
+//! What the channels of a daemon share, and what a reload replaces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, RwLock};
@@ -44,38 +44,38 @@ pub(super) struct Shared {
     pub(super) wake: Wake,
     pub(super) counters: Arc<Counters>,
     config: RwLock<Arc<Config>>,
-    /// The configuration of the start, by which all that needs a restart still goes.
+    /// The configuration at the start, which still applies to everything that needs a restart.
     started: Arc<Config>,
-    /// Tells a channel's platform its commands, by the channel's name.
+    /// Sends a channel's platform its commands, by the channel's name.
     announcers: Mutex<BTreeMap<String, Announcer>>,
     intakes: Mutex<BTreeMap<String, (Arc<ChannelIntake>, Identity)>>,
-    /// Which channel serves a platform's account: the first that turned out to be it.
+    /// The channel that serves a platform's account: the first that was identified as it.
     served_by: Mutex<HashMap<(Platform, String), String>>,
     pub(super) time: Timekeeper,
-    /// Why nothing goes for its age.
+    /// Why no data is deleted by age.
     pub(super) time_doubt: TimeDoubt,
     pub(super) clock: Clock,
 }
 
-/// Has a platform told which commands there are.
+/// Sends a platform the list of commands.
 pub(super) type Announcer = Arc<dyn Fn(Announcement) + Send + Sync>;
 
 fn counter() -> Counter {
     Arc::new(|text| content_count(text, &ClassEstimate))
 }
 
-/// What a channel turned out to be.
+/// The account as which a channel was identified.
 pub(super) struct BoundAs {
     /// The account.
     pub(super) account: AccountId,
-    /// Who we are there.
+    /// Our identity there.
     pub(super) identity: Identity,
-    /// Who was let in by a code, by platform id.
+    /// The people who were let in by a code, by platform id.
     pub(super) paired: BTreeSet<String>,
 }
 
 impl Shared {
-    /// Before any channel is there.
+    /// The state before there are channels.
     pub(super) fn new(
         config: &Config,
         store: Store,
@@ -118,7 +118,8 @@ impl Shared {
         self.intakes.lock().expect("no holder of this lock panics")
     }
 
-    /// Two channels with the same bot would take turns in hearing, each by its own rules.
+    /// Claims an account for a channel. Two channels with the same bot would take turns in hearing, each by its own
+    /// rules.
     pub(super) fn claim_account(
         &self,
         channel: &str,
@@ -143,7 +144,7 @@ impl Shared {
         })
     }
 
-    /// Tells the platforms whose commands are others than under an earlier configuration.
+    /// Sends the platforms their commands if they changed since an earlier configuration.
     fn announce_again(&self, earlier: &Config) {
         let announcers = self
             .announcers
@@ -167,7 +168,7 @@ impl Shared {
         accounts
     }
 
-    /// Opens the room of an account that a channel turned out to be, and makes its intake.
+    /// Opens the room of the account as which a channel was identified, and makes its intake.
     pub(super) fn open_room(
         &self,
         name: &str,
@@ -180,10 +181,10 @@ impl Shared {
             identity,
             paired,
         } = bound_as;
-        // Outside the lock, which a panic in an adapter would poison.
+        // Outside the lock, since a panic in an adapter would poison it.
         let (outbound, capabilities) = (channel.outbound(&identity), channel.capabilities());
         let files = channel.files(&identity);
-        // Held until the intake is known: a reload in between would pass it over.
+        // Held until the intake is stored: a reload in between would miss it.
         let mut intakes = self.intakes();
         let config = self.config();
         let settings = config.channels.get(name).ok_or_else(|| BindError::Other {
@@ -231,7 +232,7 @@ impl Shared {
         Ok(intake)
     }
 
-    /// An intake that also dresses the bot's own surface, where the channel has one.
+    /// Wraps an intake so that it also updates the bot's own surface, if the channel has one.
     pub(super) fn with_surface(
         &self,
         channel: &str,
@@ -248,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// Tells a channel's platform its commands, now and whenever a reload changes them.
+    /// Sends a channel's platform its commands, now and whenever a reload changes them.
     pub(super) fn announce(&self, channel: &str, announcer: Announcer) {
         let mut announcers = self
             .announcers
@@ -258,7 +259,7 @@ impl Shared {
         announcers.insert(channel.to_owned(), announcer);
     }
 
-    /// Puts another configuration in force, and says what of it counts only after a restart.
+    /// Puts another configuration in force, and returns which of its changes need a restart.
     pub(super) fn apply(&self, config: Config, secrets: &Secrets) -> Result<String, WiringError> {
         let servers = wiring::servers(&config, Some(secrets));
         self.servers
@@ -277,9 +278,9 @@ impl Shared {
         };
         let agents_now = counted(agents.len(), "agent is", "agents are");
         let summary = format!("{agents_now} in force{note}");
-        // Agents first: a message that addresses a new one must find it.
+        // Agents first: a message that addresses a new agent must find it.
         self.registry.replace(agents);
-        // A key or an address may be another one.
+        // A key or an address may have changed.
         self.models.try_all();
         let intakes = self.intakes();
         for (name, (intake, identity)) in intakes.iter() {
@@ -296,7 +297,7 @@ impl Shared {
         );
         drop(intakes);
         self.announce_again(&known);
-        // Queued runs of agents that are gone are claimed, cancelled and told to the room.
+        // Queued runs of removed agents are claimed and cancelled, and the room is told.
         self.wake.runs.notify_one();
         Ok(summary)
     }

@@ -1,4 +1,4 @@
-//! Everything together: opens the store, starts the workers and channels, and stops them in order.
+//! The whole daemon: opens the store, starts the workers and channels, and stops them in order.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ use crate::tools::mcp::McpServers;
 use crate::tools::program::sweep;
 use vocative_store::{OpenReport, OpenWatch, Store, StoreError, StoreOptions};
 
-/// How often a start that takes long says what it is at.
+/// How often a start that takes long reports its progress.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
-/// How long systemd is asked to wait from each such time on.
+/// How long systemd is asked to wait after each report.
 const START_WAIT: Duration = Duration::from_secs(60);
 
 /// The database's name in the data directory.
@@ -110,9 +110,9 @@ pub struct Daemon {
     operations: Operations,
     /// Stops everything but the core.
     rest: CancellationToken,
-    /// Sockets that the daemon made itself, to be taken away at its end.
+    /// Sockets that the daemon made itself, to be removed at its end.
     own_sockets: Vec<PathBuf>,
-    /// Serves what platforms call, if they do.
+    /// Serves the webhooks, if platforms call any.
     webhooks: Option<JoinHandle<()>>,
 }
 
@@ -123,8 +123,8 @@ pub fn wall_clock() -> Clock {
 }
 
 impl Daemon {
-    /// Starts. Does not wait for any platform. `watch` shows how far the opening of the database is,
-    /// and gives it up; `confinement` is only told.
+    /// Starts the daemon. Does not wait for any platform. `watch` shows the progress of opening the database, and can
+    /// stop it; `confinement` is only reported.
     ///
     /// # Errors
     /// [`StartError`] if the store, a directory, the socket or a client can't be set up.
@@ -196,7 +196,7 @@ impl Daemon {
         serve_console(console, &config, &operations, &rest);
         let api = open_api(&config, secrets, &operations, &rest, &mut held).await?;
         held.warn_of_rest();
-        // Last: nothing is heard by a daemon that then can't start.
+        // Last, so that a daemon that can't start hears nothing.
         core.listen(channels, &health);
         let webhooks = webhooks.map(|(listener, receivers)| {
             let serving = webhooks::serve(listener, receivers, health.clone(), rest.clone());
@@ -219,8 +219,8 @@ impl Daemon {
         &self.operations
     }
 
-    /// Waits for a sign that the database is damaged, and says what it turned out to be. From the sign
-    /// on nothing is stored or acknowledged.
+    /// Waits for a sign that the database is damaged, and returns what the damage is. After the sign nothing is
+    /// stored or acknowledged.
     pub async fn damaged(&self) -> StoreError {
         let store = &self.core.shared.store;
         let sign = store.damaged().await;
@@ -228,7 +228,7 @@ impl Daemon {
         store.examine(sign).await
     }
 
-    /// Waits until a loop ended that the daemon is nothing without, and names it.
+    /// Waits until an essential loop ended, and names it.
     pub async fn broken(&self) -> String {
         tokio::select! {
             biased;
@@ -254,7 +254,7 @@ impl Daemon {
         self.core.stop().await;
         self.rest.cancel();
         if let Some(webhooks) = self.webhooks {
-            // It ends in time by itself; a panic there has nothing left to stop.
+            // The task ends in time by itself; a panic there leaves nothing to stop.
             let _ = webhooks.await;
         }
         if let Err(cause) = store.close().await {
@@ -281,8 +281,8 @@ fn serve_console(
     tokio::spawn(served);
 }
 
-/// Opens the store on a thread of its own, since an upgrade may take minutes: systemd is asked to wait
-/// meanwhile, and the log says how far it is.
+/// Opens the store on a thread of its own, since an upgrade may take minutes: meanwhile systemd is asked to wait, and
+/// the log reports the progress.
 async fn open_store(
     config: &Config,
     clock: &Clock,
@@ -360,7 +360,7 @@ fn in_force_of(shared: Arc<Shared>) -> InForce {
     Arc::new(move || shared.config())
 }
 
-/// The intake of what programs ask.
+/// The intake for requests of programs.
 fn questions_of(shared: Arc<Shared>) -> QuestionIntake {
     Arc::new(move || {
         let intakes = shared.intakes();

@@ -22,27 +22,27 @@ use vocative_store::StoreError;
 /// Waits between attempts to identify or run a channel.
 const RETRY_FIRST_MS: u64 = 500;
 const RETRY_MAX_MS: u64 = 60_000;
-/// Waits between attempts while the account is refused, in case somebody renewed it.
+/// Waits between attempts while the account is refused, in case it was renewed.
 const REFUSED_FIRST_MS: u64 = 1_000;
 const REFUSED_MAX_MS: u64 = 120_000;
 /// A half that ran this long was healthy: its failures are forgotten.
 const HEALTHY_AFTER: Duration = Duration::from_secs(60);
 
-/// Why a channel that knows who it is can't serve.
+/// Why an identified channel can't serve.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The store failed; try again.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The configuration is in the way; somebody must act.
+    /// The configuration prevents it; a person must act.
     #[error("{what}")]
     Other {
-        /// What, and what to do.
+        /// What is wrong, and what to do.
         what: String,
     },
 }
 
-/// Called once a channel knows who it is.
+/// Called once a channel is identified.
 pub type Bind = Arc<dyn Fn(Identity) -> BoxFuture<'static, Result<Bound, BindError>> + Send + Sync>;
 
 /// A channel that is bound to its account.
@@ -50,15 +50,15 @@ pub type Bind = Arc<dyn Fn(Identity) -> BoxFuture<'static, Result<Bound, BindErr
 pub struct Bound {
     /// Takes in what it hears.
     pub intake: Arc<dyn Intake>,
-    /// Notified when the platform refused the account and posts were held for it.
+    /// Notified when the platform refused the account and posts were held because of it.
     pub refused: Arc<Notify>,
-    /// Lets the held posts go again.
+    /// Releases the held posts.
     pub lift: Lift,
-    /// Reads back what was missed, where the platform has a history.
+    /// Reads back missed messages, if the platform has a history.
     pub keeper: Option<Arc<CatchupKeeper>>,
 }
 
-/// Hears of a connection for whoever shows it and whoever reads back what was missed.
+/// Passes the state of a connection on to the health display and to the keeper that reads back.
 struct ConnectionReporter {
     health: Arc<ChannelHealth>,
     keeper: Option<Arc<CatchupKeeper>>,
@@ -122,7 +122,7 @@ pub async fn supervise(
     );
 }
 
-/// Has what was missed read back, in a task of its own, where a panic ends.
+/// Reads back missed messages in a task of its own, which contains a panic.
 async fn keep_up(name: &str, bound: &Bound, cancel: &CancellationToken) {
     let Some(keeper) = &bound.keeper else {
         return;
@@ -165,7 +165,7 @@ async fn keep_hearing(
             doubt(bound).await;
             heard.deaf();
             stop.cancel();
-            // The half ends; only then is there another one.
+            // The inbound half ends by itself; only then is another one started.
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
@@ -193,7 +193,7 @@ async fn keep_hearing(
     }
 }
 
-/// Waits until the connection is found to hear nothing; for ever if that can't be found out.
+/// Waits until the connection is found to hear nothing; forever if that can't be found out.
 async fn doubt(bound: &Bound) {
     match &bound.keeper {
         Some(keeper) => keeper.is_deaf().await,
@@ -201,7 +201,7 @@ async fn doubt(bound: &Bound) {
     }
 }
 
-/// Runs what an adapter does in a task of its own, where a panic ends; `None` if it panicked.
+/// Runs adapter code in a task of its own, which contains a panic; `None` if it panicked.
 async fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
     AbortOnDropHandle::new(tokio::spawn(work)).await.ok()
 }
@@ -261,14 +261,14 @@ fn retry(health: &ChannelHealth, reason: String, wait_ms: u64) -> u64 {
     wait_ms
 }
 
-/// `None` if the adapter panicked.
+/// Asks the platform who we are; `None` if the adapter panicked.
 async fn ask_identity(channel: &Arc<dyn Channel>) -> Option<Result<Identity, ChannelError>> {
     let channel = Arc::clone(channel);
     apart(async move { channel.identify().await }).await
 }
 
-/// Once the account is refused, asks until the platform accepts it, and lets the held posts go. The
-/// waits grow also while the platform accepts the account and goes on refusing the posts.
+/// After the account is refused, asks until the platform accepts it, and releases the held posts. The waits also grow
+/// while the platform accepts the account and still refuses the posts.
 async fn keep_account(
     name: &str,
     channel: &Arc<dyn Channel>,

@@ -1,6 +1,6 @@
-//! The bot's own surface, where a platform has one: suggested prompts when somebody opens it, a title for
-//! the thread that a question begins. Decoration: after the commit, in a task of its own, told to nobody
-//! if it fails.
+//! The bot's own surface, where a platform has one: suggested prompts when a person opens it, a title for the thread
+//! that a question begins. Decoration: done after the commit, in a task of its own; a failure is reported to no
+//! person.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const AT_ONCE_MAX: usize = 8;
 /// The longest title, in characters.
 const TITLE_MAX_CHARS: usize = 60;
 
-/// An intake that dresses the surface behind another one.
+/// An intake that passes events on to another one and then updates the surface.
 pub(super) struct Surface {
     prompts: Vec<SuggestedPrompt>,
     signs: Arc<dyn Signs>,
@@ -47,7 +47,7 @@ impl Surface {
         }
     }
 
-    /// What is to be put up for an event, and for whom.
+    /// The update of the surface for an event, if any.
     fn dressing(&self, event: &Event) -> Option<Dressed> {
         match event {
             Event::Opened { place, sender } => Some(Dressed {
@@ -93,7 +93,7 @@ impl Intake for Surface {
     }
 }
 
-/// Something to be put up.
+/// An update of the surface.
 struct Dressed {
     place: Place,
     sender: Sender,
@@ -110,7 +110,7 @@ fn target(place: &Place, thread: Option<String>) -> Target {
     }
 }
 
-/// The beginning of what was said, in one line, without mentions.
+/// The beginning of a text as one line, without mentions.
 fn title(text: &str) -> Option<String> {
     let line = one_line(&replace_mentions(text, |_| String::new()))?;
     let mut title: String = line.chars().take(TITLE_MAX_CHARS).collect();

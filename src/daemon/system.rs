@@ -1,4 +1,4 @@
-//! Signals, and what systemd is told.
+//! Signals, and reports to systemd.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub enum SignalRequest {
 }
 
 impl Signals {
-    /// Listens.
+    /// Starts to listen for signals.
     ///
     /// # Errors
     /// If the process can't register handlers.
@@ -40,7 +40,7 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// The next signal.
     pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.terminate.recv() => SignalRequest::Stop,
@@ -63,7 +63,7 @@ pub fn tell_reloading() {
     }
 }
 
-/// Asks systemd to wait for the start for `wait` from now, and says what the daemon is at.
+/// Asks systemd to wait for the start for `wait` from now, and reports the current step.
 pub(super) fn tell_starting(doing: &str, wait: Duration) {
     let wait_usec = u32::try_from(wait.as_micros()).unwrap_or(u32::MAX);
     tell(&[
@@ -101,7 +101,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// A worker went round its loop.
+    /// Notes that a worker went round its loop.
     pub fn beat(&self) {
         self.last_ms.store(self.now_ms(), Ordering::Relaxed);
     }
@@ -116,8 +116,8 @@ impl Pulse {
     }
 }
 
-/// Pets the systemd watchdog while our own parts make progress: the runtime runs this task, timers
-/// fire, the writer commits. Never tied to a remote side.
+/// Notifies the systemd watchdog while our own parts make progress: the runtime runs this task, timers fire, the
+/// writer commits. Never depends on a remote side.
 pub async fn keep_watchdog(store: Reader, pulse: Pulse, cancel: CancellationToken) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;

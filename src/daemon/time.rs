@@ -1,5 +1,5 @@
-//! The daemon's time: the platforms' where the machine's clock disagrees with them, and whether it may be
-//! relied on where something would be deleted for its age. See `docs/adr/0034-time.md`.
+//! The daemon's time: the platforms' time if the machine's clock disagrees with them, and whether it is reliable
+//! enough to delete data by age. See `docs/adr/0034-time.md`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,8 +7,7 @@ use vocative_contract::clock::{PlatformClock, Wall};
 
 use crate::capture::clock::Clock;
 
-/// Clocks that are further apart than this, in milliseconds, are not believed where something would be
-/// deleted for its age.
+/// If clocks are further apart than this, in milliseconds, no data is deleted by age.
 const DISPUTED_MS: i64 = 600_000;
 
 /// A channel's name, and the time of its platform.
@@ -21,14 +20,14 @@ pub struct Timekeeper {
     platforms: Arc<RwLock<Vec<PlatformTime>>>,
 }
 
-/// What the clocks say of each other.
+/// Whether the clocks agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// No platform told its time yet.
+    /// No platform has told its time yet.
     Untold,
     /// The machine and all platforms that told their time agree.
     Agreed,
-    /// They don't: whose clock, and how far the machine's is ahead of it, in milliseconds.
+    /// They disagree: by whose clock, and how far the machine's is ahead of it, in milliseconds.
     Disputed {
         /// The channel.
         channel: String,
@@ -38,7 +37,7 @@ pub enum Agreement {
 }
 
 impl Timekeeper {
-    /// Time as the machine tells it, until platforms do.
+    /// The machine's time, until platforms tell theirs.
     #[must_use]
     pub fn new(wall: Wall) -> Self {
         Self {
@@ -47,7 +46,7 @@ impl Timekeeper {
         }
     }
 
-    /// Listens to a channel's platform, too.
+    /// Also takes the time of a channel's platform into account.
     pub fn listen_to(&self, channel: &str, platform: Arc<PlatformClock>) {
         let mut platforms = self
             .platforms
@@ -69,14 +68,14 @@ impl Timekeeper {
         )
     }
 
-    /// Tells the daemon's time whenever it is asked.
+    /// A clock that tells the daemon's time.
     #[must_use]
     pub fn clock(&self) -> Clock {
         let time = self.clone();
         Arc::new(move || time.now_ms())
     }
 
-    /// Tells the time of a channel's platform; the daemon's where that told none.
+    /// A clock that tells the time of a channel's platform; the daemon's time while the platform has told none.
     #[must_use]
     pub fn clock_of(&self, channel: &str) -> Clock {
         let (time, channel) = (self.clone(), channel.to_owned());
@@ -113,8 +112,8 @@ impl Timekeeper {
     }
 }
 
-/// The time by what the machine and the platforms say. Of platforms that disagree the middle one counts,
-/// of two the earlier: what is too early deletes nothing.
+/// The time from the machine's and the platforms' clocks. Of platforms that disagree the middle one counts, of two
+/// the earlier: a time that is too early deletes nothing.
 fn time_of(wall_ms: i64, mut told: Vec<i64>) -> i64 {
     told.sort_unstable();
     let middle = told.len().saturating_sub(1) / 2;

@@ -64,7 +64,7 @@ pub enum WiringError {
         #[source]
         cause: ChannelError,
     },
-    /// The store refuses.
+    /// The store refuses a write.
     #[error("the embedding model can't be noted")]
     Store {
         /// Why.
@@ -78,7 +78,7 @@ pub enum WiringError {
         #[source]
         cause: rustls::Error,
     },
-    /// The client that models are asked with can't be made.
+    /// The HTTP client for models can't be made.
     #[error("no HTTP client for models")]
     ModelClient {
         /// Why.
@@ -195,7 +195,7 @@ fn telegram_channel(
     Err(left_out("built without the feature telegram"))
 }
 
-/// A platform that this build leaves out; the configuration says so before.
+/// The error for a platform that this build leaves out; the configuration check reports it earlier.
 #[cfg(not(all(feature = "slack", feature = "telegram")))]
 fn left_out(cause: &'static str) -> ChannelError {
     ChannelError::NotSent {
@@ -254,7 +254,7 @@ pub fn agents(
     Ok(config.agents.values().map(spec).collect())
 }
 
-/// An agent with its model, and with those that questions may ask for; each with the models that are asked in its place.
+/// An agent with its model, and with the models that questions may ask for; each with its fallbacks.
 fn with_choices(
     config: &Config,
     agent: &config::Agent,
@@ -446,7 +446,7 @@ pub fn servers(config: &Config, secrets: Option<&Secrets>) -> Vec<McpConfigured>
     config.mcp.values().map(configured).collect()
 }
 
-/// Where programs have empty folders of their own.
+/// The folder in which programs get empty folders of their own.
 #[must_use]
 pub fn program_folders(config: &Config) -> PathBuf {
     config.daemon.data_dir.join("tools")
@@ -470,7 +470,7 @@ fn program(
     }
 }
 
-/// The collections that an agent may search, with the chats where.
+/// The collections that an agent may search, each with the chats where it may.
 fn knowledge_of(
     config: &Config,
     agent: &config::Agent,
@@ -505,8 +505,8 @@ fn model_use(settings: &config::Model, config: &Config) -> ModelUse {
     }
 }
 
-/// Whose reports of tokens belong together: what a name stands for may be changed, and two names may
-/// stand for one model at two servers.
+/// The key of reports of tokens that belong together: the model behind a name may be changed, and two names may stand
+/// for one model at two servers.
 fn model_key(settings: &config::Model) -> String {
     let (name, provider) = (&settings.name, settings.provider.name());
     if settings.model.is_empty() {
@@ -516,7 +516,7 @@ fn model_key(settings: &config::Model) -> String {
     }
 }
 
-/// The counter of that name; a configuration that names one this build lacks is refused before.
+/// The counter of that name; the configuration check refuses names that this build lacks.
 fn counter(name: config::CounterName) -> &'static dyn TokenCounter {
     counter_named(name.name()).unwrap_or(&ClassEstimate)
 }
@@ -534,7 +534,7 @@ fn model(
     })
 }
 
-/// Whether the provider of a model can be reached and takes its key. Costs nothing.
+/// Whether the provider of a model can be reached and accepts its key. Costs nothing.
 ///
 /// # Errors
 /// The setting to change.
@@ -568,7 +568,7 @@ pub async fn model_names(
 }
 
 fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
-    // Without secrets nothing is asked: a model that needs none stands in.
+    // Without secrets no provider is asked: a model that needs none takes its place.
     let provider = match settings.provider {
         _ if secrets.is_none() => llm::Provider::Offline,
         config::Provider::Offline => llm::Provider::Offline,
@@ -612,7 +612,7 @@ fn effort(effort: config::ReasoningEffort) -> llm::Effort {
     }
 }
 
-/// The client that models are asked with. Time-outs are the model's own; nothing is retried below.
+/// The HTTP client for models. Time-outs are set per model; nothing is retried below.
 fn model_client() -> Result<reqwest::Client, WiringError> {
     let tls = http_tls().map_err(|cause| WiringError::Tls { cause })?;
     reqwest::Client::builder()
@@ -627,7 +627,7 @@ fn model_client() -> Result<reqwest::Client, WiringError> {
         })
 }
 
-/// The policy of a channel that knows who it is.
+/// The policy of an identified channel.
 #[must_use]
 pub fn policy(
     config: &Config,
@@ -664,7 +664,7 @@ pub fn policy(
         manners: channel.manners.clone(),
         has_agent_view: channel.agent_view.is_some(),
         tells_privately: is_slack,
-        // No slash command can be given in a thread there.
+        // On Slack, no slash command can be given in a thread.
         has_mentioned_commands: is_slack,
         limits: Limits {
             runs_per_hour_person: channel.limits.max_runs_per_hour_person,
@@ -680,7 +680,7 @@ pub fn policy(
     }
 }
 
-/// What people of a channel are told that they may ask for.
+/// The commands that people of a channel are told about.
 #[must_use]
 pub fn announcement(config: &Config, channel: &str) -> Announcement {
     let Some(channel) = config.channels.get(channel) else {
@@ -706,7 +706,7 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
     }
 }
 
-/// Who has use of a command: `capture::commands` refuses it to others.
+/// Who may use a command: `capture::commands` refuses it to others.
 fn audience(name: CommandName, channel: &config::Channel) -> Audience {
     if channel.manners.admins_only.contains(&name) {
         return Audience::Admins;
@@ -743,7 +743,7 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
     }
 }
 
-/// Up to when a channel's data is let go.
+/// The times before which a channel's data is deleted.
 #[must_use]
 pub fn expiry(days: config::RetentionDays, now_ms: i64) -> ExpiryBounds {
     const DAY_MS: i64 = 86_400_000;
@@ -791,7 +791,7 @@ fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInProm
     }
 }
 
-/// What writes voice notes down, where that is configured.
+/// The transcriber of voice notes, if configured.
 ///
 /// # Errors
 /// [`WiringError`] if its HTTP client can't be made.
@@ -809,7 +809,7 @@ pub fn transcriber(config: &Config, secrets: &Secrets) -> Result<Option<Transcri
     }))
 }
 
-/// What makes vectors of what is said, where that is configured.
+/// The client that makes vectors of messages, if configured.
 ///
 /// # Errors
 /// [`WiringError`] if its HTTP client can't be made, or storage refuses.
@@ -861,7 +861,7 @@ pub fn files_policy(config: &Config) -> FilesPolicy {
     }
 }
 
-/// How far is read back.
+/// The limits of reading back.
 #[must_use]
 pub fn bounds(config: &Config) -> CatchupBounds {
     let capture = &config.capture;

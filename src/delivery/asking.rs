@@ -1,5 +1,5 @@
-//! Asks the platform about the numbers that a post of unknown outcome may have got, one a claim: what was
-//! learnt is kept before and after each question, so a kill costs one, and no lease lasts longer than one.
+//! Asks the platform about the numbers that a post of unknown outcome may have, one per claim: what was learnt is
+//! stored before and after each question, so that a kill costs only one question, and no lease lasts longer than one.
 
 use tracing::debug;
 use vocative_contract::crash::{self, Sabotage};
@@ -16,9 +16,9 @@ use vocative_core::sending::after::{after_not_found, after_undecided, look_wait_
 use vocative_core::sending::probe::{ProbeStep, Terms, learn, step};
 use vocative_store::contract::LeaseOutcome;
 
-/// Messages that a post or an upload makes: no operation makes an album.
+/// The messages that a post or an upload creates: no operation creates an album.
 const MESSAGES_OF_POST: usize = 1;
-/// Between two questions about one chat, in milliseconds, at least.
+/// The shortest time between two questions about one chat, in milliseconds.
 const ASK_EVERY_MS: i64 = 1_000;
 
 impl DeliveryWorker {
@@ -111,7 +111,7 @@ impl DeliveryWorker {
                 | ChannelError::OutcomeUnknown { .. }
                 | ChannelError::RetryAfter { .. }),
             ) => {
-                // Nothing was learnt, and nothing is used up.
+                // Nothing was learnt, so the question does not count.
                 probing.asked -= 1;
                 self.keep(claimed, &probing).await?;
                 Some(match error {

@@ -1,13 +1,13 @@
-//! An answer while it is written, as people see it grow.
+//! The live view: an answer that people see grow while it is written.
 //!
-//! What counts is the answer that the outbox delivers at the end; this is only shown, so whatever fails
-//! here fails in silence, and nothing is tried twice. In a chat that takes previews the text so far is
-//! sent as one. Elsewhere a post holds its place: committed like every post, sent by the delivery worker,
-//! and edited from here until the answer takes it over. Where the platform has posts that take words at their
-//! end, what is new is added to such a one; as soon as that does not work it is edited like any other.
+//! The outbox delivers the real answer at the end; this is only a display, so any failure here is silent, and nothing
+//! is retried. In a chat that takes previews the text so far is sent as one. Elsewhere a placeholder post is used:
+//! committed like every post, sent by the delivery worker, and edited from here until the answer takes it over. If
+//! the platform has posts to which text can be appended, new text is appended to such a post; as soon as that fails
+//! it is edited like any other.
 //!
-//! Reading order: [`plan`] and `Pacing` (pure), [`LiveDesk`] (what one showing does), [`LiveReply`] (the
-//! task of a run, which the model never waits for).
+//! Reading order: [`plan`] and `Pacing` (pure), [`LiveDesk`] (what showing one state does), [`LiveReply`] (the task
+//! of a run, which the model never waits for).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +36,9 @@ use vocative_core::sending::policy::{Live, OnUnknown};
 use vocative_store::contract::{NewPlaceholder, Placed, Placeholder};
 use vocative_store::{Replying, Store, StoreError};
 
-/// How much of a text is kept for showing, in bytes; no platform would show more.
+/// How much of a text is kept for display, in bytes; no platform would show more.
 const HEARD_MAX_BYTES: usize = 4 * LIVE_MAX_CHARS + 1_024;
-/// A preview goes after 30 seconds; before that it is told again, also when nothing was added.
+/// A preview disappears after 30 seconds; before that it is sent again, even if nothing was added.
 const PREVIEW_RENEW: Duration = Duration::from_secs(20);
 /// How often a placeholder is looked up to see whether it was posted, without a wake hint.
 const POSTED_POLL: Duration = Duration::from_millis(500);
@@ -56,24 +56,24 @@ pub enum LiveWay {
     Post,
     /// By previews.
     Preview,
-    /// By a post that takes words at its end.
+    /// By a post to which text is appended.
     Stream,
 }
 
-/// How, and how often, an answer shows in one place.
+/// How, and how often, an answer is shown in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePlan {
-    /// How.
+    /// The way.
     pub way: LiveWay,
-    /// How long after the first words it begins.
+    /// The time from the first words until it begins.
     pub delay: Duration,
     /// The shortest time between two states.
     pub interval: Duration,
-    /// The same once a post that takes no more words is edited.
+    /// The same once a post to which no more text can be appended is edited.
     pub edit_interval: Duration,
 }
 
-/// Where an answer goes.
+/// The place where an answer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePlace {
     /// The kind of chat; `None` = unknown.
@@ -82,9 +82,9 @@ pub struct LivePlace {
     pub is_thread: bool,
 }
 
-/// How an answer shows in that place; `None` = it does not. A chat of unknown kind does not count as direct.
-/// Where posts of unknown outcome are held and can't be looked for, no placeholder is posted, since it might
-/// have to be taken back.
+/// How an answer shows in that place; `None` = it does not. A chat of unknown kind does not count as direct. Where
+/// posts of unknown outcome are held and can't be looked for, no placeholder is posted, since it might have to be
+/// deleted.
 #[must_use]
 pub fn plan(
     policy: LivePolicy,
@@ -123,15 +123,15 @@ pub fn plan(
     })
 }
 
-/// When the next state shows. Pure.
+/// Decides when the next state is shown. Pure.
 #[derive(Debug)]
 struct Pacing {
     plan: LivePlan,
-    /// When there first was something to see.
+    /// When there was first something to show.
     began_at: Option<Instant>,
-    /// The state that shows, and since when.
+    /// The state that is shown, and since when.
     shown: Option<(u64, Instant)>,
-    /// What the platform asked for.
+    /// The wait that the platform asked for.
     not_before: Option<Instant>,
 }
 
@@ -139,9 +139,9 @@ struct Pacing {
 enum Due {
     Now,
     At(Instant),
-    /// Then at the latest: sooner if something is added.
+    /// At that time at the latest: sooner if text is added.
     Again(Instant),
-    /// Once something is added.
+    /// Once text is added.
     Later,
 }
 
@@ -155,7 +155,7 @@ impl Pacing {
         }
     }
 
-    /// `state` counts what was added; `None` while there is nothing to see.
+    /// `state` counts the additions; `None` while there is nothing to show.
     fn due(&mut self, now: Instant, state: Option<u64>) -> Due {
         let Some(state) = state else {
             return Due::Later;
@@ -195,11 +195,11 @@ impl Pacing {
 #[derive(Debug, Default)]
 struct TextSoFar {
     text: String,
-    /// Goes up with everything that changes what is shown.
+    /// Increases with every change of what is shown.
     state: u64,
 }
 
-/// Hears the model; told on its task, so it only keeps.
+/// Hears the model; called on the model's task, so it only stores the text.
 #[derive(Debug)]
 struct LiveEar(watch::Sender<TextSoFar>);
 
@@ -218,7 +218,7 @@ impl Listener for LiveEar {
     }
 
     fn restart(&self) {
-        // The shown text stays until there is another to show.
+        // The shown text stays until there is other text to show.
         self.0.send_modify(|heard| heard.text.clear());
     }
 
@@ -227,44 +227,44 @@ impl Listener for LiveEar {
     }
 }
 
-/// What it takes to show the answer of one run.
+/// What is needed to show the answer of one run.
 #[derive(Clone)]
 pub struct LiveDesk {
     /// Where the placeholder is committed.
     pub store: Store<Replying>,
-    /// Renders.
+    /// Renders the text.
     pub renderer: Arc<dyn Renderer>,
-    /// Shows.
+    /// Shows previews and edits.
     pub signs: Arc<dyn Signs>,
     /// The run.
     pub run: RunId,
     /// Its lease: without it nothing is shown.
     pub token: LeaseToken,
-    /// Where.
+    /// Where the answer is shown.
     pub target: Target,
-    /// For whom it is written, by the platform's id.
+    /// The person for whom it is written, by the platform's id.
     pub person: Option<String>,
-    /// How the room sees who says it.
+    /// How the room sees the speaker.
     pub lead: Lead,
-    /// A post was committed.
+    /// Notified when a post was committed.
     pub posts: Arc<Notify>,
-    /// A post was sent.
+    /// Notified when a post was sent.
     pub posted: Arc<Notify>,
     /// The time.
     pub clock: Clock,
 }
 
-/// What became of one showing.
+/// The result of showing one state.
 #[derive(Debug)]
 enum ShowingOutcome {
     Yes,
-    /// Not yet: the platform wants to wait, or could not be reached.
+    /// Not shown yet: the platform asked to wait, or could not be reached.
     Wait(Duration),
-    /// It is unknown whether it shows.
+    /// It is unknown whether the state shows.
     Unknown,
-    /// Not in this run, or not in this way.
+    /// Nothing can be shown in this run, or not in this way.
     Never(String),
-    /// The chat wants no more of it.
+    /// The chat does not want any more.
     Unwanted(String),
 }
 
@@ -296,7 +296,7 @@ impl LiveDesk {
         Some(self.lead.on(part))
     }
 
-    /// What is added to a post that takes words at its end is a part of this.
+    /// The words of a text; the text that is appended to a post is a part of them.
     fn words(&self, text: &str) -> Option<String> {
         whole_words(&prefixed(&self.lead.prefix(), text)).map(str::to_owned)
     }
@@ -323,7 +323,7 @@ impl LiveDesk {
         i64::try_from(hash >> 12).unwrap_or(1).max(1)
     }
 
-    /// Commits the placeholder; whether it is a new one.
+    /// Commits the placeholder; returns whether it is a new one.
     async fn place(&self, part: Part) -> Result<Placed, StoreError> {
         let placed = self
             .store
@@ -374,16 +374,16 @@ struct AnswerShowing {
     heard: watch::Receiver<TextSoFar>,
     stop: CancellationToken,
     is_visible: Arc<AtomicBool>,
-    /// Whether this run's placeholder is there, or is on its way.
+    /// Whether this run's placeholder is posted, or is on its way.
     is_placed: bool,
-    /// The words that a post shows that takes more at its end.
+    /// The words that a post to which text is appended shows so far.
     said: String,
     /// How long an edit may still be on its way.
     settle_ms: i64,
 }
 
 impl AnswerShowing {
-    /// Until the run ends or nothing more can be shown. Returns how long an edit may still be on its way.
+    /// Works until the run ends or nothing more can be shown. Returns how long an edit may still be on its way.
     async fn work(mut self) -> i64 {
         while !self.stop.is_cancelled() {
             let state = {
@@ -425,7 +425,7 @@ impl AnswerShowing {
         self.settle_ms
     }
 
-    /// Shows the present state. Not given up half-way: what was sent and not answered might come behind
+    /// Shows the present state. Not cancelled half-way: a request that was sent and not answered might arrive after
     /// the answer.
     async fn show(&mut self) -> ShowingOutcome {
         let text = self.heard.borrow().text.clone();
@@ -467,15 +467,15 @@ impl AnswerShowing {
             }
             Placed::Committed => {}
         }
-        // From when on it is edited is counted from here.
+        // The interval of edits is counted from here.
         Ok(match self.desk.posted(&self.stop).await? {
             Some(_) => ShowingOutcome::Yes,
             None => ShowingOutcome::Never("it was not posted".to_owned()),
         })
     }
 
-    /// Adds what is new at the end of the placeholder. Where that can't be, and whenever it did not work
-    /// or nobody knows whether it did, the placeholder is edited from then on: an edit may be made twice.
+    /// Appends new text to the placeholder. If that is impossible, fails, or has an unknown outcome, the placeholder
+    /// is edited from then on: an edit may be made twice.
     async fn stream(&mut self, text: &str, part: Part) -> ShowingOutcome {
         let Some(words) = self.desk.words(text) else {
             return ShowingOutcome::Yes;
@@ -529,7 +529,7 @@ impl AnswerShowing {
         ShowingOutcome::Wait(Duration::ZERO)
     }
 
-    /// Whether there may be more to show.
+    /// Notes the result; returns whether there may be more to show.
     fn note(&mut self, shown: ShowingOutcome, state: u64) -> bool {
         let now = Instant::now();
         match shown {
@@ -551,7 +551,7 @@ impl AnswerShowing {
     }
 }
 
-/// An answer that people see while it is written. Dropped, it is shown no more.
+/// An answer that people see while it is written. Dropping it ends the live view.
 pub struct LiveReply {
     ear: Arc<LiveEar>,
     stop: CancellationToken,
@@ -584,20 +584,20 @@ impl LiveReply {
         }
     }
 
-    /// What hears the model.
+    /// The listener that hears the model.
     #[must_use]
     pub fn listener(&self) -> Arc<dyn Listener> {
         Arc::clone(&self.ear) as Arc<dyn Listener>
     }
 
-    /// Whether people see something of it.
+    /// Whether people see a part of it.
     #[must_use]
     pub fn is_visible(&self) -> bool {
         self.is_visible.load(Ordering::Relaxed)
     }
 
-    /// Shows no more, once what is being shown is. Returns how long an edit may still be on its way, in
-    /// milliseconds: the answer must come behind it.
+    /// Ends the live view after the state that is being shown. Returns how long an edit may still be on its way, in
+    /// milliseconds: the answer must come after it.
     pub async fn end(mut self) -> i64 {
         self.stop.cancel();
         if crash::is_sabotaged(Sabotage::NoSettling) {

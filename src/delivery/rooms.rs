@@ -1,4 +1,4 @@
-//! The channels that are identified, by account: what anybody may ask and show there, and, apart from that, who posts.
+//! The identified channels, by account: what any code may ask and show there, and, separately, the handles that post.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -20,7 +20,7 @@ use vocative_core::wall_clock::Zone;
 use vocative_core::words::Language;
 use vocative_store::{Reader, StoreError};
 
-/// One account, without what posts: who holds a room can't send into it.
+/// One account, without its handle for posting: code that holds a room can't send into it.
 #[derive(Clone)]
 pub struct Room {
     /// The configured channel's name.
@@ -33,9 +33,9 @@ pub struct Room {
     pub look_ups: Arc<dyn LookUps>,
     /// Asks about single messages, where the platform shows bots no history.
     pub prober: Option<Arc<dyn Prober>>,
-    /// Fetches what was attached there; `None` = attachments are only named.
+    /// Fetches attachments; `None` = attachments are only named.
     pub files: Option<Arc<dyn FileSource>>,
-    /// Who we are there.
+    /// Our identity there.
     pub identity: Identity,
     /// What the platform can do.
     pub capabilities: Capabilities,
@@ -46,7 +46,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// In what form it takes replies.
+    /// How replies are formatted for the room.
     #[must_use]
     pub fn form(&self) -> ReplyForm<'_> {
         ReplyForm {
@@ -57,21 +57,21 @@ impl Room {
         }
     }
 
-    /// In which language the daemon itself speaks there.
+    /// The language in which the daemon itself speaks there.
     #[must_use]
     pub fn language(&self) -> Language {
         self.delivery.language
     }
 }
 
-/// What posts through each account; only delivery holds it. Cloning shares it.
+/// The handles for posting through each account; only delivery holds them. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Posters {
     by_account: Arc<RwLock<HashMap<AccountId, Arc<dyn Poster>>>>,
 }
 
 impl Posters {
-    /// Adds or replaces what posts through an account.
+    /// Adds or replaces the handle for posting through an account.
     pub fn set(&self, account: AccountId, poster: Arc<dyn Poster>) {
         self.by_account
             .write()
@@ -79,7 +79,7 @@ impl Posters {
             .insert(account, poster);
     }
 
-    /// What posts through an account, once its channel is identified.
+    /// The handle for posting through an account, once its channel is identified.
     pub(super) fn get(&self, account: AccountId) -> Option<Arc<dyn Poster>> {
         self.by_account
             .read()
@@ -94,7 +94,7 @@ impl Posters {
 pub struct Rooms {
     by_account: Arc<RwLock<HashMap<AccountId, Room>>>,
     gates: Arc<RwLock<HashMap<AccountId, Arc<Gate>>>>,
-    /// Held while it is read who was let in, until that is in force: the later read is the one that stays.
+    /// Held from reading who was let in until that is in force, so that the latest read stays in force.
     pairing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -133,7 +133,7 @@ impl Rooms {
         Some(gates.get(&account)?.policy().limits)
     }
 
-    /// Puts in force who was let in to direct chats by a code, as it is stored now. Whoever changed that asks for it.
+    /// Puts in force who was let in to direct chats by a code, as stored now. Called by whoever changed that.
     ///
     /// # Errors
     /// Storage refuses.
@@ -147,7 +147,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// Whose clocks count for times that people say there.
+    /// The time zone for times that people name there.
     #[must_use]
     pub fn zone(&self, account: AccountId) -> Zone {
         let gates = self.gates.read().expect("no holder of this lock panics");
@@ -155,7 +155,7 @@ impl Rooms {
         gate.map_or_else(Zone::default, |gate| gate.policy().manners.zone)
     }
 
-    /// Whether somebody is in the `admins` of an account's channel.
+    /// Whether a person is in the `admins` of an account's channel.
     #[must_use]
     pub fn is_admin(&self, account: AccountId, person: &str) -> bool {
         let gates = self.gates.read().expect("no holder of this lock panics");
@@ -172,8 +172,8 @@ impl Rooms {
         gate.is_none_or(|gate| gate.still_admits(place, person))
     }
 
-    /// Whether a place, and a person there, are served now, by the lists and the platform's directory; and, where one is
-    /// named, by that agent.
+    /// Whether a place, and a person there, are served now, by the lists and the platform's directory; and, where one
+    /// is named, by that agent.
     pub async fn admits_now(
         &self,
         account: AccountId,

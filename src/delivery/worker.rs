@@ -33,8 +33,8 @@ pub const POSTS_IN_FLIGHT_MAX: usize = 64;
 /// A lease outlasts the longest send (the HTTP client gives up before) and the pacing wait.
 const LEASE_MS: i64 = 120_000;
 
-/// How far before its first attempt a post is looked for that answers nothing that is stored, in
-/// milliseconds: the time of the attempt is ours.
+/// How far before its first attempt a post that replies to no stored message is looked for, in milliseconds: the time
+/// of the attempt is by our clock.
 const LOOK_MARGIN_MS: i64 = 86_400_000;
 
 /// How often due posts are looked for without a wake hint.
@@ -47,7 +47,7 @@ const DRAIN_WAIT_MS: i64 = 5_000;
 /// A post that must wait longer for the platform's rate is put off on disk.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// Calls that an upload may need before it shows; an address that ran out is asked for again.
+/// The most calls that an upload may need before it shows; an address that expired is requested again.
 const PREPARING_CALLS_MAX: usize = 6;
 /// A preparing call that failed waits as long as a post does after this many attempts.
 const PREPARING_PATIENCE: u32 = 4;
@@ -60,13 +60,13 @@ pub static ANSWERED: Timings = Timings::new(BOUNDS_SLOW_MS);
 
 /// The delivery worker.
 pub struct DeliveryWorker {
-    /// Where posts are committed.
+    /// The store with the posts.
     pub store: Store<Delivering>,
     /// The accounts.
     pub rooms: Rooms,
-    /// What posts through them.
+    /// The handles for posting through them.
     pub posters: Posters,
-    /// This process.
+    /// The id of this process.
     pub owner: OwnerId,
     /// Wake hints.
     pub wake: Wake,
@@ -108,7 +108,8 @@ impl DeliveryWorker {
                 return;
             }
             tokio::select! {
-                // In this order, so that a simulation can be repeated; whichever it is, all is looked at.
+                // In this order, so that a simulation can be repeated; whichever branch is taken, the loop checks
+                // everything.
                 biased;
                 Some(ended) = in_flight.join_next_with_id(), if !in_flight.is_empty() => {
                     let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
@@ -127,8 +128,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// When the next post comes due after now. One that is due and was not claimed waits for
-    /// something else than time.
+    /// When the next post comes due after now. A post that is due and was not claimed waits for something other than
+    /// time.
     async fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
         let due_ms = self.store.next_post_due_ms().await.unwrap_or(None);
         due_ms.filter(|due_ms| *due_ms > now_ms)
@@ -157,7 +158,7 @@ impl DeliveryWorker {
             })
     }
 
-    /// Gives back an entry whose handling ended without a word.
+    /// Gives back an entry whose handling ended without a result.
     async fn abandon(&self, entry: OutboxId, token: LeaseToken, memory: &Memory) {
         memory.attempts.note_end(entry);
         let write = || self.store.abandon_post(entry, token, (self.clock)());
@@ -208,8 +209,8 @@ impl DeliveryWorker {
         self.record(&claimed, &room, update).await;
     }
 
-    /// Waits until the platform takes another post there. A time it is to wait for that is longer than
-    /// a moment: then it is put off, on disk, and holds up no place in flight and no stop.
+    /// Waits until the platform takes another post there. If that takes longer than a moment, returns the time
+    /// instead: the post is put off on disk, and takes no place in flight and delays no stop.
     async fn wait_before(&self, claimed: &ClaimedEntry, poster: &dyn Poster) -> Option<i64> {
         loop {
             let wait = poster.wait_before(&claimed.entry.target);
@@ -224,7 +225,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// Gives a post back of which nothing was sent, to be claimed again then. Its chat waits with it.
+    /// Gives back a post of which nothing was sent, to be claimed again at that time. Its chat waits with it.
     async fn put_off(&self, claimed: &ClaimedEntry, until_ms: i64) {
         let id = claimed.entry.id;
         debug!(post.id = %id, until_ms, "a post waits for the platform's rate");
@@ -314,8 +315,8 @@ impl DeliveryWorker {
         Ok(())
     }
 
-    /// Makes the calls that go before an upload shows, and keeps what each gave: a kill in between costs
-    /// the one call. `None` if the lease was lost; `Err` if it can't be delivered now.
+    /// Makes the calls that come before an upload shows, and stores the result of each, so that a kill in between
+    /// costs one call. `None` if the lease was lost; `Err` if it can't be delivered now.
     async fn prepare(
         &self,
         claimed: &ClaimedEntry,
@@ -348,7 +349,7 @@ impl DeliveryWorker {
         Some(Err(self.unprepared(claimed, room, error)))
     }
 
-    /// What becomes of an upload of which nothing shows yet.
+    /// The update for an upload of which nothing shows yet.
     fn unprepared(&self, claimed: &ClaimedEntry, room: &Room, error: ChannelError) -> OutboxUpdate {
         // Nothing is in the room, whatever became of the call.
         let error = match error {
@@ -381,8 +382,8 @@ impl DeliveryWorker {
         )
     }
 
-    /// Looks for a post of unknown outcome, whose last attempt ended so long ago; where the platform can't
-    /// say, decides without. `None` if the lease was lost.
+    /// Looks for a post of unknown outcome, given the time since its last attempt; if the platform can't say, decides
+    /// without. `None` if the lease was lost.
     async fn look(
         &self,
         claimed: &ClaimedEntry,
@@ -432,8 +433,8 @@ impl DeliveryWorker {
         let recorded = persist(id, write).await;
         crash::point("delivery.after-commit");
         match recorded {
-            // The next part of the same chat may go now. Without the lease it was recorded already:
-            // the platform's echo of the post came before the answer to the request.
+            // The next part of the same chat may be sent now. If the lease is gone, the post was already recorded:
+            // the platform's echo of it came before the answer to the request.
             _ if is_sent => {
                 self.wake.posts.notify_one();
                 self.wake.posted.notify_waiters();
@@ -458,7 +459,7 @@ pub fn pause_until(due_ms: Option<i64>, now_ms: i64, poll: Duration) -> Duration
     wait.clamp(SHORTEST, poll)
 }
 
-/// What asks about single messages, where posts of unknown outcome are looked for like that.
+/// The handle that asks about single messages, if posts of unknown outcome are looked for that way.
 fn prober_of(room: &Room) -> Option<&dyn Prober> {
     let prober = room.prober.as_deref();
     prober.filter(|_| room.delivery.on_unknown == OnUnknown::Look)
@@ -473,8 +474,8 @@ fn post_of(claimed: &ClaimedEntry) -> Post {
     }
 }
 
-/// How long people waited for an answer: from the platform's time of what they asked to its first part in the room. Clocks
-/// of two machines are compared: less than nothing counts as nothing.
+/// Records how long people waited for an answer: from the platform's time of their question to its first part in the
+/// room. Clocks of two machines are compared: a negative time counts as zero.
 fn note_answer(entry: &OutboxEntry, channel: &str, now_ms: i64) {
     let is_first = entry.part_number == 0 && matches!(entry.operation, Operation::Post);
     if let Some(asked_ms) = entry.later_than_ms.filter(|_| is_first) {
@@ -522,7 +523,7 @@ fn log_update(claimed: &ClaimedEntry, room: &Room, update: &OutboxUpdate) {
     }
 }
 
-/// What shows in the room is told; signs, which come and go, are at debug.
+/// Logs posts that show in the room; signs, which come and go, at debug level.
 fn log_sent(claimed: &ClaimedEntry, channel: &str) {
     let entry = &claimed.entry;
     let id = entry.id;
@@ -558,8 +559,7 @@ fn update_name(update: &OutboxUpdate) -> &'static str {
     }
 }
 
-/// Writes, again and again while storage refuses: forgotten, a post that is known to have arrived would be
-/// sent twice.
+/// Repeats a write while storage refuses it: without it, a post that is known to have arrived would be sent twice.
 pub(super) async fn persist<T, W>(id: OutboxId, write: impl Fn() -> W) -> T
 where
     W: Future<Output = Result<T, StoreError>>,
@@ -575,7 +575,7 @@ where
     }
 }
 
-/// Since when a post is looked for, by the platform's time.
+/// The time from which a post is looked for, by the platform's clock.
 fn looked_for_since_ms(entry: &OutboxEntry) -> i64 {
     let attempted_ms = entry.first_attempt_ms.unwrap_or(entry.created_at_ms);
     match entry.later_than_ms {
@@ -585,8 +585,7 @@ fn looked_for_since_ms(entry: &OutboxEntry) -> i64 {
     }
 }
 
-/// The places for posts in flight, per account. A place is free again when what was taken is
-/// dropped, also by a panic.
+/// The places for posts in flight, per account. Dropping the guard frees a place, even in a panic.
 #[derive(Default)]
 struct PostSlots {
     taken: HashMap<AccountId, Arc<()>>,
@@ -604,7 +603,7 @@ impl PostSlots {
     }
 }
 
-/// What is remembered of posts that were sent.
+/// What is remembered about posts that were sent.
 #[derive(Default)]
 struct Memory {
     pacer: Pacer,
@@ -641,7 +640,7 @@ impl Attempts {
         self.ended().remove(&id);
     }
 
-    /// How long ago its last attempt ended; of one that a predecessor made, since this process works.
+    /// The time since its last attempt ended; for an attempt of an earlier process, since this process started.
     fn since_end(&self, id: OutboxId) -> Duration {
         self.ended().get(&id).unwrap_or(&self.began).elapsed()
     }

@@ -1,5 +1,5 @@
-//! Asking an embedding server: one request for some texts, over OpenAI's protocol. What it answers is believed
-//! only as far as it can be true.
+//! Asks an embedding server: one request for some texts, over OpenAI's protocol. Its answer is checked for
+//! plausibility.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::llm::account_refusal;
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// The longest error whose text is read, in bytes; of a longer one only the status counts.
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a text that are about a token, for a server that does not count.
+/// The number of bytes of text that are about one token, for a server that does not count.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// Asks an embedding server.
@@ -26,25 +26,25 @@ pub struct EmbeddingClient {
     pub base_url: String,
     /// The provider's name of the model.
     pub model: String,
-    /// How many numbers a vector is to have, where the server is asked for that.
+    /// How many numbers a vector must have, if the server is asked for that.
     pub dimensions: Option<u32>,
-    /// The key, where one is wanted.
+    /// The key, if one is needed.
     pub api_key: Option<SecretString>,
 }
 
-/// What a server made of some texts.
+/// The server's result for some texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedded {
     /// A vector for each text, in their order; all have as many numbers.
     pub vectors: Vec<Vector>,
-    /// What it cost, in tokens: as the server says, else an estimate by length.
+    /// The cost in tokens: as the server reports it, else an estimate by length.
     pub tokens: u64,
 }
 
 /// Why there are no vectors. Never holds an address, a key or a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingError {
-    /// They may be there the next time.
+    /// The next request may succeed.
     #[error("the embedding server can't answer: {what}")]
     Unavailable {
         /// What happened.
@@ -164,7 +164,7 @@ fn broken(error: &reqwest::Error) -> EmbeddingError {
 }
 
 fn refused_status(status: u16, wait_ms: u64, body: &str) -> EmbeddingError {
-    // A refused account is tried again after growing waits: somebody may pay, or mend the key.
+    // A refused account is tried again after growing waits: it may be paid, or its key corrected.
     if let Some(what) = account_refusal(status, body) {
         return EmbeddingError::Unavailable {
             what,

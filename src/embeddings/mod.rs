@@ -1,5 +1,5 @@
-//! Vectors of what is said, where `[embeddings]` names a server: turns are embedded in the background, and a
-//! query when somebody searches. A server that is down costs recall, never an answer.
+//! Vectors of messages, if `[embeddings]` names a server: turns are embedded in the background, and a query when a
+//! search is made. If the server is down, recall gets worse, but no answer is lost.
 
 pub mod client;
 
@@ -27,13 +27,13 @@ const DAY_MS: i64 = 86_400_000;
 /// A text that every model takes: it tells a refused text from a refused request.
 const HARMLESS: &str = "hello";
 
-/// What embeds, and where its vectors are.
+/// Makes vectors, and stores them.
 pub struct Embeddings {
     /// Asks the server.
     pub client: EmbeddingClient,
-    /// Where turns and vectors are.
+    /// The store with turns and vectors.
     pub store: Store<Working>,
-    /// The model that the vectors are of.
+    /// The model that made the vectors.
     pub model: EmbeddingModelId,
     /// The most tokens of a UTC day; 0 = no limit.
     pub tokens_per_day: u64,
@@ -42,8 +42,7 @@ pub struct Embeddings {
 }
 
 impl Embeddings {
-    /// Vectors of what is searched for, in its order; `None` where there are none in time: then words alone
-    /// are searched for.
+    /// Vectors of search queries, in their order; `None` if there are none in time: then only words are searched for.
     pub async fn of_queries(&self, queries: &[String]) -> Option<Vec<Vector>> {
         let cut = |text: &String| text.chars().take(QUERY_MAX_CHARS).collect::<String>();
         let queries: Vec<String> = queries.iter().map(cut).collect();
@@ -84,7 +83,7 @@ impl Embeddings {
         Ok(self.tokens_per_day.saturating_sub(spent.await?))
     }
 
-    /// Embeds what is left, batch by batch: the job of the queue.
+    /// Embeds the remaining turns, batch by batch: the job of the queue.
     ///
     /// # Errors
     /// Storage refuses.
@@ -124,7 +123,7 @@ impl Embeddings {
         Ok(Outcome::Done)
     }
 
-    /// The vectors of a batch. Texts that the server refuses, each by itself, go without.
+    /// The vectors of a batch. Texts that the server refuses one by one get none.
     async fn embedded(
         &self,
         mut batch: EmbeddingBatch,

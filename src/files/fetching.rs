@@ -1,4 +1,4 @@
-//! Fetches files and writes voice notes down: what their jobs do.
+//! Fetches files and transcribes voice notes: the work of their jobs.
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ use vocative_store::origins::Origin;
 use vocative_store::spending::{Purpose, Spending};
 use vocative_store::{ContentWriter, Store, StoreError, Working};
 
-/// At a start, files that were given up within this time are tried once more.
+/// At a start, files that were given up within this time are tried once more, in milliseconds.
 const AGAIN_MS: i64 = 7 * 24 * 3_600_000;
-/// The most files, and the most unheard voice notes, that are tried once more at a start.
+/// The most files, and the most untranscribed voice notes, that are tried once more at a start.
 const AGAIN_MAX: usize = 500;
 
 /// Why a file whose chat or person the lists no longer let in is not fetched.
 const UNSERVED: &str = "its chat or person is no longer served";
 
-/// Fetches files and writes voice notes down.
+/// Fetches files and transcribes voice notes.
 pub struct Fetcher {
-    /// Where files are.
+    /// The store with the files.
     pub store: Store<Working>,
-    /// Who can fetch what.
+    /// The rooms, which fetch files.
     pub rooms: Rooms,
-    /// What is fetched.
+    /// Which files are fetched.
     pub policy: FilesPolicy,
-    /// Writes voice notes down; `None` = they are only named.
+    /// Transcribes voice notes; `None` = they are only named.
     pub transcriber: Option<Transcriber>,
     /// Wake hints.
     pub wake: Wake,
@@ -48,15 +48,15 @@ pub struct Fetcher {
     pub clock: Clock,
     /// What is counted.
     pub counters: Arc<Counters>,
-    /// What is given up.
+    /// Counts the files that are given up.
     pub given_up: Arc<GivenUpFiles>,
-    /// Room on the disk.
+    /// The space on the disk.
     pub room: Arc<ContentRoom>,
 }
 
 impl Fetcher {
-    /// What was given up lately is looked at once more at a start: with another limit, scope or server it may
-    /// be had. The same goes for voice notes that nobody was there to write down.
+    /// Tries once more, at a start, what was given up lately: with another limit, scope or server it may succeed. The
+    /// same goes for voice notes for which there was no transcriber.
     pub async fn prepare(&self) {
         let tried = async {
             let count = self.try_again().await?;
@@ -106,7 +106,7 @@ impl Fetcher {
         self.fetch_served(file).await
     }
 
-    /// Writes a voice note down.
+    /// Transcribes a voice note.
     ///
     /// # Errors
     /// Storage refuses, or the file's row can't be decoded.
@@ -128,11 +128,11 @@ impl Fetcher {
         }
     }
 
-    /// Whether the lists still let in whoever sent it. Of a message that is gone nothing is fetched anyway.
+    /// Whether the lists still admit the sender of a file. Files of a message that is gone are not fetched anyway.
     async fn is_served(&self, file: &WantedFile) -> Result<bool, StoreError> {
         let origin = self.store.file_origin(file.id).await?;
         let is_served = |origin: Origin| {
-            // In a room another bot may have sent it, of which `allow_people` says nothing.
+            // In a room, another bot may have sent the file, to which `allow_people` does not apply.
             let is_direct = origin.place.kind == Some(ChatKind::Direct);
             let person = origin.person.as_deref().filter(|_| is_direct);
             self.rooms.still_admits(file.account, &origin.place, person)
@@ -140,7 +140,7 @@ impl Fetcher {
         Ok(origin.is_none_or(is_served))
     }
 
-    /// Who sent a file.
+    /// The sender of a file.
     async fn person_of(&self, file: &WantedFile) -> Result<Option<ParticipantId>, StoreError> {
         let origin = self.store.file_origin(file.id).await?;
         match origin.and_then(|origin| origin.person) {
@@ -177,7 +177,7 @@ impl Fetcher {
             .await
         {
             Ok(()) => self.keep(&file, content, promise).await,
-            // The bytes that came go first: there may be room then.
+            // Free the received bytes first: there may be room then.
             Err(error) => {
                 drop(content);
                 self.after(&file, &error).await
@@ -185,7 +185,7 @@ impl Fetcher {
         }
     }
 
-    /// Keeps what came.
+    /// Stores the received bytes.
     async fn keep(
         &self,
         file: &WantedFile,
@@ -195,7 +195,7 @@ impl Fetcher {
         crash::point("file.fetched");
         let (size_bytes, now_ms) = (content.size_bytes(), (self.clock)());
         let mut promise = Some(promise);
-        // More came than was told.
+        // More bytes came than were announced.
         if promise.as_ref().is_some_and(|it| it.bytes() < size_bytes) {
             drop(promise.take());
             promise = self.room.promise(size_bytes).await?;
@@ -214,7 +214,7 @@ impl Fetcher {
         Ok(Outcome::Done)
     }
 
-    /// Notes what the platform says of a file that its message said nothing of.
+    /// Stores the platform's description of a file that its message did not describe.
     async fn describe(
         &self,
         file: &mut WantedFile,
@@ -319,7 +319,7 @@ impl Fetcher {
     }
 }
 
-/// A note may be written down once there are tokens again: on the next UTC day.
+/// The job is due again once there are tokens: on the next UTC day.
 fn tomorrow(now_ms: i64) -> Outcome {
     const DAY_MS: i64 = 86_400_000;
     let today_ms = now_ms.div_euclid(DAY_MS).saturating_mul(DAY_MS);

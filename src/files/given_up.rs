@@ -1,4 +1,4 @@
-//! Files and voice notes that are given up, and why the last one was.
+//! Counts files and voice notes that are given up, and keeps the reason of the last one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ pub struct GivenUpFiles {
 }
 
 impl GivenUpFiles {
-    /// Nothing yet.
+    /// Counters that start at zero.
     #[must_use]
     pub fn new(counters: Arc<Counters>) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl GivenUpFiles {
         );
     }
 
-    /// Notes a voice note that is not written down.
+    /// Notes a voice note that is not transcribed.
     pub fn note_unheard(&self, reason: &str) {
         self.note_as(CountedEvent::VoiceNotesUnheard, reason);
     }

@@ -1,7 +1,7 @@
-//! Whether the transcription server is asked at all: one that refuses the account holds every voice note,
-//! as a model does its questions, until a try succeeds or a person says so.
+//! Whether the transcription server is asked at all: if it refuses the account, every voice note is held, as
+//! questions are by a model, until a try succeeds or a person releases it.
 //!
-//! It is a row among the models that rest, so `status` shows it and `agents release` ends it.
+//! The hold is a row among the models that rest, so `status` shows it and `agents release` ends it.
 
 use tracing::{error, info, warn};
 
@@ -10,8 +10,7 @@ use vocative_core::job::JobKind;
 use vocative_core::model_rest::ModelRest;
 use vocative_store::StoreError;
 
-/// The transcription server's name among the models that rest. Models' names have no hyphen, so none is the
-/// same.
+/// The transcription server's name among the models that rest. Models' names have no hyphen, so none is the same.
 pub const VOICE_NOTES: &str = "voice-notes";
 
 /// The first wait before one note tries a server that refused its account, in milliseconds; it doubles from
@@ -19,8 +18,8 @@ pub const VOICE_NOTES: &str = "voice-notes";
 const TRY_FIRST_MS: i64 = 60_000;
 const TRY_MAX_MS: i64 = 300_000;
 
-/// How many notes may be at the server: one while its account is refused, and that only now and then. A
-/// time before the row was noted is a clock that was set back: it tries at once.
+/// How many notes may be at the server: one while its account is refused, and that only now and then. If the time is
+/// before the row's, a clock was set back: then a note is tried at once.
 fn slots(rest: Option<&ModelRest>, now_ms: i64) -> usize {
     match rest {
         None => JobKind::TranscribeFile.limits().slots,
@@ -29,7 +28,7 @@ fn slots(rest: Option<&ModelRest>, now_ms: i64) -> usize {
     }
 }
 
-/// What is noted after the account was refused, again or for the first time.
+/// The row after the account was refused, again or for the first time.
 fn refused_again(before: Option<ModelRest>, reason: String, now_ms: i64) -> ModelRest {
     let waited_ms = before
         .as_ref()
@@ -57,7 +56,7 @@ impl Fetcher {
         }
     }
 
-    /// A start may have mended what the account was refused for.
+    /// Allows a try after a start, which may have fixed why the account was refused.
     pub(super) async fn try_hearing(&self) {
         let tried = async {
             if let Some(rest) = self.store.model_rest(VOICE_NOTES).await? {
@@ -73,7 +72,7 @@ impl Fetcher {
         }
     }
 
-    /// The account was refused.
+    /// Holds voice notes because the account was refused.
     pub(super) async fn hold_hearing(&self, reason: &str) -> Result<(), StoreError> {
         let before = self.store.model_rest(VOICE_NOTES).await?;
         if before.is_none() {
@@ -86,7 +85,7 @@ impl Fetcher {
         self.store.note_model_rest(rest).await
     }
 
-    /// The server took a note, or refused that one only.
+    /// Ends the hold: the server took a note, or refused only that one.
     pub(super) async fn resume_hearing(&self) -> Result<(), StoreError> {
         if self.store.model_rest(VOICE_NOTES).await?.is_some() {
             self.store.end_model_rest(VOICE_NOTES).await?;

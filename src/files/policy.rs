@@ -1,22 +1,22 @@
-//! What is fetched, and what becomes of a file after an attempt. Pure.
+//! Which files are fetched, and what happens to a file after an attempt. Pure.
 
 use vocative_contract::file::FileError;
 
 use vocative_core::file::{FileKind, FileState, WantedFile};
 use vocative_core::queueing::Outcome;
 
-/// Files of a message that was read later than this after it was sent, in milliseconds, are only named: whole
+/// Files of a message that was read more than this after it was sent, in milliseconds, are only named: whole
 /// histories are read back when the bot joins a room.
 const LATE_MS: i64 = 24 * 3_600_000;
-/// How long a file waits that the disk refused, in milliseconds.
+/// How long a file waits after the disk refused it, in milliseconds.
 const DISK_WAIT_MS: i64 = 30_000;
 
-/// What is fetched.
+/// Which files are fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesPolicy {
-    /// Whether anything is.
+    /// Whether any file is fetched.
     pub is_on: bool,
-    /// Which kinds are.
+    /// The kinds that are fetched.
     pub kinds: Vec<FileKind>,
     /// The largest file that is fetched, in bytes.
     pub bytes_max: u64,
@@ -25,7 +25,7 @@ pub struct FilesPolicy {
 }
 
 impl FilesPolicy {
-    /// Why a file is not even asked for; `None` = it is, if there is room for it.
+    /// Why a file is not even requested; `None` = it is, if there is room for it.
     #[must_use]
     pub fn refusal(&self, file: &WantedFile) -> Option<GivenUp> {
         let refused = |reason: String| Some(refused(reason));
@@ -46,19 +46,19 @@ impl FilesPolicy {
         None
     }
 
-    /// For how many bytes a file needs room.
+    /// The number of bytes for which a file needs room.
     #[must_use]
     pub fn bytes_of(&self, file: &WantedFile) -> u64 {
         file.facts.size_bytes.unwrap_or(self.bytes_max)
     }
 
-    /// What becomes of a file that there is no room for.
+    /// What happens to a file for which there is no room.
     #[must_use]
     pub fn no_room() -> GivenUp {
         refused("files.max_total_mib is reached".to_owned())
     }
 
-    /// What becomes of a file that was not fetched.
+    /// What happens to a file that was not fetched.
     #[must_use]
     pub fn after(&self, error: &FileError, now_ms: i64) -> AfterFetch {
         let given_up = |state, reason: &str| {
@@ -83,7 +83,7 @@ impl FilesPolicy {
                 i64::try_from(*wait_ms).unwrap_or(i64::MAX),
                 "the platform asks to wait".to_owned(),
             ),
-            // It is the disk, and not the file: it stays wanted.
+            // The disk failed, not the file: it stays wanted.
             FileError::Sink(error) => later(
                 DISK_WAIT_MS,
                 format!("it can't be written to the disk: {error}"),
@@ -96,13 +96,13 @@ impl FilesPolicy {
 /// A file that is not fetched, now or ever; it is only named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// How it stands.
+    /// Its state.
     pub state: FileState,
     /// Why.
     pub reason: String,
 }
 
-/// What becomes of a file that was not fetched.
+/// What happens to a file that was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterFetch {
     /// It is given up.

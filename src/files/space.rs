@@ -1,5 +1,5 @@
-//! Room on the disk for files that are on their way: promised before a transfer starts, so that all of
-//! them together stay within the limit.
+//! Disk space for files that are on their way: promised before a transfer starts, so that all of them together stay
+//! within the limit.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +11,22 @@ use vocative_store::{Store, StoreError, Working};
 use crate::capture::clock::Clock;
 use crate::counters::{CountedEvent, Counters};
 
-/// Where there is no room, a twentieth of all of it is made at once: finding out what was read when costs more than
-/// one file is worth.
+/// If there is no room, a twentieth of the whole limit is freed at once: finding out which files were read costs more
+/// than one file is worth.
 const EVICTED_SHARE: u64 = 20;
-/// Files that were fetched or read within this time make no room, in milliseconds.
+/// Files that were fetched or read within this time are not removed, in milliseconds.
 const KEPT_FOR_MS: i64 = 3_600_000;
 
-/// What is promised of the disk.
+/// The promised disk space.
 #[derive(Debug, Default)]
 pub struct Space {
     promised: Mutex<u64>,
-    /// One promise at a time: what is stored is read for each.
+    /// One promise at a time: each reads how much is stored.
     turn: tokio::sync::Mutex<()>,
     freed: Notify,
 }
 
-/// A promise; it ends when this is dropped, which is once the bytes are stored or given up.
+/// A promise; dropping it ends it, which happens once the bytes are stored or given up.
 #[derive(Debug)]
 pub struct Promise<'a> {
     space: &'a Space,
@@ -34,7 +34,7 @@ pub struct Promise<'a> {
 }
 
 impl Promise<'_> {
-    /// For how many bytes it is.
+    /// The number of bytes that are promised.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -51,8 +51,8 @@ impl Drop for Promise<'_> {
 }
 
 impl Space {
-    /// Promises room for `bytes` beside what is `stored`. Where what is on its way may leave none, it
-    /// waits until that is known; `None` = there is none.
+    /// Promises room for `bytes` in addition to what is `stored`. If transfers on their way may leave none, it waits
+    /// until that is known; `None` = there is none.
     ///
     /// # Errors
     /// Whatever `stored` fails with.
@@ -63,10 +63,10 @@ impl Space {
         stored: impl Fn() -> F,
     ) -> Result<Option<Promise<'_>>, E> {
         loop {
-            // Before the look: what is freed after it is not missed.
+            // Before the check, so that space freed after it is not missed.
             let freed = self.freed.notified();
             let turn = self.turn.lock().await;
-            // Also before it: a promise that ends meanwhile may be of bytes that were not counted as stored yet.
+            // Also before it: a promise that ends meanwhile may be for bytes that were not yet counted as stored.
             let promised = *lock(&self.promised);
             let wanted = stored().await?.saturating_add(bytes);
             if wanted > bytes_max {
@@ -82,7 +82,8 @@ impl Space {
     }
 }
 
-/// Room on the disk for contents, within the limit of all of them together. Contents that were read long ago make it.
+/// Disk space for contents, within the limit for all of them together. Contents that were read long ago are removed
+/// to make room.
 pub struct ContentRoom {
     store: Store<Working>,
     bytes_max: u64,
@@ -92,7 +93,7 @@ pub struct ContentRoom {
 }
 
 impl ContentRoom {
-    /// Room for at most `bytes_max` in all.
+    /// Disk space with a limit of `bytes_max` in all.
     #[must_use]
     pub fn new(
         store: Store<Working>,
@@ -109,7 +110,7 @@ impl ContentRoom {
         }
     }
 
-    /// Room for `bytes`; `None` = there is none.
+    /// Promises room for `bytes`; `None` = there is none.
     ///
     /// # Errors
     /// Storage refuses.
@@ -162,7 +163,7 @@ mod tests {
             let (space, stored) = (Arc::clone(&space), Arc::clone(&stored));
             coming.spawn(async move {
                 let read = || async { Ok::<u64, ()>(stored.load(Ordering::SeqCst)) };
-                // Told are 30 bytes; every other one brings 10 of them.
+                // 30 bytes are announced; every other transfer brings 10 of them.
                 let Some(promise) = space.promise(30, 100, read).await.unwrap() else {
                     return false;
                 };

@@ -1,5 +1,5 @@
-//! Writing voice notes down: one request per note, to a server that speaks OpenAI's protocol for
-//! transcriptions. Off unless it is configured.
+//! Transcribes voice notes: one request per note, to a server that speaks OpenAI's protocol for transcriptions. Off
+//! unless it is configured.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// The longest error whose text is read, in bytes; of a longer one only the status counts.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
-/// Writes voice notes down.
+/// Transcribes voice notes.
 pub struct Transcriber {
     /// Makes the requests.
     pub http: reqwest::Client,
@@ -27,7 +27,7 @@ pub struct Transcriber {
     pub base_url: String,
     /// The provider's name of the model.
     pub model: String,
-    /// The key, where one is wanted.
+    /// The key, if one is needed.
     pub api_key: Option<SecretString>,
     /// How long one request may take.
     pub timeout: Duration,
@@ -36,7 +36,7 @@ pub struct Transcriber {
 /// Why there is no transcript. Never holds an address or a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpeechError {
-    /// It may be there the next time.
+    /// The next request may succeed.
     #[error("the transcription server can't answer: {what}")]
     Unavailable {
         /// What happened.
@@ -50,7 +50,7 @@ pub enum SpeechError {
         /// What it says, and what to check.
         what: String,
     },
-    /// It will be refused again.
+    /// The note would be refused again.
     #[error("the transcription server refuses: {what}")]
     Refused {
         /// What it says.
@@ -59,7 +59,7 @@ pub enum SpeechError {
 }
 
 impl Transcriber {
-    /// What is said in a voice note; empty where nothing is.
+    /// The text of a voice note; empty if nothing is said in it.
     ///
     /// # Errors
     /// [`SpeechError`].
@@ -107,24 +107,24 @@ impl Transcriber {
     }
 }
 
-/// What is said in a voice note, and what it cost to know.
+/// The text of a voice note, and the cost of transcribing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenText {
     /// What is said.
     pub text: String,
-    /// What it cost, in tokens: as the server says, else an estimate by the length of the note.
+    /// The cost in tokens: as the server reports it, else an estimate by the length of the note.
     pub tokens: u64,
 }
 
 /// Tokens of one second of speech. *Source:* a minute costs what about a thousand tokens do at the providers
 /// that bill minutes.
 const TOKENS_PER_SECOND: u64 = 17;
-/// Bytes of one second of a voice note, where nothing says how long it is: 16 kbit/s, as phones record them.
+/// Bytes of one second of a voice note, if its length is unknown: 16 kbit/s, as phones record them.
 const BYTES_PER_SECOND: u64 = 2_000;
-/// Bytes of a transcript that are about a token.
+/// The number of bytes of a transcript that are about one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// The `usage` of an answer counts tokens or seconds; without one the bytes tell.
+/// The tokens of an answer: its `usage` counts tokens or seconds; without one they are estimated from the bytes.
 fn tokens_of(answer: &[u8], text: &str, bytes: usize) -> u64 {
     let answer: Option<Value> = serde_json::from_slice(answer).ok();
     let usage = answer.as_ref().map(|answer| &answer["usage"]);
@@ -187,7 +187,7 @@ fn refused_status(status: u16, wait_ms: u64, body: &str) -> SpeechError {
     }
 }
 
-/// The server tells formats apart by their endings.
+/// The file extension by which the server recognises the format.
 fn ending_of(mime_type: &str) -> &'static str {
     let kinds = [
         ("mpeg", "mp3"),
@@ -202,7 +202,7 @@ fn ending_of(mime_type: &str) -> &'static str {
     found.map_or("ogg", |(_, ending)| ending)
 }
 
-/// What becomes of the job of a note that was not written down; `None` = the note never will be. Pure.
+/// What happens to the job of a note that was not transcribed; `None` = the note never will be. Pure.
 #[must_use]
 pub fn after_speech(error: &SpeechError, now_ms: i64) -> Option<Outcome> {
     let why = error.to_string();
@@ -276,7 +276,7 @@ mod tests {
             stream.read_exact(&mut head).await.unwrap();
             let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"text\":\"";
             stream.write_all(answer.as_bytes()).await.unwrap();
-            // Until nobody reads any more.
+            // Until the reader is gone.
             while stream.write_all(&[b'a'; 1 << 16]).await.is_ok() {}
         });
         let transcriber = Transcriber {

@@ -8,11 +8,11 @@ use vocative_core::file::{FileState, TurnFile};
 use vocative_core::ids::TurnId;
 use vocative_store::{Reader, StoreError};
 
-/// The pause between two looks at whether the files have come.
+/// The pause between two checks whether the files have come.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until every file of these turns is here or given up, at most until then. Returns whether it had
-/// to wait.
+/// Waits until every file of these turns is fetched or given up, at most until `until`. Returns whether it had to
+/// wait.
 ///
 /// # Errors
 /// Storage refuses.
@@ -29,7 +29,7 @@ pub async fn wait_for_files(
         }
         Ok(has_waited)
     };
-    // What is not here then is named as not loaded.
+    // Files that are missing then are named as not loaded.
     tokio::time::timeout_at(until, settled)
         .await
         .unwrap_or(Ok(true))

@@ -8,7 +8,7 @@ use super::{AboutRun, At, Subject};
 use crate::tools::HttpTool;
 use vocative_core::hooking::HookDecision;
 
-/// The version of what is sent.
+/// The version of the JSON that is sent.
 pub(super) const VERSION: u32 = 1;
 
 /// Asks. Whatever happens, there is a verdict.
@@ -27,7 +27,7 @@ pub(super) async fn ask(
     }
 }
 
-/// What a hook is sent. The id is the same however often the same is asked.
+/// The JSON that a hook is sent. The id is the same however often the same question is asked.
 fn event(hook: &str, has_content: bool, about: &AboutRun, at: At, subject: Subject<'_>) -> Value {
     let At { point, step, n } = at;
     let id = format!("{}/{}/{step}/{n}/{hook}", about.run, point.name());

@@ -1,4 +1,4 @@
-//! What hooks said since the daemon started: for `status` and the metrics. A reload keeps it.
+//! The verdicts of hooks since the daemon started: for `status` and the metrics. A reload keeps the counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use vocative_core::hooking::HookDecision;
 
 static COUNTS: Mutex<BTreeMap<(String, &'static str), u64>> = Mutex::new(BTreeMap::new());
 
-/// How often a hook said something.
+/// How often a hook gave a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookCount {
     /// The hook.
     pub hook: String,
-    /// What it said; `told` = it was told something.
+    /// The verdict; `told` = the hook was told about an event.
     pub verdict: &'static str,
     /// How often.
     pub times: u64,
@@ -23,13 +23,13 @@ pub(super) fn note(hook: &str, verdict: &HookDecision) {
     *counts.entry((hook.to_owned(), verdict.name())).or_default() += 1;
 }
 
-/// A hook was told something.
+/// Counts that a hook was told about an event.
 pub(super) fn note_told(hook: &str) {
     let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     *counts.entry((hook.to_owned(), "told")).or_default() += 1;
 }
 
-/// What the hooks of this process said so far, by name.
+/// The verdicts that the hooks of this process gave so far, by name.
 #[must_use]
 pub fn counts() -> Vec<HookCount> {
     let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);

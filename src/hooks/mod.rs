@@ -1,10 +1,10 @@
-//! Who is asked, or told, at the points of a run: patterns that take words out, and servers over HTTP.
+//! The hooks that are asked, or told, at the points of a run: patterns that remove words, and servers over HTTP.
 //!
-//! It knows no agent, no store and no platform: it is handed what a hook may see, and gives back a verdict that
-//! holds at its point. What follows from it is `core/hooking`'s and its caller's.
+//! It knows no agent, no store and no platform: it receives what a hook may see, and returns a verdict that is valid
+//! at its point. What follows from it is decided by `core/hooking` and the caller.
 //!
-//! Reading order: this page, `asking` (a question over HTTP), `telling` (what one is told
-//! over HTTP), `counts` (what hooks said since the start).
+//! Reading order: this page, `asking` (a question over HTTP), `telling` (an event over HTTP), `counts` (the verdicts
+//! since the start).
 
 mod asking;
 mod counts;
@@ -26,14 +26,14 @@ pub struct Hook {
     pub name: String,
     /// The points at which it is asked.
     pub points: Vec<HookPoint>,
-    /// What it is.
+    /// The kind of hook.
     pub kind: HookKind,
 }
 
-/// What a hook is.
+/// The kind of a hook.
 #[derive(Debug)]
 pub enum HookKind {
-    /// Takes words out by pattern.
+    /// Removes words by pattern.
     Redact(Redactor),
     /// A server that is asked.
     Http {
@@ -68,11 +68,11 @@ pub struct AboutRun {
     pub channel: String,
     /// The platform's id of the chat.
     pub chat: String,
-    /// The platform's id of the person who asks, where there is one.
+    /// The platform's id of the person who asks, if there is one.
     pub person: Option<String>,
 }
 
-/// A point of a run, in figures.
+/// A point of a run, with its numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// The point.
@@ -83,12 +83,12 @@ pub struct At {
     pub n: u32,
 }
 
-/// Something that has happened, as a hook is told of it. Nothing that was said.
+/// An event that a hook is told about. It contains no messages.
 #[derive(Clone, Debug)]
 pub struct HookTelling {
     /// The same however often it is told.
     pub id: String,
-    /// Of what it tells.
+    /// The point of the event.
     pub point: HookPoint,
     /// The hook's name.
     pub hook: String,
@@ -98,7 +98,7 @@ pub struct HookTelling {
     pub outcome: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// The approval, where it is about one.
+    /// The approval, if the event is about one.
     pub approval: Option<AboutApproval>,
 }
 
@@ -109,9 +109,9 @@ pub struct AboutApproval {
     pub id: String,
     /// The tool that was asked about.
     pub tool: String,
-    /// The platform's id of who decided in the room, or the name of who did outside it.
+    /// The platform's id of the person who decided in the room, or the name of who decided outside it.
     pub by: Option<String>,
-    /// Where: `card`, `cli`, `api`, `console`.
+    /// Where it was decided: `card`, `cli`, `api`, `console`.
     pub via: Option<String>,
 }
 
@@ -130,7 +130,7 @@ pub enum Subject<'a> {
         /// The answer.
         text: &'a str,
     },
-    /// A call.
+    /// A tool call.
     Call {
         /// The tool.
         tool: &'a str,
@@ -139,13 +139,13 @@ pub enum Subject<'a> {
         /// Whether people changed them, and it is asked about anew.
         is_changed: bool,
     },
-    /// What a call gave.
+    /// The result of a call.
     Result {
         /// The tool.
         tool: &'a str,
-        /// For the model.
+        /// The text for the model.
         text: &'a str,
-        /// Whether it went wrong.
+        /// Whether the call failed.
         is_error: bool,
     },
 }
@@ -165,27 +165,28 @@ impl Hooks {
         self.hooks.is_empty()
     }
 
-    /// Those of a point.
+    /// The hooks of a point.
     pub fn at(&self, point: HookPoint) -> impl Iterator<Item = &Arc<Hook>> {
         let is_there = move |hook: &&Arc<Hook>| hook.points.contains(&point);
         self.hooks.iter().filter(is_there)
     }
 
-    /// Whether an answer may come out otherwise than its model says it.
+    /// Whether hooks may change an answer after the model gave it.
     #[must_use]
     pub fn hold_answers_back(&self) -> bool {
         let mut points = self.hooks.iter().flat_map(|hook| &hook.points);
         points.any(|point| point.holds_answers_back())
     }
 
-    /// Whether what tools give or agents say is looked at before it is kept or posted. No hook can look into a file.
+    /// Whether the results of tools or the words of agents are checked before they are stored or posted. No hook can
+    /// check a file.
     #[must_use]
     pub fn look_at_what_is_told(&self) -> bool {
         let mut points = self.hooks.iter().flat_map(|hook| &hook.points);
         points.any(|point| point.holds_answers_back() || *point == HookPoint::AfterTool)
     }
 
-    /// Those that take words out at one of these points, each once.
+    /// The hooks that remove words at one of these points, each once.
     pub fn redactors<'a>(
         &'a self,
         points: &'a [HookPoint],
@@ -199,7 +200,7 @@ impl Hooks {
         })
     }
 
-    /// A text without what is taken out by pattern at these points; `None` = nothing is.
+    /// A text without the words that patterns remove at these points; `None` = nothing is removed.
     #[must_use]
     pub fn without_words(&self, points: &[HookPoint], text: &str) -> Option<String> {
         let mut changed = None;
@@ -220,7 +221,7 @@ impl Hook {
         matches!(self.kind, HookKind::Http { .. })
     }
 
-    /// What it says of a subject, as far as that holds. Of one that takes words out: of a text.
+    /// The hook's verdict on a subject, as far as it is valid. For a pattern, the subject is a text.
     pub async fn ask(&self, about: &AboutRun, at: At, subject: Subject<'_>) -> HookDecision {
         let verdict = match &self.kind {
             HookKind::Redact(redactor) => taken_out(redactor, subject),
@@ -233,7 +234,7 @@ impl Hook {
         self.settled(about, at, subject, verdict)
     }
 
-    /// What of a verdict on a subject holds. It is counted.
+    /// The valid part of a verdict on a subject. It is counted.
     pub fn settled(
         &self,
         about: &AboutRun,
@@ -255,7 +256,7 @@ impl Hook {
         verdict
     }
 
-    /// Tells it of something that has happened.
+    /// Tells the hook about an event.
     ///
     /// # Errors
     /// Why it was not told, without addresses.

@@ -1,4 +1,4 @@
-//! What a hook of kind `http` is told: JSON there, and of the answer only whether it is one of success.
+//! Tells a hook of kind `http` about an event: sends JSON, and reads from the answer only whether it is a success.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::asking::VERSION;
 use super::{AboutApproval, HookTelling};
 use crate::tools::HttpTool;
 
-/// Tells it.
+/// Sends an event to a hook.
 pub(super) async fn tell(request: &Arc<HttpTool>, telling: &HookTelling) -> Result<(), String> {
     request.tell(&event(telling)).await
 }

@@ -1,9 +1,9 @@
 //! Places for requests whose bodies are being read, shared by channel and by peer.
 //!
-//! Whose a body is, is known only when it is whole: its signature is over all of it. So anybody may send
-//! one, and send it slowly. No channel and no peer has more than its share of the places, and where there
-//! is no place left, the slowest body of whoever has used theirs up gives way. A body that comes as bodies
-//! of platforms do, in a few packets, is never the slowest for long.
+//! Who sent a body is known only when it is whole: its signature is over all of it. So anybody may send
+//! one, and send it slowly. No channel and no peer has more than its share of the places, and when no
+//! place is left, the slowest body of whoever has used theirs up gives way. A body that comes in a few
+//! packets, as those of platforms do, is never the slowest for long.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ const YOUNG: Duration = Duration::from_millis(100);
 pub(super) struct Peer(IpAddr);
 
 impl Peer {
-    /// The peer of an address. An IPv6 network of 64 bits is one: its hosts choose the rest themselves.
+    /// The peer of an address. An IPv6 /64 network counts as one peer: its hosts choose the other bits themselves.
     pub(super) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {
@@ -201,8 +201,8 @@ mod tests {
         let slowest = flood.last().unwrap();
         assert!(gave_way(slowest).await);
         assert!(!gave_way(&flood[0]).await && !gave_way(&further).await);
-        // Another peer has places of its own, until those of the channel are used up: of that the next
-        // slowest makes room.
+        // Another peer has places of its own, until those of the channel are used up: then the channel's next
+        // slowest body gives way.
         let others: Vec<_> = (0..BODIES_OF_CHANNEL_MAX - BODIES_OF_PEER_MAX)
             .map(|_| enter("acme", 2).unwrap())
             .collect();
@@ -234,7 +234,7 @@ mod tests {
         }
         let quick = bodies.enter("e", peer(200)).unwrap();
         assert!(gave_way(&all[17]).await);
-        // Done before it is old, it never has to.
+        // A body that is complete before it is old never gives way.
         drop(quick);
         assert!(bodies.enter("e", peer(200)).is_some());
         assert_eq!(bodies.reading().by_id.len(), BODIES_MAX - 1);

@@ -60,7 +60,7 @@ impl CrowdMember {
         self.crowd.silent().remove(&since);
     }
 
-    /// It was answered, or nothing has come yet.
+    /// Its request was answered, or none has come yet.
     pub(super) fn become_silent(&self) {
         self.is_busy.store(false, Ordering::Relaxed);
         let since = self.crowd.newest.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl CrowdMember {
         self.crowd.silent().insert(since, leave);
     }
 
-    /// Waits until it is asked to go. Asked in the moment in which its request came, it stays.
+    /// Waits until it is asked to go. If its request comes at the same moment, it stays.
     pub(super) async fn sent_away(&self) {
         loop {
             self.leave.notified().await;

@@ -1,8 +1,8 @@
 //! The way in of a listener: who gets a connection, and when one is closed that wastes it.
 //!
 //! A connection that is taken has a seat until it ends; without a free one, the next waits outside.
-//! What a peer sends must be a whole request in time, also the next one on the same connection, and
-//! what it is sent it must take in time. Knows nothing of requests.
+//! A peer must send each whole request in time, also the next one on the same connection, and must take
+//! what it is sent in time. The door knows nothing of what requests say.
 
 use std::io;
 use std::net::SocketAddr;
@@ -118,8 +118,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Keeps the connection open without an answer, for as long as the result lives: its request takes long, and who
-    /// makes it may wait.
+    /// Keeps the connection open without an answer for as long as the result lives, for a request that may take long.
     pub(super) fn wait(&self) -> WaitingRequest {
         self.patience.fetch_add(1, Ordering::Relaxed);
         WaitingRequest(Arc::clone(&self.patience))

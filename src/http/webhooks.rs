@@ -28,8 +28,8 @@ use super::bodies::{Bodies, BodyPlace, Peer};
 use super::crowd::Crowd;
 use crate::admin::health::{Health, ListenerHealth};
 
-/// Connections at the same time. Of more, those that ask for nothing make room; while all of them ask,
-/// the rest waits outside.
+/// The most connections at the same time. Beyond that, idle ones make room; while none is idle, new ones
+/// wait outside.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Requests that are stored at the same time; more wait a moment, then get 503.
 pub const REQUESTS_MAX: usize = 64;
@@ -41,8 +41,8 @@ const HEAD_MAX_BYTES: usize = 32 * 1024;
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
-/// A body comes this fast at least, in bytes a second, once it had a second to begin. *Source:* platforms
-/// send what they have in full, in packets of more than a kilobyte.
+/// The least speed of a body, in bytes a second, after its first second. *Source:* platforms send what
+/// they have in full, in packets of more than a kilobyte.
 const BODY_RATE_MIN: u64 = 16 * 1024;
 /// How long a body has to begin.
 const BODY_BEGINS_WITHIN: Duration = Duration::from_secs(1);
@@ -102,7 +102,7 @@ pub async fn serve(
         () = cancel.cancelled() => {}
     }
     connections.close();
-    // What is not answered by then comes again.
+    // Platforms repeat requests that are not answered by then.
     let _ = timeout(GOODBYE_WITHIN, connections.wait()).await;
 }
 
@@ -284,7 +284,7 @@ impl WebhookDoors {
 async fn whole(body: Incoming, place: &BodyPlace) -> Result<Vec<u8>, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "its body is too large");
     let max = u64::try_from(BODY_MAX_BYTES).unwrap_or(u64::MAX);
-    // What says so itself is not read.
+    // A body that declares itself too large is not read.
     if body.size_hint().lower() > max {
         return Err(too_large);
     }
@@ -314,7 +314,7 @@ async fn whole(body: Incoming, place: &BodyPlace) -> Result<Vec<u8>, (StatusCode
     }
 }
 
-/// By when, after its beginning, a body of which so much has come must go on. Pure.
+/// The time, after its beginning, by which a body of which `bytes` have come must go on. Pure.
 fn time_for(bytes: usize) -> Duration {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     let millis = bytes.saturating_mul(1_000) / BODY_RATE_MIN;

@@ -29,7 +29,7 @@ const BETWEEN_WALKS: Duration = Duration::from_secs(3_600);
 
 /// Those who do the work.
 pub struct Handlers {
-    /// Where everything is.
+    /// The store.
     pub store: Store<Working>,
     /// Answers inquiries.
     pub desk: InquiryDesk,
@@ -161,7 +161,7 @@ impl Handlers {
         Ok(Outcome::Done)
     }
 
-    /// What is captured says nothing of vectors: a read finds out that there is something to do.
+    /// Looks for turns without vectors: capturing a turn queues no job for them.
     async fn want_vectors(&self) -> Result<(), StoreError> {
         let Some(embeddings) = &self.embeddings else {
             return Ok(());
@@ -175,7 +175,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// A conversation that settles does nothing: a read finds out that it has.
+    /// Looks for settled conversations: settling triggers no event.
     async fn want_memories(&self) -> Result<(), StoreError> {
         for due in self.learner.due().await? {
             let job = Job::ExtractMemories {
@@ -186,7 +186,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// A turn does not say that it is one too many: a read finds out.
+    /// Looks for conversations with turns to fold: capturing a turn does not show that there are too many.
     async fn want_summaries(&self) -> Result<(), StoreError> {
         for due in self.summarizer.due().await? {
             let job = Job::SummarizeConversation {
@@ -197,7 +197,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// An answer says nothing of titles: a read finds out which conversation wants one.
+    /// Looks for conversations that want a title: an answer does not say so.
     async fn want_titles(&self) -> Result<(), StoreError> {
         for due in self.titler.due().await? {
             let job = Job::TitleConversation {
@@ -228,8 +228,8 @@ impl Handlers {
         Ok(Outcome::Done)
     }
 
-    /// What ended between the commit and a kill is told after the next start; what was told and not forgotten before
-    /// one is told again, with the same id.
+    /// Tells a hook about an ended run or approval. If the process was killed after the commit, the event is told
+    /// after the next start; if it was told but not yet forgotten, it is told again with the same id.
     async fn tell_hook(&self, id: TellingId) -> Result<Outcome, StoreError> {
         let Some(stored) = self.store.telling(id).await? else {
             return Ok(Outcome::Done);
@@ -289,7 +289,7 @@ impl Handlers {
     }
 }
 
-/// What is stored of a telling, as its hook is told it.
+/// A stored event, in the form in which its hook is told.
 fn told(stored: contract::Telling) -> HookTelling {
     let contract::Telling {
         operator,

@@ -1,4 +1,4 @@
-//! The loop: claims what is due, has it done, and writes down what became of it.
+//! The loop: claims due jobs, has them done, and stores the results.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -30,16 +30,16 @@ const EXTEND: Duration = Duration::from_secs(20);
 const STORE_WAIT: Duration = Duration::from_secs(5);
 const STORE_WAIT_MS: i64 = 5_000;
 
-/// Does the jobs: the loop knows nothing of what there is to do.
+/// Does the jobs: the loop itself does not know what they do.
 pub trait JobHandler: Send + Sync + 'static {
-    /// What is to be done once, before the first job.
+    /// Preparations, once before the first job.
     fn prepare(&self) -> impl Future<Output = ()> + Send;
 
-    /// Puts into the queue what nobody asks for: it shows only in what is stored. Called before each claim, so it
+    /// Queues jobs that no event asks for, because only the stored data shows them. Called before each claim, so it
     /// only reads unless there is something to do.
     fn look(&self) -> impl Future<Output = ()> + Send;
 
-    /// Jobs of a kind that may be at work at once.
+    /// The most jobs of a kind that may be done at once.
     fn slots(&self, kind: JobKind, now_ms: i64) -> impl Future<Output = usize> + Send;
 
     /// Does a job. It may be done again: the process may have ended before its row went.
@@ -57,21 +57,21 @@ pub trait JobHandler: Send + Sync + 'static {
 
 /// The worker.
 pub struct JobWorker<W> {
-    /// Where jobs are.
+    /// The store with the jobs.
     pub store: Store<Working>,
     /// The accounts whose channels are connected.
     pub connected: Arc<dyn Fn() -> Vec<AccountId> + Send + Sync>,
-    /// Who does the work.
+    /// The handlers that do the work.
     pub handlers: W,
-    /// Who claims.
+    /// The owner of the leases.
     pub owner: OwnerId,
-    /// Says that there may be a job.
+    /// Notified when there may be a job.
     pub wake: Arc<Notify>,
     /// The time.
     pub clock: Clock,
 }
 
-/// What is being done.
+/// The jobs that are being done.
 #[derive(Default)]
 struct AtWork {
     tasks: JoinSet<()>,
@@ -99,7 +99,7 @@ impl AtWork {
 }
 
 impl<W: JobHandler> JobWorker<W> {
-    /// Works until `stop`. What is at work then is given back, and done after the next start.
+    /// Works until `stop`. Jobs in work are then given back, and done after the next start.
     pub async fn run(self, stop: CancellationToken) {
         let worker = Arc::new(self);
         let mut at_work = AtWork::default();
@@ -128,7 +128,7 @@ impl<W: JobHandler> JobWorker<W> {
         worker.give_back(&at_work).await;
     }
 
-    /// Claims what is due and begins it. Returns how long nothing else is.
+    /// Claims due jobs and begins them. Returns how long no other job is due.
     async fn begin_due(self: &Arc<Self>, at_work: &mut AtWork) -> Duration {
         match self.claim(&at_work.shares).await {
             Ok((claimed, pause)) => {
@@ -166,7 +166,7 @@ impl<W: JobHandler> JobWorker<W> {
         })
     }
 
-    /// Does a job and writes down what became of it. Waits until the store takes it: nobody else would.
+    /// Does a job and stores the result. Waits until the store takes it: no other code would store it.
     async fn have_done(self: Arc<Self>, claimed: ClaimedJob) {
         crash::point("job.claimed");
         let worked = self.work(&claimed).await;
@@ -233,7 +233,7 @@ impl<W: JobHandler> JobWorker<W> {
         }
     }
 
-    /// Ends what was cancelled, or whose noun is gone.
+    /// Ends jobs that were cancelled, or whose subject is gone.
     async fn end_cancelled(&self, at_work: &AtWork) {
         if at_work.jobs.is_empty() {
             return;
@@ -248,7 +248,7 @@ impl<W: JobHandler> JobWorker<W> {
         }
     }
 
-    /// Gives back what a stop kept from its end; the attempt does not count.
+    /// Gives back jobs that a stop interrupted; the attempt does not count.
     async fn give_back(&self, at_work: &AtWork) {
         for (job, _) in at_work.jobs.values() {
             let later = Outcome::Later {
@@ -262,16 +262,16 @@ impl<W: JobHandler> JobWorker<W> {
     }
 }
 
-/// What came of doing a job.
+/// The result of doing a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum JobResult {
-    /// What its handler says, or what follows where it said nothing.
+    /// The handler's outcome, or what follows if it gave none.
     Outcome(Outcome),
     /// A row can't be decoded.
     Undecodable(String),
 }
 
-/// What follows where the store refused. A full disk is no failure of the job.
+/// What follows if the store refused. A full disk is no failure of the job.
 fn after_refusal(cause: StoreError, now_ms: i64) -> JobResult {
     match cause {
         StoreError::Undecodable { what } => JobResult::Undecodable(what),

@@ -1,6 +1,6 @@
-//! PDF as text, by a program of the operator's: it is confined like a tool's, gets the file on its standard input and
-//! says its text, a form feed between two pages. What reads a format that is written to harm its readers has no file
-//! of ours, no network, and an end.
+//! Converts PDF to text with a program of the operator's: it is confined like a tool's, gets the file on its standard
+//! input and writes the text, with a form feed between two pages. A program that reads a hostile file has none of our
+//! files, no network, and a time limit.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::tools::program::{Program, RunningProgram};
 
 /// How long a file may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// The longest text that is taken, in bytes; a program that says more is ended.
+/// The longest text that is accepted, in bytes; a program that writes more is ended.
 const TEXT_MAX_BYTES: u64 = 8 << 20;
-/// What is kept of what a program says of its troubles, in bytes.
+/// How much of a program's error output is kept, in bytes.
 const LOG_MAX_BYTES: u64 = 2_000;
 
 /// The text of a file.
@@ -48,7 +48,7 @@ async fn run(program: &Program, bytes: Vec<u8>) -> Result<Vec<u8>, ConverterEnd>
         own_folder,
     } = running.map_err(|error| ConverterEnd::NotStarted(error.to_string()))?;
     let feeding = async {
-        // A program that ends early has not wanted the rest.
+        // A program that ends early did not want the rest.
         let _ = streams.stdin.write_all(&bytes).await;
         drop(streams.stdin);
     };
@@ -102,7 +102,7 @@ struct ConverterOutput {
     is_long: bool,
 }
 
-/// What a stream says, up to a bound; the rest of it is read, a little, and left out.
+/// The output of a stream, up to a limit; a little of the rest is read and dropped.
 async fn said(stream: impl AsyncRead + Unpin, max: u64) -> ConverterOutput {
     let mut stream = stream.take(TEXT_MAX_BYTES * 2);
     let mut kept = Vec::new();

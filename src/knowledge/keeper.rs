@@ -1,9 +1,9 @@
-//! The loop that keeps collections as their folders are.
+//! The loop that keeps collections in step with their folders.
 //!
-//! A file is read when its stamp is another, and exchanged when its hash is. Each exchange is a transaction of its own,
-//! so that a kill between any two loses nothing: the next walk finds what is left. A folder that is not there, or
-//! another and empty one in its place (a disk that is not mounted), changes nothing of what is known; a file that is
-//! not there takes its document along.
+//! A file is read when its stamp has changed, and its document replaced when its hash has. Each replacement is a
+//! transaction of its own, so that a kill between two of them loses nothing: the next walk finds the rest. If a
+//! folder is missing, or replaced by another, empty one (a disk that is not mounted), the known documents stay; if a
+//! file is missing, its document is removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -24,29 +24,29 @@ use super::Collection;
 use super::reading::{CandidateFile, Looked, look};
 use super::walk::{FolderWalk, FoundFile, identity, stamp};
 
-/// How often it is looked whether a collection is due.
+/// How often the loop checks whether a collection is due.
 const POLL: Duration = Duration::from_millis(1_000);
 /// The wait after the store refused something.
 const STORE_WAIT: Duration = Duration::from_secs(5);
-/// Files that are read at once.
+/// The most files that are read in parallel.
 const AT_ONCE: usize = 4;
-/// Known files that are asked of the store at once.
+/// The most known files that are requested from the store at once.
 const KNOWN_AT_ONCE: usize = 2_000;
-/// The most problems of a reading that are told, and their length in characters.
+/// The most problems of a reading that are reported, and their length in characters.
 const PROBLEMS_MAX: usize = 20;
 const PROBLEM_MAX_CHARS: usize = 300;
 
-/// Keeps collections as their folders are.
+/// Keeps collections in step with their folders.
 pub struct KnowledgeKeeper {
-    /// Where they are kept.
+    /// The store with the collections.
     pub store: Store<Indexing>,
-    /// The configured ones.
+    /// The configured collections.
     pub collections: Vec<Collection>,
     /// The time.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// What a reading could not do: the first 20 are told, the others counted.
+/// The problems of a reading: the first 20 are reported, the others counted.
 #[derive(Debug, Default)]
 pub struct Problems {
     told: Vec<String>,
@@ -71,12 +71,12 @@ impl Problems {
     }
 }
 
-/// What is known of files, by the configured path and the path below it.
+/// The known documents, by the configured path and the path below it.
 type KnownDocuments = HashMap<(String, String), KnownDocument>;
 
-/// A configured path as it is now.
+/// The state of a configured path.
 enum Root {
-    /// It can't be looked at, and why.
+    /// It can't be read; the text says why.
     Lost(String),
     File(fs::Metadata),
     Folder(FolderWalk, String),
@@ -89,7 +89,7 @@ struct CollectionPass<'a> {
     row: i64,
     known: KnownDocuments,
     is_anew: bool,
-    /// Files that are there, known or not.
+    /// The number of files that exist, known or not.
     files: usize,
     left_out: usize,
     changed: usize,
@@ -97,7 +97,7 @@ struct CollectionPass<'a> {
 }
 
 impl KnowledgeKeeper {
-    /// Works until `stop`. What is at work then is dropped: each exchange is a transaction of its own.
+    /// Works until `stop`. Work in progress is then dropped: each replacement is a transaction of its own.
     pub async fn run(self, stop: CancellationToken) {
         let collections = self.collections.iter().cloned();
         let collections: Vec<Arc<Collection>> = collections.map(Arc::new).collect();
@@ -126,7 +126,7 @@ impl KnowledgeKeeper {
         }
     }
 
-    /// Reads every collection through, once.
+    /// Reads every collection completely, once.
     ///
     /// # Errors
     /// Storage refuses.
@@ -137,7 +137,7 @@ impl KnowledgeKeeper {
             .await
     }
 
-    /// Reads what is due.
+    /// Reads the collections that are due.
     async fn turn(
         &self,
         collections: &[Arc<Collection>],
@@ -304,7 +304,7 @@ impl CollectionPass<'_> {
         self.forget_missing(path, &name).await
     }
 
-    /// What is known of a path that is not there is kept.
+    /// Reports a missing path; its known documents are kept.
     fn lose(&mut self, name: &str, why: &str) {
         let kept = self.known.extract_if(|(root, _), _| root == name).count();
         self.files += kept;
@@ -337,7 +337,7 @@ impl CollectionPass<'_> {
         Ok(())
     }
 
-    /// Looks at files, and reads those that may have changed.
+    /// Checks files, and reads those that may have changed.
     async fn files_of(
         &mut self,
         root: &Path,
@@ -388,7 +388,7 @@ impl CollectionPass<'_> {
         Ok(())
     }
 
-    /// Known files that the reading has not come to yet: they have their places.
+    /// The known files that this reading has not reached yet: they count towards the limit.
     fn unseen(&self) -> usize {
         self.known.len()
     }
@@ -421,7 +421,7 @@ impl CollectionPass<'_> {
         Ok(())
     }
 
-    /// Forgets known files below a path that are not there any more.
+    /// Removes known files below a path that no longer exist.
     async fn forget_missing(&mut self, root: &Path, name: &str) -> Result<(), StoreError> {
         let unseen: Vec<KnownDocument> = self
             .known

@@ -1,9 +1,9 @@
-//! Operators' documents: folders that are read again and again, and what of their files is kept for a search.
+//! Operators' documents: folders that are read repeatedly, and the parts of their files that are stored for search.
 //!
-//! Knows no agents, models or conversations. What a document becomes is decided in `core/knowledge`, what is kept of it
-//! in one transaction is the store's. Reading order: this page, `walk` (which files there are), `opening` (a file's
-//! bytes, from below its folder and nowhere else), `converting` (PDF, by a program of the operator's), `reading` (a file
-//! as a document), `keeper` (the loop).
+//! Knows no agents, models or conversations. `core/knowledge` decides what a document becomes, the store what is
+//! stored in one transaction. Reading order: this page, `walk` (which files exist), `opening` (a file's bytes, only
+//! from below its folder), `converting` (PDF, by a program of the operator's), `reading` (a file as a document),
+//! `keeper` (the loop).
 
 mod converting;
 mod keeper;
@@ -20,11 +20,11 @@ use vocative_core::place::ChatName;
 
 use crate::tools::program::{Program, ProgramSettings};
 
-/// The most files of a collection where the settings do not say.
+/// The most files of a collection, unless the settings say otherwise.
 pub const FILES_MAX_DEFAULT: usize = 20_000;
-/// The largest file that is read where the settings do not say, in bytes.
+/// The largest file that is read, unless the settings say otherwise, in bytes.
 pub const FILE_BYTES_MAX_DEFAULT: u64 = 2 << 20;
-/// How often a collection is looked through where the settings do not say, in milliseconds.
+/// How often a collection is read, unless the settings say otherwise, in milliseconds.
 pub const REFRESH_MS_DEFAULT: u64 = 60_000;
 
 /// A collection of documents, as it is configured.
@@ -36,13 +36,13 @@ pub struct CollectionSettings {
     pub paths: Vec<PathBuf>,
     /// The chats where it may be searched; `None` = wherever its agents are.
     pub chats: Option<BTreeSet<ChatName>>,
-    /// How often it is looked through, in milliseconds.
+    /// How often it is read, in milliseconds.
     pub refresh_ms: u64,
     /// The most files that are kept.
     pub files_max: usize,
     /// The largest file that is read, in bytes.
     pub file_bytes_max: u64,
-    /// The program that makes text of PDF; `None` = such files are left out.
+    /// The program that converts PDF to text; `None` = such files are skipped.
     pub pdf: Option<ProgramSettings>,
 }
 
@@ -54,17 +54,17 @@ impl CollectionSettings {
     }
 }
 
-/// A collection that is kept.
+/// A collection with the programs that read its files.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    /// What it is.
+    /// Its settings.
     pub settings: CollectionSettings,
-    /// What makes text of PDF.
+    /// The program that converts PDF to text.
     pub pdf: Option<Program>,
 }
 
 impl Collection {
-    /// How a file is written, by the ending of its name; `None` = it is no document.
+    /// The format of a file, by the extension of its name; `None` = it is no document.
     fn format_of(&self, path: &Path) -> Option<Format> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         match ending.as_str() {

@@ -1,5 +1,5 @@
-//! A file's bytes, from below its folder and nowhere else: the kernel refuses a path that leads out of it, whoever
-//! changes links meanwhile.
+//! Reads a file only if it is below its folder: the kernel refuses a path that leads out of it, even if links are
+//! changed meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,11 +11,11 @@ use rustix::io::Errno;
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnreadFile {
-    /// It is not for us, or no document: nothing of it is kept.
+    /// It may not be read, or is no document: its document is removed.
     Refused(String),
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
-    /// It may be read later: what is known of it is kept.
+    /// It may be read later: the known document is kept.
     Failed(String),
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn bytes(root: &Path, path: Option<&Path>, max: u64) -> Result<Vec<u8
         return Err(UnreadFile::Refused("it is no ordinary file".to_owned()));
     }
     let mut bytes = Vec::new();
-    // One that grows meanwhile is not read to its end.
+    // A file that grows meanwhile is not read to its end.
     let read = file.take(max + 1).read_to_end(&mut bytes);
     read.map_err(|error| UnreadFile::of(&error))?;
     match bytes.len() as u64 > max {
@@ -56,7 +56,7 @@ pub(super) fn too_large(max: u64) -> UnreadFile {
     UnreadFile::Refused(format!("it is larger than {} KiB", max >> 10))
 }
 
-/// Never waits: a pipe without a writer opens at once, and is no ordinary file.
+/// Opening never blocks: a pipe without a writer opens at once, and is no ordinary file.
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -91,7 +91,7 @@ fn below(root: &Path, path: &Path) -> Result<File, UnreadFile> {
     checked(root, path)
 }
 
-/// Looks where a path leads before it is opened: as good as it gets where the kernel does not do both at once.
+/// Checks where a path leads before it is opened: the best that is possible if the kernel can't do both in one step.
 fn checked(root: &Path, path: &Path) -> Result<File, UnreadFile> {
     let real = |path: &Path| path.canonicalize().map_err(|error| UnreadFile::of(&error));
     let file = real(&root.join(path))?;

@@ -1,4 +1,4 @@
-//! A file as a document: read, told from what is known of it, decoded, and cut into pieces.
+//! Turns a file into a document: reads it, compares it with the known version, decodes it, and cuts it into pieces.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -14,39 +14,39 @@ use super::Collection;
 use super::converting::converted;
 use super::opening::{UnreadFile, bytes, too_large};
 
-/// A file that is to be looked at.
+/// A file that is to be checked.
 #[derive(Debug)]
 pub(super) struct CandidateFile {
-    /// The configured path that it is below, as it is stored, and where that is.
+    /// The configured path that it is below, as stored, and the actual path.
     pub(super) root: (String, PathBuf),
     /// Its path below that, as it is stored.
     pub(super) path: String,
     /// The file below its root; `None` = the root is the file.
     pub(super) below: Option<PathBuf>,
-    /// How it is written.
+    /// The format of the file.
     pub(super) format: Format,
-    /// What is there, or why it can't be read.
+    /// The file's metadata, or why it can't be read.
     pub(super) file: Result<Metadata, String>,
     /// Its stamp.
     pub(super) stamp: String,
-    /// What is known of it.
+    /// The known document.
     pub(super) known: Option<KnownDocument>,
 }
 
-/// What is to be done about a file.
+/// The result of checking a file.
 #[derive(Debug)]
 pub(super) enum Looked {
-    /// It says what is known.
+    /// It is the same as the known document.
     Same(i64),
-    /// This is to be known of it.
+    /// Its new content, which replaces the known document.
     Read(Box<ReadDocument>),
-    /// It went meanwhile.
+    /// It disappeared meanwhile.
     Gone,
-    /// It may be read later, and why it was not.
+    /// It may be read later; the text says why it was not.
     Failed(String),
 }
 
-/// Looks at a file. `is_anew` = what says the same is cut anew.
+/// Checks a file. `is_anew` = an unchanged file is cut again.
 pub(super) async fn look(
     collection: &Arc<Collection>,
     collection_row: i64,
@@ -134,7 +134,7 @@ async fn document(
     joined(spawn_blocking(move || Ok(chunked(format, &text))).await)
 }
 
-/// A panic of what reads a document is a bug, and no reason to read no others.
+/// A panic while reading a document is a bug, but the other documents are still read.
 fn joined<T>(done: Result<Result<T, UnreadFile>, tokio::task::JoinError>) -> Result<T, UnreadFile> {
     done.unwrap_or_else(|_| {
         Err(UnreadFile::Refused(
@@ -143,7 +143,7 @@ fn joined<T>(done: Result<Result<T, UnreadFile>, tokio::task::JoinError>) -> Res
     })
 }
 
-/// A text: UTF-8, or UTF-16 that says so.
+/// Decodes a text: UTF-8, or UTF-16 with a mark that says so.
 fn decoded(bytes: Vec<u8>) -> Result<String, UnreadFile> {
     let utf_16 = match bytes.as_slice() {
         [0xff, 0xfe, ..] => Some(UTF_16LE),

@@ -1,24 +1,24 @@
-//! Which files a folder has: a bounded step at a time, without following links to folders.
+//! Finds the files of a folder: a bounded step at a time, without following links to folders.
 
 use std::fs::{self, Metadata, ReadDir};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most entries of a folder and all below it that are looked at; the rest is left out, and told.
+/// The most entries of a folder and its subfolders that are read; the rest is skipped, and reported.
 const ENTRIES_MAX: usize = 250_000;
-/// Folders are entered so deep; each open one takes a file handle.
+/// The greatest depth of folders that is entered; each open folder takes a file handle.
 const DEPTH_MAX: usize = 32;
-/// Entries that are looked at in one step.
+/// The most entries that are read in one step.
 const STEP_ENTRIES: usize = 1_000;
-/// Files that one step gives.
+/// The most files that one step returns.
 pub(super) const STEP_FILES: usize = 64;
 
-/// Something that is there under the name of a document.
+/// A file-system entry with a document's name.
 #[derive(Debug)]
 pub(super) struct FoundFile {
     /// Its path below the folder.
     pub(super) path: PathBuf,
-    /// The file, of a link the one that it leads to; or why it can't be read.
+    /// The file, for a link its target; or why it can't be read.
     pub(super) file: Result<Metadata, String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct FolderWalk {
     root: PathBuf,
     open: Vec<(ReadDir, PathBuf)>,
     entries: usize,
-    /// What could not be looked at.
+    /// Entries that could not be read.
     pub(super) problems: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl FolderWalk {
         })
     }
 
-    /// The next files that `is_document` takes by their names.
+    /// The next files that `is_document` accepts by their names.
     pub(super) fn step(&mut self, is_document: impl Fn(&Path) -> bool) -> WalkStep {
         let mut found = Vec::new();
         for _ in 0..STEP_ENTRIES {
@@ -91,7 +91,7 @@ impl FolderWalk {
                 };
             }
             let name = entry.file_name();
-            // What is hidden is no document: .git, .obsidian, .trash.
+            // Hidden entries are no documents: .git, .obsidian, .trash.
             if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
@@ -136,15 +136,15 @@ impl FolderWalk {
     }
 }
 
-/// A folder or file as it stands on its disk: another one of the same path is told from it.
+/// The identity of a folder or file on its disk: distinguishes it from another one of the same path.
 pub(super) fn identity(file: &Metadata) -> String {
     format!("{}:{}", file.dev(), file.ino())
 }
 
-/// A file as it is: another text in it gives another stamp. Empty if it was changed just now, as a second change
-/// may be too near to the first to show.
+/// The stamp of a file: changed content gives another stamp. Empty if it was changed just now, as a second change may
+/// be too close to the first to be noticed.
 pub(super) fn stamp(file: &Metadata, now_ms: i64) -> String {
-    /// As long as the coarsest clock of a file system that is in use takes to its next tick.
+    /// The longest tick of a file-system clock in use.
     const TICK_MS: i64 = 2_000;
     let changed_ms = file.ctime().saturating_mul(1_000);
     if (now_ms - changed_ms).abs() < TICK_MS {

@@ -1,4 +1,4 @@
-//! Reads conversations for memory: the handler of the job, and the look-out for what is due.
+//! Reads conversations for memory: the handler of the job, and the check for what is due.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,11 +28,11 @@ use vocative_store::contract::{
 use vocative_store::spending::Purpose;
 use vocative_store::{Learning, Store, StoreError};
 
-/// The longest time between two looks for what is due.
+/// The longest time between two checks for what is due.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(30);
 /// The most parts of a conversation that one attempt reads.
 const PARTS_MAX: usize = 20;
-/// How often a part is read again because somebody else has read it meanwhile.
+/// How often a part is read again because another reader has read it meanwhile.
 const OUTDATED_MAX: usize = 3;
 /// The wait for a model that rests or answers people, in milliseconds.
 const BUSY_WAIT_MS: i64 = 30_000;
@@ -40,14 +40,14 @@ const BUSY_WAIT_MS: i64 = 30_000;
 const NEXT_PART_MS: i64 = 1_000;
 /// Milliseconds of a UTC day.
 const DAY_MS: i64 = 86_400_000;
-/// What instructions and notes take of a small context, in tokens.
+/// The tokens that instructions and notes take of a small context.
 const FRAME_TOKENS: usize = 1_500;
 /// The fewest characters of lines that are read at once.
 const LINES_MIN_CHARS: usize = 1_000;
 
 /// Reads conversations for memory.
 pub struct Learner {
-    /// Where they are.
+    /// The store with the conversations.
     pub store: Store<Learning>,
     /// Who is served where.
     pub rooms: Rooms,
@@ -57,32 +57,32 @@ pub struct Learner {
     pub models: Models,
     /// The time.
     pub clock: Clock,
-    /// What it did.
+    /// The counters of what it did.
     pub counters: Arc<Counters>,
-    /// When it looked last for what is due.
+    /// When it last checked what is due.
     pub looked: Mutex<Option<Instant>>,
 }
 
 /// What became of one part of a conversation.
 enum PartOutcome {
-    /// It is read, and whether there is more.
+    /// It was read; `has_more` = there is more.
     Read { has_more: bool },
     /// There is nothing to read.
     Nothing,
-    /// It is read later.
+    /// It must be read later.
     Later(Outcome),
 }
 
-/// What a model said of some lines.
+/// A model's answer about some lines.
 enum LearnerReply {
-    /// Entries, as far as they count; `None` = its answers can't be read.
+    /// The entries that count; `None` = its answers can't be parsed.
     Answer(Option<ReadAnswer>),
-    /// It could not be asked.
+    /// The model could not be asked.
     Later(Outcome),
 }
 
 impl Learner {
-    /// The conversations that are to be read now. It reads only, and not each time it is asked.
+    /// The conversations that are to be read now. Only reads, and only at intervals.
     ///
     /// # Errors
     /// Storage refuses.
@@ -131,7 +131,7 @@ impl Learner {
         agents
     }
 
-    /// Has every agent that learns read what it has not read of a conversation: the job of the queue.
+    /// Lets every agent that learns read the unread part of a conversation: the job of the queue.
     ///
     /// # Errors
     /// Storage refuses.
@@ -146,7 +146,7 @@ impl Learner {
                     Ok(PartOutcome::Read { has_more: true }) => {}
                     Ok(PartOutcome::Read { has_more: false } | PartOutcome::Nothing) => break,
                     Ok(PartOutcome::Later(outcome)) => return Ok(outcome),
-                    // It became one with another one, or went.
+                    // The conversation was merged with another one, or is gone.
                     Err(StoreError::NotFound { .. }) => return Ok(Outcome::Done),
                     Err(cause) => return Err(cause),
                 }
@@ -265,7 +265,7 @@ impl Learner {
         Ok(Some(self.later(tomorrow_ms - now_ms, why)))
     }
 
-    /// The notes of the room that the model is shown beside these lines.
+    /// The notes of the room that the model is shown along with these lines.
     async fn known(
         &self,
         conversation: ConversationId,
@@ -284,7 +284,7 @@ impl Learner {
         Ok(known_for(&entries, lines))
     }
 
-    /// What the model finds in these lines. One that says no JSON is asked once more.
+    /// The entries that the model finds in these lines. If its answer is no JSON, it is asked once more.
     async fn said(
         &self,
         conversation: ConversationId,
@@ -311,7 +311,7 @@ impl Learner {
         for attempt in 1..=2 {
             let answer = match asking.ask(&messages).await {
                 Ok(answer) => answer,
-                // What the provider refuses about these lines it would refuse again.
+                // The provider refuses these lines and would refuse them again.
                 Err(NoAnswer::Failed(cause)) if is_about_the_lines(&cause) => {
                     return self.unreadable(conversation, spec, &cause.to_string());
                 }
@@ -331,7 +331,7 @@ impl Learner {
         LearnerReply::Answer(None)
     }
 
-    /// Nothing can be learnt of these lines: they are passed over, or no line behind them would ever be read.
+    /// Skips lines from which nothing can be learnt; otherwise no line after them would ever be read.
     fn unreadable(
         &self,
         conversation: ConversationId,
@@ -365,7 +365,7 @@ fn failed(cause: &ModelError) -> Outcome {
     }
 }
 
-/// How many characters of lines fit beside the frame into the model's context.
+/// How many characters of lines fit into the model's context besides the frame.
 fn lines_max_chars(model: &BackgroundModel) -> usize {
     let Some(limit) = model.context_limit else {
         return LINES_MAX_CHARS;
@@ -375,7 +375,7 @@ fn lines_max_chars(model: &BackgroundModel) -> usize {
     (left * 2).clamp(LINES_MIN_CHARS, LINES_MAX_CHARS)
 }
 
-/// The lines that are shown, and the turns that are not.
+/// Splits turns into the lines that are shown and the turns that are not.
 fn split(unread: &UnreadTurns, is_served: &IsServed) -> (Vec<SpokenLine>, Vec<TurnId>) {
     let (shown, hidden): (Vec<_>, Vec<_>) = unread
         .turns
@@ -393,7 +393,7 @@ fn split(unread: &UnreadTurns, is_served: &IsServed) -> (Vec<SpokenLine>, Vec<Tu
     (lines.collect(), passed_over.collect())
 }
 
-/// The shown turns with all that they said, in the lines' order.
+/// The shown turns with their full text, in the lines' order.
 fn lines_as_read(unread: &UnreadTurns, lines: &[SpokenLine]) -> Vec<(TurnId, String)> {
     let content = |line: &SpokenLine| {
         let turn = unread.turns.iter().find(|turn| turn.id == line.turn)?;

@@ -1,9 +1,9 @@
-//! What agents learn in the background: once a conversation has settled, its new lines are read by a model for what is
-//! worth keeping, and what it finds is written down with its sources.
+//! What agents learn in the background: once a conversation has settled, a model reads its new lines for facts to
+//! remember, which are stored with their sources.
 //!
-//! Knows no platform and posts nothing. A reading is a job of the queue: killed anywhere, the conversation is read again,
-//! and what was written once is not written twice. What is asked and which entries count is decided in
-//! `vocative_core::remembering::extracting`; what may be written, in the store's transaction.
+//! Knows no platform and posts nothing. A reading is a job of the queue: after a kill the conversation is read again,
+//! and stored entries are not stored twice. `vocative_core::remembering::extracting` decides what is asked and which
+//! entries count; the store's transaction decides what may be written.
 
 mod learner;
 

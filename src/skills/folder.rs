@@ -1,4 +1,4 @@
-//! The files of one skill: bounded, without links, and none from outside its folder.
+//! The files of one skill: limited in number and size, without links, and only from its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use crate::knowledge::opening::{UnreadFile, bytes};
 const FILES_MAX: usize = 256;
 /// The most bytes of all its files together.
 const BYTES_MAX: u64 = 4 << 20;
-/// Folders below its own, one within the other.
+/// The greatest depth of folders below its own.
 const DEPTH_MAX: usize = 6;
 
 /// The names of the folders in a folder, and whether these are all.
@@ -31,7 +31,7 @@ pub(super) fn skills_of(folder: &Path, max: usize) -> std::io::Result<(BTreeSet<
     Ok((names, true))
 }
 
-/// All files of a skill by their paths below its folder. What begins with a dot is no part of it.
+/// All files of a skill by their paths below its folder. Names that begin with a dot are skipped.
 pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let about = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
     if !about.is_dir() {

@@ -1,8 +1,8 @@
-//! Skills of the operator: which there are, read from their folders whenever they are asked for.
+//! Skills of the operator, read from their folders each time they are needed.
 //!
-//! It knows no agents and no models, and approves nothing: a skill is given by its hash, and who approved that hash is
-//! a row of the store. Reading order: this page, `readings` (how many readings may be under way), `folder` (one skill's
-//! files).
+//! It knows no agents and no models, and approves nothing: a skill is identified by its hash, and the approval of
+//! that hash is a row of the store. Reading order: this page, `readings` (how many readings may be under way),
+//! `folder` (one skill's files).
 
 mod folder;
 mod readings;
@@ -18,11 +18,11 @@ use vocative_store::{Reader, StoreError};
 
 use readings::Readings;
 
-/// The most skills of a folder that are looked at.
+/// The most skills of a folder that are read.
 const SKILLS_OF_FOLDER_MAX: usize = 256;
-/// How long the disk may take; then no skill is offered for now.
+/// The time limit for the disk; after it no skill is offered for now.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// What is told where the folders do not answer.
+/// The message if the folders do not answer.
 pub const NO_ANSWER: &str = "the folders did not answer in time: look at their disk";
 
 /// The configured folders of skills.
@@ -32,19 +32,19 @@ pub struct Shelf {
     readings: Arc<Readings>,
 }
 
-/// What is in a folder under the name of a skill.
+/// A folder with the name of a skill.
 #[derive(Clone, Debug)]
 pub struct FoundSkill {
     /// The name.
     pub name: String,
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    /// The skill, or why it is none.
+    /// The skill, or why it is invalid.
     pub skill: Result<Arc<Skill>, String>,
 }
 
 impl Shelf {
-    /// Skills of these folders. Of two with one name that of the earlier folder counts.
+    /// The skills of these folders. If two have the same name, that of the earlier folder counts.
     #[must_use]
     pub fn new(folders: &[PathBuf]) -> Self {
         Self {
@@ -53,19 +53,19 @@ impl Shelf {
         }
     }
 
-    /// All skills, by name; and what of the folders can't be read.
+    /// All skills, by name; and the errors from reading the folders.
     pub async fn look(&self) -> (Vec<FoundSkill>, Vec<String>) {
         self.look_within(LOOK_LIMIT).await
     }
 
-    /// The same for who can't wait so long.
+    /// The same with a shorter time limit.
     pub async fn look_within(&self, limit: Duration) -> (Vec<FoundSkill>, Vec<String>) {
         let folders = Arc::clone(&self.folders);
         let found = self.read(limit, move || look(&folders)).await;
         found.unwrap_or_else(|| (Vec::new(), vec![NO_ANSWER.to_owned()]))
     }
 
-    /// Some skills, by name; those that are not there are left out. `None`: the folders do not answer.
+    /// Some skills, by name; missing ones are left out. `None`: the folders do not answer.
     pub async fn named_within(&self, names: &[String], limit: Duration) -> Option<Vec<FoundSkill>> {
         let names: BTreeSet<String> = names.iter().cloned().collect();
         if names.is_empty() {
@@ -79,13 +79,13 @@ impl Shelf {
         self.read(limit, found).await
     }
 
-    /// The same for who can wait, and goes on without them.
+    /// The same with the full time limit; if the folders do not answer, the result is empty.
     pub async fn named(&self, names: &[String]) -> Vec<FoundSkill> {
         let found = self.named_within(names, LOOK_LIMIT).await;
         found.unwrap_or_default()
     }
 
-    /// Those of some skills that are approved as they are now, by name.
+    /// Those of some skills whose current content is approved, by name.
     ///
     /// # Errors
     /// Storage refuses.
@@ -107,7 +107,7 @@ impl Shelf {
         Ok(skills.filter(is_approved).collect())
     }
 
-    /// Reads, unless too much of that is under way that the disk does not answer.
+    /// Reads, unless too many readings are under way that the disk does not answer.
     async fn read<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -116,7 +116,7 @@ impl Shelf {
         let reading = self.readings.begin(Instant::now())?;
         let reading = tokio::task::spawn_blocking(move || {
             let found = work();
-            // It counts until here, also when nobody waits for it any more.
+            // The reading counts until here, even if its caller is gone.
             drop(reading);
             found
         });
@@ -186,7 +186,7 @@ mod tests {
         let short = Duration::from_millis(1);
         let read = shelf.read(short, move || waits.recv().is_ok()).await;
         assert_eq!(read, None);
-        // It is under way still, and ends when the disk answers.
+        // The reading is still under way, and ends when the disk answers.
         assert_eq!(shelf.readings.under_way(), 1);
         let other = shelf.read(LOOK_LIMIT, || 1).await;
         assert_eq!(other, Some(1));

@@ -1,13 +1,13 @@
-//! How many readings of the folders are under way. One that the disk does not answer holds a thread until it does, and
-//! nothing can end it: so once there is such a one, others are not begun, but for one a minute that finds out.
+//! Counts the readings of the folders that are under way. A reading that the disk does not answer holds a thread, and
+//! can't be ended: while there is one, no others are begun, except one a minute to test the disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most that are under way at once.
+/// The most readings that are under way at once.
 const READINGS_MAX: usize = 64;
-/// How long one may take until the disk counts as one that does not answer.
+/// How long a reading may take before the disk counts as not answering.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// How long such a disk is left alone.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -20,14 +20,14 @@ pub(super) struct Readings {
 
 #[derive(Debug, Default)]
 struct BegunReadings {
-    /// When each that is under way began.
+    /// When each reading under way began.
     at: BTreeMap<u64, Instant>,
-    /// When the newest of all began.
+    /// When the newest reading began.
     last: Option<Instant>,
     count: u64,
 }
 
-/// One that is under way, until it is dropped.
+/// A reading that is under way, until it is dropped.
 #[derive(Debug)]
 pub(super) struct SkillReading {
     of: Arc<Readings>,
@@ -35,7 +35,7 @@ pub(super) struct SkillReading {
 }
 
 impl Readings {
-    /// Begins one, unless the disk does not answer.
+    /// Begins a reading, unless the disk does not answer.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<SkillReading> {
         let mut begun = self.begun();
         let oldest = begun.at.values().next();
@@ -85,14 +85,14 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let stuck = readings.begin(at(0)).unwrap();
-        // It may only be slow.
+        // The disk may only be slow.
         drop(readings.begin(at(10)).unwrap());
         assert!(readings.begin(at(11)).is_none());
         assert!(readings.begin(at(69)).is_none());
         let again = readings.begin(at(70)).unwrap();
         assert!(readings.begin(at(71)).is_none());
         assert_eq!(readings.under_way(), 2);
-        // It answers.
+        // The disk answers.
         drop((stuck, again));
         assert_eq!(readings.under_way(), 0);
         drop(readings.begin(at(72)).unwrap());

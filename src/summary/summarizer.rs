@@ -1,7 +1,8 @@
-//! Summaries of older turns: the look-out for what can be folded, and the handler of the job.
+//! Summaries of older turns: the check for what can be folded, and the handler of the job.
 //!
-//! What is stored is compared with the turns at that moment, so being killed or overtaken costs a call and harms
-//! nothing. A failure leaves the summary before it in force; the queue says when it is tried again.
+//! Before a summary is stored, its sources are compared with the current turns, so being killed or overtaken costs a
+//! call and does no harm. After a failure the previous summary stays in force; the queue decides when it is tried
+//! again.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,11 +38,11 @@ use vocative_store::contract::DueConversation;
 use vocative_store::spending::Purpose;
 use vocative_store::{Folding, Store, StoreError};
 
-/// How often everything is looked at; a wake hint has the newest looked at at once.
+/// How often all conversations are checked; a wake hint has the newest checked at once.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How many conversations a wake hint looks at, by activity: the one just answered in is among them.
+/// How many conversations are checked after a wake hint, by activity: the one just answered in is among them.
 const NEWEST_ON_WAKE: usize = 20;
-/// How many conversations are looked at without one, by activity; an older one waits for its next turn.
+/// How many conversations are checked without a hint, by activity; an older one waits for its next turn.
 const NEWEST_WITHOUT: usize = 1_000;
 /// The most turns that are read for one summary; the rest is folded next.
 const FOLD_TURNS_MAX: usize = 200;
@@ -51,14 +52,14 @@ const BUSY_WAIT_MS: i64 = 30_000;
 const DAY_MS: i64 = 86_400_000;
 /// A turn of a person may hold back itself and three of agents, bots or the platform.
 const HELD_PER_PERSONS_TURN: usize = 4;
-/// The text that stands for turns without words.
+/// The text in place of turns without words.
 const NOTHING_SAID: &str = "(Nothing was said.)";
 
 /// Makes summaries.
 pub struct Summarizer {
-    /// Where turns and summaries are.
+    /// The store with turns and summaries.
     pub store: Store<Folding>,
-    /// Who we are where.
+    /// The rooms, with our identities.
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
@@ -68,9 +69,9 @@ pub struct Summarizer {
     pub wake: Wake,
     /// The time.
     pub clock: Clock,
-    /// What it did.
+    /// The counters of what it did.
     pub counters: Arc<Counters>,
-    /// When it looked last at everything.
+    /// When it last checked all conversations.
     pub looked: Mutex<Option<Instant>>,
 }
 
@@ -94,19 +95,19 @@ enum SummaryAttempt {
     Failed(String),
 }
 
-/// What of a conversation is folded at once for an agent.
+/// The part of a conversation that is folded at once for an agent.
 struct FoldPart {
     source: FoldSource,
     coverage: Coverage,
-    /// How many of its oldest turns.
+    /// The number of its oldest turns.
     count: usize,
     /// The number of requests after which no further step begins.
     requests_max: u32,
 }
 
 impl Summarizer {
-    /// The conversations in which something can be folded and no job does it yet. It looks at nothing unless a wake
-    /// hint came or the last look is long ago.
+    /// The conversations in which turns can be folded and for which no job exists yet. Checks nothing unless a wake
+    /// hint came or the last check is long ago.
     ///
     /// # Errors
     /// Storage refuses.
@@ -117,7 +118,7 @@ impl Summarizer {
         }
     }
 
-    /// How many of the newest conversations are looked at now.
+    /// How many of the newest conversations are checked now.
     fn share_to_look_at(&self) -> Option<usize> {
         let mut looked = self.looked.lock().expect("no holder of this lock panics");
         let is_time = looked.is_some_and(|at| at.elapsed() >= LOOK_EVERY);
@@ -155,9 +156,9 @@ impl Summarizer {
                     conversation,
                     account: part.source.history.conversation.account,
                 }),
-                // It became one with another one, or went.
+                // The conversation was merged with another one, or is gone.
                 Ok(None) | Err(StoreError::NotFound { .. }) => {}
-                // The others go on.
+                // The other conversations go on.
                 Err(StoreError::Undecodable { what }) => {
                     warn!(conversation.id = %conversation, %agent, what, "a conversation can't be summarised: a row of it can't be decoded");
                 }
@@ -195,7 +196,7 @@ impl Summarizer {
                 }
             }
         }
-        // A long past is folded a part at a time, each conversation in its turn.
+        // A long history is folded a part at a time, the conversations taking turns.
         let later = later.or(has_made.then_some((0, "there may be more to fold")));
         Ok(match (failed, later) {
             (Some(why), _) => Outcome::failed(why),
@@ -252,7 +253,7 @@ impl Summarizer {
         }
     }
 
-    /// What can be folded in a conversation for an agent, if anything.
+    /// The turns that can be folded in a conversation for an agent, if any.
     async fn foldable(
         &self,
         conversation: ConversationId,
@@ -300,9 +301,9 @@ impl Summarizer {
         }))
     }
 
-    /// Folds the oldest turns of a source, in as many steps as the model's context asks for. A step
-    /// that ends at a whole turn is stored, so that the next start goes on from there. Before each
-    /// request the store is asked whether all of it may still be sent.
+    /// Folds the oldest turns of a source, in as many steps as the model's context requires. A step that ends at a
+    /// whole turn is stored, so that the next start goes on from there. Before each request the store is asked
+    /// whether all of it may still be sent.
     async fn fold_turns(
         &self,
         part: FoldPart,
@@ -377,8 +378,8 @@ impl Summarizer {
         Ok(SummaryAttempt::Made)
     }
 
-    /// A summary of what came before and what was said since. It is asked for once more where it lost more
-    /// details than it kept; then the better of the two counts.
+    /// A summary of the earlier summary and the turns since. If it lost more details than it kept, the model is asked
+    /// once more; then the better of the two counts.
     async fn made(
         &self,
         spec: &AgentSpec,
@@ -407,14 +408,14 @@ impl Summarizer {
         }
         self.counters.count(CountedEvent::SummariesAskedAgain);
         let messages = again(&messages, &answer, &loss.lost);
-        // Whatever becomes of the second request, the first answer is a summary.
+        // Even if the second request fails, the first answer is a summary.
         let second = ask(&asking, &messages).await.ok().map(|(_, text)| text);
         let better =
             second.filter(|text| Loss::of(text, previous, turns).lost.len() < loss.lost.len());
         made(better.unwrap_or(text), 2)
     }
 
-    /// Why a request is not made: the day's tokens are used up, or something of it may not be sent any more.
+    /// Why a request is not made: the day's tokens are used up, or a part of it may not be sent any more.
     async fn refused(
         &self,
         spec: &AgentSpec,
@@ -430,7 +431,7 @@ impl Summarizer {
         Ok((!is_base).then_some(SummaryAttempt::Outdated))
     }
 
-    /// Why an account's summaries wait: its tokens of the day are used up. The built-in summaries cost none.
+    /// Why an account's summaries wait: its tokens of the day are used up. The built-in summaries use none.
     async fn refused_by_limit(
         &self,
         account: AccountId,
@@ -497,8 +498,8 @@ impl Summarizer {
     }
 }
 
-/// How many turns of anybody the newest turns of people may hold back from being folded: never more
-/// than are read for a prompt.
+/// How many turns in all the newest turns of people may hold back from being folded: never more than are read for a
+/// prompt.
 fn hold_turns(options: &AssemblerOptions, threshold: usize) -> usize {
     let held = options
         .preserve_recent_turns
@@ -524,7 +525,7 @@ fn max_tokens(spec: &AgentSpec) -> usize {
 /// A summary that a step made.
 struct MadeSummary {
     text: String,
-    /// How many requests it took.
+    /// The number of requests that it took.
     requests: u32,
 }
 
@@ -558,7 +559,7 @@ async fn ask(
 }
 
 impl Summarizer {
-    /// Folds once wherever something can be folded; in how many conversations a summary was made.
+    /// Folds once wherever turns can be folded; returns in how many conversations a summary was made.
     ///
     /// # Errors
     /// Storage refuses.

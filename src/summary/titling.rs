@@ -1,7 +1,8 @@
-//! Titles of conversations that have none, by the model that makes an agent's summaries: the look-out for what is due,
+//! Titles of conversations that have none, by the model that makes an agent's summaries: the check for what is due,
 //! and the handler of the job.
 //!
-//! A conversation gets one at most, and is asked about until it has one or that is given up. No answer waits for it.
+//! A conversation gets at most one title; the model is asked until there is one or the attempt is given up. No answer
+//! waits for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use vocative_store::contract::{DueConversation, MadeTitle, TitleSource};
 use vocative_store::spending::Purpose;
 use vocative_store::{Store, StoreError, Working};
 
-/// The shortest time between two looks for what is due.
+/// The shortest time between two checks for what is due.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The wait for a model that rests or answers people, in milliseconds.
 const BUSY_WAIT_MS: i64 = 30_000;
@@ -31,9 +32,9 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Has conversations titled.
 pub struct Titler {
-    /// Where they are.
+    /// The store with the conversations.
     pub store: Store<Working>,
-    /// What may be spent where.
+    /// The rooms, with their spending limits.
     pub rooms: Rooms,
     /// The agents.
     pub registry: Registry,
@@ -41,22 +42,22 @@ pub struct Titler {
     pub models: Models,
     /// The time.
     pub clock: Clock,
-    /// When it looked last for what is due.
+    /// When it last checked what is due.
     pub looked: Mutex<Option<Instant>>,
 }
 
-/// What a model said.
+/// The result of asking a model.
 enum TitleReply {
-    /// That.
+    /// Its answer.
     Text(String),
-    /// It is asked later.
+    /// The model must be asked later.
     Later(Outcome),
-    /// It failed.
+    /// The model failed.
     Failed(String),
 }
 
 impl Titler {
-    /// The conversations for whose title a model is to be asked. It reads only, and not each time it is asked.
+    /// The conversations for whose title a model is to be asked. Only reads, and only at intervals.
     ///
     /// # Errors
     /// Storage refuses.
@@ -103,7 +104,7 @@ impl Titler {
         attempt: u32,
     ) -> Result<Outcome, StoreError> {
         match self.try_title(conversation, attempt).await {
-            // It became one with another one, or went.
+            // The conversation was merged with another one, or is gone.
             Err(StoreError::NotFound { .. }) => Ok(Outcome::Done),
             other => other,
         }
@@ -149,7 +150,7 @@ impl Titler {
             made.title = None;
             break;
         }
-        // No model is asked again, or this would be due at the next look; without such agents nothing is due.
+        // No model is asked again, or this would be due at the next check; without such agents nothing is due.
         if !titling.is_empty() {
             self.store.settle_title(made).await?;
         }

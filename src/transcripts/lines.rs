@@ -1,9 +1,9 @@
 //! A conversation as JSON lines, one message each: what `conversations export` writes, and the
 //! prompt made from it.
 //!
-//! A line is a message of a transcript (see `transcript`) and carries all that a prompt is made of;
-//! the rest of a transcript is given by whoever asks: for which agent, with which options. Reading
-//! goes line by line, so memory does not grow with the length.
+//! A line is a message of a transcript (see `transcript`) and contains everything that a prompt is made of; the
+//! caller gives the rest of a transcript: for which agent, with which options. Reading goes line by line, so memory
+//! does not grow with the length.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -44,7 +44,7 @@ pub struct MessageLine {
     pub participant: ParticipantLine,
     /// When, in UTC.
     pub timestamp: String,
-    /// Of an answer: the instant at which it stands in the room's order, that of the turn before it.
+    /// Of an answer: the time at which it stands in the room's order, that of the turn before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered_at: Option<String>,
     /// The platform's order within that instant.
@@ -62,7 +62,7 @@ pub struct MessageLine {
     /// The passage of it that is quoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
-    /// What was attached.
+    /// The attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<AttachmentLine>,
     /// Whether it was edited.
@@ -71,7 +71,7 @@ pub struct MessageLine {
     /// Whether it was deleted; it says nothing then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// Whom it concerns.
+    /// The people and agents it concerns.
     pub metadata: MetadataLine,
 }
 
@@ -105,7 +105,7 @@ pub struct ParticipantLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttachmentLine {
-    /// What it is, like `photo`.
+    /// The kind of attachment, like `photo`.
     pub kind: String,
     /// The platform's file id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,14 +119,14 @@ pub struct AttachmentLine {
     /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// How far it is known: `fetched`, or why it is only named (`pending`, `refused`, `too_large`, `gone`,
+    /// The state of its content: `fetched`, or why it is only named (`pending`, `refused`, `too_large`, `gone`,
     /// `failed`); absent where the platform gives no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// The hash of its bytes, if they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Where they are: below the data folder, or in the folder that the export was told.
+    /// The path of the bytes: below the data folder, or in the folder that the export was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -158,7 +158,7 @@ pub struct MetadataLine {
     /// The agents it addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mentions: Vec<String>,
-    /// Names of those whom its text mentions, by id.
+    /// Names of the people whom its text mentions, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
     /// The ids in its text that are the bot's own.
@@ -213,10 +213,10 @@ fn rfc3339(at_ms: i64) -> String {
         .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// For whom the prompt of an export is made.
+/// The options for the prompt that is made from an export.
 #[derive(Clone, Debug)]
 pub struct LinesRequest {
-    /// The agent; `None` = the one that the newest message addresses or is of.
+    /// The agent; `None` = the agent that the newest message addresses, or that wrote it.
     pub agent: Option<String>,
     /// The agents that are known, by name; of any other, the defaults are taken.
     pub agents: BTreeMap<String, (AgentView, AssemblerOptions)>,

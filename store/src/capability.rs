@@ -33,7 +33,7 @@
 //! # }
 //! ```
 //!
-//! Who writes may read: a store derefs to its [`Reader`].
+//! A store of any capability may also read: it derefs to its [`Reader`].
 //!
 //! [`Store`]: crate::Store
 //! [`Store::only`]: crate::Store::only
@@ -61,19 +61,19 @@ permissions! {
     MayWork;
     /// May add summaries.
     MayFold;
-    /// May write what is known of the history of chats.
+    /// May write how far the history of chats has been read back.
     MayReadBack;
     /// May write what agents remember.
     MayRemember;
     /// May keep operators' documents and their index.
     MayIndex;
-    /// May pin what servers of tools offer.
+    /// May pin the tools that tool servers offer.
     MayPin;
-    /// May approve skills, and take that back.
+    /// May approve skills, and withdraw an approval.
     MayApproveSkills;
-    /// May let people in by a code that they were told, and take that back.
+    /// May admit people by a code that they were told, and withdraw that.
     MayAdmit;
-    /// May note what calls of models cost, and which models rest; and want a file again.
+    /// May note what model calls cost and which models are paused; may ask for a file to be fetched again.
     MayUseModels;
 }
 
@@ -88,26 +88,26 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    /// All of it: the daemon's wiring and operators.
+    /// May write everything: for the daemon's wiring and for operators.
     Everything: ;
-    /// Of who hears the platforms.
+    /// For the code that receives events from the platforms.
     Capturing: MayCapture;
-    /// Of agents.
+    /// For agents.
     Replying: MayReply, MayUseModels;
-    /// Of delivery.
+    /// For delivery.
     Delivering: MayDeliver;
-    /// Of the background workers.
+    /// For the background workers.
     Working: MayWork, MayUseModels;
-    /// Of what makes summaries.
+    /// For the code that makes summaries.
     Folding: MayFold, MayUseModels;
-    /// Of the tools that remember.
+    /// For the memory tools.
     Remembering: MayRemember;
-    /// Of who reads conversations for memory.
+    /// For the code that reads conversations to learn memories.
     Learning: MayRemember, MayUseModels;
-    /// Of who reads operators' documents.
+    /// For the code that reads operators' documents.
     Indexing: MayIndex;
-    /// Of who keeps servers of tools.
+    /// For the code that manages tool servers.
     Pinning: MayPin;
-    /// Of who reads back what was missed.
+    /// For the code that reads back missed messages.
     ReadingBack: MayReadBack;
 }

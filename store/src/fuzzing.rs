@@ -1,11 +1,11 @@
-//! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
+//! Functions of this crate that only the fuzz targets may call. Hidden from the docs, and not a stable API. See
 //! `fuzz/README.md`.
 
 use crate::acts::erasure;
 use crate::views::search::terms::SearchTerms;
 use vocative_core::search::excerpt::excerpt;
 
-/// What is shown of a text that a query finds.
+/// The excerpt of `text` that is shown when `query` finds it.
 #[must_use]
 pub fn found(query: &str, text: &str) -> String {
     let terms = SearchTerms::parse(query);
@@ -13,7 +13,7 @@ pub fn found(query: &str, text: &str) -> String {
     excerpt(text, terms.first_match(text), 300)
 }
 
-/// A text without the traces of another one, or of itself.
+/// `text` without the traces of `of`; the two may be the same text.
 #[must_use]
 pub fn erased(of: &str, text: &str) -> Option<String> {
     erasure::without_traces(of, text)

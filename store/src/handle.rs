@@ -14,13 +14,13 @@ use crate::engine::sql;
 use crate::engine::untyped::{Typed, UntypedJob, UntypedResult, untyped};
 use crate::engine::writer::{CommitMode, Writer};
 
-/// The store as its holder may write it, by the [`Capability`]. Cloning shares it.
+/// A handle on the store that may write what its [`Capability`] allows. Cloning shares the store.
 pub struct Store<C = Everything> {
     reader: Reader,
     may: PhantomData<fn() -> C>,
 }
 
-/// The store for a holder that only reads. Cloning shares it.
+/// A handle on the store that may only read. Cloning shares the store.
 #[derive(Clone)]
 pub struct Reader {
     inner: Arc<Inner>,
@@ -45,7 +45,7 @@ struct Inner {
 }
 
 impl Store {
-    /// The same store for a holder that may do only this.
+    /// A handle on the same store with only the capability `C`.
     #[must_use]
     pub fn only<C: Capability>(&self) -> Store<C> {
         Store {
@@ -56,7 +56,7 @@ impl Store {
 }
 
 impl<C> Store<C> {
-    /// The same store for a holder that only reads.
+    /// A handle on the same store that may only read.
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.reader.clone()
@@ -87,7 +87,7 @@ impl<C> std::fmt::Debug for Store<C> {
 }
 
 impl Store {
-    /// A store over what was opened; without a writer it only reads.
+    /// A store over opened connections; without a writer it is read-only.
     pub(crate) fn with(
         readers: Readers,
         writer: Option<Writer>,
@@ -137,9 +137,9 @@ impl<C> Store<C> {
         ))
     }
 
-    /// Runs a job in the next write transaction; answers once it is committed and seen by all, which
-    /// the death of the process does not undo. A power cut may, until the next [`Self::write`]: only
-    /// for what a restart makes good, such as a lease.
+    /// Runs a job in the next write transaction; answers once it is committed and visible to all readers. The
+    /// commit survives the death of the process, but until the next [`Self::write`] a power cut may undo it:
+    /// only for writes that a restart makes good, such as a lease.
     pub(crate) fn write_riding<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
@@ -149,8 +149,8 @@ impl<C> Store<C> {
         ))
     }
 
-    /// Like [`Self::write`], for a job that fails only where storage does, and that comes in floods:
-    /// should it fail all the same, all that would have shared its commit fails with it, once.
+    /// Like [`Self::write`], for frequent jobs that fail only if storage fails: should such a job fail all the
+    /// same, every job of its batch fails with it, once.
     pub(crate) fn write_shared<T: Send + 'static>(
         &self,
         job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
@@ -181,8 +181,8 @@ impl Reader {
         &self.inner.files
     }
 
-    /// Waits for a sign of damage, and gives it. From then on nothing is written: what was not
-    /// committed is to be had from the platforms again.
+    /// Waits for a sign of damage, and returns it. From then on nothing is written: events that were not
+    /// committed can be fetched from the platforms again.
     pub async fn damaged(&self) -> StoreError {
         let what = self.inner.damage.wait().await;
         StoreError::Damaged {
@@ -228,7 +228,7 @@ impl Reader {
         }
     }
 
-    /// The age of the oldest write in work, in milliseconds: the watchdog's sign of life.
+    /// The age of the oldest write in progress, in milliseconds: the watchdog's sign of life.
     #[must_use]
     pub fn writer_lag_ms(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::lag_ms)
@@ -267,7 +267,7 @@ impl Reader {
         self.noted(self.inner.readers.read(job).await)
     }
 
-    /// What was done since it was opened, by readers and the writer.
+    /// The work that the readers and the writer have done since the store was opened.
     #[must_use]
     pub fn work(&self) -> StoreWork {
         self.inner.readers.work()

@@ -3,7 +3,7 @@
 //! One writer thread commits many pending writes together; a pool of read-only connections serves
 //! snapshots. Time comes in as an argument.
 //!
-//! Who holds it may write only what its type says ([`capability`]).
+//! The type of a `Store` handle says what its holder may write ([`capability`]).
 //!
 //! Reading order, in which each layer uses only those before it: `contract` (what is asked and answered, as plain
 //! types), `registry` (what becomes of each table's rows), `engine` (the database; `sql` is how the rest speaks to it),

@@ -26,7 +26,7 @@ use crate::{Store, StoreError};
 /// What opening did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// What an upgrade did, with the copy it kept; nothing where there was none to do.
+    /// What an upgrade did, with the copy it kept; empty if no upgrade was needed.
     pub migrations: Vec<String>,
     /// Leases of a predecessor that were taken back.
     pub leases_taken_back: u64,
@@ -39,7 +39,7 @@ pub struct OpenReport {
 }
 
 impl Store {
-    /// Opens for writing: takes the lock, looks whether the database is whole, migrates, takes back a
+    /// Opens for writing: takes the lock, checks the database for damage, migrates, takes back a
     /// predecessor's leases (runs go back to queued; outbox entries whose send had started become
     /// unknown).
     ///
@@ -51,7 +51,7 @@ impl Store {
         Self::open_watched(options, now_ms, &OpenWatch::default())
     }
 
-    /// Like [`Self::open`], for a caller that shows how far it is, or gives it up.
+    /// Like [`Self::open`], for a caller that shows the progress of opening, or may stop it.
     ///
     /// # Errors
     /// As [`Self::open`]; `Stopped` if it was given up before the database was changed.
@@ -63,9 +63,8 @@ impl Store {
         Self::open_for(options, now_ms, None, watch)
     }
 
-    /// Like [`Self::open`], for a simulation: without threads of its own, every write a transaction
-    /// of its own that is made where it is called, every access after passing the gate. Nothing is
-    /// synced to disk.
+    /// Like [`Self::open`], for a simulation: without threads. Every write is a transaction of its own,
+    /// made where it is called; every access first passes the gate. Nothing is synced to disk.
     ///
     /// # Errors
     /// As [`Self::open`].

@@ -1,9 +1,9 @@
 //! The registry of tables: what becomes of each table's rows, and which of its columns hold what people said.
 //!
-//! It is data, and the tests of the store hold the database to it: a table or a text column of the schema that
-//! has no answer fails them, and so does an answer that isn't what an erasure, a merge, expiry or a restore does.
-//! `erase --verify` reads it to know where words may be. Here are the words of the answers; those of a table stand in the
-//! file of `rows` that reads and writes it.
+//! The registry is data, and the tests of the store check the database against it: they fail if a table or a text
+//! column of the schema is missing here, or if an erasure, a merge, expiry or a restore does something else than is
+//! declared. `erase --verify` reads it to know where words may be. This file has the types of the declarations; the
+//! declaration of a table is in the file of `rows` that reads and writes the table.
 
 #![cfg_attr(
     not(test),
@@ -21,12 +21,12 @@ macro_rules! refers_to_contents {
 }
 pub(crate) use refers_to_contents;
 
-/// A table and its answers.
+/// A table and what is declared of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreTable {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Whose its rows are.
+    /// Who owns its rows.
     pub(crate) owner: RowOwner,
     /// What its text columns hold.
     pub(crate) text: TextColumns,
@@ -34,32 +34,32 @@ pub(crate) struct StoreTable {
     pub(crate) fate: Fate,
 }
 
-/// Whose rows are.
+/// Who owns the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowOwner {
-    /// An account's: a column or a foreign key leads to it.
+    /// An account: a column or a foreign key leads to it.
     Account,
-    /// No account's, and why.
+    /// No account, and why.
     Nobody(&'static str),
 }
 
 /// The text columns of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextColumns {
-    /// What people said, or what repeats it.
+    /// Columns of what people said, or of text that repeats it.
     pub(crate) words: &'static [&'static str],
-    /// How people and rooms are called.
+    /// Columns of names of people and rooms.
     pub(crate) names: &'static [&'static str],
-    /// Neither: ids, words of closed lists, figures, and what this program or a platform says itself.
+    /// All other columns: ids, words of closed lists, figures, and text of this program's or a platform's own.
     pub(crate) plain: &'static [&'static str],
 }
 
 /// What becomes of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// When a person is erased by an operator.
+    /// When an operator erases a person.
     pub(crate) person: ErasureRule,
-    /// When a chat is.
+    /// When an operator erases a chat.
     pub(crate) chat: ErasureRule,
     /// When a message is deleted.
     pub(crate) message: ErasureRule,
@@ -69,7 +69,7 @@ pub(crate) struct Fate {
     pub(crate) expiry: ExpiryRule,
     /// Whether an export of a conversation holds them.
     pub(crate) export: ExportRule,
-    /// In a backup.
+    /// What a backup does with them.
     pub(crate) backup: BackupRule,
     /// When a backup takes the database's place.
     pub(crate) restore: Restore,
@@ -80,7 +80,7 @@ pub(crate) struct Fate {
 pub(crate) enum ErasureRule {
     /// The row goes.
     Deleted,
-    /// What was said or named in it goes: as a column, or the row where it is no more than that.
+    /// The words and names in it go: a column is emptied, or the row is deleted if it holds nothing else.
     Emptied,
     /// The row stays as it is, and why.
     Nothing(&'static str),
@@ -91,7 +91,7 @@ pub(crate) enum ErasureRule {
 pub(crate) enum MergeRule {
     /// The row goes to the chat or conversation that stays.
     Moves,
-    /// The row names a turn, and its new seq with it.
+    /// The row refers to a turn, and gets the turn's new seq.
     FollowsTurn,
     /// Two rows become one that holds what both knew.
     Joined,
@@ -99,23 +99,23 @@ pub(crate) enum MergeRule {
     Nothing(&'static str),
 }
 
-/// What age does.
+/// What happens to a row by its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryRule {
-    /// The row goes, with a class of `retention_days`.
+    /// The row is deleted, with a class of `retention_days`.
     Deleted(Class),
-    /// The row stays, without words.
+    /// The row stays, but its words are removed.
     Emptied(Class),
     /// The row stays as it is, and why.
     Nothing(&'static str),
 }
 
-/// A class of what `retention_days` lets go.
+/// A class of data that `retention_days` limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Turns and the copies of them.
+    /// Turns and their copies.
     Text,
-    /// What did not become a turn.
+    /// Events that did not become a turn.
     Raw,
     /// How answers were made.
     Runs,
@@ -124,9 +124,9 @@ pub(crate) enum Class {
 /// Whether a conversation's export holds a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExportRule {
-    /// It does.
+    /// The export holds them.
     Exported,
-    /// It does not, and why.
+    /// The export leaves them out, and why.
     Nothing(&'static str),
 }
 
@@ -142,18 +142,18 @@ pub(crate) enum BackupRule {
 /// What a restore does, before erasures are carried out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restore {
-    /// The rows are those of the backup.
+    /// The rows stay as they are in the backup.
     AsItWas,
-    /// What was open waits for a person.
+    /// Open entries wait for a person.
     Held,
-    /// What it held of work under way goes.
+    /// Rows of work in progress are removed.
     Emptied,
-    /// A row says that there was one.
+    /// A row is added that records the restore.
     Noted,
 }
 
 impl StoreTable {
-    /// The columns that may hold what somebody said or is called.
+    /// The columns that may hold words or names of people.
     pub(crate) fn spoken(&self) -> impl Iterator<Item = &'static str> {
         self.text.words.iter().chain(self.text.names).copied()
     }
@@ -165,19 +165,19 @@ pub(crate) const SAYS_NOTHING: &str = "it holds ids, times and counts, and nothi
 pub(crate) const OTHER_SOURCE: &str = "it was not made from the message";
 /// Why a merge leaves a row as it is.
 pub(crate) const NO_CHAT: &str = "it names no chat, conversation or turn";
-/// Why a merge leaves a row as it is whose parent moves.
+/// Why a merge leaves a row as it is when the row's parent moves.
 pub(crate) const BY_PARENT: &str = "it belongs to a row that moves";
 /// Why age leaves a row as it is.
 pub(crate) const IS_SMALL: &str = "it is no copy of what was said, and small";
 /// Why an export leaves a row out.
 pub(crate) const HOW_MADE: &str = "an export says what was said, and not how it came about";
-/// Whose what is made of files is: nobody said it, and it is made anew from them.
+/// Why rows made from operators' files belong to no account: no person said them, and they can be made again.
 pub(crate) const DOCUMENTS: &str =
     "what is made of the operator's files is the operator's: it goes with the files";
 /// Why an export leaves a row out.
 pub(crate) const OWN_STATE: &str = "it is the daemon's own state";
 
-/// A table that says nothing about people: only a restore, a merge or age may have to do with it.
+/// The fate of a table that says nothing about people: only a restore, a merge or age may concern it.
 pub(crate) const STATE: Fate = Fate {
     person: ErasureRule::Nothing(SAYS_NOTHING),
     chat: ErasureRule::Nothing(SAYS_NOTHING),
@@ -189,7 +189,7 @@ pub(crate) const STATE: Fate = Fate {
     restore: Restore::AsItWas,
 };
 
-/// What hangs on a turn and goes with it.
+/// The fate of rows that belong to a turn and are deleted with it.
 pub(crate) const OF_TURN: Fate = Fate {
     person: ErasureRule::Deleted,
     chat: ErasureRule::Deleted,
@@ -200,7 +200,7 @@ pub(crate) const OF_TURN: Fate = Fate {
     ..STATE
 };
 
-/// How an answer was made.
+/// The fate of rows that record how an answer was made.
 pub(crate) const OF_RUN: Fate = Fate {
     person: ErasureRule::Deleted,
     chat: ErasureRule::Deleted,
@@ -211,7 +211,7 @@ pub(crate) const OF_RUN: Fate = Fate {
     ..STATE
 };
 
-/// The full-text indexes: they hold words, and no texts of their own.
+/// The full-text indexes: they hold single words, but no texts of their own.
 pub(crate) const FULL_TEXT: [&str; 3] = ["knowledge_stems", "turn_stems", "turn_text"];
 
 /// A table whose rows are an account's.

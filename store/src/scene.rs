@@ -22,7 +22,7 @@ use vocative_core::run::{ClaimedRun, StopCause, Stopping, Usage};
 use vocative_core::tool_call::CallLimits;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
-/// A lease in these tests lasts so long.
+/// How long a lease lasts in these tests.
 pub(super) const LEASE_MS: i64 = 1_000;
 
 /// A store with one account.
@@ -47,7 +47,7 @@ pub(super) struct Said {
     pub(super) seq: Seq,
 }
 
-/// A person has a run stopped.
+/// A stop of a run by an operator.
 pub(super) fn by_hand(detail: &str) -> Stopping {
     Stopping {
         cause: StopCause::Operator,
@@ -148,7 +148,7 @@ impl Scene {
         .await
     }
 
-    /// Makes a turn addressed, without a run (too old, a limit).
+    /// Makes a turn addressed, but without a run, as if it were too old or a limit were met.
     pub(super) async fn address(&self, room: &Room, said: Said) {
         let row = room.row;
         self.write(move |connection| address_txn(connection, row, said.seq))
@@ -186,7 +186,7 @@ impl Scene {
         (said, run)
     }
 
-    /// A claim of another process each time, to which an expired lease is a stranger's.
+    /// A claim with a new owner each time, so that any expired lease is another process's.
     pub(super) fn request(&self, now_ms: i64) -> ClaimRequest {
         ClaimRequest {
             owner: OwnerId::generate(),
@@ -246,7 +246,7 @@ impl Scene {
         self.store.write(job).await.unwrap()
     }
 
-    /// The steps by which a statement would be run.
+    /// The query plan of a statement.
     pub(super) async fn plan(&self, sql: &'static str) -> Vec<String> {
         let read = self.store.read(move |connection| {
             let mut statement = connection

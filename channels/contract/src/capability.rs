@@ -51,7 +51,6 @@ pub struct Capabilities {
     /// The shortest time between two previews of a text that is being written, in milliseconds, in
     /// chats with one person; 0 = there are none.
     pub live_preview_ms: u64,
-    /// The shortest time between two additions to a post that takes words at its end, in milliseconds;
-    /// 0 = there are none.
+    /// The shortest time between two additions to a post that grows at its end, in milliseconds; 0 = there are none.
     pub live_stream_ms: u64,
 }

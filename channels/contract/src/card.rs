@@ -1,7 +1,7 @@
 //! A post with buttons: what it says, and what a press of each button sends back.
 //!
-//! Everything in a card is plain text. A renderer shows it as it stands, reads no markup in it and lets no
-//! mention in it notify anybody; where it can't, it makes no post ([`CardMisfit`]). A card is never cut.
+//! Everything in a card is plain text. A renderer shows it unchanged, reads no markup in it and lets no mention in it
+//! notify anybody; where it can't, it makes no post ([`CardMisfit`]). A card is never cut.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ pub const BUTTONS_MAX: usize = 25;
 /// A post with buttons. It is shown in this order: heading, facts, texts, buttons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
-    /// What it is about, on one line.
+    /// What the card is about, on one line.
     pub heading: String,
-    /// What is known of it, a line each.
+    /// What is known about that, one line each.
     pub facts: Vec<CardFact>,
     /// Texts that are shown as code, each under its title.
     pub texts: Vec<CardText>,
@@ -30,9 +30,9 @@ pub struct Card {
 /// One line of a card: `Asked by: Ann`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardFact {
-    /// What is told; without a colon.
+    /// What the line is about; without a colon.
     pub label: String,
-    /// What it is.
+    /// The value behind the label.
     pub value: String,
 }
 
@@ -61,12 +61,12 @@ pub struct CardButton {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ButtonStyle {
-    /// As buttons do.
+    /// The platform's usual look.
     #[default]
     Plain,
-    /// It lets something happen; mostly green.
+    /// The button lets something happen; mostly green.
     Positive,
-    /// It prevents or ends something; mostly red.
+    /// The button prevents or ends something; mostly red.
     Negative,
 }
 
@@ -85,11 +85,10 @@ pub enum CardMisfit {
     /// It has more facts, texts or buttons than one post holds.
     #[error("the card has more lines, texts or buttons than one post holds")]
     TooMany,
-    /// The platform would show some of its text in another way than it stands: it drops, trims or replaces
-    /// these characters.
+    /// The platform would show some of its text differently: it drops, trims or replaces these characters.
     #[error("the platform would change a text of the card")]
     Altered,
-    /// A button's data or label is empty, too long, or not its own.
+    /// A button's data or label is empty, too long, or used twice.
     #[error("a button of the card can't be one")]
     BadButton,
     /// The platform has no buttons.
@@ -98,7 +97,7 @@ pub enum CardMisfit {
 }
 
 impl Card {
-    /// Whether its buttons can be buttons on every platform.
+    /// Checks that every platform can show the buttons.
     ///
     /// # Errors
     /// [`CardMisfit::TooMany`] or [`CardMisfit::BadButton`].

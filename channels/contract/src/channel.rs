@@ -33,11 +33,11 @@ pub trait Intake: Send + Sync + 'static {
     fn accept(&self, envelope: Envelope) -> BoxFuture<'_, Result<Accepted, IntakeError>>;
 }
 
-/// What the acknowledgement of an envelope says beside that it was taken.
+/// What the acknowledgement of an envelope may say to the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// What is wrong with what a person wrote into a form, in words for that person: nothing was done. `None` = nothing
-    /// is, or it was no form.
+    /// is wrong, or the envelope was no form.
     pub form_problem: Option<String>,
 }
 
@@ -58,11 +58,11 @@ pub trait Reporter: Send + Sync + 'static {
     fn acknowledged(&self, lag_ms: u64);
     /// A frame or update could not be read at all.
     fn malformed(&self);
-    /// A webhook request did not come from the platform, or not whole; nothing of it was stored.
+    /// A webhook request did not come from the platform, or was incomplete; nothing of it was stored.
     fn refused(&self) {}
     /// A webhook request was not committed in the time the platform waits; it comes again.
     fn late(&self) {}
-    /// The connection was there and heard nothing of what waited; the channel has made it anew.
+    /// The connection was open but delivered nothing although events waited; the channel has reopened it.
     fn deaf(&self) {}
     /// The platform says how many connections of the same bot there are besides ours: each takes a
     /// part of the events. One that just ended may still be among them.
@@ -74,7 +74,7 @@ pub trait Reporter: Send + Sync + 'static {
 /// The state of a channel's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// Not connected yet, or again.
+    /// Not connected yet, or connecting again.
     Connecting,
     /// Hears the platform.
     Connected {
@@ -88,7 +88,7 @@ pub enum ConnectionState {
         /// In how many milliseconds.
         wait_ms: u64,
     },
-    /// Keeps trying slowly, but somebody must act.
+    /// Keeps trying slowly, but a person must act.
     Alarm {
         /// What to do, in plain words.
         reason: String,
@@ -106,7 +106,7 @@ pub trait Channel: Send + Sync + 'static {
     /// The inbound half for that identity.
     fn inbound(&self, identity: &Identity) -> Box<dyn Inbound>;
 
-    /// The outbound half for that identity, as the four things that can be done with it.
+    /// The outbound half for that identity, as handles.
     fn outbound(&self, identity: &Identity) -> Outbound;
 
     /// The history half for that identity; `None` on a platform that lets no bot read a room.
@@ -120,8 +120,8 @@ pub trait Channel: Send + Sync + 'static {
         None
     }
 
-    /// Tells the platform which commands people can give, where it can be told and knows others. Returns
-    /// whether it had to be told.
+    /// Sets the list of commands that the platform shows, where it has one and the list differs. Returns whether it
+    /// differed.
     ///
     /// # Errors
     /// Any [`ChannelError`]; commands work all the same.
@@ -139,7 +139,7 @@ pub trait Channel: Send + Sync + 'static {
         None
     }
 
-    /// The platform's time; `None` where it tells none.
+    /// The platform's time; `None` where its answers carry none.
     fn clock(&self) -> Option<Arc<PlatformClock>> {
         None
     }
@@ -171,7 +171,7 @@ pub struct Announced {
     pub audience: Audience,
 }
 
-/// Whom a command is of use to.
+/// Who can use a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// Everybody.
@@ -187,8 +187,7 @@ pub enum Audience {
 pub enum CheckReach {
     /// Only calls that a daemon at work with the same tokens does not notice.
     Calls,
-    /// Opens a connection, too, where that takes nothing for good: what the platform sends there is
-    /// not acknowledged and comes again.
+    /// Opens a connection, too, where that loses nothing: events that arrive there are not acknowledged and come again.
     Connection,
 }
 

@@ -18,8 +18,8 @@ use crate::crash::{self, Sabotage};
 /// The machine's clock is believed while it is this close to the platform's, in milliseconds: a `Date`
 /// header counts whole seconds.
 const AGREES_MS: i64 = 2_000;
-/// The platform's time is not relied on once it was told longer ago than this: the monotonic clock drifts, and
-/// stands still while the machine is suspended.
+/// The platform's time is not relied on once the last answer is older than this: the monotonic clock drifts, and stands
+/// still while the machine is suspended.
 const RELIED_ON: Duration = Duration::from_secs(86_400);
 /// The most that the real time may be after a `Date` header, which leaves out the milliseconds.
 const DATE_RESOLUTION_MS: i64 = 999;
@@ -27,13 +27,13 @@ const DATE_RESOLUTION_MS: i64 = 999;
 /// Tells the time of the machine, in milliseconds since the Unix epoch.
 pub type Wall = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// The time of one platform, as far as it was told.
+/// The time of one platform, as its answers and messages give it.
 pub struct PlatformClock {
     wall: Wall,
     told: Mutex<Option<ToldTime>>,
 }
 
-/// A time that the platform told, and when.
+/// A time that the platform gave, and when it arrived.
 #[derive(Clone, Copy, Debug)]
 struct ToldTime {
     time_ms: i64,
@@ -62,7 +62,7 @@ impl Default for PlatformClock {
 }
 
 impl PlatformClock {
-    /// A clock that was told nothing yet.
+    /// A clock that has no time of the platform yet.
     #[must_use]
     pub fn new(wall: Wall) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl PlatformClock {
         }
     }
 
-    /// The platform's time, in milliseconds since the Unix epoch; the machine's where it agrees, or where
-    /// the platform told nothing for a day.
+    /// The platform's time, in milliseconds since the Unix epoch; the machine's where it agrees, or where the platform
+    /// gave no time for a day.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         let wall_ms = (self.wall)();
@@ -82,7 +82,7 @@ impl PlatformClock {
         }
     }
 
-    /// The platform's time by what it told alone; `None` if it told nothing for a day.
+    /// The time that follows from the platform's answers alone; `None` if it gave none for a day.
     #[must_use]
     pub fn told_now_ms(&self) -> Option<i64> {
         if crash::is_sabotaged(Sabotage::OwnClock) || crash::is_sabotaged(Sabotage::ReclaimOwn) {
@@ -93,7 +93,7 @@ impl PlatformClock {
         told.map(|told| told.now_ms(now))
     }
 
-    /// Notes the `Date` of an answer to a request that was made then.
+    /// Notes the `Date` of an answer to a request that was sent at `asked`.
     pub fn note_date(&self, headers: &HeaderMap, asked: Instant) {
         let date = headers.get(DATE).and_then(|value| value.to_str().ok());
         let Some(date) = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok()) else {
@@ -104,8 +104,8 @@ impl PlatformClock {
         self.note_between(earliest_ms, latest_ms);
     }
 
-    /// Notes that the platform's time lies between two times, in milliseconds since the Unix epoch. What
-    /// was told before is corrected no further than that.
+    /// Notes that the platform's time lies between two times, in milliseconds since the Unix epoch. An earlier estimate
+    /// is corrected no further than needed.
     pub fn note_between(&self, earliest_ms: i64, latest_ms: i64) {
         let at = Instant::now();
         let mut told = self.told();
@@ -114,7 +114,7 @@ impl PlatformClock {
         *told = Some(ToldTime { time_ms, at });
     }
 
-    /// Notes a message of that time: the platform's time is not earlier. It does not say how much later.
+    /// Notes a message of that time: the platform's time is not earlier. How much later it is remains unknown.
     pub fn note_message(&self, sent_at_ms: i64) {
         let at = Instant::now();
         let mut told = self.told();
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(clock.now_ms(), TRUE_MS + 300);
         wall.fetch_add(YEAR_MS, Ordering::SeqCst);
         assert_eq!(clock.now_ms(), TRUE_MS + 300);
-        // Told nothing more for a day, it can only believe the machine.
+        // Without a time of the platform for a day, only the machine's clock is left.
         tokio::time::advance(RELIED_ON).await;
         assert_eq!(clock.now_ms(), TRUE_MS + 300 + YEAR_MS);
     }
@@ -201,7 +201,7 @@ mod tests {
     async fn a_slow_answer_corrects_no_more_than_it_shows() {
         let (clock, _) = clock_at(TRUE_MS + YEAR_MS);
         clock.note_between(TRUE_MS, TRUE_MS + 100);
-        // A poll that waited for half a minute: its date says little.
+        // A poll that waited for half a minute: its date narrows the time down only roughly.
         clock.note_between(TRUE_MS - 20_000, TRUE_MS + 30_000);
         assert_eq!(clock.told_now_ms(), Some(TRUE_MS + 100));
         clock.note_date(&date("yesterday"), Instant::now());

@@ -1,11 +1,11 @@
-//! Named places at which a process can be made to end, to prove that ending there costs nothing.
+//! Named places at which a process can be made to end, to prove that nothing is lost when it ends there.
 //!
-//! Without the feature `crash-points` all of this is nothing: no check, no variable is read. With it,
-//! `VOCATIVE_CRASH_AT=name:n` makes the process kill itself (SIGKILL) when it comes to that point for
-//! the n-th time, and `VOCATIVE_SABOTAGE=name` breaks one promise on purpose, to show that
-//! `vocative-lab crash` notices. Never in a build that serves people.
+//! Without the feature `crash-points` none of this exists: nothing is checked and no variable is read. With it,
+//! `VOCATIVE_CRASH_AT=name:n` makes the process kill itself (SIGKILL) when it comes to that point for the n-th time,
+//! and `VOCATIVE_SABOTAGE=name` breaks one promise on purpose, to show that `vocative-lab crash` notices. Never in a
+//! build that serves people.
 
-/// Every point, in the order in which a message passes them; then what operators do.
+/// Every point, in the order in which a message passes them; then those of operators' actions.
 pub const POINTS: [&str; 88] = [
     "received",
     "capture.before-commit",
@@ -102,37 +102,37 @@ pub const POINTS: [&str; 88] = [
 pub enum Sabotage {
     /// An event is acknowledged before it is on disk.
     AckBeforeCommit,
-    /// A message that is known is taken for a new one.
+    /// A message that is known already is stored as a new one.
     NoDedupe,
-    /// A post of unknown outcome is looked for and never found.
+    /// A post of unknown outcome is looked for, but the search never finds it.
     NoReadback,
     /// A run's lease is not compared before its answer is written.
     NoLeaseToken,
     /// A post of unknown outcome is sent again without a look or a limit.
     ResendAlways,
-    /// That bytes are about to leave is written down only afterwards.
+    /// The note that bytes are about to leave is written only after they left.
     CommitAfterSend,
-    /// What holds the place of an answer stays when the answer is there.
+    /// The placeholder of an answer stays after the answer was posted.
     LeavePlaceholder,
-    /// An answer does not wait for an edit that may come behind it.
+    /// An answer does not wait for an edit of the question that may follow.
     NoSettling,
     /// The answer to an edited question is posted beside the earlier one.
     NoReplacement,
-    /// Prompts read what is older than a fresh start.
+    /// Prompts include messages from before a fresh start.
     NoFreshStart,
     /// Numbers without a message count as proof that a post did not arrive.
     EmptyIsProof,
-    /// The machine's clock is believed, whatever platforms tell, and posts are looked for since its time of
-    /// their first attempt.
+    /// The machine's clock is believed whatever the platform's time is, and posts are looked for from the machine's
+    /// time of their first attempt on.
     OwnClock,
-    /// What this process works on is claimed again when the machine's clock says that its lease has ended.
+    /// A run that this process is working on is claimed again when the machine's clock says that its lease has ended.
     ReclaimOwn,
     /// A tool call of unknown outcome is made again, whatever its rule.
     RepeatCalls,
 }
 
 impl Sabotage {
-    /// All of them.
+    /// All sabotages.
     pub const ALL: [Self; 14] = [
         Self::AckBeforeCommit,
         Self::NoDedupe,
@@ -208,7 +208,7 @@ mod points {
     #[inline(always)]
     pub fn sabotage_thread(_promise: Option<Sabotage>) {}
 
-    /// The lease as it is.
+    /// The lease, unchanged.
     #[must_use]
     #[inline(always)]
     pub const fn lease_ms(lease_ms: i64) -> i64 {
@@ -228,12 +228,12 @@ mod points {
         static BROKEN_HERE: Cell<Option<Sabotage>> = const { Cell::new(None) };
     }
 
-    /// Breaks that promise in what this thread does, and no other one.
+    /// Breaks one promise in this thread only.
     pub fn sabotage_thread(promise: Option<Sabotage>) {
         BROKEN_HERE.set(promise);
     }
 
-    /// Where to end, and how often it is passed before.
+    /// The point at which to end, and how often it is passed before.
     struct CrashTarget {
         name: String,
         left: AtomicU64,
@@ -296,7 +296,7 @@ mod points {
         broken.as_deref() == Some(promise.name())
     }
 
-    /// The lease, or a shorter one, so that it can be seen to run out.
+    /// The lease, or a shorter one, so that a test can see it expire.
     #[must_use]
     pub fn lease_ms(lease_ms: i64) -> i64 {
         static SHORT: OnceLock<Option<i64>> = OnceLock::new();

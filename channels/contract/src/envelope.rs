@@ -33,7 +33,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// The same, heard as it happens: its message tells the clock, which may have been behind. Nothing is
+    /// The envelope of a live event: its message corrects the clock, which may have been behind, since nothing is
     /// received before it is sent.
     #[must_use]
     pub fn heard_by(self, clock: &PlatformClock) -> Self {
@@ -112,8 +112,7 @@ pub enum Event {
         /// The person with the new name.
         sender: Sender,
     },
-    /// Something that carries no room content (another reaction, typing, join notice). Acknowledged, not
-    /// stored.
+    /// An event without content for a room (another reaction, typing, join notice). Acknowledged, not stored.
     Ignored {
         /// Why, as a short constant for counters (`reaction`, `service`, `unfurl`).
         reason: &'static str,
@@ -123,7 +122,7 @@ pub enum Event {
         /// Why, without any content of the event.
         reason: String,
     },
-    /// Another program acts as this bot: what the bot posts need not be ours.
+    /// Another program acts as this bot: posts of the bot need not be ours.
     OtherSender {
         /// When that was seen by the platform's time, in milliseconds since the Unix epoch.
         seen_at_ms: i64,
@@ -138,11 +137,11 @@ pub enum Event {
 /// How the bot stands in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// It was added and can post.
+    /// The bot was added and can post.
     Joined,
-    /// It was there before, and can post.
+    /// The bot was there before, and can post again.
     Back,
-    /// It can't post.
+    /// The bot can't post.
     Gone,
 }
 
@@ -163,11 +162,11 @@ pub struct Place {
     pub kind: Option<ChatKind>,
     /// The chat's title, where the event carries it.
     pub title: Option<String>,
-    /// Slack thread root `ts`, when the message is in a thread (also on the root itself if told).
+    /// Slack thread root `ts`, when the message is in a thread (also on the root itself if the event says so).
     pub thread: Option<String>,
     /// Telegram forum topic id; only when it is one.
     pub topic: Option<String>,
-    /// The topic's name, where the event carries it; of a message, the one it was made with.
+    /// The topic's name, where the event carries it; in a message, the name that the topic was created with.
     pub topic_title: Option<String>,
     /// Whether people of another organisation share the chat (Slack Connect).
     pub is_shared: bool,
@@ -178,7 +177,7 @@ pub struct Place {
 pub enum ChatKind {
     /// A direct chat with one person.
     Direct,
-    /// A group direct message (Slack mpim): scope `dm`-like privacy, but a mention is needed.
+    /// A group direct message (Slack mpim): as private as a direct chat, but a mention is needed.
     GroupDirect,
     /// A private group or channel.
     Private,
@@ -268,8 +267,8 @@ pub struct Sender {
     pub username: Option<String>,
     /// What they are.
     pub kind: SenderKind,
-    /// Whether the event leaves open that they belong to another organisation: it names another one, or names
-    /// none in a shared chat. [`LookUps::belonging`](crate::handles::LookUps::belonging) says more.
+    /// Whether they may belong to another organisation: the event names another one, or names none in a shared chat.
+    /// [`LookUps::belonging`](crate::handles::LookUps::belonging) says more.
     pub is_stranger: bool,
 }
 
@@ -280,7 +279,7 @@ pub enum Belonging {
     Member,
     /// A member who sees only some of its chats (Slack: restricted and ultra-restricted accounts).
     Guest,
-    /// Somebody of another organisation.
+    /// A member of another organisation.
     Stranger,
 }
 

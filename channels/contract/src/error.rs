@@ -8,7 +8,7 @@ use crate::outbound::Operation;
 /// The source of a channel error. It never holds a token or a request URL.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// The server answered that it failed: HTTP 5xx. It may have done what was asked all the same.
+/// The server answered that it failed: HTTP 5xx. It may still have done what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("HTTP {status}")]
 pub struct ServerFailed {
@@ -16,7 +16,7 @@ pub struct ServerFailed {
     pub status: u16,
 }
 
-/// Why an operation on a platform did not (or may not) have succeeded.
+/// Why an operation on a platform did not succeed, or may not have.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// Nothing reached the platform: retry with back-off.
@@ -44,7 +44,7 @@ pub enum ChannelError {
         /// The platform's word for it.
         reason: String,
     },
-    /// This chat (or topic) refuses: park the chat.
+    /// The chat (or topic) refuses posts: park the chat.
     #[error("{operation}: the chat refuses: {reason}")]
     ChatRefused {
         /// The platform method.

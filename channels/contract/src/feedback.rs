@@ -5,9 +5,9 @@ use crate::envelope::{Place, Sender};
 /// A thumb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Thumb {
-    /// It was good.
+    /// The message was good.
     Up,
-    /// It was not.
+    /// The message was bad.
     Down,
 }
 
@@ -36,16 +36,16 @@ impl Thumb {
     }
 }
 
-/// Somebody put thumbs on a message, or took them away.
+/// A person put thumbs on a message, or took them away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThumbChange {
-    /// Where the message is; platforms do not tell its thread here.
+    /// Where the message is; platforms do not give its thread here.
     pub place: Place,
     /// The platform's id of the message.
     pub message_id: String,
     /// Who did it.
     pub sender: Sender,
-    /// The thumbs of which the platform told, each with whether it is on the message now.
+    /// The thumbs that the platform reported, each with whether it is on the message now.
     pub thumbs: Vec<(Thumb, bool)>,
     /// When, by the platform's clock, in milliseconds since the Unix epoch: of two changes of a thumb the later one
     /// holds, in whatever order they come.

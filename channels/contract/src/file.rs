@@ -1,8 +1,8 @@
 //! The file half of a channel: fetches the bytes of what was attached to a message.
 //!
-//! A file is known by the platform's id of it, which envelopes carry; addresses are asked for when
-//! they are needed, because they expire. Bytes go to a sink piece by piece, so that no file is in
-//! memory as a whole, and never more than the caller wants.
+//! A file is known by the platform's id of it, which envelopes carry; addresses are asked for when they are needed,
+//! because they expire. Bytes go to a sink piece by piece, so that no file is in memory as a whole, and never more
+//! bytes than the caller wants.
 
 use crate::channel::BoxFuture;
 
@@ -37,7 +37,7 @@ pub struct FileDescription {
 
 /// Fetches files; implemented by the adapters.
 pub trait FileSource: Send + Sync + 'static {
-    /// Asks what a file is of which its message said nothing; `None` = the platform can't be asked.
+    /// Asks for the description of a file whose message gave none; `None` = the platform can't be asked.
     ///
     /// # Errors
     /// A [`FileError`] by what the caller should do next.
@@ -48,8 +48,7 @@ pub trait FileSource: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// Fetches a file of at most `bytes_max` bytes into a sink. What the sink has taken is worth
-    /// something only after `Ok`.
+    /// Fetches a file of at most `bytes_max` bytes into a sink. The bytes in the sink are valid only after `Ok`.
     ///
     /// # Errors
     /// A [`FileError`] by what the caller should do next.
@@ -64,19 +63,19 @@ pub trait FileSource: Send + Sync + 'static {
 /// Why a file was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is larger than was wanted, or than the platform gives to bots.
+    /// The file is larger than was wanted, or than the platform gives to bots.
     #[error("the file is too large{}", shown_size(*size_bytes))]
     TooLarge {
         /// Its size, where the platform tells it.
         size_bytes: Option<u64>,
     },
-    /// The platform has it no more.
+    /// The platform does not have the file any more.
     #[error("the file is gone: {reason}")]
     Gone {
         /// The platform's word for it.
         reason: String,
     },
-    /// The platform does not let us have it; somebody may change that, asking again does not.
+    /// The platform refuses us the file; asking again does not help, only a person's change does.
     #[error("the file is refused: {reason}")]
     Refused {
         /// Why, and what to do where that is known.
@@ -88,13 +87,13 @@ pub enum FileError {
         /// How long, in milliseconds.
         wait_ms: u64,
     },
-    /// It did not work this time.
+    /// The download failed this time.
     #[error("the file could not be fetched: {reason}")]
     Failed {
         /// What happened, without any address.
         reason: String,
     },
-    /// The bytes came and could not be kept.
+    /// The bytes arrived but could not be kept.
     #[error("the file could not be kept")]
     Sink(#[source] std::io::Error),
 }

@@ -1,21 +1,22 @@
-//! Forms: what a person writes for the bot beside the room.
+//! Forms: texts that a person writes for the bot outside of the room's conversation.
 
 use crate::outbound::Target;
 
-/// A form with one text.
+/// A form with one text field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     /// What it is for, in a few words.
     pub title: String,
-    /// What is to be written.
+    /// The label of the field.
     pub label: String,
-    /// How, in a sentence.
+    /// How to fill it in, in one sentence.
     pub hint: String,
-    /// What stands in it at first.
+    /// The text that the field begins with.
     pub text: String,
-    /// What the button that sends it says.
+    /// The words on the button that sends it.
     pub send: String,
-    /// The [`CardButton::data`](crate::card::CardButton::data) of the button that it comes from; what is sent has it.
+    /// The [`CardButton::data`](crate::card::CardButton::data) of the button that opened the form; the sent form
+    /// carries it.
     pub data: String,
     /// The platform's id of the message with that button.
     pub message_id: String,

@@ -1,5 +1,5 @@
-//! The outbound half of a channel, as four handles. A handle lets its holder do one kind of thing, so that what
-//! a part of the daemon holds says what it can do: only delivery holds a [`Poster`].
+//! The outbound half of a channel, as four handles. A handle lets its holder do one kind of thing, so that the handles
+//! of a part of the daemon show what it can do: only delivery holds a [`Poster`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::outbound::{Delivered, Dressing, Part, Post, ReadBack, Target};
 use crate::people::People;
 use crate::probe::Prober;
 
-/// All handles of one identity; what opens the channel gives each to the part of the daemon that needs it.
+/// All handles of one identity; the code that opens the channel gives each to the part of the daemon that needs it.
 #[derive(Clone)]
 pub struct Outbound {
     /// Makes posts of texts.
@@ -23,16 +23,16 @@ pub struct Outbound {
     pub signs: Arc<dyn Signs>,
     /// Asks the platform.
     pub look_ups: Arc<dyn LookUps>,
-    /// Asks about single messages; there where a post of unknown outcome can be looked for in no other way.
+    /// Asks about single messages; present where a post of unknown outcome can be looked for in no other way.
     pub prober: Option<Arc<dyn Prober>>,
-    /// Opens forms; there where a press of a button can open one.
+    /// Opens forms; present where a press of a button can open one.
     pub forms: Option<Arc<dyn Forms>>,
     /// Posts.
     pub poster: Arc<dyn Poster>,
 }
 
 impl Outbound {
-    /// The handles of an adapter that is one value; without a prober and forms.
+    /// The handles of an adapter that implements all of them in one type; without a prober and forms.
     pub fn of<T: Renderer + Signs + LookUps + Poster>(adapter: &Arc<T>) -> Self {
         Self {
             renderer: Arc::clone(adapter) as _,
@@ -55,11 +55,11 @@ pub trait Renderer: Send + Sync + 'static {
     /// Replaces a refused part by smaller or plainer ones.
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part>;
 
-    /// Renders a card into one part, whole: every character of it shows as it stands. A part that has buttons
-    /// is never replaced by another one that has them ([`Self::render_fallback`]).
+    /// Renders a card into one part, whole: every character of it is shown unchanged. A part with buttons is never
+    /// replaced by another one with buttons ([`Self::render_fallback`]).
     ///
     /// # Errors
-    /// A [`CardMisfit`] if one post can't show it so.
+    /// A [`CardMisfit`] if one post can't show it unchanged.
     fn render_card(&self, card: &Card) -> Result<Part, CardMisfit> {
         let _ = card;
         Err(CardMisfit::NoButtons)
@@ -73,19 +73,19 @@ pub trait Renderer: Send + Sync + 'static {
     }
 }
 
-/// Shows people what is going on. Nothing of it is stored, and nothing is tried again.
+/// Shows people what is going on. Nothing of it is stored, and nothing is retried.
 pub trait Signs: Send + Sync + 'static {
     /// Shows that a run is working (typing). A failure is not reported.
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()>;
 
-    /// Takes back what [`Self::show_working`] showed, where no post will do that. A failure is not reported.
+    /// Removes the sign of [`Self::show_working`], where no post will do that. A failure is not reported.
     fn show_idle<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
         let _ = target;
         Box::pin(std::future::ready(()))
     }
 
-    /// Shows a text that is being written as it is now. Posts and final edits go before: where one would
-    /// have to wait, this one does.
+    /// Shows a text that is being written as it is now. Posts and final edits take precedence: where one would have to
+    /// wait, so does this.
     ///
     /// # Errors
     /// A [`ChannelError`]; the same state is not tried again. After [`ChannelError::RetryAfter`] and after an
@@ -101,20 +101,20 @@ pub trait Signs: Send + Sync + 'static {
         })
     }
 
-    /// Puts something up on the bot's own surface. A failure is not reported.
+    /// Shows something on the bot's own surface. A failure is not reported.
     fn dress<'a>(&'a self, target: &'a Target, dressing: &'a Dressing) -> BoxFuture<'a, ()> {
         let _ = (target, dressing);
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Opens forms. Nothing of it is stored, and nothing is tried again: who pressed sees none and presses once more.
+/// Opens forms. Nothing of it is stored, and nothing is retried: a person who sees no form presses once more.
 pub trait Forms: Send + Sync + 'static {
     /// Whether a form can show this text.
     fn fits(&self, text: &str) -> bool;
 
-    /// Opens a form for who made that press ([`Interaction::id`](crate::interaction::Interaction::id)), at once: the
-    /// platform takes it for seconds only. What is sent with it comes in as an interaction.
+    /// Opens a form for the person who made that press ([`Interaction::id`](crate::interaction::Interaction::id)), at
+    /// once: the platform accepts it for seconds only. The sent form arrives as an interaction.
     ///
     /// # Errors
     /// A [`ChannelError`]; the form is not open, or it is not known whether it is.
@@ -140,7 +140,7 @@ pub trait LookUps: Send + Sync + 'static {
     /// does not know the person.
     ///
     /// # Errors
-    /// A [`ChannelError`]; the caller takes the person for what is let in least.
+    /// A [`ChannelError`]; the caller treats the person as the least trusted kind.
     fn belonging<'a>(
         &'a self,
         id: &'a str,
@@ -152,7 +152,7 @@ pub trait LookUps: Send + Sync + 'static {
     /// Looks up whether a person is in a chat now; `None` where the platform does not say.
     ///
     /// # Errors
-    /// A [`ChannelError`]; the caller takes the person for one who is not.
+    /// A [`ChannelError`]; the caller treats the person as no member.
     fn is_member<'a>(
         &'a self,
         chat: &'a str,
@@ -187,10 +187,10 @@ pub trait LookUps: Send + Sync + 'static {
 
 /// Posts. Never decides what to say and never retries.
 pub trait Poster: Send + Sync + 'static {
-    /// How long to wait before a post may go to that place, within what the platform takes there and
-    /// altogether. Zero takes the place: the post is to be made now. Anything else takes none, and
-    /// the caller asks again then. Posts of one chat are also [`Capabilities::chat_interval_ms`]
-    /// apart; that is the caller's to keep.
+    /// How long to wait before a post may go to that place, within the platform's rates for that place and for the
+    /// account. Zero reserves the turn: the post is to be made now. Any other wait reserves nothing, and the caller
+    /// asks again after it. Posts of one chat are also [`Capabilities::chat_interval_ms`] apart; the caller takes care
+    /// of that.
     ///
     /// [`Capabilities::chat_interval_ms`]: crate::capability::Capabilities::chat_interval_ms
     fn wait_before(&self, target: &Target) -> Duration {
@@ -198,12 +198,12 @@ pub trait Poster: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Makes the next call that must go before an upload shows in the room. What it gives is kept and
-    /// comes back in the part's file; `None` = nothing is left to be prepared, it may be delivered. Made
-    /// again, such a call does no harm.
+    /// Makes the next call that must go before an upload shows in the room. Its result is kept and passed back in the
+    /// part's file; `None` = nothing is left to prepare, the upload may be delivered. Repeating such a call does no
+    /// harm.
     ///
     /// # Errors
-    /// A [`ChannelError`]; an unknown outcome is simply tried again.
+    /// A [`ChannelError`]; after an unknown outcome the call is simply repeated.
     fn prepare<'a>(
         &'a self,
         post: &'a Post,

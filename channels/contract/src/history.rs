@@ -1,4 +1,4 @@
-//! Reading what was said while nobody listened: the optional history half of a channel.
+//! Reading messages that were sent while the bot was not connected: the optional history half of a channel.
 //!
 //! A platform that lets a bot read a room offers it ([`crate::capability::Capabilities`] says so);
 //! Telegram does not: it keeps updates for a day and nothing before. A page is only read here, in the
@@ -9,19 +9,18 @@ use crate::channel::BoxFuture;
 use crate::envelope::{Envelope, Place};
 use crate::error::ChannelError;
 
-/// One page that is asked for.
+/// A request for one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRequest {
-    /// The chat, with what is known of it.
+    /// The chat, with all that is known about it.
     pub place: Place,
-    /// A thread of it; `None` for what stands in the chat itself.
+    /// A thread of the chat; `None` for messages outside of threads.
     pub thread: Option<String>,
-    /// Nothing older is wanted, in milliseconds since the Unix epoch. A thread's root comes all the
-    /// same.
+    /// Nothing older is wanted, in milliseconds since the Unix epoch. A thread's root is returned anyway.
     pub from_ms: i64,
     /// The latest time of a message that is wanted, in milliseconds since the Unix epoch.
     pub until_ms: i64,
-    /// Where the page before ended; the rest of the request stays the same.
+    /// The cursor of the previous page; the rest of the request stays the same.
     pub cursor: Option<String>,
     /// The most messages that a page holds; fewer may come although there are more.
     pub limit: usize,
@@ -30,9 +29,9 @@ pub struct HistoryRequest {
 /// A page of messages: of a chat the newest first, of a thread the oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistoryPage {
-    /// What people see there; joins, topics and other services are left out.
+    /// The messages that people see there; joins, topics and other service messages are left out.
     pub messages: Vec<PastMessage>,
-    /// Where the next page begins; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -47,7 +46,7 @@ pub struct PastMessage {
     pub edited_at_ms: Option<i64>,
     /// When its thread was last replied in, if it is the root of one.
     pub replied_at_ms: Option<i64>,
-    /// What a live event of it would have become.
+    /// The envelope that its live event would have become.
     pub envelope: Envelope,
 }
 
@@ -62,8 +61,8 @@ pub trait HistoryReader: Send + Sync + 'static {
     /// One page; waits before the request so as to keep within the platform's rate.
     ///
     /// # Errors
-    /// [`ChannelError::ChatRefused`] where this chat may not be read, also for want of a scope; the
-    /// others as everywhere.
+    /// [`ChannelError::ChatRefused`] where this chat may not be read, also for a missing scope; other errors as for
+    /// every call.
     fn page<'a>(
         &'a self,
         request: &'a HistoryRequest,

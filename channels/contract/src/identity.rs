@@ -9,7 +9,7 @@ pub enum Platform {
     Slack,
     /// Telegram.
     Telegram,
-    /// The daemon's own API: what programs ask is captured like what people say, and nothing is posted anywhere.
+    /// The daemon's own API: what programs ask is captured like people's messages, and nothing is posted anywhere.
     Api,
 }
 
@@ -62,10 +62,9 @@ pub struct Identity {
     pub username: Option<String>,
     /// The bot's display name.
     pub display_name: String,
-    /// What a person should know at start, in plain words (privacy mode hides mentions, missing
-    /// scopes).
+    /// Warnings for the operator at start, in plain words (privacy mode hides mentions, missing scopes).
     pub warnings: Vec<String>,
-    /// The organisation that the account is one of several of (Slack `enterprise_id`).
+    /// The organisation that the account belongs to, if it is one of several (Slack `enterprise_id`).
     pub organisation: Option<String>,
 }
 

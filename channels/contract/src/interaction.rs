@@ -1,20 +1,20 @@
-//! What people do with the buttons of posts, and what makes a press one that can count.
+//! What people do with the buttons of posts, and which presses can count.
 
 use crate::envelope::{Place, Sender, SenderKind};
 use crate::outbound::Target;
 
-/// Something was pressed. Its identity is `id`.
+/// A person pressed something. Its identity is `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interaction {
-    /// The platform's identity of the interaction (Slack `trigger_id`, Telegram `callback_query.id`). An
-    /// answer to it names it.
+    /// The platform's identity of the interaction (Slack `trigger_id`, Telegram `callback_query.id`). An answer names
+    /// it.
     pub id: String,
     /// What was pressed.
     pub control: Control,
-    /// Where it happened, if anywhere.
+    /// Where it happened, if in a chat.
     pub place: Option<Place>,
-    /// The message that it was pressed in; of a form of ours, the one with the button that opened it. `None` for what
-    /// is no message (another modal, a tab), and for a message that people had the bot write in a chat without it
+    /// The message that it was pressed in; for a form of ours, the message with the button that opened it. `None`
+    /// outside of messages (another modal, a tab), and for a message that people had the bot write in a chat without it
     /// (Telegram `inline_message_id`).
     pub message: Option<PressedMessage>,
     /// Who did it.
@@ -22,12 +22,12 @@ pub struct Interaction {
     /// The sender's team by the platform (Slack `user.team_id`).
     pub team: Option<String>,
     /// Whether the sender is an account that stands in for people who don't show themselves: an anonymous
-    /// administrator, somebody who speaks as a channel.
+    /// administrator, a person who speaks as a channel.
     pub is_anonymous: bool,
-    /// Of a button of ours its [`CardButton::data`](crate::card::CardButton::data), as the platform tells it:
-    /// no proof that such a button is, or ever was, in the message. Else what the platform calls the control.
+    /// For a button of ours its [`CardButton::data`](crate::card::CardButton::data), as the platform sends it: no proof
+    /// that such a button is, or ever was, in the message. For any other control, the platform's name of it.
     pub data: String,
-    /// What was written into a form of ours, as it was written.
+    /// The text that was written into a form of ours, unchanged.
     pub written: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum Control {
     Button,
     /// A form that was sent.
     Form,
-    /// Something else: a menu, a shortcut, a modal of others.
+    /// Something else: a menu, a shortcut, another app's modal.
     Other,
 }
 
@@ -62,9 +62,9 @@ pub struct PressedMessage {
 pub enum PressedAuthor {
     /// This bot's.
     Us,
-    /// Somebody else's.
+    /// Another sender's.
     Another,
-    /// The platform does not say (Telegram tells only the ids of messages that it can't reach any more).
+    /// The platform does not say (for messages that it can't reach any more, Telegram gives only the ids).
     Untold,
 }
 
@@ -73,21 +73,22 @@ pub enum PressedAuthor {
 pub enum PressRefusal {
     /// What was pressed is no button of a message in a chat.
     NoMessage,
-    /// The message is not ours, or is for one person's eyes and not kept.
+    /// The message is not ours, or is shown to one person only and not kept.
     NotOurs,
     /// The message is a copy, or was written by way of a bot.
     Copied,
     /// It was pressed by a bot or by the platform.
     NoPerson,
-    /// It was pressed by an account that stands in for somebody.
+    /// It was pressed by an account that stands in for a person.
     Anonymous,
-    /// It was pressed by somebody who may belong to another organisation.
+    /// It was pressed by a person who may belong to another organisation.
     Stranger,
 }
 
 impl Interaction {
-    /// Why it can't count, whatever it is about; `None` if it is a person's press of a button in a message
-    /// that may be ours. Whether it is: the chat and the message's id must be those that were stored.
+    /// Why it can't count, whatever it is about; `None` if it is a person's press of a button in a message that may be
+    /// ours. Whether it really is ours remains to be checked: the chat and the message's id must be those that were
+    /// stored.
     #[must_use]
     pub fn refusal(&self) -> Option<PressRefusal> {
         let message = match (&self.message, &self.place, self.control) {

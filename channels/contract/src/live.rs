@@ -1,7 +1,7 @@
 //! A text while it is being written, as people see it grow.
 //!
-//! It is shown on the side: whatever becomes of it, the finished text goes its own way through the
-//! outbox. Nothing here is stored, looked for or tried again.
+//! This is only a preview: whatever becomes of it, the finished text is posted through the outbox. Nothing here is
+//! stored, looked for or retried.
 
 use crate::outbound::{Part, Target};
 use crate::work::looked_at;
@@ -33,32 +33,32 @@ pub enum LiveForm {
         /// The platform's id of it.
         message_id: String,
     },
-    /// In a preview that goes by itself.
+    /// In a preview that disappears by itself.
     Preview {
-        /// Never 0; the same for the same text.
+        /// Never 0; all states of one text have the same id.
         id: i64,
     },
-    /// At the end of a post of ours that takes words there; the part says nothing. After any error but
-    /// one that says it was not taken and when to come again, nothing more is to be added. Where a person
-    /// has stopped it, it is the chat that refuses: then nothing more is to be shown at all.
+    /// At the end of a streamed post of ours; the part is not used. After any error other than
+    /// [`ChannelError::RetryAfter`](crate::error::ChannelError::RetryAfter), nothing more is to be added. Where a
+    /// person has stopped the stream, the error is that the chat refuses: then nothing more is to be shown at all.
     Stream {
         /// The platform's id of it.
         message_id: String,
-        /// What is new of the text, CommonMark.
+        /// The new words of the text, CommonMark.
         added: String,
     },
 }
 
-/// What is shown of a text that goes on: its beginning, up to a whole word, and a sign that more comes.
-/// Marks that are open there are closed, and of a link of which the address is not all there nothing
-/// shows, so that nobody sees marks. `None` while there is nothing to see.
+/// What is shown of an unfinished text: its beginning, up to a whole word, and a sign that more comes. Marks that are
+/// open there are closed, and a link whose address is incomplete is left out, so that no marks show. `None` while there
+/// is nothing to see.
 #[must_use]
 pub fn so_far(text: &str) -> Option<String> {
     let mended = mended(whole_words(text)?);
     (!mended.is_empty()).then(|| format!("{mended}{MORE}"))
 }
 
-/// A beginning with the marks closed that its last line opens.
+/// A beginning with the marks closed that its last line leaves open.
 fn mended(text: &str) -> String {
     let fences = text
         .lines()
@@ -81,7 +81,7 @@ fn mended(text: &str) -> String {
     mended
 }
 
-/// The marks that a line leaves open, and where, and where a link begins whose address does not end.
+/// The marks that a line leaves open with their places, and where a link begins whose address is incomplete.
 fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
     let mut open: Vec<(usize, &str)> = Vec::new();
     let (mut label, mut link) = (None, None);
@@ -130,8 +130,8 @@ fn left_open(line: &str) -> (Vec<(usize, &str)>, Option<usize>) {
     (open, link)
 }
 
-/// The beginning of a text that goes on, up to a whole word. That of a longer text begins with it, as
-/// long as nothing stands before it.
+/// The beginning of an unfinished text, up to a whole word. The result for a longer version of the text begins with
+/// this one, as long as nothing is put before it.
 #[must_use]
 pub fn whole_words(text: &str) -> Option<&str> {
     let text = text.trim_start();

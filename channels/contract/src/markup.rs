@@ -27,7 +27,7 @@ pub fn mention_token(id: &str) -> String {
     format!("{MENTION_OPEN}{id}{MENTION_CLOSE}")
 }
 
-/// A text as far as it is read, before anything parses it. What is longer is cut, and says so.
+/// A text cut to the length that is read, before anything parses it. A text that was cut says so at its end.
 #[must_use]
 pub fn bounded(text: &str) -> Cow<'_, str> {
     if text.len() <= TEXT_MAX_BYTES {
@@ -71,7 +71,7 @@ pub fn replace_mentions(text: &str, mut name: impl FnMut(&str) -> String) -> Str
         let after = &rest[open + MENTION_OPEN.len_utf8()..];
         let close = after.find([MENTION_OPEN, MENTION_CLOSE]);
         let Some(close) = close.filter(|at| after[*at..].starts_with(MENTION_CLOSE)) else {
-            // A mark that opens nothing is dropped.
+            // A closing or opening mark without its partner is dropped.
             rest = after;
             continue;
         };

@@ -34,7 +34,7 @@ pub enum Operation {
         /// The platform's message id.
         message_id: String,
     },
-    /// A message of ours is taken away.
+    /// A message of ours is deleted.
     Delete {
         /// The platform's message id.
         message_id: String,
@@ -49,13 +49,13 @@ pub enum Operation {
         /// The platform's message id.
         message_id: String,
     },
-    /// That reaction of ours is taken away again.
+    /// A reaction of ours is removed again.
     Unreact {
         /// The platform's message id.
         message_id: String,
     },
-    /// What is told to the person who pressed something, and to nobody else; not kept by the platform. A part
-    /// with an empty text only ends the platform's sign that it waits for an answer.
+    /// A text for the person who pressed something, and nobody else; not kept by the platform. A part with an empty
+    /// text only ends the platform's sign that it waits for an answer.
     Answer {
         /// The platform's identity of the interaction.
         interaction: String,
@@ -82,8 +82,8 @@ impl Operation {
         }
     }
 
-    /// Whether doing it twice shows the room what doing it once does. Then an unknown outcome is simply
-    /// tried again. (A note that one person sees twice is gone with the next reload.)
+    /// Whether the room looks the same if it is done twice. Then an unknown outcome is simply retried. (A note that one
+    /// person sees twice is gone with the next reload.)
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         match self {
@@ -97,7 +97,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is a reaction or takes one away: it says nothing, and no answer waits for it.
+    /// Whether it is a reaction or takes one away: it has no text, and no answer waits for it.
     #[must_use]
     pub fn is_reaction(&self) -> bool {
         matches!(self, Self::React { .. } | Self::Unreact { .. })
@@ -124,25 +124,25 @@ pub struct Part {
     /// Formatting entities as the platform takes them, or `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entities: Option<serde_json::Value>,
-    /// Blocks as the platform takes them: what people see, `text` being what notifications say.
+    /// Blocks as the platform takes them: people see them, and `text` is used in notifications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<serde_json::Value>,
-    /// The file of an upload; the text is said with it.
+    /// The file of an upload; the text is posted with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<Box<PartFile>>,
-    /// How the part may show where the platform has posts that take words at their end; the text and
-    /// blocks are shown where it has not, or refuses one.
+    /// How the part may be shown where the platform has posts that grow at their end; the text and blocks are shown
+    /// where it has none, or refuses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Box<PartStream>>,
     /// Buttons below it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buttons: Vec<CardButton>,
-    /// Under whose name it stands; that of the bot if nobody is named.
+    /// The name under which it is posted; without one, the bot's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Box<PostSpeaker>>,
 }
 
-/// Under whose name and picture a post stands, where the platform lets a bot say that.
+/// The name and picture under which a post appears, where the platform lets a bot choose them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostSpeaker {
     /// The name.
@@ -169,9 +169,9 @@ pub struct PartFile {
     pub name: String,
     /// Its MIME type.
     pub mime_type: String,
-    /// What is in it; empty where it is stored.
+    /// Its text; empty where the bytes are stored.
     pub content: String,
-    /// Where its bytes are stored, if they are no text of the post's own.
+    /// Where its bytes are stored, if they are not the post's own text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredBytes>,
     /// The stored bytes, once delivery has read them.
@@ -180,7 +180,7 @@ pub struct PartFile {
     /// How far the upload is, as [`crate::handles::Poster::prepare`] says; the outbox keeps it apart.
     #[serde(skip)]
     pub progress: Option<String>,
-    /// What comes in its place where the platform refuses it; all of it as posts if nothing is said.
+    /// What is posted instead where the platform refuses the file; `None` = all of its content as posts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<FileRest>,
 }
@@ -213,7 +213,7 @@ impl PartFile {
         self.loaded.as_deref().unwrap_or(self.content.as_bytes())
     }
 
-    /// What is said in place of the file, and whom that mentions.
+    /// The text to post instead of the file, and the people it may mention.
     #[must_use]
     pub fn instead(&self) -> (&str, People) {
         match &self.rest {
@@ -294,7 +294,7 @@ impl Part {
         }
     }
 
-    /// The same, as the beginning of a text that goes on.
+    /// The same part, as the beginning of a text that goes on.
     #[must_use]
     pub fn streamed(self, stream: PartStream) -> Self {
         Self {
@@ -304,7 +304,7 @@ impl Part {
         }
     }
 
-    /// The same, under a name of its own.
+    /// The same part, under a name of its own.
     #[must_use]
     pub fn spoken_by(self, speaker: PostSpeaker) -> Self {
         Self {
@@ -314,7 +314,7 @@ impl Part {
         }
     }
 
-    /// The same, with buttons below it.
+    /// The same part, with buttons below it.
     #[must_use]
     pub fn with_buttons(self, buttons: Vec<CardButton>) -> Self {
         if buttons.is_empty() {
@@ -337,35 +337,35 @@ pub struct Post {
     pub target: Target,
     /// What is done.
     pub operation: Operation,
-    /// With what.
+    /// The content.
     pub part: Part,
 }
 
-/// What the platform said of a post.
+/// What the platform answered to a post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The chat it went to by the platform's answer.
     pub chat: String,
-    /// The platform's message id: of an edit, a reaction, a deletion that of the message it was done to.
+    /// The platform's message id: for an edit, a reaction or a deletion, the id of the changed message.
     pub message_id: String,
     /// The platform's time of it, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,
-    /// What the room shows, where the platform says that and it is not what was sent.
+    /// What the room shows, where the platform reports that and it differs from what was sent.
     pub shown: Option<Box<Part>>,
 }
 
-/// What a look for a post of unknown outcome found.
+/// The result of looking for a post of unknown outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadBack {
-    /// It is there.
+    /// The post is there.
     Found(Delivered),
-    /// It is not there (yet).
+    /// The post is not there (yet).
     NotFound,
     /// This platform cannot say.
     Unsupported,
 }
 
-/// What is put up on a bot's own surface, where the platform has one.
+/// What is shown on a bot's own surface, where the platform has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dressing {
     /// What people may want to ask.
@@ -379,7 +379,7 @@ pub enum Dressing {
 pub struct SuggestedPrompt {
     /// What is shown.
     pub title: String,
-    /// What is said when it is chosen.
+    /// What is sent when it is chosen.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whom an answer may mention for real, and where it does.
+//! Whom an answer may really mention, and where it does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,26 +10,26 @@ use crate::work::looked_at;
 /// The most people that one answer can mention; further ones are left out.
 const PEOPLE_MAX: usize = 200;
 
-/// Somebody in the room.
+/// A person in the room.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Person {
     /// The name by which the agent knows them.
     pub name: String,
-    /// The platform's id of them.
+    /// Their id on the platform.
     pub id: String,
 }
 
-/// The people whom an answer may mention for real; empty by default.
+/// The people whom an answer may really mention; empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
-    /// The names, character by character; the first one is the root. Empty without people.
+    /// The names as a tree of characters; the first node is the root. Empty without people.
     names: Vec<Letter>,
 }
 
-/// A place in the tree of names.
+/// A node in the tree of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Letter {
-    /// Where each next character leads.
+    /// The node for each next character.
     next: BTreeMap<char, usize>,
     /// The person whose name ends here.
     person: Option<Person>,
@@ -79,8 +79,8 @@ impl People {
         self.names[at].person = Some(person);
     }
 
-    /// The way of a text through the names: where each of its characters leads, and what of it is left
-    /// there. As long as the longest name at most, however many there are.
+    /// Follows a text through the tree of names: the node of each character, and the rest of the text there. Takes at
+    /// most as many steps as the longest name has characters, however many names there are.
     fn way<'s, 't>(&'s self, text: &'t str) -> impl Iterator<Item = (&'s Letter, &'t str)> {
         let mut letter = self.names.first();
         let mut rest = text.chars();
@@ -92,7 +92,7 @@ impl People {
         })
     }
 
-    /// Whom the text after an `@` names: of a name and one that it begins with, the longer one.
+    /// Whom the text after an `@` names: if one name begins with another, the longer one.
     fn named(&self, text: &str) -> Option<&Person> {
         let whole = self
             .way(text)
@@ -102,7 +102,7 @@ impl People {
             .last()
     }
 
-    /// Those of them whom a text names, each once.
+    /// The people whom a text names, each once.
     #[must_use]
     pub fn named_in(&self, text: &str) -> Vec<Person> {
         let ats = text.match_indices('@');
@@ -111,7 +111,7 @@ impl People {
         by_name.into_values().cloned().collect()
     }
 
-    /// Where a text mentions one of them: the bytes of `@Name`, in order, and who it is.
+    /// Where a text mentions people: the bytes of `@Name`, in order, and the person.
     #[must_use]
     pub fn mentions_in(&self, text: &str) -> Vec<(Range<usize>, &Person)> {
         let mut mentions: Vec<(Range<usize>, &Person)> = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
         let mut steps = 0;
         for (at, _) in text.match_indices('@') {
             let after = &text[at + 1..];
-            // What a look at everybody finds.
+            // What a search through all people finds.
             let all = room.iter().filter(|person| {
                 let rest = after.strip_prefix(person.name.as_str());
                 rest.is_some_and(|rest| !rest.starts_with(is_word))

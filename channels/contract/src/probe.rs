@@ -14,12 +14,12 @@ use crate::error::ChannelError;
 pub struct Sequence {
     /// Its name: equal names are one sequence of an account.
     pub name: String,
-    /// Whether it is that of one chat alone. Then the chat may turn out to be a broadcast channel, where
-    /// the posts of others look like ours.
+    /// Whether the sequence belongs to one chat alone. Then the chat may turn out to be a broadcast channel, where the
+    /// posts of others look like ours.
     pub is_of_one_chat: bool,
 }
 
-/// The number of a message that an event tells of.
+/// The number of a message that an event contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
     /// How its chat is numbered.
@@ -52,7 +52,7 @@ pub enum ProbeAnswer {
     NotOurs,
     /// No message; or one that the platform's server has not heard of yet.
     NotThere,
-    /// Something that says neither.
+    /// Nothing that decides between them.
     Unclear,
 }
 
@@ -68,11 +68,10 @@ pub struct Probed {
 
 /// Asks about single messages.
 pub trait Prober: Send + Sync {
-    /// How the messages of a chat are numbered; `None` where asking says nothing about whose post a
-    /// message is.
+    /// How the messages of a chat are numbered; `None` where a probe can't tell whose message it is.
     fn sequence(&self, chat: &str) -> Option<Sequence>;
 
-    /// How long to wait before a question about that chat may be put. Zero takes the place.
+    /// How long to wait before a question about that chat may be put. Zero reserves the turn.
     fn wait_before_probe(&self, chat: &str) -> Duration;
 
     /// Asks about one number with one request that changes nothing.

@@ -20,7 +20,7 @@ pub fn split_text(text: &str, max: usize, unit: LengthUnit) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text.trim_end();
     loop {
-        // Never the length of all that is left: that would cost its square.
+        // Never measures all that is left: that would take quadratic time.
         let window = prefix_within(rest, max, unit);
         if window == rest.len() {
             break;
@@ -76,8 +76,8 @@ fn cut_position(text: &str, window: usize) -> usize {
 }
 
 fn last_grapheme_end(text: &str, window: usize) -> Option<usize> {
-    // One character beyond the window is enough to see what reaches across its end, and a grapheme may
-    // be as long as the text.
+    // One character beyond the window is enough to see a grapheme that reaches across its end, and a grapheme may be as
+    // long as the text.
     let next = text[window..].chars().next().map_or(0, char::len_utf8);
     text[..window + next]
         .grapheme_indices(true)

@@ -19,7 +19,7 @@ pub struct WebhookRequest {
     pub body: Vec<u8>,
 }
 
-/// What to answer.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookResponse {
     /// The HTTP status; 503 asks the platform to send again.
@@ -47,21 +47,21 @@ pub trait Receiver: Send + Sync + 'static {
     /// Where the platform calls: paths with a slash in front, of this channel alone.
     fn paths(&self) -> Vec<String>;
 
-    /// Whether these headers alone show that a request is to be refused. Asked before anything of a
-    /// body is read, so that strangers take no room; who passes is not known yet.
+    /// Whether these headers alone show that a request is to be refused. Asked before anything of a body is read, so
+    /// that strangers use no memory; a request that passes is not yet known to be genuine.
     fn is_stranger(&self, _headers: &HeaderMap) -> bool {
         false
     }
 
-    /// Whether a request without a body only looks whether the address and its certificate work.
+    /// Whether a request without a body only checks whether the address and its certificate work.
     fn is_certificate_check(&self, _path: &str, _query: &str) -> bool {
         false
     }
 
-    /// Takes one request, and answers it after the commit or never with a 2xx. Many calls run at
-    /// once. What is being committed is committed also when the answer is no longer waited for.
+    /// Takes one request. A 2xx answer is given only after the commit. Many calls run at once. A commit that has begun
+    /// is finished even if nobody waits for the answer any more.
     fn receive(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse>;
 
-    /// Notes a request that was turned away before it was whole: too large, too slow, too many.
+    /// Notes a request that was rejected before it was complete: too large, too slow, too many.
     fn turned_away(&self, why: &'static str);
 }

@@ -1,8 +1,8 @@
 //! How much of a text parsers look at, counted so that a test can bound it. Times depend on the
 //! machine; a count does not.
 //!
-//! A parser calls [`looked_at`] wherever it goes over bytes, once for each time that it goes over them.
-//! Counting is on in debug builds and with the feature `count-work`; elsewhere it costs nothing.
+//! A parser calls [`looked_at`] wherever it reads bytes, once for each time that it reads them. Counting is on in debug
+//! builds and with the feature `count-work`; elsewhere it costs nothing.
 
 #[cfg(any(debug_assertions, feature = "count-work"))]
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! What is said before and behind an answer by others than the model, without breaking its Markdown.
+//! Text that the program itself puts before or after the model's answer, without breaking its Markdown.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
@@ -7,8 +7,8 @@ use vocative_contract::work::looked_at;
 /// How much of an answer is read to see how it begins, in bytes.
 const BEGINNING_MAX_BYTES: usize = 400;
 
-/// An answer with a few words before it: on its first line where that is text, else in a paragraph of
-/// their own, so that a heading, a list or a fence stays one.
+/// An answer with a few words before it: on its first line where that is text, else in a paragraph of their own, so
+/// that a heading, a list or a fence keeps its meaning.
 #[must_use]
 pub fn prefixed(prefix: &str, text: &str) -> String {
     if prefix.is_empty() || begins_with_words(text) {
@@ -18,7 +18,8 @@ pub fn prefixed(prefix: &str, text: &str) -> String {
     }
 }
 
-/// Looked at only as far as the second line: that may make a heading or a table of the first.
+/// Whether a text begins with a paragraph. Only two lines are parsed: the second may turn the first into a heading or a
+/// table.
 fn begins_with_words(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\n').split_inclusive('\n');
     let beginning: String = lines.by_ref().take(2).collect();
@@ -42,7 +43,7 @@ pub fn noted(text: &str, note: &str) -> String {
     }
 }
 
-/// What of an answer is left behind its beginning; code that the beginning leaves open goes on.
+/// The rest of an answer after its beginning; code that the beginning leaves open is opened again.
 #[must_use]
 pub fn continued(text: &str, beginning: usize) -> String {
     let rest = text[beginning..].trim_start_matches('\n');
@@ -52,13 +53,13 @@ pub fn continued(text: &str, beginning: usize) -> String {
     }
 }
 
-/// What would close the code at the end of a text, where nothing does. Inside a quotation or a list the
-/// end of that closes it.
+/// The fence that would close code left open at the end of a text. In a quotation or a list the end of the container
+/// closes it.
 fn open_fence(text: &str) -> Option<String> {
     open_code(text).map(|(_, fence)| fence)
 }
 
-/// The line that opens such code, and what would close it.
+/// The line that opens such code, and the fence that would close it.
 fn open_code(text: &str) -> Option<(&str, String)> {
     let mut depth = 0_usize;
     let mut last = None;
@@ -138,7 +139,7 @@ mod tests {
         for seed in 0..seeds() {
             let text = generated(seed);
             let blocks = parsed(&noted(&text, "Note."), &People::nobody());
-            // What HTML leaves open swallows it; it is read all the same.
+            // Unclosed HTML swallows the fence; the answer is still readable.
             let is_html = text.contains('<');
             assert!(
                 is_html || blocks.last() == Some(&note),

@@ -12,17 +12,17 @@ use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 
 use vocative_contract::work::looked_at;
 
-/// What covers text until somebody asks to see it. The parser has no such tag, and never sends this one:
-/// superscripts are not enabled.
+/// The tag of covered text (a spoiler). The parser has no such tag, and never sends this one: superscripts are not
+/// enabled.
 pub(super) const SPOILER: Tag<'static> = Tag::Superscript;
-/// Its end.
+/// The end tag of covered text.
 pub(super) const SPOILER_END: TagEnd = TagEnd::Superscript;
 
 /// How many open tags are searched for the one that a closing tag closes.
 const OPEN_MAX: usize = 16;
 /// Longer text is not set small or raised.
 const SCRIPT_MAX_CHARS: usize = 12;
-/// What an attribute may be, besides those of programs (`class`, `onclick`).
+/// The attributes a tag may have; any other (`class`, `onclick`) is meant for programs.
 const ATTRIBUTES: [&str; 12] = [
     "align", "alt", "color", "height", "href", "id", "name", "open", "src", "start", "title",
     "width",
@@ -44,9 +44,9 @@ enum TagMeaning {
     Image,
     LineBreak,
     Rule,
-    /// A part of its own.
+    /// A block of its own.
     Paragraph,
-    /// A part of its own that tells what follows.
+    /// A block of its own that is the title of what follows.
     Title,
     Item,
 }
@@ -73,13 +73,13 @@ impl TagMeaning {
         })
     }
 
-    /// Whether it counts without a tag that closes it.
+    /// Whether the tag needs no closing tag.
     fn is_alone(self) -> bool {
         matches!(self, Self::Image | Self::LineBreak | Self::Rule)
     }
 }
 
-/// A tag of a meaning.
+/// A tag whose meaning is known.
 struct KnownTag<'a> {
     name: String,
     meaning: TagMeaning,
@@ -88,7 +88,7 @@ struct KnownTag<'a> {
 }
 
 impl<'a> KnownTag<'a> {
-    /// Reads `<name attribute="value">`; `None` for what is not known.
+    /// Reads `<name attribute="value">`; `None` for an unknown tag.
     fn read(tag: &'a str) -> Option<Self> {
         let inside = tag.strip_prefix('<')?.strip_suffix('>')?;
         let (is_closing, inside) = match inside.strip_prefix('/') {
@@ -109,7 +109,7 @@ impl<'a> KnownTag<'a> {
         })
     }
 
-    /// Whether it counts there: parts only in a block of HTML, lists anywhere.
+    /// Whether the tag has its meaning here: blocks only inside a block of HTML, lists anywhere.
     fn counts(&self, is_block: bool) -> bool {
         let is_part = matches!(self.meaning, TagMeaning::Paragraph | TagMeaning::Title);
         is_block || !is_part || matches!(self.name.as_str(), "ul" | "ol")
@@ -121,7 +121,7 @@ impl<'a> KnownTag<'a> {
     }
 }
 
-/// The attributes of a tag; `None` if one of them is for programs.
+/// The attributes of a tag; `None` if one of them is meant for programs.
 fn attributes(text: &str) -> Option<Vec<(String, &str)>> {
     let mut attributes = Vec::new();
     let mut rest = text.trim_start();
@@ -149,7 +149,7 @@ fn attributes(text: &str) -> Option<Vec<(String, &str)>> {
     Some(attributes)
 }
 
-/// The events of a parser, with what tags mean instead of them.
+/// The events of a parser, with HTML tags replaced by what they mean.
 pub(super) struct Meant<'a, I: Iterator<Item = Event<'a>>> {
     events: Peekable<I>,
     ready: VecDeque<Event<'a>>,
@@ -198,7 +198,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Iterator for Meant<'a, I> {
     }
 }
 
-/// Whether an event stands in a line.
+/// Whether an event stands within a line.
 fn is_inline(event: &Event<'_>) -> bool {
     use {Tag as T, TagEnd as E};
     match event {
@@ -215,8 +215,8 @@ fn is_inline(event: &Event<'_>) -> bool {
     }
 }
 
-/// The events of one stretch of text, with what its tags mean instead of them. In a `block` of HTML
-/// parts are paragraphs; elsewhere there are none but items.
+/// The events of one stretch of text, with HTML tags replaced by what they mean. In a `block` of HTML block tags make
+/// paragraphs; elsewhere only items of lists do.
 fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
     looked_at(events.len());
     if !events
@@ -231,7 +231,7 @@ fn resolved<'a>(events: Vec<Event<'a>>, is_block: bool) -> Vec<Event<'a>> {
     while at < events.len() {
         let is_break = events[at] == Event::SoftBreak;
         at = match &roles[at] {
-            // What breaks lines by itself is not broken once more by the line's end beside it.
+            // A line end beside something that breaks the line by itself adds no second break.
             TagRole::AsItIs if is_break && is_beside_part(&roles, at) => at + 1,
             TagRole::AsItIs => {
                 out.push(events[at].clone());
@@ -270,13 +270,13 @@ enum TagRole<'a> {
     AsItIs,
     Comment,
     Mark(KnownTag<'a>),
-    /// With all up to the tag that closes it.
+    /// Together with everything up to the tag that closes it, whose place it holds.
     Around(TagMeaning, usize),
 }
 
 fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
     let mut roles: Vec<TagRole<'e>> = events.iter().map(|_| TagRole::AsItIs).collect();
-    // Tags that are open, and where Markdown's own marks are: no pair reaches over those.
+    // Tags that are open, and a `None` for each of Markdown's own marks: no pair of tags may span one.
     let mut open: Vec<Option<(usize, KnownTag<'e>)>> = Vec::new();
     let mut single = Vec::new();
     for (n, event) in events.iter().enumerate() {
@@ -307,7 +307,7 @@ fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
             _ => open.push(Some((n, known))),
         }
     }
-    // The partner of a part's tag may stand in another block.
+    // A block's closing tag may stand in another block of HTML, so these tags count alone.
     for (n, known) in open.into_iter().flatten().chain(single) {
         if matches!(known.meaning, TagMeaning::Paragraph | TagMeaning::Item) {
             roles[n] = TagRole::Mark(known);
@@ -316,7 +316,7 @@ fn roles<'e>(events: &'e [Event<'_>], is_block: bool) -> Vec<TagRole<'e>> {
     roles
 }
 
-/// Where the tag is that one of this name closes.
+/// Where in `open` the tag is that a closing tag of this name closes.
 fn partner(open: &[Option<(usize, KnownTag<'_>)>], name: &str) -> Option<usize> {
     let within = open.iter().enumerate().rev().take(OPEN_MAX);
     let mut within = within.map_while(|(at, it)| it.as_ref().map(|(_, known)| (at, known)));
@@ -416,7 +416,7 @@ fn push_around<'a>(out: &mut Vec<Event<'a>>, meaning: TagMeaning, inside: &[Even
     });
 }
 
-/// Words as raised or lowered letters, where there are such.
+/// Words as raised or lowered letters, where Unicode has them.
 fn script(words: &str, is_raised: bool) -> String {
     let is_short = words.chars().count() <= SCRIPT_MAX_CHARS && !words.contains(' ');
     if !is_short || words.is_empty() {
@@ -483,7 +483,7 @@ fn push_lines(events: &mut Vec<Event<'static>>, text: &str) {
     }
 }
 
-/// A text with the characters that its references stand for, of those that HTML needs.
+/// A text with its character references replaced, of those that HTML itself needs.
 fn decoded(text: &str) -> String {
     const REFERENCES: [(&str, &str); 6] = [
         ("&lt;", "<"),

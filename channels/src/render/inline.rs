@@ -9,9 +9,9 @@ use super::parse::trimmed;
 use super::split::{PostCost, PostMeasure, Surroundings};
 use super::tree::{Block, StyledRun};
 
-/// How often a longer piece is tried.
+/// How many times a longer piece is tried.
 const WIDENED_MAX: usize = 6;
-/// How many times too high an estimate can be.
+/// The highest factor by which an estimate can be too high.
 const ESTIMATE_FACTOR_MAX: usize = 8;
 
 /// How good it is to cut behind an atom.
@@ -29,7 +29,7 @@ enum CutRank {
     Line,
 }
 
-/// What is not cut.
+/// A stretch of text that is never cut.
 struct InlineAtom {
     from: (usize, usize),
     to: (usize, usize),
@@ -37,12 +37,12 @@ struct InlineAtom {
     rank: CutRank,
 }
 
-/// What pieces are cut from, and what they become.
+/// What pieces are cut from, and which block they become.
 pub(super) struct Cutting<'a> {
     pub(super) form: &'a dyn PostMeasure,
     pub(super) place: &'a Surroundings,
     pub(super) runs: &'a [StyledRun],
-    /// The block that a piece is.
+    /// Makes a block of a piece.
     pub(super) block: &'a dyn Fn(Vec<StyledRun>) -> Block,
 }
 
@@ -68,8 +68,7 @@ pub(super) fn cut_runs(
             room = full;
             continue;
         }
-        // Not even one atom fits a whole post: it goes out all the same, and the form's last resort
-        // takes it.
+        // Not even one atom fits a whole post: it is sent anyway, and the platform's own last resort cuts it.
         let end = match length {
             0 => at + 1,
             length => at + cutting.widened(&atoms[at..], length, estimate, room),
@@ -88,9 +87,9 @@ pub(super) fn cut_runs(
 }
 
 impl Cutting<'_> {
-    /// How many atoms a piece takes that by its estimate takes `length`. Estimates are high: what they
-    /// leave free is filled, and the last piece is never one that would have fitted with the one before
-    /// it. Two pieces in one post would show the cut as a paragraph's end.
+    /// How many atoms really fit a piece that takes `length` of them by its estimate. Estimates are too high: the room
+    /// that they leave is filled, and the last piece is never one that would have fitted with the one before it. Two
+    /// pieces in one post would show the cut as a paragraph's end.
     fn widened(
         &self,
         atoms: &[InlineAtom],
@@ -103,7 +102,7 @@ impl Cutting<'_> {
             let block = (self.block)(trimmed(runs));
             self.form.block_cost(&block, self.place, room)
         };
-        // What is far too much is not even put together: that would cost the rest once for each piece.
+        // A piece that is far too long is not even built: that would copy the whole rest once for each piece.
         let generous = PostCost {
             length: room.length.saturating_mul(ESTIMATE_FACTOR_MAX),
             count: room.count.saturating_mul(ESTIMATE_FACTOR_MAX),
@@ -124,7 +123,7 @@ impl Cutting<'_> {
                 (length, estimate) = (next, next_estimate);
                 wide = scaled(room, estimate, spent);
             } else {
-                // What follows is dearer.
+                // The added atoms cost more than the average before: a narrower room is tried next.
                 wide = PostCost {
                     length: usize::midpoint(wide.length, estimate.length),
                     count: usize::midpoint(wide.count, estimate.count),
@@ -135,7 +134,8 @@ impl Cutting<'_> {
     }
 }
 
-/// A room as it would have to be for estimates to fill it that are so much higher than what is spent.
+/// The room that estimates would have to fill so that the real cost fills `room`, if they stay too high by the same
+/// factor.
 fn scaled(room: PostCost, estimate: PostCost, spent: PostCost) -> PostCost {
     let scale = |room: usize, estimate: usize, spent: usize| {
         let spent = spent.max(1);
@@ -283,8 +283,8 @@ fn text_length(form: &dyn PostMeasure, place: &Surroundings, text: &str) -> usiz
     text.chars().map(|c| form.char_length(c, place)).sum()
 }
 
-/// The words of a text with the white space behind them; what is longer than `longest` in pieces of
-/// whole graphemes, or of characters where a grapheme is longer.
+/// The words of a text with the white space behind them; a word longer than `longest` in pieces of whole graphemes, or
+/// of characters where a grapheme is longer.
 fn push_words(
     atoms: &mut Vec<InlineAtom>,
     form: &dyn PostMeasure,
@@ -341,7 +341,7 @@ fn rank(word: &str) -> CutRank {
     }
 }
 
-/// Runs may meet inside a grapheme.
+/// Forbids cuts inside a grapheme, also where two runs meet in one.
 fn forbid_cuts_in_graphemes(atoms: &mut [InlineAtom], runs: &[StyledRun]) {
     for n in 1..atoms.len() {
         let (before, after) = (atoms[n - 1].to, atoms[n].from);

@@ -98,14 +98,14 @@ fn named_host(word: &str) -> Option<String> {
     (is_domain || is_coded || is_address).then(|| name.to_owned())
 }
 
-/// A host without the part that says nothing.
+/// A host without `www.`, which tells nothing.
 fn bare_host(host: &str) -> String {
     let host = host.to_lowercase();
     host.strip_prefix("www.")
         .map_or(host.clone(), str::to_owned)
 }
 
-/// Whether a run's text is the address that it leads to.
+/// Whether a run's text is the address that it links to.
 pub(crate) fn has_own_address(run: &StyledRun) -> bool {
     run.link.as_deref() == Some(run.text.as_str())
 }
@@ -138,12 +138,12 @@ pub(super) fn push_linked(runs: &mut Vec<StyledRun>, run: &StyledRun) {
     push_run(runs, run.with_text(&text[done..]));
 }
 
-/// What stands at a place that may begin an address.
+/// What the search for an address at one place found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AddressStart {
     /// The length of the web address that begins there.
     pub(super) address: Option<usize>,
-    /// How far it was looked for: no other one begins before.
+    /// How far the search looked: no other address begins before that place.
     pub(super) scanned: usize,
 }
 
@@ -160,12 +160,12 @@ pub(super) fn seen(text: &str, at: usize, end: usize) -> AddressStart {
     seen
 }
 
-/// The web address that a text starts with. A bracket that it does not open ends it.
+/// The web address that a text starts with. A closing bracket that was not opened in the address ends it.
 fn bare(text: &str) -> AddressStart {
     let Some(scheme) = SCHEMES.iter().find(|scheme| text.starts_with(*scheme)) else {
         return AddressStart::default();
     };
-    // Letters of a host can't begin another address, those behind it could.
+    // Inside a host's letters no other address can begin; behind them one could.
     let is_of_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     let rest = &text[scheme.len()..];
     let host_end = scheme.len() + rest.find(|c| !is_of_host(c)).unwrap_or(rest.len());
@@ -197,12 +197,12 @@ fn bare(text: &str) -> AddressStart {
     }
 }
 
-/// What stands behind an address and is no part of it.
+/// Characters behind an address that are no part of it.
 const AT_END: [char; 14] = [
     '.', ',', ';', ':', '!', '?', '\'', '*', '_', '~', '}', '…', '(', '[',
 ];
 
-/// What no address holds: marks, and the punctuation of scripts that write no spaces.
+/// Whether a character ends an address: marks, and the punctuation of scripts that write no spaces.
 fn is_end(c: char) -> bool {
     !is_clean(c) || "`|\\，。、；：！？（）「」『』【】《》〈〉“”".contains(c)
 }
@@ -284,7 +284,7 @@ mod tests {
         ] {
             assert!(!is_honest(label, "https://e.org/src/main.rs#L1"), "{label}");
         }
-        // A host at the end of the path is no file.
+        // A host at the end of the path is not a file name.
         assert!(!is_honest("bank.org", "https://e.org/bank.org"));
         assert!(!is_honest("bank.org", "https://e.org/?x=/bank.org"));
     }

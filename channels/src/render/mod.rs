@@ -6,7 +6,7 @@
 //! block costs, and write the parts (`telegram::layout`, `slack::markdown`).
 //!
 //! Reading order: `tree`, `source`, `parse` (with `html` and `link`), `split`, `inline`, `table`, `plain`; `around`
-//! is what others say beside an answer.
+//! puts the program's own words beside an answer.
 
 mod around;
 mod html;

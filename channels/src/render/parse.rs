@@ -1,8 +1,8 @@
 //! CommonMark with tables, task lists and strike-through, as a tree. The only parse there is.
 //!
-//! HTML is what people mean by it in Markdown, or shown as it was written ([`super::html`]). Containers
-//! nest to [`DEPTH_MAX`]; what lies deeper stands in the deepest one. A text that would cost the parser more than its length is not
-//! parsed but shown as it was written.
+//! HTML becomes what people mean by it in Markdown, or is shown as it was written ([`super::html`]). Containers nest to
+//! [`DEPTH_MAX`]; what lies deeper stands in the deepest one. A text that would cost the parser more than its length is
+//! not parsed but shown as it was written.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -24,24 +24,24 @@ use super::tree::{Align, Block, Item, StyledRun, Styles, Table, plain_text, push
 const DEPTH_MAX: usize = 12;
 /// A line that opens more containers makes the parser look at all of them for every line to come.
 const OPENED_MAX: usize = 64;
-/// Columns of a table beyond these are left to the last one.
+/// Cells beyond this many columns are joined to the last column.
 const COLUMNS_MAX: usize = 50;
 /// A table of more columns is shown as a list: Slack takes no more, and no screen shows them side by side.
 const TABLE_COLUMNS_MAX: usize = 20;
-/// The most of a column's head that stands before each of its cells in such a list, in characters.
+/// How much of a column's head stands before each of its cells in such a list, in characters.
 const LISTED_HEAD_MAX_CHARS: usize = 40;
-/// A longer name of a language is none.
+/// A longer language name of a code block is ignored.
 const LANGUAGE_MAX_CHARS: usize = 32;
 
-/// What there is besides CommonMark.
+/// The extensions to CommonMark that are read.
 pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_FOOTNOTES)
     .union(Options::ENABLE_GFM)
     .union(Options::ENABLE_TASKLISTS);
 
-/// The tree of a text that somebody wrote. One of which only marks would be left, for one `#` or `---`,
-/// is shown as it was written: they are what was said.
+/// The tree of a text that a person or a model wrote. A text that consists of marks only, like `#` or `---`, is shown
+/// as it was written.
 pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
     let text = neutral_text(text);
     let blocks = tree(&prepared(&text), people);
@@ -51,7 +51,7 @@ pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
     blocks
 }
 
-/// The tree of a text that a renderer wrote, by the letter. It may be without words.
+/// The tree of a text that a renderer wrote, read literally. It may hold no words.
 #[cfg(feature = "slack")]
 pub(crate) fn reread(text: &str) -> Vec<Block> {
     tree(&neutral_text(text), &People::nobody())
@@ -135,7 +135,7 @@ enum OpenContainer {
         task: Option<bool>,
         blocks: Vec<Block>,
     },
-    /// One that is not kept: too deep. A number is what stands before its item.
+    /// A container that is nested too deep and not kept. The number is the one shown before its item.
     Flat,
 }
 
@@ -144,7 +144,7 @@ struct Builder<'a> {
     blocks: Vec<Block>,
     open: Vec<OpenContainer>,
     depth: usize,
-    /// The numbers of lists that are not kept.
+    /// The next numbers of the lists that are not kept.
     flat_numbers: Vec<Option<u64>>,
     runs: Vec<StyledRun>,
     bold: usize,
@@ -192,7 +192,7 @@ impl<'a> Builder<'a> {
             },
             Event::Code(code) => self.push_code(&without_seams(&code)),
             Event::Html(html) => self.push_text(&html),
-            // A cover without a partner is what was written for it.
+            // A spoiler tag without a partner is shown as the marks it was written with.
             Event::InlineHtml(html) if is_cover(&html) => self.push_text(COVER),
             Event::InlineHtml(html) => self.push_text(&html),
             Event::SoftBreak | Event::HardBreak => self.push_text("\n"),
@@ -202,7 +202,7 @@ impl<'a> Builder<'a> {
             }
             Event::TaskListMarker(is_done) => self.mark_task(is_done),
             Event::FootnoteReference(label) => self.push_text(&format!("[{label}]")),
-            // Not enabled, so not sent.
+            // The option is not enabled, so the parser never sends this.
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push_text(&text),
         }
     }
@@ -453,7 +453,7 @@ impl<'a> Builder<'a> {
         self.push(run);
     }
 
-    /// A label's runs are not joined with what stands before it.
+    /// Appends a run. The runs of a link's label are not joined with the text before it.
     fn push(&mut self, run: StyledRun) {
         match &self.link {
             Some((start, _)) if self.runs.len() == *start => self.runs.push(run),
@@ -600,7 +600,7 @@ pub(super) fn trimmed(mut runs: Vec<StyledRun>) -> Vec<StyledRun> {
     runs
 }
 
-/// What stands over a quotation of the kinds that GitHub has.
+/// The title over a quotation of one of GitHub's alert kinds.
 fn title_of(kind: BlockQuoteKind) -> StyledRun {
     let title = match kind {
         BlockQuoteKind::Note => "Note",

@@ -10,7 +10,7 @@ use super::tree::{Block, Item, push_addressed};
 
 /// Before each line of a quotation.
 const QUOTE_MARK: &str = "> ";
-/// A line across.
+/// A horizontal rule.
 const RULE: &str = "———";
 
 /// Blocks as text that reads well without marks; a blank line stands between two of them.
@@ -93,7 +93,7 @@ impl PlainWriter {
         });
     }
 
-    /// Writes a container: its mark, and its further lines set in.
+    /// Writes a container: its mark before the first line, and its further lines indented.
     fn within(&mut self, mark: &str, indent: &str, write: impl FnOnce(&mut Self)) {
         let outer = self.prefix.len();
         self.text.push_str(mark);

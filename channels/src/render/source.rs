@@ -1,4 +1,4 @@
-//! A text as the parser should see it: where people mean something that CommonMark reads otherwise.
+//! Prepares a text for the parser where people mean something that CommonMark reads otherwise.
 //!
 //! - Formulas (`\(…\)`, `\[…\]`, `$$…$$`, `$…$`) become code: their backslashes and marks are no escapes and no
 //!   emphasis.
@@ -25,45 +25,45 @@ use super::parse::{OPTIONS, is_parsable};
 /// Neither a letter nor punctuation nor white space to the parser, and nothing to people: interlinear
 /// annotation, like the marks of mentions. Taken out again by [`without_seams`].
 pub(super) const SEAM: char = '\u{FFFA}';
-/// What covers text, before and behind it.
+/// The mark before and behind covered text (a spoiler).
 pub(super) const COVER: &str = "||";
-/// The tags that stand for it.
+/// The HTML tags that are written in place of the marks.
 const COVER_TAGS: (&str, &str) = ("<Spoiler>", "</Spoiler>");
 /// Longer text is not covered.
 const COVERED_MAX_BYTES: usize = 4_000;
-/// What formulas stand between.
+/// The opening and closing marks of formulas.
 const MARKS_OF_FORMULAS: [(&str, &str); 3] = [("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$")];
-/// Those that stand in a line.
+/// Indexes into [`MARKS_OF_FORMULAS`]: a formula within a line.
 const INLINE: usize = 0;
 const DOLLARS: usize = 2;
-/// Names that nobody means to be bold.
+/// Python's names between double underscores, which are never meant to be bold.
 const PYTHON_NAMES: [&str; 20] = [
     "all", "bases", "call", "class", "dict", "doc", "enter", "eq", "exit", "file", "hash", "init",
     "iter", "len", "main", "name", "new", "repr", "slots", "str",
 ];
-/// A longer formula is none.
+/// A longer stretch between the marks is not taken for a formula.
 const FORMULA_MAX_BYTES: usize = 4_000;
-/// The same between single dollars, which stand in one line.
+/// As [`FORMULA_MAX_BYTES`], for single dollars, which must stand on one line.
 const DOLLARS_MAX_BYTES: usize = 300;
 /// What closes a sentence or a quotation and is no opening mark.
 const ASCII_CLOSING: &str = ".,:;!?\"'";
 /// Punctuation of other scripts that opens something.
 const OPENING: &str = "（「『【《〈〔［｛“‘„«‹¿¡";
 
-/// Up to where the end of a formula was looked for, and whether it is there.
+/// How far the closing mark of a formula was searched for, and whether it was found.
 #[derive(Clone, Copy, Default)]
 struct FormulaEnd {
     until: usize,
     is_close: bool,
 }
 
-/// What was looked for.
+/// The results of searches so far, so that no text is searched twice.
 #[derive(Default)]
 struct AllSeen {
-    /// For each kind of formula.
+    /// One for each pair of marks.
     formulas: [FormulaEnd; MARKS_OF_FORMULAS.len()],
     cover: FormulaEnd,
-    /// Where the text ends that is covered.
+    /// Where the covered text ends.
     uncovers: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ struct SourceEdit {
     with: String,
 }
 
-/// The text with what it takes to read it as it was meant.
+/// The text with the edits that make the parser read it as it was meant.
 pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     let text = without_seams(text);
     if !is_parsable(&text) {
@@ -95,7 +95,7 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 4 * edits.len());
     let mut done = 0;
     for SourceEdit { range, with } in edits {
-        // A definition may begin within what looks like a formula.
+        // A definition may begin inside a formula that was just replaced.
         if range.start < done {
             continue;
         }
@@ -116,7 +116,7 @@ pub(super) fn without_seams(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where the definitions of addresses begin to which nothing refers: a list of sources, most likely.
+/// Where the link definitions begin that nothing refers to: most likely a list of sources.
 fn unused_definitions(text: &str) -> Vec<usize> {
     if !text.contains("]:") {
         return Vec::new();
@@ -141,7 +141,7 @@ fn unused_definitions(text: &str) -> Vec<usize> {
     starts.collect()
 }
 
-/// A label as those are compared.
+/// A label in the form in which labels are compared.
 fn folded(label: &str) -> String {
     let words: Vec<&str> = label.split_whitespace().collect();
     words.join(" ").to_lowercase()
@@ -153,7 +153,7 @@ fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
     ranges.get(next).is_some_and(|range| range.contains(&at))
 }
 
-/// What stays as it is, and where tables are, both in order.
+/// The ranges that stay as they are (code, HTML, addresses), and the tables, both in order.
 fn kept(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let mut tables: Vec<Range<usize>> = Vec::new();
     let mut kept: Vec<Range<usize>> = Vec::new();
@@ -180,7 +180,7 @@ fn kept(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     (kept, tables)
 }
 
-/// What is to be written otherwise, in order, outside of what stays as it is.
+/// The edits of a text, in order, outside of what stays as it is.
 fn edits(text: &str, kept: &[Range<usize>]) -> Vec<SourceEdit> {
     looked_at(text.len());
     let mut edits = Vec::new();
@@ -202,7 +202,7 @@ fn edits(text: &str, kept: &[Range<usize>]) -> Vec<SourceEdit> {
     edits
 }
 
-/// What is to be written otherwise at one place, and where to look on. Nothing reaches over `end`.
+/// The edit at one place, if any, and where to look on. Nothing reaches over `end`.
 fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<SourceEdit>, usize) {
     let rest = &text[at..end];
     let first = rest.as_bytes()[0];
@@ -216,7 +216,7 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Sou
                 let next = edit.range.end;
                 return (Some(edit), next);
             }
-            // An escaped character is none that begins something.
+            // An escaped character begins nothing.
             let escaped = rest.chars().nth(1).filter(|_| first == b'\\');
             (None, at + 1 + escaped.map_or(0, char::len_utf8))
         }
@@ -250,8 +250,8 @@ fn edit_at(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> (Option<Sou
     }
 }
 
-/// The tag in place of marks that cover text, or that end it. As in chats that have it: the marks touch what
-/// they cover, and nothing of a word stands outside of them.
+/// The tag in place of a mark that begins or ends covered text. As in chats that know spoilers, the marks must touch
+/// what they cover and must not stand inside a word.
 fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<SourceEdit> {
     let tag = |with: &str| SourceEdit {
         range: at..at + len,
@@ -289,7 +289,7 @@ fn cover(text: &str, at: usize, len: usize, seen: &mut AllSeen) -> Option<Source
     })
 }
 
-/// Whether marks at a place may end what is covered.
+/// Whether the marks at a place may end covered text.
 fn uncovers(text: &str, at: usize) -> bool {
     let behind = &text[at + COVER.len()..];
     let is_inside = |c: char| c.is_whitespace() || matches!(c, '|' | '\\');
@@ -321,7 +321,7 @@ fn name_len(text: &str, at: usize, end: usize) -> Option<usize> {
     (is_name && is_free).then_some(len + 4)
 }
 
-/// An address or a name whose marks are none.
+/// An edit that escapes the marks in an address or a name, so that they stay text.
 fn address(url: &str, at: usize) -> Option<SourceEdit> {
     const MARKS: [char; 3] = ['*', '_', '~'];
     url.contains(MARKS).then(|| {
@@ -339,8 +339,8 @@ fn address(url: &str, at: usize) -> Option<SourceEdit> {
     })
 }
 
-/// Where a seam is to be, so that a run of marks between a letter and punctuation counts: as an end
-/// behind punctuation that closes, as a beginning behind a letter of a script that writes no spaces.
+/// Where a seam must be put so that a run of marks between a letter and punctuation counts: as a closing mark behind
+/// punctuation that closes, as an opening mark behind a letter of a script that writes no spaces.
 fn seam(text: &str, run: Range<usize>) -> Option<usize> {
     let before = text[..run.start].chars().next_back()?;
     let after = text[run.end..].chars().next()?;
@@ -406,9 +406,9 @@ fn formula(text: &str, at: usize, end: usize, seen: &mut AllSeen) -> Option<Sour
     })
 }
 
-/// The formula between two single dollars that begins at a place, as code. Prices and shell variables are
-/// none: no white space stands inside the dollars, no letter or number outside, and it says something that
-/// only a formula does. *Source:* Pandoc's manual, `tex_math_dollars`.
+/// The formula between two single dollars that begins at a place, as code. Prices and shell variables are none: no
+/// white space stands inside the dollars, no letter or number outside, and it contains something that only a formula
+/// does. *Source:* Pandoc's manual, `tex_math_dollars`.
 fn dollars(text: &str, at: usize, end: usize) -> Option<SourceEdit> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '$' | '\\');
     let inside = text[at..end].strip_prefix('$')?;
@@ -445,7 +445,7 @@ fn block_formula(text: &str, range: &Range<usize>, content: &str) -> Option<Stri
     is_code.then(|| format!("```latex\n{lines}\n{last}```"))
 }
 
-/// Whether a line holds nothing but what stands before each line of a quotation or an item.
+/// Whether a line holds only the prefix of a quotation's or an item's lines.
 fn is_prefix(line: &str) -> bool {
     line.chars().all(|c| matches!(c, '>' | ' ' | '\t' | '\n'))
 }
@@ -454,7 +454,7 @@ fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
-/// The greatest place up to `at` where no character is cut.
+/// The last character boundary up to `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

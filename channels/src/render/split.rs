@@ -13,25 +13,24 @@ use super::inline::{Cutting, cut_runs};
 use super::table::{row_length, widths_add};
 use super::tree::{Block, Item, StyledRun, Table, push_run};
 
-/// Less room than this is not worth a piece of a block.
+/// In less room than this no piece of a block is put.
 const PIECE_MIN: usize = 64;
-/// What is around a table as text, at most: fences.
+/// The most that surrounds a table shown as text: its fences.
 const TABLE_MARKS: usize = 16;
-/// How often one block is replaced by others before it goes out as it is. Containers nest less deep.
+/// How often a block is replaced by smaller ones before it is sent as it is. Containers nest less deep.
 const REPLACED_MAX: usize = 40;
 
-/// What something takes of a post: its length in the platform's unit, and how many of what it counts
-/// besides (entities, blocks).
+/// What something takes up in a post: its length in the platform's unit, and how many entities or blocks it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PostCost {
-    /// In the platform's unit of length.
+    /// Length in the platform's unit.
     pub(crate) length: usize,
-    /// How many.
+    /// How many entities or blocks.
     pub(crate) count: usize,
 }
 
 impl PostCost {
-    /// Both together.
+    /// The sum of both costs.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             length: self.length.saturating_add(other.length),
@@ -39,7 +38,7 @@ impl PostCost {
         }
     }
 
-    /// What is left of this after that; nothing if it does not fit.
+    /// What is left of this room after `other`; nothing if it does not fit.
     pub(super) fn minus(self, other: Self) -> Self {
         Self {
             length: self.length.saturating_sub(other.length),
@@ -68,7 +67,7 @@ pub(crate) struct Surroundings {
 pub(crate) trait PostMeasure {
     /// What fits one post.
     fn room(&self) -> PostCost;
-    /// What a block costs; anything beyond `room` once that is passed, without looking further.
+    /// What a block costs; once the cost passes `room`, counting stops and any larger value is returned.
     fn block_cost(&self, block: &Block, place: &Surroundings, room: PostCost) -> PostCost;
     /// What a run costs besides its characters.
     fn run_cost(&self, run: &StyledRun, place: &Surroundings) -> PostCost;
@@ -132,7 +131,7 @@ impl BlockHalves {
         }
     }
 
-    /// Pieces of which the first is for now.
+    /// Pieces of which the first goes into this post.
     fn of(pieces: impl IntoIterator<Item = Option<Block>>) -> Self {
         let mut pieces = pieces.into_iter();
         Self {
@@ -179,13 +178,13 @@ impl Splitter<'_> {
                 break;
             }
             let BlockHalves { head, rest } = self.split(block, place, space, full, must);
-            // Something else to try in its place.
+            // The block was replaced by smaller ones: they are tried next.
             let is_replaced = head.is_none() && must;
             put_before(queue, rest);
             taken.extend(head);
             replaced += 1;
             if is_replaced && replaced > REPLACED_MAX {
-                // The form's last resort takes it.
+                // The platform's own last resort cuts it.
                 taken.extend(queue.pop_front());
             } else if is_replaced {
                 continue;
@@ -219,7 +218,7 @@ impl Splitter<'_> {
                     place,
                     full,
                 );
-                // It may set each of its runs apart.
+                // The platform may count each run of a heading as an entity.
                 let half = |room: PostCost| PostCost {
                     count: room.count / 2,
                     ..room.minus(marks)
@@ -316,8 +315,8 @@ impl Splitter<'_> {
                 line_end
             };
         }
-        // One character further, so that what reaches across the window is seen to; not to the end of
-        // a grapheme that may be the whole text.
+        // One character further, so that a grapheme that reaches across the window is seen; not to the end of a
+        // grapheme that may be the whole text.
         let next = text[window..].chars().next().map_or(0, char::len_utf8);
         let boundaries = text[..window + next]
             .grapheme_indices(true)
@@ -330,7 +329,7 @@ impl Splitter<'_> {
         if whole > 0 { whole } else { window.max(first) }
     }
 
-    /// What containers leave of a room, and the place inside.
+    /// The room that containers leave, and the surroundings inside them.
     fn inside(
         &self,
         container: Container,
@@ -361,7 +360,7 @@ impl Splitter<'_> {
         let (inner, overhead) = self.inside(Container::Quote, place, 2);
         let inner_full = full.minus(overhead);
         if inner_full.length < PIECE_MIN || inner_full.count == 0 {
-            // Too narrow for a quotation: its words come without.
+            // Too narrow for a quotation: its content is shown without it.
             return BlockHalves {
                 head: None,
                 rest: blocks,
@@ -421,7 +420,7 @@ impl Splitter<'_> {
                     hoisted = rest;
                 }
                 Err(item) if must => {
-                    // Too narrow for a list: its words come without.
+                    // Too narrow for a list: its content is shown without it.
                     hoisted = item.blocks;
                 }
                 Err(item) => items.push_front(item),
@@ -492,7 +491,7 @@ impl Splitter<'_> {
             looked_at(widths.len());
             let mut wider = widths.clone();
             widths_add(&mut wider, &row);
-            // The head, the line under it, the row itself, and what is around it all.
+            // The head, the line under it, the row itself, and the fences.
             let bound = row_length(&wider) * (now.rows.len() + 3) + TABLE_MARKS;
             if bound > space.length && !now.rows.is_empty() {
                 table.rows.push_front(row);
@@ -500,7 +499,7 @@ impl Splitter<'_> {
             }
             now.rows.push_back(row);
             if bound > space.length {
-                // The only row: the bound may be too high for it.
+                // It is the only row, so its exact length decides: the bound may be too high.
                 let fits;
                 (now, fits) = self.fitting(now, place, space);
                 if !fits {

@@ -8,17 +8,17 @@ use super::tree::{Align, StyledRun, Table, push_addressed};
 
 /// A wider cell does not widen its column: it sticks out.
 const WIDTH_MAX: usize = 40;
-/// How many times longer aligning may make a table; beyond that cells stand side by side.
+/// How many times longer than unaligned a table may become by aligning; beyond that its cells are not padded.
 const GROWTH_MAX: usize = 4;
 /// What stands between two cells.
 const BETWEEN: &str = " | ";
 
-/// What a column takes.
+/// The width of a column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Width {
-    /// Cells of the screen.
+    /// Cells of the screen that it shows.
     shown: usize,
-    /// By how much a cell's UTF-16 length passes what it shows.
+    /// By how much its longest cell's UTF-16 length exceeds the cells of the screen.
     excess: usize,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn aligned(table: &Table, room: usize) -> Option<String> {
             bare += cell.chars().count() + BETWEEN.len();
         }
         bare += 1;
-        // Three more for each: the last cell of a row has nothing behind it.
+        // The separator is three characters too many for each row: its last cell has none behind it.
         if bare > room.saturating_add(BETWEEN.len() * (rows.len() + 1)) {
             return None;
         }
@@ -115,13 +115,13 @@ fn cell_text(cell: &[StyledRun]) -> String {
     text.replace(['\n', '\r', '\t'], " ").trim().to_owned()
 }
 
-/// How many cells of the screen a text takes, about.
+/// About how many cells of the screen a text takes.
 fn shown_width(text: &str) -> usize {
     looked_at(text.len());
     text.graphemes(true).map(grapheme_width).sum()
 }
 
-/// A picture is two wide, however many characters it is made of.
+/// The width of one grapheme; an emoji is two wide, however many characters it is made of.
 fn grapheme_width(grapheme: &str) -> usize {
     let is_picture = |c: char| matches!(c, '\u{200D}' | '\u{20E3}' | '\u{FE0F}');
     let is_flag = |c: char| matches!(c, '\u{1F1E6}'..='\u{1F1FF}');
@@ -168,7 +168,7 @@ fn char_width(c: char) -> usize {
     }
 }
 
-/// Signs that are shown as pictures without being told to.
+/// Signs that are shown as emoji without a variation selector.
 const WIDE_SIGNS: &str = "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕🃏🆎🆑🆒🆓🆔🆕🆖🆗🆘🆙🆚🈁";
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) enum Block {
     },
     /// Preformatted text.
     Code {
-        /// What it is written in; empty if unsaid.
+        /// The language it is written in; empty if none was given.
         language: String,
         /// Without a line end at its end.
         text: String,
@@ -38,7 +38,7 @@ pub(crate) enum Block {
     },
     /// A table.
     Table(Table),
-    /// A line across.
+    /// A horizontal rule.
     Rule,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Item {
 /// A table. Rows may hold fewer cells than the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// How each column is set.
+    /// How each column is aligned.
     pub(crate) aligns: Vec<Align>,
     /// The head's cells.
     pub(crate) head: Vec<Vec<StyledRun>>,
@@ -84,15 +84,15 @@ pub(crate) struct Table {
     pub(crate) rows: VecDeque<Vec<Vec<StyledRun>>>,
 }
 
-/// How a column is set.
+/// How a column is aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// From the left.
+    /// Left.
     #[default]
     Left,
-    /// In the middle.
+    /// Centred.
     Center,
-    /// From the right.
+    /// Right.
     Right,
 }
 
@@ -101,18 +101,18 @@ pub(crate) enum Align {
 pub(crate) struct StyledRun {
     /// The text; a line break is `\n`.
     pub(crate) text: String,
-    /// How it is set.
+    /// Its styles.
     pub(crate) styles: Styles,
-    /// Whether it is code: then no style counts.
+    /// Whether it is code: then its styles are ignored.
     pub(crate) is_code: bool,
-    /// Where it leads; neighbours that lead to the same address are one link.
+    /// The address it links to; neighbours with the same address are one link.
     pub(crate) link: Option<Rc<str>>,
     /// The platform id of the person it mentions.
     pub(crate) mention: Option<Rc<str>>,
 }
 
 impl StyledRun {
-    /// A run of text and nothing else.
+    /// A run of text without any marks.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -120,7 +120,7 @@ impl StyledRun {
         }
     }
 
-    /// Whether all but the text is the same.
+    /// Whether everything but the text is the same.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.styles == other.styles
             && self.is_code == other.is_code
@@ -128,9 +128,9 @@ impl StyledRun {
             && self.mention == other.mention
     }
 
-    /// The run with another text.
+    /// The same run with another text.
     pub(crate) fn with_text(&self, text: &str) -> Self {
-        // Not by cloning all of it: that would copy a text once for each of its pieces.
+        // Not a clone of the whole run: that would copy a text once for each of its pieces.
         Self {
             text: text.to_owned(),
             styles: self.styles,
@@ -140,7 +140,7 @@ impl StyledRun {
         }
     }
 
-    /// How many marks hold for it besides code: styles and a link whose address its text does not tell.
+    /// How many marks it has besides code: its styles, and a link whose text is not its own address.
     #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) fn count_marks(&self) -> usize {
         let is_hidden = self.link.as_deref().is_some_and(|url| url != self.text);
@@ -157,7 +157,7 @@ impl StyledRun {
     }
 }
 
-/// How text is set.
+/// The styles of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Styles {
     /// Strong.
@@ -166,12 +166,12 @@ pub(crate) struct Styles {
     pub(crate) italic: bool,
     /// Struck through.
     pub(crate) strike: bool,
-    /// Covered until somebody asks to see it.
+    /// Covered until the reader reveals it.
     pub(crate) spoiler: bool,
 }
 
 impl Styles {
-    /// Those that hold here and there.
+    /// The styles that both have.
     #[cfg(feature = "slack")]
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Styles {
         }
     }
 
-    /// How many of them hold.
+    /// How many of the styles are set.
     pub(crate) fn count(self) -> usize {
         [self.bold, self.italic, self.strike, self.spoiler]
             .into_iter()
@@ -191,7 +191,7 @@ impl Styles {
     }
 }
 
-/// Appends a run, or its text to the last one if it is alike.
+/// Appends a run, or only its text to the last run if that has the same marks.
 pub(crate) fn push_run(runs: &mut Vec<StyledRun>, run: StyledRun) {
     looked_at(run.text.len());
     match runs.last_mut() {
@@ -245,7 +245,7 @@ fn push_line(out: &mut String, runs: &[StyledRun]) {
     out.push('\n');
 }
 
-/// Appends the words of runs; the address of a link stands behind its label, unless that tells it.
+/// Appends the words of runs; the address of a link stands behind its label, unless the label is the address.
 pub(super) fn push_addressed(out: &mut String, runs: &[StyledRun]) {
     let mut label = out.len();
     for (n, run) in runs.iter().enumerate() {

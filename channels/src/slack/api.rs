@@ -1,9 +1,9 @@
 //! Web API calls, and what their answers mean.
 //!
-//! Every call is form-encoded with the token in a header, is made once, and is judged by what the
-//! caller should do next. A method that Slack refused for its rate is not called again before its time:
-//! whoever asks is told at once how long that is. Posts have a pace of their own, because their limit is
-//! the room's. Source of the error names: `chat.postMessage` and the Web API pages.
+//! Every call is form-encoded with the token in a header, is made once, and is judged by what the caller should do
+//! next. A method that Slack refused for its rate is not called again before its time: the caller is told at once how
+//! long that takes. Posts have a pace of their own, because their limit is the room's. Source of the error names:
+//! `chat.postMessage` and the Web API pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl SlackApi {
                 })?
             }
         };
-        // As it is stored: its size is compared with what Slack says.
+        // Without compression: the size is compared with what Slack says.
         let mut request = client
             .get(address)
             .timeout(DOWNLOAD_MAX)
@@ -143,7 +143,7 @@ impl SlackApi {
             })
     }
 
-    /// Sends bytes to an address that Slack named for them, without the token.
+    /// Sends bytes to an address that Slack gave for them, without the token.
     pub(super) async fn upload(
         &self,
         operation: &'static str,
@@ -165,13 +165,13 @@ impl SlackApi {
         is_host_of(&self.base, address)
     }
 
-    /// Whether a redirect may lead there, which is then asked without the token: Slack's own hosts, and others
-    /// over TLS, but no address of a machine or a network of ours.
+    /// Whether a redirect to this address may be followed, without the token unless its host is Slack's: Slack's own
+    /// hosts, and others over TLS, but no address of a machine or a network of ours.
     pub(super) fn may_lead_to(&self, address: &Url) -> bool {
         may_lead(&self.base, address)
     }
 
-    /// How long a method is not called for, by Slack's own word.
+    /// Fails while Slack wants no call of a method, with the time that is left.
     pub(super) fn rest_left(&self, method: &'static str) -> Result<(), ChannelError> {
         match self.rests.left(method, Instant::now()) {
             None => Ok(()),
@@ -236,7 +236,7 @@ impl SlackApi {
 /// Slack's own domains.
 const DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
 
-/// A place that files are not fetched from.
+/// The refusal of a redirect to a host that files are not fetched from.
 pub(super) fn not_fetched_from() -> FileError {
     FileError::Refused {
         reason: "it is redirected to a place that files are not fetched from".to_owned(),
@@ -250,8 +250,7 @@ fn may_lead(base: &str, address: &Url) -> bool {
         || (address.scheme() == "https" && internet::may_be_of_it(address))
 }
 
-/// Whether `api_url` is a stand-in for Slack on this machine or in its network, which leads to others
-/// there.
+/// Whether `api_url` is a stand-in for Slack on this machine or in its network, whose files are there, too.
 fn is_stand_in(base: &str) -> bool {
     Url::parse(base).is_ok_and(|base| !internet::may_be_of_it(&base))
 }
@@ -369,7 +368,7 @@ fn refusal(operation: &'static str, headers: &HeaderMap, answer: &SlackAnswer) -
     }
 }
 
-/// Somebody must act on the account or its settings.
+/// Whether an error asks a person to act on the account or its settings.
 fn is_account_error(error: &str) -> bool {
     matches!(
         error,
@@ -392,7 +391,7 @@ fn is_account_error(error: &str) -> bool {
     )
 }
 
-/// The chat does not take posts as it is.
+/// Whether an error says that the chat takes no posts at present.
 fn is_chat_error(error: &str) -> bool {
     let is_named = matches!(
         error,
@@ -436,7 +435,7 @@ fn fallback(error: &str) -> Fallback {
     }
 }
 
-/// A word of the platform, safe for a log line.
+/// A word of the platform, made safe for a log line.
 fn word(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_ascii_graphic() || *c == ' ')
@@ -608,7 +607,7 @@ mod tests {
             ("msg_too_long", "rejected: Resplit"),
             ("invalid_blocks", "rejected: Plain"),
             ("cannot_reply_to_message", "rejected: WithoutThread"),
-            // Named beside `invalid_blocks` where blocks are refused.
+            // Slack names it beside `invalid_blocks` where it refuses blocks.
             ("invalid_arguments", "rejected: Plain"),
             ("no_text", "rejected: Plain"),
             ("message_not_found", "rejected: NewPost"),

@@ -1,4 +1,4 @@
-//! What is no message in a room: a word to one person, and reactions.
+//! What is not a message to a whole room: a notice to one person, and reactions.
 
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Post};
@@ -44,7 +44,7 @@ pub(super) async fn tell(
         }
         Err(error) => return Err(error),
     };
-    // It can be neither edited nor found again, so nothing hangs on its id.
+    // Such a notice can be neither edited nor found again, so nothing depends on its id.
     let id = id.unwrap_or_default();
     let chat = post.target.chat.clone();
     Ok(delivered(chat.clone(), id.clone()).unwrap_or(Delivered {
@@ -55,7 +55,7 @@ pub(super) async fn tell(
     }))
 }
 
-/// Answers a press. Slack shows no sign that it waits for more than the acknowledgement.
+/// Answers a press. Slack's client waits only for the acknowledgement, so an empty answer sends nothing.
 pub(super) async fn answer(
     api: &SlackApi,
     post: &Post,
@@ -80,8 +80,8 @@ fn error_word(error: &ChannelError) -> &str {
     }
 }
 
-/// Puts a reaction of ours on a message or takes it away. One that is there, or is not, is as it should
-/// be.
+/// Puts a reaction of ours on a message or takes it away. If it is there already, or is gone already, that is a
+/// success.
 pub(super) async fn react(
     api: &SlackApi,
     post: &Post,
@@ -99,7 +99,7 @@ pub(super) async fn react(
         sent_at_ms: time_of(message_id).map_or(0, |(sent_at_ms, _)| sent_at_ms),
         shown: None,
     };
-    // Its message was erased meanwhile.
+    // The message that named the reaction was erased meanwhile.
     if name.is_empty() {
         return Ok(done);
     }
@@ -115,7 +115,7 @@ pub(super) async fn react(
     }
 }
 
-/// A scope that only this needs takes nothing from the account: the rest of it works.
+/// A missing scope that only reactions need does not put the account in question: everything else works.
 fn without_scope(error: ChannelError) -> ChannelError {
     match error {
         ChannelError::Unauthorized { operation, reason } if reason.starts_with("missing_scope") => {

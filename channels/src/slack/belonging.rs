@@ -5,7 +5,7 @@ use vocative_contract::identity::Identity;
 
 use super::wire::UserObject;
 
-/// What Slack's directory says of a user. Who is not told to be ours is a stranger.
+/// What Slack's directory says of a user. A user whom it does not say to be ours is a stranger.
 ///
 /// *Source:* Slack's user object: `is_stranger`, `team_id`, `enterprise_user`, `is_restricted` (a guest of
 /// several channels) and `is_ultra_restricted` (of one).
@@ -84,7 +84,7 @@ mod tests {
                 json!({"team_id": "T2", "is_restricted": true}),
                 Stranger,
             ),
-            // Without an organisation of ours, nobody is of it.
+            // Our identity has no organisation, so nobody belongs to it.
             (
                 None,
                 json!({"enterprise_user": {"enterprise_id": null}}),

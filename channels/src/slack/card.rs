@@ -13,10 +13,10 @@ use super::render::{TEXT_MAX_CHARS, escaped};
 
 /// The longest heading, in characters. *Source:* header block.
 const HEADING_MAX_CHARS: usize = 150;
-/// The longest text of a block, in characters. *Source:* section block; that of rich text is not told.
+/// The longest text of a block, in characters. *Source:* section block; that of rich text is not documented.
 const BLOCK_MAX_CHARS: usize = 3_000;
-/// The longest text of a card, in characters. *Source:* the limit of all `markdown` blocks of a message; that of
-/// rich text is not told.
+/// The longest text of a card, in characters. *Source:* the limit of all `markdown` blocks of a message; that of rich
+/// text is not documented.
 const CARD_MAX_CHARS: usize = 12_000;
 /// The most blocks of a message.
 const BLOCKS_MAX: usize = 50;
@@ -42,7 +42,7 @@ pub(super) fn render_card(card: &Card) -> Result<Part, CardMisfit> {
             {"type": "rich_text_preformatted", "elements": [{"type": "text", "text": code}]},
         ])));
     }
-    // The buttons take one.
+    // The buttons take one block.
     if blocks.len() >= BLOCKS_MAX {
         return Err(CardMisfit::TooMany);
     }
@@ -58,7 +58,7 @@ pub(super) fn render_card(card: &Card) -> Result<Part, CardMisfit> {
     Ok(part.with_buttons(card.buttons.clone()))
 }
 
-/// The blocks of a part with its buttons below them; `None` without any.
+/// The blocks of a part with its buttons below them; `None` if it has neither.
 pub(super) fn blocks_of(part: &Part) -> Option<Value> {
     if part.buttons.is_empty() {
         return part.blocks.clone();
@@ -83,7 +83,7 @@ fn button((n, button): (usize, &CardButton)) -> Value {
     element
 }
 
-/// A text that Slack shows as it stands.
+/// A text that Slack shows unchanged, within `max`.
 fn shown(text: &str, max: usize) -> Result<&str, CardMisfit> {
     if text.chars().count() > max {
         return Err(CardMisfit::TooLong);

@@ -44,7 +44,7 @@ pub enum SlackTransport {
 pub struct SlackSettings {
     /// The configured channel's name.
     pub name: String,
-    /// Where the Web API is; [`API_URL`] but for GovSlack and tests.
+    /// Where the Web API is; [`API_URL`], except for GovSlack and tests.
     pub api_url: String,
     /// How events come in.
     pub transport: SlackTransport,
@@ -52,7 +52,7 @@ pub struct SlackSettings {
     pub app_token: SecretString,
     /// The bot token (`xoxb-`), for everything else.
     pub bot_token: SecretString,
-    /// Whether posts stand under names of their own, which takes the scope `chat:write.customize`.
+    /// Whether posts appear under agents' own names, which needs the scope `chat:write.customize`.
     pub customizes: bool,
     /// How many sockets to hold open, 1 to [`SOCKETS_MAX`]; others are brought into that range.
     pub sockets: usize,
@@ -99,7 +99,7 @@ pub struct SlackChannel {
     settings: SlackSettings,
     api: Arc<SlackApi>,
     names: Arc<NameMemory>,
-    /// There where events come over HTTP.
+    /// Set where events come over HTTP.
     events_api: Option<Arc<EventsApi>>,
 }
 
@@ -196,7 +196,7 @@ impl Channel for SlackChannel {
             can_read_history: true,
             uploads_files: true,
             echoes_posts: true,
-            // A status line goes after two minutes; told again before that.
+            // A status line disappears after two minutes; it is shown again before that.
             working_sign_ms: 110_000,
             // About one post per second and channel. Source: Slack's rate limit page.
             chat_interval_ms: 1_000,

@@ -9,7 +9,7 @@ use super::api::{SlackApi, Token};
 use super::channel::{SlackSettings, SlackTransport, missing_scopes, sign_in};
 use super::socket::{self, ConnectFailure};
 
-/// What posts under names of their own take. *Source:* `chat.postMessage`.
+/// The scope that posts under agents' own names need. *Source:* `chat.postMessage`.
 const CUSTOMIZE_SCOPE: &str = "chat:write.customize";
 
 /// Runs the checks, one finding each.
@@ -99,7 +99,7 @@ async fn account(settings: &SlackSettings, api: &SlackApi) -> Vec<Finding> {
     findings
 }
 
-/// What can be said of the request URLs: Slack tells nobody which they are.
+/// What can be found out about the request URLs: Slack has no method that returns them.
 async fn request_urls(settings: &SlackSettings, api: &SlackApi) -> Vec<Finding> {
     let SlackTransport::Http { signing_secret } = &settings.transport else {
         return Vec::new();
@@ -122,7 +122,7 @@ async fn request_urls(settings: &SlackSettings, api: &SlackApi) -> Vec<Finding> 
         ));
     }
     let has_app_token = !settings.app_token.expose_secret().is_empty();
-    // A URL is asked for and not connected to: nothing is taken by that.
+    // This asks for a socket's URL and does not connect to it, so no socket is used up.
     if has_app_token
         && api
             .call("apps.connections.open", Token::App, &[])

@@ -142,7 +142,7 @@ impl Receiver for EventsApi {
         claim.map_err(|why| self.door.refuse(why)).is_err()
     }
 
-    /// Slack looks at the address of a command now and then, with `GET` and nothing to store.
+    /// Slack checks a command's address now and then, with a `GET` that holds nothing to store.
     fn is_certificate_check(&self, path: &str, query: &str) -> bool {
         path.ends_with(COMMANDS) && is_ssl_check(&form(query.as_bytes()))
     }
@@ -161,7 +161,7 @@ impl Receiver for EventsApi {
 enum SlackRequest {
     /// Slack verifies the URL and wants this back.
     Challenge(String),
-    /// A look whether the address works.
+    /// A check of whether the address works.
     Nothing,
     /// Something to store.
     Payload {
@@ -181,7 +181,7 @@ struct Outline {
     event_id: Maybe<String>,
 }
 
-/// Reads a body by the path it came to. Pure and total: what is not understood is kept as it is.
+/// Reads a body by the path it came to. Pure and total: a body that is not understood is kept as it is.
 fn read(path: &str, body: &[u8]) -> SlackRequest {
     if path.ends_with(EVENTS) {
         return read_event(body);
@@ -252,7 +252,7 @@ fn form(body: &[u8]) -> Map<String, Value> {
     fields
 }
 
-/// A part of a form without its escapes; what is no escape stays, what is no UTF-8 is replaced.
+/// A part of a form without its escapes; an invalid escape stays, invalid UTF-8 is replaced.
 fn decoded(text: &[u8]) -> String {
     let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     let mut bytes = Vec::with_capacity(text.len());
@@ -286,7 +286,7 @@ impl Inbound for HttpInbound {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(async move {
-            // The identity of a channel stays the same: it is bound to its account.
+            // Setting it twice is harmless: a channel is bound to its account, so its identity never changes.
             let _ = self.events_api.identity.set(self.identity.clone());
             let opened = self.events_api.door.open(intake, reporter);
             opened.until(cancel).await;
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A disk that is stuck until it is let go.
+    /// A disk that blocks until it is released.
     #[derive(Default)]
     struct Disk {
         free: Notify,
@@ -473,7 +473,7 @@ mod tests {
             (b"a=b=c", r#"{"a":"b=c"}"#),
         ];
         for (body, wanted) in cases {
-            // Which of the builds keeps the order of keys is not said.
+            // Compared as values: whether maps keep the order of keys depends on the build's features.
             let wanted: Value = serde_json::from_str(wanted).unwrap();
             assert_eq!(Value::Object(form(body)), wanted, "{body:?}");
         }

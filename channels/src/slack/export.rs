@@ -200,7 +200,7 @@ impl SlackExport {
         }
     }
 
-    /// Reads a list, entry by entry. A list that is not there is none; a broken one is noted.
+    /// Reads a list, entry by entry. A missing list counts as empty; a broken one is noted.
     fn each_listed<T: serde::de::DeserializeOwned>(&mut self, name: &str, mut each: impl FnMut(T)) {
         let is_there = self.files.list().iter().any(|file| file.name == name);
         if !is_there {
@@ -339,7 +339,7 @@ fn name_sender(
     let Some(person) = people.get(&sender.id) else {
         return;
     };
-    // A bot may post under a name of the moment.
+    // A bot may post under another name than its own, which is kept.
     if sender.kind != SenderKind::Bot || sender.display_name.is_none() {
         let listed = person.display_name.clone();
         sender.display_name = listed.or_else(|| sender.display_name.take());

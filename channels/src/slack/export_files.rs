@@ -87,7 +87,7 @@ impl ExportFiles {
             match (entry.file_name().into_string(), is_folder) {
                 (Ok(name), true) => folders.push(name),
                 (Ok(name), false) => add_file(&mut list, name, &entry),
-                // Slack gives no name that is not UTF-8.
+                // Slack writes no name that is not UTF-8.
                 (Err(_), _) => {}
             }
         }
@@ -117,7 +117,7 @@ impl ExportFiles {
         let mut found = BTreeMap::new();
         for at in 0..archive.len() {
             let entry = archive.by_index_raw(at).map_err(not_zip)?;
-            // A name that is no text is none of ours.
+            // An entry whose name is not UTF-8 is none of Slack's.
             if let Some(name) = entry.name().ok().and_then(|name| plain_name(&name)) {
                 found.insert(name, (at, entry.size()));
             }

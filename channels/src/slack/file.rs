@@ -1,8 +1,8 @@
 //! Fetches files: `files.info` says where, then one download with the bot's token.
 //!
-//! The token goes to Slack and to nobody else: a file's address counts only when its host is Slack's or
-//! that of `api_url`, and a redirect to another one is followed without it, if that is of the internet. Who has no right to a file
-//! gets a sign-in page with HTTP 200, so a page of HTML in place of something else is a refusal.
+//! The token goes to Slack and to nobody else: a file's address counts only when its host is Slack's or that of
+//! `api_url`, and a redirect to another one is followed without it, if that is of the internet. A client without a
+//! right to a file gets a sign-in page with HTTP 200, so a page of HTML in place of something else is a refusal.
 
 use std::sync::Arc;
 
@@ -53,7 +53,8 @@ impl SlackFiles {
         check_page(&info, &response)?;
         let taken = take_body(response, bytes_max, sink).await?;
         match info.size.filter(|size| *size != taken) {
-            // A page in place of a page, or a transfer that ended early without saying so.
+            // Either a sign-in page came in place of a file that is HTML itself, or the transfer ended early without an
+            // error.
             Some(size) => Err(FileError::Failed {
                 reason: format!("{taken} bytes came of {size}"),
             }),
@@ -138,7 +139,7 @@ fn no_address() -> FileError {
     }
 }
 
-/// Where a file is, if it is there to be fetched.
+/// Where a file can be fetched, if it can.
 fn wanted(info: &FileInfo, bytes_max: u64) -> Result<String, FileError> {
     match info.mode.as_deref() {
         _ if *info.is_external == Some(true) => {
@@ -202,7 +203,7 @@ fn check_page(info: &FileInfo, response: &Response) -> Result<(), FileError> {
 fn meaning(error: ChannelError) -> FileError {
     match error {
         ChannelError::RetryAfter { wait_ms, .. } => FileError::RetryAfter { wait_ms },
-        // The account is refused, and not the file: somebody will act, and it is there then.
+        // Slack refuses the account, not the file: once a person has fixed the account, the file can be fetched.
         ChannelError::Unauthorized { reason, .. } if !reason.starts_with("missing_scope") => {
             FileError::Failed { reason }
         }

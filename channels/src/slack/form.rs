@@ -27,7 +27,7 @@ const INPUT: &str = "written";
 const TEXT_MAX_CHARS: usize = 3_000;
 /// The longest title, and the longest text of a modal's buttons, in characters.
 const TITLE_MAX_CHARS: usize = 24;
-/// The longest error of an input that is shown, in characters. How much Slack shows is not told.
+/// The longest error of an input that is shown, in characters. How much Slack shows is not documented.
 const PROBLEM_MAX_CHARS: usize = 1_000;
 
 /// Opens forms in one workspace.
@@ -36,7 +36,7 @@ pub(super) struct SlackForms {
     api: Arc<SlackApi>,
 }
 
-/// Where a form comes from: the modal carries it.
+/// Where a form comes from, as the modal carries it.
 #[derive(Debug, Serialize, Deserialize)]
 struct FormOrigin {
     data: String,
@@ -134,7 +134,7 @@ pub(super) fn sent(view: &View) -> Option<SubmittedForm> {
     })
 }
 
-/// What the acknowledgement of a form says that is not taken: the modal stays open and shows it.
+/// The acknowledgement of a form that is not accepted: the modal stays open and shows the problem.
 pub(super) fn refusal(problem: &str) -> Value {
     let problem: String = problem.chars().take(PROBLEM_MAX_CHARS).collect();
     json!({"response_action": "errors", "errors": {INPUT: problem}})

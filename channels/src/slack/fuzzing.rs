@@ -1,6 +1,6 @@
-//! What the fuzz targets call of this adapter that nobody else may.
+//! What the fuzz targets call of this adapter and other crates may not.
 //!
-//! Hidden, and no promise: thin doors to the pure parts, so that nothing else is wider for it. See
+//! Hidden and not part of the stable API: thin wrappers of the pure parts, which can so stay private. See
 //! `fuzz/README.md`.
 
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -58,8 +58,8 @@ pub fn signature(secret: &str, timestamp: &str, body: &[u8]) -> String {
     format!("v0={}", crate::mac::hex(secret.as_bytes(), &parts))
 }
 
-/// What a request to one of our paths becomes: what Slack wants back, or the kind and the payload of
-/// an envelope; `None` if it is only a look whether the address works.
+/// What a request to one of our paths becomes: what Slack wants back, or the kind and the payload of an envelope;
+/// `None` if it only checks whether the address works.
 #[must_use]
 pub fn request(path: &str, body: &[u8]) -> Option<Result<String, (&'static str, String)>> {
     super::events_api::fuzzed(path, body)
@@ -119,7 +119,7 @@ pub fn shown(part: &Part) -> String {
 /// A card as a post.
 ///
 /// # Errors
-/// Why it can't be one.
+/// Why it can't be shown as one.
 pub fn render_card(card: &Card) -> Result<Part, CardMisfit> {
     super::card::render_card(card)
 }

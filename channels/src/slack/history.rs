@@ -26,8 +26,8 @@ use super::wire::{HistoryAnswer, ResponseMetadata};
 /// Between two calls of one method, in milliseconds: 40 a minute, which with the burst stays within
 /// the 50 of tier 3 and leaves room for looks after lost posts. Source: Slack's rate limit page.
 const EVERY_MS: u64 = 1_500;
-/// The least time between two calls while Slack refuses none, in milliseconds: tiers say what is always
-/// granted, and with thousands of chats to read more is tried.
+/// The least time between two calls while Slack refuses none, in milliseconds: tiers are what Slack always grants, and
+/// with thousands of chats to read a faster pace is tried.
 const EVERY_AT_LEAST_MS: u64 = 20;
 /// Calls of one method that may go at once.
 const BURST: u32 = 10;
@@ -102,9 +102,8 @@ impl SlackHistory {
         Ok(())
     }
 
-    /// A page of the list, asked for until Slack gives it: what was listed before stays listed. A
-    /// refusal costs what it says and no more. The list is short and read once at a start, which waits
-    /// for it, so nothing is learnt for a next time.
+    /// A page of the list, requested until Slack gives it, so that earlier pages are not lost. A refusal costs only the
+    /// wait it names. The list is short and read once at a start, which waits for it, so no pace is learnt.
     async fn list_page(&self, arguments: &[(&str, String)]) -> Result<HistoryAnswer, ChannelError> {
         loop {
             self.list.wait_turn().await;
@@ -129,7 +128,7 @@ impl SlackHistory {
                 .await
         };
         let answer = match answer {
-            // Its root and all replies are gone.
+            // The thread's root and all replies are gone.
             Err(ChannelError::Rejected { reason, .. }) if reason == "thread_not_found" => {
                 return Ok(HistoryPage::default());
             }
@@ -160,7 +159,7 @@ impl SlackHistory {
         pace: &Pace,
     ) -> Result<HistoryAnswer, ChannelError> {
         pace.wait_turn().await;
-        // Others call it too; what they were told is no news.
+        // Other parts call the method, too: a wait that they were told holds here.
         self.api.rest_left(method)?;
         let answer = self.call(method, arguments).await;
         if let Err(ChannelError::RetryAfter { wait_ms, .. }) = &answer {
@@ -169,7 +168,7 @@ impl SlackHistory {
         answer
     }
 
-    /// One call. A scope is wanting for one kind of chat, so it is that chat that refuses.
+    /// One call. A missing scope concerns one kind of chat, so it counts as a refusal of that chat.
     async fn call(
         &self,
         method: &'static str,
@@ -203,10 +202,10 @@ fn arguments(request: &HistoryRequest) -> Vec<(&'static str, String)> {
     let mut arguments = vec![
         ("channel", request.place.chat.clone()),
         ("oldest", ts_of(request.from_ms)),
-        // A bound in milliseconds stands for all of its microseconds.
+        // A bound in milliseconds includes all microseconds of that millisecond.
         ("latest", ts_of(request.until_ms.saturating_add(1))),
         ("inclusive", "true".to_owned()),
-        // Our own posts are known by the marker in their metadata.
+        // Our own posts are recognised by the marker in their metadata.
         ("include_all_metadata", "true".to_owned()),
         ("limit", request.limit.clamp(1, PAGE_MAX).to_string()),
     ];
@@ -220,7 +219,7 @@ fn next_cursor(answer: &HistoryAnswer) -> Option<String> {
     next_cursor.0.clone().filter(|cursor| !cursor.is_empty())
 }
 
-/// A message of a history as the envelope of its event. Pure. `None` for what people did not say.
+/// A message of a history as the envelope of its event. Pure. `None` for messages that nobody wrote.
 pub(super) fn past_message(
     channel: &str,
     place: &Place,
@@ -251,7 +250,7 @@ pub(super) fn past_message(
     };
     let envelope = translate(&delivery, identity);
     let event = match envelope.event {
-        // What was edited since is known by its marker: captured before, it is an edit.
+        // A message edited since has an edit marker: if it was captured before, this is an edit of it.
         Event::Posted(message) if message.edit_marker.is_some() => Event::Edited(message),
         event @ (Event::Posted(_)
         | Event::Edited(_)

@@ -15,11 +15,12 @@ pub(super) fn interactive(payload: &str, identity: &Identity) -> Event {
     let Ok(payload) = read_object::<InteractivePayload>(payload) else {
         return untranslated("the interaction is not an object");
     };
-    // A press may come from whatever chat, shared ones too; nothing else in it says whose its person is.
+    // A button may be pressed in any chat, also a shared one; nothing else in the payload says which organisation the
+    // person belongs to.
     let context = EventContext::of(identity).in_shared_chat();
     let user = payload.user.as_ref();
     let sender = user.and_then(|user| user_sender(user, &context));
-    // Closing a modal and asking for options carry no trigger: nothing happened.
+    // Closing a modal and asking for options carry no trigger: they are no events.
     let (Some(id), Some(sender)) = (payload.trigger_id.clone(), sender) else {
         return ignored("interaction");
     };
@@ -115,7 +116,7 @@ fn author(message: &ClickedMessage, identity: &Identity) -> PressedAuthor {
     }
 }
 
-/// A button's own value; of everything else its name, too.
+/// A button's own value; for any other control its name, too.
 fn data(payload: &InteractivePayload) -> String {
     let data = match payload.actions.first() {
         Some(action) => {

@@ -16,15 +16,15 @@ use super::outbound::{delivered, ts_of};
 use super::wire::{ChannelObject, IdOr, SlackAnswer, SlackEvent, UserObject};
 use super::{stream, text, upload};
 
-/// How far before what it answers a post is looked for: Slack's servers need not agree to the second.
+/// How long before the message that it answers a post is looked for: Slack's servers need not agree to the second.
 const READ_BACK_LEAD_MS: i64 = 5_000;
 /// How many messages a page of the look holds.
 const READ_BACK_PAGE: usize = 200;
 /// How many members of a channel a page holds. *Source:* `conversations.members`: under 1,000.
 const MEMBER_PAGE: usize = 999;
-/// How many pages of members are read: whoever comes later is not found.
+/// How many pages of members are read; members on later pages are not found.
 const MEMBER_PAGES_MAX: usize = 20;
-/// How many pages are read before the look gives up for this time.
+/// How many pages are read before a look-up gives up for this time.
 const READ_BACK_PAGES_MAX: usize = 20;
 
 /// Asks about one workspace.
@@ -136,7 +136,7 @@ impl SlackLookUps {
         Ok(granted.answer)
     }
 
-    /// Whether a message is that post of ours; others may copy our metadata.
+    /// Whether a message is the given post of ours; others may copy our metadata.
     fn is_post(&self, message: &SlackEvent, post: &Post) -> bool {
         let authors = [message.user_id(), message.bot_id.as_deref()];
         let is_own = authors
@@ -173,7 +173,7 @@ impl SlackLookUps {
         Ok(name)
     }
 
-    /// What `users.info` says of a person; it also brings their name.
+    /// What `users.info` says of a person's belonging; the answer also brings their name.
     async fn look_up_belonging(&self, id: &str) -> Result<Option<Belonging>, ChannelError> {
         if let Some(known) = self.names.belonging(id) {
             return Ok(known);
@@ -195,7 +195,8 @@ impl SlackLookUps {
         Ok(belonging)
     }
 
-    /// Reads who is in a channel, page by page. Never kept: who has left decides nothing any more.
+    /// Reads who is in a channel, page by page. The result is never kept: a person who has left the channel must not
+    /// decide anything any more.
     async fn look_up_member(&self, chat: &str, person: &str) -> Result<Option<bool>, ChannelError> {
         let mut cursor = None;
         for _ in 0..MEMBER_PAGES_MAX {
@@ -247,7 +248,7 @@ fn next_cursor(answer: &SlackAnswer) -> Option<String> {
         .filter(|cursor| !cursor.is_empty())
 }
 
-/// Slack's words for somebody who is not there, or not for us.
+/// Whether Slack says that a person does not exist, or not for us.
 fn is_nobody(reason: &str) -> bool {
     matches!(
         reason,

@@ -1,8 +1,7 @@
 //! A tree as the Markdown of Slack's `markdown` blocks. Pure.
 //!
-//! Text is escaped so that it stays text: marks by a backslash, Slack's own references (`<!channel>`,
-//! `<@U1>`) and `@channel` besides by a joiner that shows nothing, which holds in code, too, and
-//! whatever order Slack reads things in.
+//! Text is escaped so that it stays text: marks by a backslash, Slack's own references (`<!channel>`, `<@U1>`) and
+//! `@channel` also by an invisible joiner, which works in code, too, and in whatever order Slack reads a text.
 
 use crate::render::{
     Block, Container, Item, PostCost, PostMeasure, StyledRun, Styles, Surroundings, aligned,
@@ -18,9 +17,9 @@ use super::table;
 pub(super) const MARKDOWN_MAX_CHARS: usize = 11_400;
 /// Slack's limit of blocks in one post.
 pub(super) const BLOCKS_MAX: usize = 50;
-/// Breaks what would tell somebody; it shows nothing.
+/// An invisible character that breaks a reference, so that it notifies nobody.
 const JOINER: char = '\u{2060}';
-/// The words after `@` or `<!` that tell everybody.
+/// The words after `@` or `<!` that notify everybody.
 const BROADCASTS: [&str; 3] = ["channel", "here", "everyone"];
 
 /// How Slack counts.
@@ -65,14 +64,14 @@ impl PostMeasure for SlackForm {
         };
         let link = run.link.as_ref().map_or(0, |url| 4 + address(url).len());
         let mention = run.mention.as_ref().map_or(0, |id| id.len() + 3);
-        // Marks on both sides, and what makes them count beside punctuation.
+        // Marks on both sides, and what makes them count next to punctuation.
         let styles = if run.styles == Styles::default() {
             0
         } else {
             12
         };
         PostCost {
-            // Two for what the line's first character may need.
+            // Two for the escape that the line's first character may need.
             length: ticks + link + mention + styles + 2,
             count: 0,
         }
@@ -104,7 +103,7 @@ impl PostMeasure for SlackForm {
     fn prefix_length(&self, container: Container) -> usize {
         match container {
             Container::Quote => QUOTE_MARK.len(),
-            // As deep as a number of six digits; most are less.
+            // As wide as a number of six digits; most are shorter.
             Container::Item => 8,
         }
     }
@@ -116,7 +115,7 @@ impl PostMeasure for SlackForm {
 
 const QUOTE_MARK: &str = "> ";
 const RULE: &str = "***";
-/// A line end that is one whoever reads it.
+/// A line end that every Markdown reader shows as one.
 const LINE_END: &str = "  \n";
 
 /// Which marks are written.
@@ -124,7 +123,7 @@ const LINE_END: &str = "  \n";
 pub(super) enum WrittenMarks {
     /// All of them.
     All,
-    /// None for styles: text that no reading can get wrong.
+    /// No marks of styles: text that every Markdown reader shows alike.
     NoStyles,
 }
 
@@ -135,7 +134,7 @@ pub(super) fn markdown(blocks: &[Block], marks: WrittenMarks) -> String {
     out.text
 }
 
-/// A text in which no reference of Slack's tells anybody; for code and plain text, which have no escapes.
+/// A text in which no reference of Slack's notifies anybody; for code and plain text, which have no escapes.
 pub(super) fn harmless(text: &str) -> String {
     looked_at(text.len());
     let mut out = String::with_capacity(text.len());
@@ -213,15 +212,15 @@ fn longest_ticks(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// What is open at a place in a paragraph.
+/// A mark that is open at a place in a paragraph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MarkdownLayer<'a> {
     Link(&'a str),
     Bold,
     Strike,
-    /// Slack has none: its marks show.
+    /// Slack has no spoilers: the marks are shown.
     Spoiler,
-    /// With the mark that it was opened by.
+    /// Holds the mark that opened it.
     Italic,
 }
 
@@ -262,7 +261,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Ends the line, `end` being what it ends with.
+    /// Ends the line with `end`.
     fn break_line(&mut self, end: &str) {
         self.push(end);
         let prefix = std::mem::take(&mut self.prefix);
@@ -276,7 +275,7 @@ impl MarkdownWriter {
             if self.is_full() {
                 return;
             }
-            // A list may follow the text that it belongs to at once, if it is one by any reading.
+            // A list may follow its text without a blank line if every Markdown reader takes it for a list.
             let is_close = self.is_listed()
                 && matches!(
                     block,
@@ -384,7 +383,7 @@ impl MarkdownWriter {
             let is_bare = new.is_empty() && !piece.run.is_code;
             let next = piece.text.chars().next().filter(|_| is_bare);
             self.close_layers(&mut open, kept, next);
-            // What holds longest is outside, so that no mark is closed and opened again in the middle.
+            // Styles that last longest are opened first, so that none is closed and opened again in the middle.
             new.sort_by_key(|layer| std::cmp::Reverse(extent(*layer, &runs[n..])));
             for (at, layer) in new.iter().enumerate() {
                 let before = self.text.chars().next_back();
@@ -405,7 +404,7 @@ impl MarkdownWriter {
         self.close_layers(&mut open, 0, None);
     }
 
-    /// What holds for a piece, the outermost first where all hold equally long.
+    /// The layers of a piece, in a fixed order, outermost first, for those that last equally long.
     fn layers<'r>(&self, piece: &StyledPiece<'r>) -> Vec<MarkdownLayer<'r>> {
         let run = piece.run;
         let link = run.link.as_deref().filter(|_| !is_autolink(run));
@@ -489,7 +488,7 @@ impl MarkdownWriter {
         self.push(&format!("{ticks}{space}{code}{space}{ticks}"));
     }
 
-    /// Text that stays text.
+    /// Appends text escaped so that it stays text.
     fn push_escaped(&mut self, text: &str, is_before_link: bool) {
         let mut before = self.text.chars().next_back();
         for (at, c) in text.char_indices() {
@@ -508,7 +507,7 @@ impl MarkdownWriter {
                 '#' | '>' | '-' | '+' | '=' => {
                     self.is_line_start || (c == '#' && next.is_none_or(|c| c == ' '))
                 }
-                // The line under a table's head; any other may be the name of an emoji.
+                // The line under a table's head; any other colon may begin the name of an emoji.
                 ':' => self.is_line_start && next == Some('-'),
                 '.' | ')' => self.is_number(before) && next.is_none_or(char::is_whitespace),
                 _ => false,
@@ -575,8 +574,8 @@ struct StyledPiece<'r> {
     styles: Styles,
 }
 
-/// The pieces of one run. White space is set only as what stands on both sides of it is: a mark beside
-/// it would be none.
+/// The pieces of one run. White space gets only the styles that both of its neighbours have: a mark next to white space
+/// does not count.
 fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, StyledPiece<'_>)> {
     let run = &runs[n];
     let of = |n: Option<usize>| n.and_then(|n| runs.get(n)).map_or(Styles::default(), set);
@@ -585,7 +584,7 @@ fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, StyledPi
     let is_whole = run.is_code || run.mention.is_some() || is_autolink(run);
     let (start, end) = match text.trim() {
         _ if is_whole => (0, text.len()),
-        // All of it stands before nothing.
+        // A run of white space is all leading white space.
         "" => (text.len(), text.len()),
         core => {
             let start = text.len() - text.trim_start().len();
@@ -604,7 +603,7 @@ fn pieces(runs: &[StyledRun], n: usize) -> impl Iterator<Item = (usize, StyledPi
         .map(move |(text, styles)| (n, StyledPiece { run, text, styles }))
 }
 
-/// How a run is set.
+/// The styles of a run.
 fn set(run: &StyledRun) -> Styles {
     if run.mention.is_some() {
         Styles::default()
@@ -613,12 +612,12 @@ fn set(run: &StyledRun) -> Styles {
     }
 }
 
-/// Runs that are looked at to find out where a style ends.
+/// How many runs are looked at to find where a style ends.
 const LOOKED_AT_MAX: usize = 64;
-/// Characters before a number that are looked at to find out whether it begins its line.
+/// How many characters before a number are looked at to find whether it begins its line.
 const PREFIX_LOOKED_AT_MAX: usize = 64;
 
-/// How many runs a layer holds for, as far as it is worth looking.
+/// How many runs a layer lasts for, as far as it is worth looking.
 fn extent(layer: MarkdownLayer<'_>, runs: &[StyledRun]) -> usize {
     let holds = |run: &StyledRun| match layer {
         MarkdownLayer::Link(url) => run.link.as_deref() == Some(url),
@@ -634,7 +633,7 @@ fn extent(layer: MarkdownLayer<'_>, runs: &[StyledRun]) -> usize {
     held
 }
 
-/// Whether a mark between the two would be none: punctuation inside of it, a letter outside.
+/// Whether a mark between the two would not count: punctuation inside of it, a letter outside.
 fn is_seam(inside: Option<char>, outside: Option<char>) -> bool {
     let is_punctuation = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && c != JOINER;
     inside.is_some_and(is_punctuation) && outside.is_some_and(char::is_alphanumeric)

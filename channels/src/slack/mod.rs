@@ -75,5 +75,5 @@ pub const REQUIRED_SCOPES: &[&str] = &[
     "users:read",
 ];
 
-/// Why an `app_rate_limited` notice is ignored: it says that events are missing, and carries none.
+/// Why an `app_rate_limited` notice is ignored: it only says that events are missing.
 const APP_RATE_LIMITED: &str = "app_rate_limited";

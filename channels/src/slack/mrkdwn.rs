@@ -1,8 +1,8 @@
 //! Slack's marks (`*bold*`, `_italic_`, `~strike~`, code) as CommonMark's.
 //!
-//! Only for texts without blocks that say it exactly: of apps, of webhooks, of `/me`. A mark counts
-//! where Slack shows one: it touches what it marks, nothing that is part of a word stands outside of
-//! it, and it ends on its line. Everything else stays as it was written.
+//! Only for texts without blocks, which would state the styles exactly: of apps, of webhooks, of `/me`. A mark counts
+//! where Slack shows one: it touches what it marks, nothing that is part of a word stands outside of it, and it ends on
+//! its line. Everything else stays as it was written.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) fn commonmark(text: &str, groups: &[Range<usize>]) -> String {
 /// The marks, and CommonMark's for each.
 const MARKS: [(char, &str); 4] = [('*', "**"), ('_', "_"), ('~', "~~"), ('`', "`")];
 
-/// The places of a text.
+/// Byte positions in a text.
 type TextPlaces = Vec<usize>;
 
 /// Where each kind of mark may end a span: behind what it marks, and not inside a word.
@@ -54,7 +54,7 @@ struct MrkdwnMarks<'a> {
     text: &'a str,
     groups: &'a [Range<usize>],
     closers: [TextPlaces; MARKS.len()],
-    /// How many of the closers of each kind lie behind. Spans open from left to right.
+    /// How many closers of each kind have been passed. Spans open from left to right.
     passed: [usize; MARKS.len()],
     /// Where the line ends in which a span was opened last.
     line_end: usize,
@@ -160,12 +160,12 @@ fn kind_of(mark: char) -> Option<usize> {
     MARKS.iter().position(|(it, _)| *it == mark)
 }
 
-/// Whether what stands beside a mark, inside of it, makes it one.
+/// Whether the character beside a mark, on its inner side, lets it count.
 fn touches(inside: Option<char>, mark: char) -> bool {
     inside.is_some_and(|c| !c.is_whitespace() && c != mark)
 }
 
-/// Whether a mark beside it is part of a word.
+/// Whether a character makes the mark beside it part of a word.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric()
 }

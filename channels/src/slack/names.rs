@@ -1,6 +1,6 @@
-//! Names of people and chats, looked up when somebody asks and kept for a while.
+//! Names of people and chats, looked up on demand and kept for a while.
 //!
-//! Bounded in number and time. Nothing between an event and its commit asks here.
+//! Bounded in number and time. Nothing between an event and its commit uses it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(super) struct NameMemory {
 }
 
 impl NameMemory {
-    /// A person's name; `Some(None)` is known to have none.
+    /// A person's name; `Some(None)` = known to have none.
     pub(super) fn person(&self, id: &str) -> Option<Option<String>> {
         lock(&self.people).get(id, Instant::now())
     }
@@ -39,7 +39,7 @@ impl NameMemory {
         lock(&self.belongings).entries.remove(id);
     }
 
-    /// How a person belongs to us; `Some(None)` is known to be nobody.
+    /// How a person belongs to us; `Some(None)` = Slack knows no such person.
     pub(super) fn belonging(&self, id: &str) -> Option<Option<Belonging>> {
         lock(&self.belongings).get(id, Instant::now())
     }
@@ -85,7 +85,7 @@ impl<V: Clone> KeptNames<V> {
         (now < *until).then(|| value.clone())
     }
 
-    /// Full, it first drops what is out of date, then everything: a cache may forget.
+    /// Keeps a value. A full cache first drops what is out of date, then everything.
     fn keep(&mut self, id: &str, value: V, now: Instant, life: Duration) {
         if self.entries.len() >= ENTRIES_MAX {
             self.entries.retain(|_, (_, until)| now < *until);

@@ -30,8 +30,8 @@ const CHANNEL_EVERY_MS: u64 = 1_000;
 const ALL_BURST: u32 = 100;
 const ALL_EVERY_MS: u64 = 300;
 
-/// `chat.update` is of tier 3, 50 a minute and more: what is only shown while it is written gets 40 of
-/// them, and five at once after a rest. Source: the same page.
+/// `chat.update` is of tier 3, 50 a minute and more: live previews of answers get 40 of them, and five at once after a
+/// rest. Source: the same page.
 const LIVE_BURST: u32 = 5;
 const LIVE_EVERY_MS: u64 = 1_500;
 /// `chat.appendStream` is of tier 4, 100 a minute and more: 80 of them. Source: the same page.
@@ -54,7 +54,7 @@ pub(super) fn outbound(api: Arc<SlackApi>, names: Arc<NameMemory>, identity: Ide
     }
 }
 
-/// How fast Slack takes what is posted and shown.
+/// How fast Slack takes posts and live previews.
 #[derive(Debug)]
 pub(super) struct SlackRates {
     pub(super) channels: Paces,
@@ -75,7 +75,7 @@ impl SlackRates {
         }
     }
 
-    /// Edits that are refused for their rate make room for final ones.
+    /// A refused live edit slows live edits down, so that final ones have room.
     pub(super) fn learn_live(&self, error: &ChannelError) {
         if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let wait = Duration::from_millis(*wait_ms);
@@ -83,7 +83,7 @@ impl SlackRates {
         }
     }
 
-    /// What only shows waits where a post would.
+    /// Takes a turn for a live preview, which has to wait wherever a post would.
     pub(super) fn take_live_turn(
         &self,
         chat: &str,
@@ -99,7 +99,7 @@ impl SlackRates {
         wait.map_err(|wait| ChannelError::must_wait(method, wait))
     }
 
-    /// What Slack says about its rate is kept to by the next posts there.
+    /// Notes what Slack says about its rate, so that the next posts there keep to it.
     pub(super) fn learn(&self, chat: &str, error: &ChannelError) {
         if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let (now, wait) = (Instant::now(), Duration::from_millis(*wait_ms));
@@ -109,7 +109,7 @@ impl SlackRates {
     }
 }
 
-/// Gives a message of ours another text. Its metadata stays, and with it its marker.
+/// Gives a message of ours another text. Its metadata with the marker stays.
 pub(super) async fn update(
     api: &SlackApi,
     chat: &str,
@@ -121,7 +121,7 @@ pub(super) async fn update(
     of_message(UPDATE, chat, message_id)
 }
 
-/// Makes a call for a message of ours, and once more if that had to be stopped before.
+/// Makes a call for a message of ours; if its stream is still open, stops that and calls again.
 async fn call_closed(
     api: &SlackApi,
     method: &'static str,
@@ -154,7 +154,7 @@ pub(super) async fn delete(
     of_message(DELETE, chat, message_id)
 }
 
-/// The arguments of `chat.update`. Without blocks, those that a message had are taken off it.
+/// The arguments of `chat.update`. A part without blocks removes those that the message had.
 fn update_arguments(chat: &str, message_id: &str, part: &Part) -> Vec<(&'static str, String)> {
     // Beside blocks the text is what notifications say; an edit notifies nobody.
     let text = part.text.chars().take(TEXT_MAX_CHARS).collect();
@@ -162,7 +162,7 @@ fn update_arguments(chat: &str, message_id: &str, part: &Part) -> Vec<(&'static 
         ("channel", chat.to_owned()),
         ("ts", message_id.to_owned()),
         ("text", text),
-        // As posts are read; an update would look for addresses.
+        // As for posts; by default an update would turn addresses into links.
         ("parse", "none".to_owned()),
     ];
     let blocks = blocks_of(part);

@@ -28,7 +28,7 @@ pub(super) struct SlackPoster {
     api: Arc<SlackApi>,
     rates: Arc<SlackRates>,
     identity: Identity,
-    /// Whether the app was refused a message that takes words at its end: then it asks for no other one.
+    /// Whether Slack refused the app a streamed message; then none is tried again.
     lacks_streams: AtomicBool,
     /// Whether the app was refused its last post under an agent's name.
     lacks_names: AtomicBool,
@@ -93,7 +93,7 @@ impl SlackPoster {
         }
     }
 
-    /// Posts a message, as one that takes words at its end where it is to be one and Slack lets it.
+    /// Posts a message, as a streamed one where that is wanted and Slack allows it.
     async fn post_message(&self, post: &Post) -> Result<Delivered, ChannelError> {
         let method = POST_MESSAGE;
         let granted = match self.start_stream(post).await? {
@@ -114,7 +114,7 @@ impl SlackPoster {
         delivered(chat, message_id).ok_or_else(|| unknown("the answer's ts cannot be read"))
     }
 
-    /// Posts under the speaker's name; where the app may not, under its own, with the name before the text.
+    /// Posts under the speaker's name; where the app may not, under the app's name, with the speaker's before the text.
     async fn post_as_told(&self, post: &Post) -> Result<Granted, ChannelError> {
         let told = arguments(post);
         let posted = self.api.call(POST_MESSAGE, Token::Bot, &told).await;
@@ -134,7 +134,7 @@ impl SlackPoster {
         self.api.call(POST_MESSAGE, Token::Bot, &told).await
     }
 
-    /// A change as it is made: where the post could not be made under the speaker's name, the text says it.
+    /// The change to make: where the post could not be made under the speaker's name, the text holds the name.
     fn change_as_allowed<'a>(&self, post: &'a Post) -> Cow<'a, Post> {
         match post.part.speaker.is_some() && self.lacks_names.load(Ordering::Relaxed) {
             true => Cow::Owned(with_name_in_text(post)),
@@ -142,7 +142,7 @@ impl SlackPoster {
         }
     }
 
-    /// `None` where nothing was started: the post is an ordinary one.
+    /// `None` where no stream was started: the message is posted as an ordinary one.
     async fn start_stream(&self, post: &Post) -> Result<Option<Granted>, ChannelError> {
         if self.lacks_streams.load(Ordering::Relaxed) {
             return Ok(None);
@@ -150,7 +150,7 @@ impl SlackPoster {
         match stream::start(&self.api, &self.identity, post).await {
             None => Ok(None),
             Some(Ok(granted)) => Ok(Some(granted)),
-            // It is posted with the name in its text.
+            // It is posted as an ordinary message with the name in its text.
             Some(Err(error)) if post.part.speaker.is_some() && lacks_scope(&error) => Ok(None),
             Some(Err(error)) if stream::ends_attempt(&error) => Err(error),
             Some(Err(error)) => {
@@ -198,7 +198,7 @@ pub(super) fn with_name_in_text(post: &Post) -> Post {
     }
 }
 
-/// Under whose name and picture a message stands.
+/// The arguments for the name and picture under which a message appears.
 pub(super) fn speaker(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     let speaker = part.speaker.as_deref();
     let icon = speaker.and_then(|it| it.icon.clone()).map(|icon| {

@@ -32,7 +32,7 @@ pub const TEXT_MAX_CHARS: usize = 4_000;
 
 /// What is posted for a text of which nothing can be shown.
 const NOTHING_TO_SHOW: &str = "(nothing to show)";
-/// What may begin a mark in Slack's text.
+/// Characters that may begin a mark in Slack's text.
 const MARKS: [char; 4] = ['*', '_', '~', '`'];
 
 /// Makes posts for Slack.
@@ -46,7 +46,7 @@ impl Renderer for SlackRenderer {
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
         match (&part.file, fallback) {
-            // What can't be a file is posts.
+            // A part that can't be sent as a file is sent as posts.
             (Some(file), Fallback::Plain | Fallback::Resplit) => {
                 let (text, people) = file.instead();
                 render(text, &people)
@@ -102,8 +102,8 @@ fn plain_paragraphs(blocks: &[Block]) -> String {
     paragraphs.join("\n\n")
 }
 
-/// A part as blocks; as text if Slack would not take or not show it as it is meant. One without words,
-/// such as an empty list item, is none.
+/// Appends a part as blocks, or as text if Slack would not take it or not show it as it is meant. A part without words,
+/// such as an empty list item, is left out.
 fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
     if plain_text(blocks).trim().is_empty() {
         return;
@@ -128,7 +128,7 @@ fn push_part(parts: &mut Vec<Part>, blocks: &[Block], max: usize) {
     parts.extend(text_parts(&words, max.min(TEXT_MAX_CHARS)));
 }
 
-/// Markdown blocks, and the first table that Slack takes as a block of its own. It takes one.
+/// Markdown blocks, and the first table that Slack takes as a block of its own. Slack takes only one per post.
 fn posted_blocks(blocks: &[Block], marks: WrittenMarks) -> Vec<Value> {
     let mut posted = Vec::new();
     let mut since = 0;
@@ -222,14 +222,14 @@ fn plain_shown(blocks: &[Block]) -> String {
     plain_text(&blocks)
 }
 
-/// The letters of a text that people see: no white space, no joiners, no lines of tables.
+/// The letters of a text that people see: no white space, no joiners, no table rules.
 fn squeezed(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_whitespace() && !matches!(c, '\u{2060}' | '|' | '-' | '\u{0}'))
         .collect()
 }
 
-/// What posted blocks say, for a post without marks.
+/// What posted blocks say, to be posted without marks.
 fn said(posted: &[Value]) -> String {
     let texts = posted.iter().map(|block| match block["text"].as_str() {
         Some(text) => readable_text(&reread(text)),
@@ -243,7 +243,7 @@ fn said(posted: &[Value]) -> String {
     texts.join("\n\n")
 }
 
-/// What stands beside blocks: their words as far as the limit goes.
+/// The text beside blocks: their words as far as the limit goes.
 fn beside(text: &str) -> String {
     let wire = text_parts(text, TEXT_MAX_CHARS - 1);
     let first = wire
@@ -261,7 +261,8 @@ fn beside(text: &str) -> String {
 #[must_use]
 pub(super) fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
     let words = || match part.blocks.as_ref().and_then(Value::as_array) {
-        // The text beside them is cut; else it says the same and knows people's names.
+        // The text beside the blocks was cut, so the words come from the blocks; otherwise the text is used, which has
+        // people's names.
         Some(blocks) if part.text.ends_with('…') => said(blocks),
         _ => unescaped(&part.text),
     };
@@ -300,8 +301,7 @@ pub(super) fn escaped(text: &str) -> String {
     Platform::Slack.as_text(text)
 }
 
-/// Parts of text alone, of at most `max` characters each after escaping, where a single character
-/// allows it.
+/// Parts of text alone, of at most `max` characters each after escaping, unless a single character is longer.
 fn text_parts(text: &str, max: usize) -> Vec<Part> {
     let text = neutral_text(text);
     let mut parts = Vec::new();
@@ -361,7 +361,7 @@ mod tests {
         shown.collect::<Vec<_>>().join("\n=====\n")
     }
 
-    /// JSON in one order of keys, whatever other crates of the build want of maps.
+    /// JSON with sorted keys, whatever map features other crates switch on.
     fn sorted(value: &Value) -> String {
         match value {
             Value::Object(fields) => {
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Whether a text tells nobody: no reference of Slack's stands in it.
+    /// Whether a text notifies nobody: no reference of Slack's stands in it.
     fn is_harmless(text: &str) -> bool {
         !["<!", "<@U", "<@W", "<#C", "@channel", "@here", "@everyone"]
             .iter()
@@ -505,7 +505,7 @@ mod tests {
         "###);
     }
 
-    /// A mark that is none would be read back as text, and cost the whole part its styles.
+    /// A mark that does not count would be read back as text, and the whole part would lose its styles.
     #[test]
     fn marks_stand_where_any_reader_takes_them() {
         let table = [
@@ -569,8 +569,8 @@ mod tests {
         assert_eq!(texts(&"**a** word ".repeat(1_500)).len(), 2);
     }
 
-    /// Estimates of what a piece costs are high; two pieces in one post would show a cut in the middle
-    /// of it.
+    /// Estimates of a piece's cost are too high; without filling the room they leave, a post could hold two pieces with
+    /// a visible cut between them.
     #[test]
     fn a_post_holds_no_cut() {
         let all = "**Tell** more of it. ".repeat(900);

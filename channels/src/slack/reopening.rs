@@ -1,9 +1,8 @@
 //! How long a slot waits before it opens its next connection. Time is an argument.
 //!
-//! Only attempts that gave no connection are failures, and their waits double. A connection that said hello
-//! ends the failures before it: one that breaks afterwards is opened again at once, and so is one that Slack
-//! wants to be replaced. Both are paced, apart from each other, for a server that greets and goes again and
-//! again.
+//! Only attempts that opened no connection are failures, and their waits double. A connection that said hello ends the
+//! failures before it: one that breaks afterwards is opened again at once, and so is one that Slack wants to be
+//! replaced. Both are paced, apart from each other, for a server that says hello and disconnects again and again.
 
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ impl Reopening {
         }
     }
 
-    /// The wait after an attempt that gave no connection, or that Slack refuses afterwards, in milliseconds.
+    /// The wait after an attempt that opened no connection, or that Slack refuses afterwards, in milliseconds.
     pub(super) fn after_failure_ms(&mut self) -> u64 {
         self.attempts.next_ms()
     }
@@ -62,7 +61,7 @@ fn millis(wait: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Connects, and says whether each wait is short: the first back-off at most, which is a second.
+    /// Whether a wait is short: at most the first back-off, which is a second.
     fn is_short(wait_ms: u64) -> bool {
         wait_ms <= 1_000
     }
@@ -84,7 +83,7 @@ mod tests {
         let waits: Vec<u64> = (0..30)
             .map(|_| {
                 let wait_ms = reopening.after_loss_ms(now);
-                // It said hello and broke at once.
+                // The connection said hello and broke at once.
                 now += Duration::from_millis(wait_ms);
                 wait_ms
             })
@@ -94,7 +93,7 @@ mod tests {
             "{waits:?}"
         );
         assert!(waits.iter().all(|wait_ms| *wait_ms <= 10_000), "{waits:?}");
-        // Ten minutes hold no more than their share.
+        // All attempts of ten minutes stay within the pace.
         let sum: u64 = waits.iter().sum();
         assert!(sum >= (30 - 6) * 10_000, "{waits:?}");
     }

@@ -10,7 +10,7 @@ use crate::mac;
 /// How far the time of a request may be from ours, before or after, in seconds.
 const AGE_MAX_S: i64 = 300;
 
-/// Why a request is refused; never with anything of it.
+/// Why a request is refused; holds nothing from the request itself.
 pub(super) type SignatureRefusal = &'static str;
 
 /// What the headers of a request claim.
@@ -21,8 +21,8 @@ pub(super) struct SignatureClaim<'h> {
     hash: &'h str,
 }
 
-/// Reads the headers of a request at an instant, in seconds since the Unix epoch. What is of another
-/// time, or not signed at all, is refused without its body.
+/// Reads the headers of a request at an instant, in seconds since the Unix epoch. A request with a timestamp too far
+/// away, or without a signature, is refused before its body is read.
 pub(super) fn claim(
     headers: &HeaderMap,
     now_s: i64,

@@ -16,15 +16,15 @@ use super::stream::{self, is_for_others};
 
 const APPEND: &str = "chat.appendStream";
 const SET_STATUS: &str = "assistant.threads.setStatus";
-/// What stands behind the app's name while it works.
+/// The status that stands behind the app's name while it works.
 const WORKING: &str = "is thinking…";
 
-/// Shows what goes on in one workspace.
+/// Shows progress in one workspace.
 #[derive(Debug)]
 pub(super) struct SlackSigns {
     api: Arc<SlackApi>,
     rates: Arc<SlackRates>,
-    /// Whether the app was refused a status line: then it is not asked for another one.
+    /// Whether Slack refused the app a status line; then none is tried again.
     lacks_status: AtomicBool,
 }
 
@@ -61,8 +61,8 @@ impl SlackSigns {
 }
 
 impl Signs for SlackSigns {
-    /// The status line of a thread, where Slack lets the app have one: a bot has no typing sign. It goes
-    /// with the app's next message there.
+    /// The status line of a thread, where Slack allows the app one: a bot has no typing sign. It disappears with the
+    /// app's next message there.
     fn show_working<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, ()> {
         Box::pin(self.set_status(target, WORKING))
     }

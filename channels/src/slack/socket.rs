@@ -1,9 +1,9 @@
 //! One Socket Mode connection: opened, read, acknowledged, closed.
 //!
-//! A session reads frames in one task and writes in another. Envelopes are handed to the intake in
-//! the order they came, many at once; each is acknowledged after its commit, on this socket or, if it
-//! is gone, on a newer one. A full hand (`IN_FLIGHT_MAX`) stops the reading. What ends a session is
-//! told to the pool, which decides what comes next.
+//! A session reads frames in one task and writes in another. Envelopes are handed to the intake in the order they came,
+//! many of them in flight; each is acknowledged after its commit, on this socket or, if it is gone, on a newer one.
+//! With `IN_FLIGHT_MAX` in flight, reading stops. Why a session ended is told to the pool, which decides what comes
+//! next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use super::wire::Frame;
 
 /// How many envelopes of one socket may be on their way to the disk; more stop the reading.
 pub const IN_FLIGHT_MAX: usize = 256;
-/// How many bytes of envelopes may be; beyond that one more is read only when all are stored.
+/// How many bytes of envelopes may be on their way; beyond that one more is read only when all are stored.
 pub const IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The largest frame that is read, in bytes.
 pub const FRAME_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -51,7 +51,7 @@ const SLOW_ACK_MS: u64 = 2_500;
 /// How patient the sockets are, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketTimings {
-    /// Until the websocket stands.
+    /// Until the websocket is open.
     pub handshake_ms: u64,
     /// From then until `hello`.
     pub hello_ms: u64,
@@ -145,7 +145,7 @@ pub(super) struct OpenedSocket {
 }
 
 impl OpenedSocket {
-    /// Closes a connection of which nothing is wanted.
+    /// Closes a connection that is not needed.
     pub(super) async fn close(mut self, timings: &SocketTimings) {
         let wait = Duration::from_millis(timings.close_ms);
         let _ = timeout(wait, async {
@@ -228,7 +228,7 @@ async fn hello(
 pub(super) enum FrameContent<'a> {
     /// It greets again.
     Hello,
-    /// The server goes, and why.
+    /// The server disconnects, with its reason.
     Disconnect(String),
     /// Something to acknowledge by its id.
     Envelope {
@@ -238,7 +238,7 @@ pub(super) enum FrameContent<'a> {
         /// Whether the acknowledgement may say more than that it was taken.
         takes_answer: bool,
     },
-    /// Nothing that can be acknowledged.
+    /// A frame that can't be acknowledged, with the reason.
     Malformed(&'static str),
 }
 
@@ -261,7 +261,7 @@ pub(super) fn said(text: &str) -> FrameContent<'_> {
     }
 }
 
-/// A frame of a shape that is not known may still name its envelope.
+/// Reads a frame of unknown shape, which may still name its envelope.
 fn said_strangely(text: &str) -> FrameContent<'_> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     let id = value
@@ -303,7 +303,7 @@ fn lost(reason: &str) -> ConnectFailure {
     ConnectFailure::Lost(reason.to_owned())
 }
 
-/// A failed handshake; a server that wants to wait says for how long.
+/// What a failed handshake means; a server that wants a wait says for how long.
 fn refused(error: &WsError) -> ConnectFailure {
     match error {
         WsError::Http(response) if response.status().as_u16() == 429 => {
@@ -344,18 +344,18 @@ fn normal_close() -> CloseFrame {
 /// What a session tells the pool.
 #[derive(Debug)]
 pub(super) enum SessionEvent {
-    /// It will end soon: open another one.
+    /// The connection will end soon: open another one.
     Replace,
-    /// It has ended.
+    /// The connection has ended.
     Ended(ConnectFailure),
 }
 
 /// What the pool tells a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Controls {
-    /// Another one took its place: read a little longer, then close.
+    /// Another connection took its place: read a little longer, then close.
     pub(super) retire: CancellationToken,
-    /// Take in nothing new, acknowledge what is on its way, close.
+    /// Take in nothing new, acknowledge what is in flight, close.
     pub(super) close: CancellationToken,
 }
 
@@ -440,7 +440,7 @@ pub(super) async fn run_session(
     writer.abort();
 }
 
-/// A minute before the announced end, or half-way if that is all there is.
+/// When to replace a connection: a minute before its announced end, or half-way if it lives shorter than that.
 fn refresh_after(lifetime: Duration, timings: &SocketTimings) -> Duration {
     let lead = Duration::from_millis(timings.refresh_lead_ms);
     lifetime.saturating_sub(lead).max(lifetime / 2)
@@ -515,7 +515,7 @@ struct FrameReader {
     controls: Controls,
     writer_gone: CancellationToken,
     events: mpsc::Sender<SessionEvent>,
-    /// Each ends with the bytes of its envelope.
+    /// Each future yields the length of its envelope in bytes.
     in_flight: FuturesUnordered<BoxFuture<'static, usize>>,
     in_flight_bytes: usize,
     heard_at: Instant,
@@ -564,7 +564,7 @@ impl FrameReader {
         }
     }
 
-    /// The end of a connection that was replaced is no failure.
+    /// How the reading ended; for a connection that was replaced, that is no failure.
     fn broken(&self, reason: &str) -> SessionEnding {
         match self.linger_until {
             Some(_) => SessionEnding::Asked,
@@ -572,7 +572,7 @@ impl FrameReader {
         }
     }
 
-    /// While nothing is read, silence says nothing.
+    /// Restarts the idle timer: while nothing is read, silence does not mean a dead connection.
     fn restart_watch(&mut self) {
         let now = Instant::now();
         (self.heard_at, self.pong_at) = (now, now);
@@ -712,7 +712,7 @@ impl FrameReader {
     }
 }
 
-/// Cached names that an event makes untrue are forgotten; what an operator must know is said.
+/// Forgets cached names that an event makes out of date, and logs what an operator must know.
 pub(super) fn notice(channel: &str, names: &NameMemory, event: &Event) {
     match event {
         Event::PersonChanged { sender } => names.forget_person(&sender.id),

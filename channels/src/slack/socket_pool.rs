@@ -1,7 +1,7 @@
 //! One to ten sockets, each replaced without a gap.
 //!
-//! Every slot keeps one session. When it will end, the slot opens the next one first; when it has
-//! ended, the slot waits as `reopening` says. A refusal that somebody must cure is retried slowly, for ever.
+//! Every slot keeps one session. When it will end, the slot opens the next one first; when it has ended, the slot waits
+//! as `reopening` says. A refusal that a person must resolve is retried slowly, for ever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use super::socket::{
     self, ConnectFailure, Controls, Outgoing, SessionEvent, SocketTimings, run_session,
 };
 
-/// How many sessions of one slot may still be acknowledging; more hold up the next one.
+/// How many sessions of one slot may still be acknowledging; beyond that the next one waits.
 const SESSIONS_MAX: usize = 8;
 
 /// The inbound half.
@@ -62,7 +62,7 @@ impl Inbound for SlackInbound {
             malformed_gate: LogGate::default(),
             slow_gate: LogGate::default(),
         });
-        // The last socket of ten has no room for a replacement beside it.
+        // At Slack's limit of ten sockets there is no room for a replacement beside the old one.
         let can_overlap = self.sockets < SOCKETS_MAX;
         let slots = (0..self.sockets).map(|index| {
             let slot = Slot::new(Arc::clone(&shared), can_overlap);
@@ -95,7 +95,7 @@ pub(super) struct SocketShared {
 }
 
 impl SocketShared {
-    /// A session hears from here on, and acknowledges until the answer is dropped.
+    /// Counts a session as connected from here on, and lets it acknowledge until the returned guard is dropped.
     pub(super) fn enter(self: &Arc<Self>, outgoing: mpsc::Sender<Outgoing>) -> SocketSession {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.acks.register(id, outgoing);
@@ -116,7 +116,7 @@ impl SocketShared {
         });
     }
 
-    /// Compares what Slack counts with what is ours: what hears, and the one that just said hello.
+    /// Compares Slack's count of sockets with ours: those connected, and the one that just said hello.
     fn compare(&self, counted: Option<u64>) {
         let own = *lock(&self.live) as u64 + 1;
         if let Some(counted) = counted {
@@ -124,8 +124,8 @@ impl SocketShared {
         }
     }
 
-    /// Tells of a slot without a connection, unless another slot has one. Returns whether it did: whoever
-    /// is told says so in the log.
+    /// Reports a slot without a connection, unless another slot has one. Returns whether it did, so that the caller
+    /// logs it.
     fn disconnected(&self, state: ConnectionState) -> bool {
         let live = lock(&self.live);
         let is_told = *live == 0 || matches!(state, ConnectionState::Alarm { .. });
@@ -136,7 +136,7 @@ impl SocketShared {
     }
 }
 
-/// A session that is counted and can acknowledge; dropped, it is neither, whatever happened.
+/// A session that is counted and can acknowledge; dropping it ends both, whatever happened.
 pub(super) struct SocketSession {
     pub(super) id: u64,
     shared: Arc<SocketShared>,
@@ -144,7 +144,7 @@ pub(super) struct SocketSession {
 }
 
 impl SocketSession {
-    /// It hears nothing any more, but may still acknowledge.
+    /// It receives nothing any more, but may still acknowledge.
     pub(super) fn leave(&self) {
         if !self.hears.is_cancelled() {
             self.hears.cancel();
@@ -152,7 +152,7 @@ impl SocketSession {
         }
     }
 
-    /// What is written to it would not arrive: acknowledgements go elsewhere.
+    /// Acknowledgements written to it would not arrive: they go elsewhere.
     pub(super) fn mute(&self) {
         self.shared.acks.remove(self.id);
     }
@@ -219,7 +219,7 @@ impl Acks {
     }
 }
 
-/// What is behind the lock is whole between any two statements.
+/// The data behind the lock is consistent between any two statements, so a poisoned lock is usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -266,7 +266,7 @@ impl Slot {
         self.close_all().await;
     }
 
-    /// Opens a connection, however long it takes, and lets the one before it go.
+    /// Opens a connection, however long that takes, and retires the one before it.
     async fn connect(&mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -306,7 +306,7 @@ impl Slot {
         }
     }
 
-    /// Waits until the connection must be replaced or has ended, and as long as that asks for.
+    /// Waits until the connection must be replaced or has ended, then for the wait that this asks for.
     async fn watch(&mut self) {
         let Some(current) = self.current.as_mut() else {
             return;
@@ -337,7 +337,7 @@ impl Slot {
         self.recover(failure, wait_ms).await;
     }
 
-    /// Says what is wrong, and waits so long, or longer where Slack asks for it.
+    /// Reports what is wrong, and waits for the back-off, or longer where Slack asks for it.
     async fn recover(&mut self, failure: ConnectFailure, backoff_ms: u64) {
         if matches!(failure, ConnectFailure::TooMany) {
             self.close_all().await;

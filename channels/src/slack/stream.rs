@@ -1,10 +1,9 @@
 //! Slack's own way to show a text while it is written: a message that takes words at its end.
 //!
-//! Such a message carries no metadata until it is stopped and is none that can be edited or deleted
-//! before; it ends by itself after some minutes. So it is started only where a post of ours waits for its
-//! words, is known by its author, its time and what it says while it carries no marker, and is stopped
-//! by whoever first wants to edit or delete it, in whatever process. Words are never added twice: after a
-//! request of unknown outcome nobody adds any.
+//! Such a message carries no metadata until it is stopped and can't be edited or deleted before; it ends by itself
+//! after some minutes. So it is started only where a post of ours waits for its words, is recognised by its author, its
+//! time and its text while it carries no marker, and is stopped by the first edit or deletion, in whatever process.
+//! Words are never added twice: after a request of unknown outcome none are added.
 
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::Identity;
@@ -18,14 +17,14 @@ use super::wire::SlackEvent;
 const START: &str = "chat.startStream";
 const APPEND: &str = "chat.appendStream";
 const STOP: &str = "chat.stopStream";
-/// What Slack says of words that nobody wants any more.
+/// Slack's error for words appended after a person pressed "stop".
 const STOPPED_BY_PERSON: &str = "stopped_by_user";
 /// Slack's limit is 12,000 characters in one call.
 const ADDED_MAX_CHARS: usize = 11_400;
-/// Breaks what would tell somebody; it shows nothing.
+/// An invisible character that breaks a reference, so that it notifies nobody.
 const JOINER: char = '\u{2060}';
 
-/// Starts a message with a post's first words; `None` where the post is none that can be one.
+/// Starts a message with a post's first words; `None` where the post can't be one.
 pub(super) async fn start(
     api: &SlackApi,
     identity: &Identity,
@@ -36,7 +35,8 @@ pub(super) async fn start(
     Some(api.call(START, Token::Bot, &arguments).await)
 }
 
-/// In a thread only, and outside of direct chats for one person whose screen it grows on.
+/// The arguments of a start. Streams exist only in threads; outside of direct chats they need the one person on whose
+/// screen they grow.
 fn start_arguments(
     identity: &Identity,
     post: &Post,
@@ -52,7 +52,7 @@ fn start_arguments(
         ("chunks", chunks(&stream.text)),
     ];
     arguments.extend(posting::speaker(&post.part));
-    // In a direct chat there is one person anyway, and Slack wants none named.
+    // A direct chat has one person anyway, and Slack wants none named there.
     if !post.target.chat.starts_with('D') {
         arguments.push(("recipient_user_id", stream.person.clone()?));
         arguments.push(("recipient_team_id", identity.account.clone()));
@@ -81,8 +81,8 @@ pub(super) async fn append(
     }
 }
 
-/// Ends a message, so that it can be edited and deleted. One that has ended is as it should be. From
-/// here on it carries a mark, so that nobody takes it for one that is looked for.
+/// Ends a message, so that it can be edited and deleted. If it has ended already, that is a success. From here on it
+/// carries a marker, so that it is not taken for a lost post.
 pub(super) async fn stop(api: &SlackApi, chat: &str, message_id: &str) -> Result<(), ChannelError> {
     let metadata = serde_json::json!({
         "event_type": METADATA_EVENT_TYPE,
@@ -95,13 +95,13 @@ pub(super) async fn stop(api: &SlackApi, chat: &str, message_id: &str) -> Result
     ];
     match api.call(STOP, Token::Bot, &arguments).await {
         Ok(_) => Ok(()),
-        // Whether it can be edited now is found out by editing it.
+        // Whether it can be edited now shows when it is edited.
         Err(ChannelError::Rejected { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Whether what is to be done to a message has to wait until it is stopped.
+/// Whether a change of a message has to wait until its stream is stopped.
 pub(super) fn is_open(error: &ChannelError) -> bool {
     const OPEN: [&str; 2] = ["streaming_state_conflict", "cant_delete_message"];
     matches!(error, ChannelError::Rejected { reason, .. } if OPEN.contains(&reason.as_str()))
@@ -118,7 +118,7 @@ pub(super) fn ends_attempt(error: &ChannelError) -> bool {
     )
 }
 
-/// Whether an app like this one can start none at all.
+/// Whether an error says that an app like this one can start no stream at all.
 pub(super) fn is_for_others(error: &ChannelError) -> bool {
     const NEVER: [&str; 3] = ["unknown_method", "feature_not_enabled", "method_deprecated"];
     match error {
@@ -128,8 +128,8 @@ pub(super) fn is_for_others(error: &ChannelError) -> bool {
     }
 }
 
-/// Whether a message of ours may be the one that was started for a post and of which nobody knows. All
-/// other messages of ours carry a marker or a file; posts of a chat are made one after the other.
+/// Whether a message of ours may be a stream that was started for a post and whose answer was lost. All other messages
+/// of ours carry a marker or a file; posts of a chat are made one after the other.
 pub(super) fn is_unclaimed(message: &SlackEvent, stream: &PartStream) -> bool {
     let is_bare = message.metadata.is_none() && message.files.0.is_empty();
     let said = words(message.text.as_deref().unwrap_or_default());
@@ -137,20 +137,20 @@ pub(super) fn is_unclaimed(message: &SlackEvent, stream: &PartStream) -> bool {
     is_bare && (message.streaming_state.is_some() || is_said)
 }
 
-/// What is left of a text whatever became of its marks.
+/// The words of a text, whatever became of its marks.
 fn words(text: &str) -> String {
     let text = text.replace("&lt;", "").replace("&gt;", "");
     let text = text.replace("&amp;", "");
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// Words as Slack takes them. All calls for one message must send them in one form; this one.
+/// Words as Slack takes them. All calls for one message must use the same form.
 fn chunks(text: &str) -> String {
     let text: String = neutral(text).chars().take(ADDED_MAX_CHARS).collect();
     serde_json::json!([{ "type": "markdown_text", "text": text }]).to_string()
 }
 
-/// A text whose `<!channel>`, `<@U1>` and `@here` tell nobody, wherever it is cut.
+/// A text whose `<!channel>`, `<@U1>` and `@here` notify nobody, wherever it is cut.
 fn neutral(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -176,7 +176,7 @@ mod tests {
             shown[0]["text"],
             "hi <{joiner}!channel> @{joiner}here `<{joiner}@{joiner}U1>`"
         );
-        // Cut anywhere, each piece is safe by itself.
+        // Wherever the text is cut, each piece is safe by itself.
         assert_eq!(neutral("<") + &neutral("!here>"), neutral("<!here>"));
     }
 

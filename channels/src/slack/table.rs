@@ -38,7 +38,7 @@ fn columns(table: &Table) -> usize {
     rows.map(Vec::len).max().unwrap_or(0)
 }
 
-/// The table as a block; `None` if it is none that Slack takes.
+/// The table as a block; `None` if Slack does not take such a table.
 pub(super) fn block(table: &Table) -> Option<Value> {
     let columns = columns(table);
     let fits = (1..=COLUMNS_MAX).contains(&columns)

@@ -39,7 +39,7 @@ pub(super) fn neutral_unmarked(text: &str) -> String {
 /// A text whose groups and escapes are undone.
 struct Undone {
     text: String,
-    /// Where its groups are now: no mark is looked for in them.
+    /// Where its groups are now: they hold no marks.
     groups: Vec<Range<usize>>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn unescaped(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// What stands between `<` and `>`.
+/// The neutral form of what stands between `<` and `>`.
 fn group(content: &str) -> String {
     looked_at(content.len());
     let (target, label) = match content.split_once('|') {
@@ -121,7 +121,7 @@ fn date(seconds: Option<i64>) -> Option<String> {
     Some(time.format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// A link in CommonMark; `None` if the target is none.
+/// A link in CommonMark; `None` if the target is no address.
 fn link(target: &str, label: Option<String>) -> Option<String> {
     for scheme in ["mailto:", "tel:"] {
         if let Some(address) = target.strip_prefix(scheme) {
@@ -152,7 +152,7 @@ pub(super) fn from_rich_text(blocks: &[LayoutBlock], text: &str) -> Option<Strin
     composed.filter(|composed| !composed.trim().is_empty())
 }
 
-/// What stands for channels (`#C1`) and user groups (`@S1`) in blocks, and their labels.
+/// The labels of channels (`#C1`) and user groups (`@S1`), by what blocks show for them.
 type Labels = HashMap<String, String>;
 
 /// The labels that a text has.
@@ -183,7 +183,7 @@ fn labelled(blocks: &[LayoutBlock], labels: &Labels) -> String {
     bounded(joined(texts, "\n").trim()).into_owned()
 }
 
-/// Texts with something between them, as far as they are read.
+/// Texts with a separator between them, up to the limit of what is read.
 fn joined(texts: impl Iterator<Item = String>, between: &str) -> String {
     let mut out = String::new();
     for (n, text) in texts.enumerate() {

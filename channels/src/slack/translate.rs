@@ -32,7 +32,7 @@ const SLACK_ITSELF: &str = "USLACK";
 pub struct SlackDelivery<'a> {
     /// The configured channel's name.
     pub channel: &'a str,
-    /// `events_api`, `slash_commands`, `interactive` or what else Slack invents.
+    /// `events_api`, `slash_commands`, `interactive` or a kind that Slack adds later.
     pub kind: &'a str,
     /// The platform's delivery id.
     pub envelope_id: &'a str,
@@ -73,7 +73,7 @@ pub(super) fn ignored(reason: &'static str) -> Event {
     Event::Ignored { reason }
 }
 
-/// What surrounds an event: whose eyes see it.
+/// What surrounds an event: which bot sees it, and where.
 #[derive(Clone, Copy)]
 pub(super) struct EventContext<'a> {
     identity: &'a Identity,
@@ -100,7 +100,7 @@ impl<'a> EventContext<'a> {
         }
     }
 
-    /// Whether a team is ours. Who we are says `auth.test`, and the authorization of our own bot user; the
+    /// Whether a team is ours. Our own ids come from `auth.test` and from the authorization of our bot user; the
     /// payload's `enterprise_id` may be that of whoever hosts the channel.
     fn is_ours(&self, team: &str) -> bool {
         let identity = self.identity;
@@ -137,8 +137,8 @@ impl<'a> EventContext<'a> {
             && !self.authorizations.iter().any(is_near)
     }
 
-    /// Whether somebody may be of another organisation, by the team that is told of them. Without a team
-    /// that is open where the chat is shared.
+    /// Whether somebody may be of another organisation, by the team that Slack gives for them. Without a team this
+    /// can't be excluded in a shared chat.
     fn is_stranger(&self, team: Option<&str>) -> bool {
         match team {
             Some(team) if self.is_ours(team) => false,
@@ -195,7 +195,7 @@ fn message(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     }
 }
 
-/// Subtypes that say something about a chat, not in it.
+/// Whether a subtype reports a change of the chat and is no message in it.
 fn is_service(subtype: &str) -> bool {
     matches!(
         subtype,
@@ -227,7 +227,7 @@ fn is_service(subtype: &str) -> bool {
 
 fn app_mention(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     match posted(event, context) {
-        // A mention that was edited into a message comes with the message's first `ts`.
+        // A mention that was added by an edit comes with the message's first `ts`.
         Event::Posted(mention) if mention.edit_marker.is_some() => {
             Event::Edited(mentioning(mention))
         }
@@ -236,7 +236,7 @@ fn app_mention(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     }
 }
 
-/// An `app_mention` mentions us by its kind, and does not say where it happened.
+/// Adds our own mention: an `app_mention` implies it, and does not say in which kind of chat it happened.
 fn mentioning(mut message: InboundMessage) -> InboundMessage {
     message.mentions_bot = true;
     message.place.kind = None;
@@ -267,7 +267,7 @@ fn posted(event: &SlackEvent, context: &EventContext<'_>) -> Event {
 pub(super) enum RecordedMessage {
     /// Of a room, and whether it is ours.
     Message(Box<InboundMessage>, bool),
-    /// Nothing that somebody said.
+    /// An entry that nobody wrote.
     Nothing(Cow<'static, str>),
     /// It can't be understood.
     Unreadable(String),
@@ -281,7 +281,7 @@ pub(super) fn recorded(event: &SlackEvent, identity: &Identity) -> RecordedMessa
     }
     let subtype = event.subtype.as_deref();
     let event_of = match message(event, &context) {
-        // Slack has more kinds of messages than it documents: what somebody said in one is said.
+        // Slack has more kinds of messages than it documents: an entry with a sender and a text is a message.
         Event::Untranslated { .. } if says_something(event) => posted(event, &context),
         other => other,
     };
@@ -306,7 +306,7 @@ fn says_something(event: &SlackEvent) -> bool {
     has_sender && !full_text(event).trim().is_empty()
 }
 
-/// What entries of a subtype are called; it comes from a file.
+/// The name of a subtype's entries in counters; the subtype comes from a file.
 fn entries_of(subtype: &str) -> Cow<'static, str> {
     let is_name = subtype.len() <= SUBTYPE_MAX_BYTES
         && subtype
@@ -349,13 +349,13 @@ fn changed(event: &SlackEvent, context: &EventContext<'_>) -> Event {
     Event::Edited(edited)
 }
 
-/// Whether somebody changed what the message says. Without the message as it was, whoever stored it
-/// must compare; an edit without a marker says so.
+/// Whether somebody changed what the message says. Without the previous message, the store must compare; an edit
+/// without a marker says so.
 fn is_real_edit(message: &SlackEvent, previous: Option<&SlackEvent>) -> bool {
     let Some(previous) = previous else {
         return true;
     };
-    // The one may carry blocks that the other lacks; they say the same as `text`.
+    // Only one of the two may carry blocks; they say the same as `text`.
     let has_both = message.blocks.is_empty() == previous.blocks.is_empty();
     edit_marker(message) != edit_marker(previous)
         || message.text.as_deref() != previous.text.as_deref()
@@ -480,7 +480,7 @@ fn opened(
     }
 }
 
-/// A person of whom only the id is told.
+/// A person of whom only the id is known.
 fn nameless(id: &str, is_stranger: bool) -> Sender {
     Sender {
         id: id.to_owned(),
@@ -491,8 +491,8 @@ fn nameless(id: &str, is_stranger: bool) -> Sender {
     }
 }
 
-/// Somebody pressed the button under which an agent works in a thread. That carries no id of its own: it
-/// is the press at that time.
+/// Somebody pressed the button under which an agent works in a thread. The event carries no id of its own, so its time
+/// stands for one.
 fn session_stopped(kind: &str, event: &SlackEvent, context: &EventContext<'_>) -> Event {
     let place = place(event, &SlackEvent::default(), context);
     let (Some(place), Some(user), Some(at)) = (place, event.user_id(), event.event_ts.as_deref())
@@ -514,8 +514,7 @@ fn session_stopped(kind: &str, event: &SlackEvent, context: &EventContext<'_>) -
     })
 }
 
-/// Only thumbs say something of a message. An event of a reaction says of the person no more than the id, and may
-/// come from a shared channel.
+/// Only thumbs say something of a message. The event gives only the person's id, and may come from a shared channel.
 fn reaction(event: &SlackEvent, context: &EventContext<'_>, is_given: bool) -> Event {
     let thumb = event.reaction.as_deref().and_then(Thumb::of_reaction);
     let (Some(thumb), Some(user)) = (thumb, event.user_id()) else {
@@ -524,7 +523,7 @@ fn reaction(event: &SlackEvent, context: &EventContext<'_>, is_given: bool) -> E
     let item = event.item.as_ref();
     let message = item.and_then(|item| Some((item.channel.clone()?, item.ts.clone()?)));
     let at = event.event_ts.as_deref().and_then(time_of);
-    // A file has no place in a room.
+    // A reaction to a file has no place in a room.
     let (Some((chat, message_id)), Some((at_ms, _))) = (message, at) else {
         return ignored("reaction");
     };
@@ -619,7 +618,7 @@ fn slash_command(payload: &str, identity: &Identity) -> Event {
     };
     let (kind, title) = named_chat(payload.channel_name.as_deref());
     let kind = kind.or_else(|| chat_kind(None, &chat));
-    // A command is given in its person's own workspace, whose organisation is told with it.
+    // A command comes from the person's own workspace, whose organisation the payload names.
     let enterprise = payload.enterprise_id.as_deref();
     let is_sibling = enterprise.is_some() && enterprise == identity.organisation.as_deref();
     Event::Command(Command {
@@ -675,7 +674,7 @@ fn is_own(event: &SlackEvent, context: &EventContext<'_>) -> bool {
         .any(|id| context.identity.is_self(id))
 }
 
-/// Where `message` is, told by the event around it.
+/// Where `message` is, by the event around it.
 fn place(event: &SlackEvent, message: &SlackEvent, context: &EventContext<'_>) -> Option<Place> {
     let chat = event.channel_id()?.to_owned();
     let (mut kind, mut title) = (chat_kind(event.channel_type.as_deref(), &chat), None);
@@ -772,7 +771,7 @@ fn sender(message: &SlackEvent, context: &EventContext<'_>) -> Sender {
     }
 }
 
-/// The team of a message's author, where it is told. In a shared chat `team` may be the host's.
+/// The team of a message's author, where Slack gives it. In a shared chat `team` may be the host's.
 fn told_team<'a>(message: &'a SlackEvent, context: &EventContext<'_>) -> Option<&'a str> {
     let authors = [&message.user_team, &message.source_team];
     let profile = message.user_profile.as_ref();
@@ -795,7 +794,7 @@ fn sender_kind(message: &SlackEvent) -> SenderKind {
     }
 }
 
-/// Whom the text mentions, and whom only its blocks do.
+/// The people that the text mentions, and those that only its blocks mention.
 fn mentions(message: &SlackEvent, text: &str) -> Vec<String> {
     let mut known = HashSet::new();
     let mentioned = mentioned_ids(text).into_iter();

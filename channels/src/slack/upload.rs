@@ -1,7 +1,7 @@
 //! Uploads a file in Slack's three steps: get an address, send the bytes there, share the file.
 //!
-//! The first two leave nothing in the room and may be made again; what they gave is kept by the outbox
-//! between them (`prepare`). Only the share shows: whether it took place is read from the file itself.
+//! The first two leave nothing in the room and may be made again; the outbox keeps their results in between
+//! (`prepare`). Only the share is visible: whether it took place is read from the file itself.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,15 +24,15 @@ pub(super) const COMPLETE: &str = "files.completeUploadExternal";
 const GET_ADDRESS: &str = "files.getUploadURLExternal";
 const SEND: &str = "file upload";
 
-/// The waits before a share is looked for, right after it was made: Slack tells it late.
+/// The waits before a share is looked for, right after it was made: Slack reports it late.
 const LOOKS_MS: [u64; 3] = [0, 150, 600];
 
-/// How far an upload is, as the outbox keeps it.
+/// The progress of an upload, as the outbox keeps it.
 #[derive(Debug, Serialize, Deserialize)]
 struct UploadProgress {
     version: u32,
     file_id: String,
-    /// Where the bytes go; none once they are there.
+    /// Where to send the bytes; `None` once they are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     address: Option<String>,
 }
@@ -49,7 +49,7 @@ impl UploadProgress {
     }
 }
 
-/// Makes the next call before the share; what is to be kept of it. `None` = it may be shared.
+/// Makes the next call before the share, and returns the progress to be kept. `None` = the file may be shared.
 pub(super) async fn prepare(
     api: &SlackApi,
     file: &PartFile,
@@ -67,7 +67,7 @@ pub(super) async fn prepare(
                 file_id,
                 address: None,
             };
-            // An address that is not taken any more: from the beginning.
+            // Slack does not accept the address any more: start from the beginning.
             Ok(Some(if sent { next.stored() } else { String::new() }))
         }
         Some(_) => Ok(None),
@@ -97,7 +97,7 @@ async fn get_address(api: &SlackApi, file: &PartFile) -> Result<String, ChannelE
     Ok(progress.stored())
 }
 
-/// Sends the bytes, without the token; whether they were taken.
+/// Sends the bytes, without the token; returns whether they were accepted.
 async fn send(api: &SlackApi, file: &PartFile, address: &str) -> Result<bool, ChannelError> {
     let status = api.upload(SEND, address, file.bytes().to_vec()).await?;
     match status {
@@ -126,7 +126,7 @@ pub(super) async fn share(
         ("files", files.to_string()),
         ("channel_id", post.target.chat.clone()),
     ];
-    // A file is always the app's own.
+    // A file always appears under the app's own name.
     let comment = posting::with_name_in_text(post).part.text;
     if !comment.is_empty() {
         arguments.push(("initial_comment", comment));
@@ -147,7 +147,7 @@ pub(super) async fn share(
             return Ok(delivered);
         }
     }
-    // It is there for certain; its message's id is not told yet, so the file's stands for it.
+    // The file is shared for certain; its message's id is not known yet, so the file's stands for it.
     Ok(Delivered {
         chat: post.target.chat.clone(),
         message_id: file_id,
@@ -156,7 +156,7 @@ pub(super) async fn share(
     })
 }
 
-/// Looks whether the file was shared in the post's chat.
+/// Looks up whether the file was shared in the post's chat.
 pub(super) async fn find(
     api: &SlackApi,
     post: &Post,

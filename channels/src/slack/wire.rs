@@ -133,7 +133,7 @@ pub(super) struct EventPayload {
     /// `event_callback`, `app_rate_limited`, ...
     #[serde(rename = "type")]
     pub(super) kind: Maybe<String>,
-    /// The installations that the event is sent to: ours among them.
+    /// The installations that the event is sent to, ours among them.
     pub(super) authorizations: List<Authorization>,
     /// Whether the event happened in a Slack Connect channel.
     pub(super) is_ext_shared_channel: Maybe<bool>,
@@ -313,7 +313,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The id of a file that is still there; a deleted one leaves its place in the message.
+    /// The id of a file that is still there; a deleted one stays listed in the message.
     pub(super) fn live_id(&self) -> Option<&str> {
         let is_gone = self.mode.as_deref() == Some("tombstone");
         self.id.as_deref().filter(|_| !is_gone)
@@ -426,7 +426,7 @@ pub(super) struct InteractivePayload {
     pub(super) view: Maybe<View>,
 }
 
-/// Where a button was.
+/// Where a pressed button was.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ButtonContainer {
@@ -438,7 +438,7 @@ pub(super) struct ButtonContainer {
     pub(super) is_ephemeral: Maybe<bool>,
 }
 
-/// Whose the message with the button is. Absent for one that only one person sees.
+/// The author of the message with the button. Absent for a message that only one person sees.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ClickedMessage {
@@ -511,7 +511,7 @@ pub(super) struct FileInfoAnswer {
     pub(super) file: Maybe<FileInfo>,
 }
 
-/// A file as `files.info` tells of it.
+/// A file as `files.info` describes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FileInfo {

@@ -66,7 +66,7 @@ pub(super) struct BotApiRefusal {
     pub(super) code: u16,
     /// Its words, shortened and without the token.
     pub(super) description: String,
-    /// What it says beside them.
+    /// The parameters of the refusal.
     pub(super) parameters: ResponseParameters,
     /// The wait by the `Retry-After` header, in milliseconds.
     pub(super) header_wait_ms: u64,
@@ -110,7 +110,7 @@ impl TelegramApi {
         &self.clock
     }
 
-    /// Forgets the client with its connections; the next call makes a new one.
+    /// Drops the client with its connections; the next call makes a new one.
     pub(super) fn drop_connections(&self) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -211,8 +211,8 @@ impl TelegramApi {
         })
     }
 
-    /// Asks for a file by the path that `getFile` named. The error is ours or, without its address,
-    /// the client's.
+    /// Asks for a file by the path that `getFile` returned. The error is ours, or the HTTP client's without its
+    /// address.
     pub(super) async fn download(
         &self,
         path: &str,
@@ -220,7 +220,7 @@ impl TelegramApi {
         let client = self.client().map_err(Ok)?;
         let token = self.token.expose_secret();
         let url = format!("{}/file/bot{token}/{path}", self.api_url);
-        // As it is stored: its size is compared with what Telegram says.
+        // Without compression: the size is compared with what Telegram says.
         let asked = client
             .get(url)
             .timeout(DOWNLOAD_MAX)
@@ -278,8 +278,8 @@ pub(super) fn read_answer(
     }))
 }
 
-/// A description without control characters and token, shortened. The characters go first: without them
-/// two halves of a token are one.
+/// A description without control characters and token, shortened. The characters are removed first: they could hide a
+/// token by splitting it in two.
 fn cleared(description: &str, token: &str) -> String {
     let mut told: String = description.chars().filter(|c| !c.is_control()).collect();
     let secret = token.split_once(':').map_or("", |(_, secret)| secret);
@@ -291,7 +291,7 @@ fn cleared(description: &str, token: &str) -> String {
     told.chars().take(DESCRIPTION_MAX_CHARS).collect()
 }
 
-/// An answer that is none of the Bot API's: a gateway, a proxy, a wrong `api_url`.
+/// An answer that does not come from the Bot API, but from a gateway, a proxy or a wrong `api_url`.
 fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> CallFailure {
     let cause = || match status {
         500.. => ServerFailed { status }.into(),
@@ -302,7 +302,7 @@ fn foreign_answer(operation: &'static str, status: u16, header_wait_ms: u64) -> 
             operation,
             wait_ms: header_wait_ms,
         }),
-        // 408 says only that whoever answers has lost patience.
+        // A 408 only says that the answering server did not want to wait.
         300..=407 | 409..=499 => CallFailure::Unanswered(ChannelError::NotSent {
             operation,
             cause: cause(),
@@ -330,8 +330,8 @@ enum RefusalMeaning {
 /// Source: Bot API server and tdlib, as collected in the error table of the protocol notes. The
 /// first match counts.
 ///
-/// A topic is a room of its own: one that is closed or gone says nothing of its chat. The answer to a
-/// closed one is for nobody else, and is given up.
+/// A topic is a room of its own: one that is closed or gone says nothing of its chat. An answer to a closed topic has
+/// no other place, so it is given up.
 const BAD_REQUESTS: [(&str, RefusalMeaning); 32] = [
     (
         "message thread not found",
@@ -425,7 +425,7 @@ impl BotApiRefusal {
                 operation,
                 cause: reason.into(),
             },
-            // The message was made and something in the chat removed it at once: not again.
+            // The message was made and removed at once by something in the chat: do not send it again.
             500.. if words.contains("sent message was immediately deleted") => {
                 rejected(operation, reason, Fallback::None)
             }
@@ -449,7 +449,7 @@ impl BotApiRefusal {
     }
 }
 
-/// Methods that every server knows: where these are not found, it is the token.
+/// Methods that every server knows: a 404 for one of them means that the token is wrong.
 const TELL_OF_TOKEN: [&str; 5] = [
     "getMe",
     "getUpdates",
@@ -467,7 +467,7 @@ fn not_found(operation: &'static str, reason: String, words: &str) -> ChannelErr
     if TELL_OF_TOKEN.contains(&operation) {
         return ChannelError::Unauthorized { operation, reason };
     }
-    // A lost token is told by the next poll; what waits is not lost for it.
+    // Whether the token is lost is found out by the next poll; until then waiting posts are kept.
     ChannelError::NotSent {
         operation,
         cause: reason.into(),
@@ -481,7 +481,7 @@ fn bad_request(operation: &'static str, reason: String, words: &str) -> ChannelE
         .map(|(_, meaning)| meaning);
     match found {
         Some(RefusalMeaning::ChatRefuses) => ChannelError::ChatRefused { operation, reason },
-        // Such descriptions quote the text.
+        // The descriptions of these errors quote the text.
         Some(RefusalMeaning::Try(Fallback::Plain)) => rejected(
             operation,
             "the formatting was refused".to_owned(),
@@ -531,7 +531,7 @@ mod tests {
         let table = [
             (401, "Unauthorized", "account"),
             (401, "Unauthorized: invalid token specified", "account"),
-            // Of one method: a lost token is told by getMe and getUpdates.
+            // A 404 of a single method: only getMe and getUpdates tell that the token is lost.
             (404, "Not Found", "not sent"),
             (404, "Not Found: method not found", "None"),
             (

@@ -45,7 +45,7 @@ pub(super) fn render_card(card: &Card) -> Result<Part, CardMisfit> {
     Ok(part.with_buttons(card.buttons.clone()))
 }
 
-/// The `reply_markup` of a part; `None` without buttons, which takes a keyboard off an edited message.
+/// The `reply_markup` of a part; `None` without buttons, which removes the keyboard of an edited message.
 pub(super) fn keyboard(part: &Part) -> Option<Value> {
     if part.buttons.is_empty() {
         return None;
@@ -79,7 +79,7 @@ impl CardWriter {
         self.units += LengthUnit::Utf16.len(text);
     }
 
-    /// A bold label, and what it labels, in which nobody is mentioned and nothing can be tapped.
+    /// Appends a bold label and the labelled text, in which nobody is mentioned and nothing can be tapped.
     fn push_words(&mut self, label: &str, value: &str) -> Result<(), CardMisfit> {
         check(label)?;
         let mut runs = vec![StyledRun::plain(label)];
@@ -108,7 +108,7 @@ impl CardWriter {
         Ok(())
     }
 
-    /// The name of an argument: in bold, and as code where the server might find something to tap in it.
+    /// Appends the name of an argument: in bold, and as code where the server might make something in it tappable.
     fn push_title(&mut self, title: &str) -> Result<(), CardMisfit> {
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
         let kind = if title.chars().all(is_word) {
@@ -129,7 +129,7 @@ impl CardWriter {
     }
 }
 
-/// Whether the server keeps a text as it stands.
+/// Whether the server keeps a text unchanged.
 fn check(text: &str) -> Result<(), CardMisfit> {
     let is_altered = |c: char| kept(c) != Some(c) || DROPPED_MARKS.contains(&c);
     match text.trim() != text || text.is_empty() || text.contains(is_altered) {

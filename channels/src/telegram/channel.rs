@@ -46,9 +46,9 @@ const PRIVACY_MODE_WARNING: &str = "privacy mode is on: mentions of the bot in g
 /// Where Telegram delivers, and how.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
-    /// What is in front of `/telegram/NAME`, without a slash at its end.
+    /// The part of the URL before `/telegram/NAME`, without a slash at its end.
     pub public_url: String,
-    /// What Telegram sends with every update; `None`: a text that follows from the token.
+    /// The secret that Telegram sends with every update; `None`: one that is derived from the token.
     pub secret: Option<SecretString>,
     /// How many chats are delivered at the same time, 1 to 100.
     pub max_connections: u32,
@@ -107,9 +107,9 @@ impl TelegramSettings {
 pub struct TelegramChannel {
     settings: TelegramSettings,
     api: Arc<TelegramApi>,
-    /// Whether people can have the bot write messages in its own name (inline mode), as it last said.
+    /// Whether people can have the bot write messages in its own name (inline mode), as `getMe` last said.
     has_inline_mode: Arc<AtomicBool>,
-    /// There where updates come over HTTP.
+    /// Set where updates come over HTTP.
     webhook: Option<(Arc<Webhook>, WantedWebhook, WebhookTimings)>,
 }
 
@@ -148,7 +148,7 @@ impl TelegramChannel {
         }
     }
 
-    /// Another API with connections of its own.
+    /// Another API client of the same bot, with connections of its own.
     fn another_api(&self) -> TelegramApi {
         api(&self.settings).timed_by(self.api.clock())
     }
@@ -262,17 +262,17 @@ impl Channel for TelegramChannel {
             can_read_history: false,
             uploads_files: true,
             echoes_posts: false,
-            // Shown for up to 5 seconds.
+            // Telegram shows the sign for up to 5 seconds.
             working_sign_ms: 4_000,
             chat_interval_ms: 1_000,
-            // A group takes 20 posts and edits a minute: half of them, so that answers don't wait.
+            // A group takes 20 posts and edits a minute; live edits use half of them, so that answers don't wait.
             live_edit_ms: 6_000,
             live_preview_ms: 1_000,
             live_stream_ms: 0,
         }
     }
 
-    /// Never polls, however far it may go: a poll would take the place of the daemon's (409).
+    /// Never polls, whatever the reach: a poll would replace the daemon's own (409).
     fn check(&self, _reach: CheckReach) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             let me = match self.me().await {

@@ -1,9 +1,9 @@
 //! The lists of commands that Telegram shows when somebody types a slash.
 //!
-//! One list for everybody, one for private chats, one for groups, one for the administrators of groups,
-//! and one for each of ours in their private chat. Telegram shows the narrowest that there is, so what
-//! a narrower one would only repeat is taken away. The administrators of a group need not be ours: who
-//! is refused is told so.
+//! One list for everybody, one for private chats, one for groups, one for the administrators of groups, and one for
+//! each of ours in their private chat. Telegram shows the narrowest that there is, so a narrower list that would only
+//! repeat a broader one is removed. A group's administrators need not be the bot's administrators; the command tells
+//! those that it refuses them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl ListAudience {
     }
 }
 
-/// The lists as they should be.
+/// The lists that should be set.
 fn lists(announcement: &Announcement) -> Vec<CommandList<'_>> {
     let commands = announcement.commands.iter();
     let for_all = |it: &&Announced| it.audience == Audience::Everybody;
@@ -67,8 +67,8 @@ fn lists(announcement: &Announcement) -> Vec<CommandList<'_>> {
         false => all.clone(),
     };
     let (of_admins, of_ours) = (where_other(&everybody), where_other(&alone));
-    // Private chats and groups have theirs in any case: a list in somebody's language, set by hand, would
-    // otherwise show before the one for everybody.
+    // Private chats and groups have theirs in any case: a list for one language that was set by hand would otherwise be
+    // shown instead of the one for everybody.
     let mut lists = vec![
         CommandList {
             scope: ListAudience::Default,
@@ -96,7 +96,7 @@ fn lists(announcement: &Announcement) -> Vec<CommandList<'_>> {
     lists
 }
 
-/// Sets the lists that are other ones: setting is limited, asking is cheap. Returns whether any was.
+/// Sets the lists that differ: setting is rate limited, asking is cheap. Returns whether any differed.
 pub(super) async fn announce(
     api: &TelegramApi,
     announcement: &Announcement,
@@ -108,14 +108,14 @@ pub(super) async fn announce(
     Ok(has_told)
 }
 
-/// Sets one list where it is another one. Returns whether it was.
+/// Sets one list if it differs. Returns whether it did.
 async fn tell(api: &TelegramApi, list: &CommandList<'_>) -> Result<bool, ChannelError> {
     let ask = "getMyCommands";
     let mut parameters = Parameters::new();
     parameters.insert("scope".to_owned(), list.scope.parameter());
     let known: Vec<BotCommand> = match api.call(ask, &parameters).await {
         Ok(known) => known,
-        // Who has never written to the bot has no chat with it.
+        // A person who has never written to the bot has no chat with it.
         Err(CallFailure::Refused(refusal))
             if refusal.code == 400 && matches!(list.scope, ListAudience::PrivateChat(_)) =>
         {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(lists, expected);
         assert!(!announce(&api, &told).await.unwrap());
 
-        // What only repeats a broader list is taken away.
+        // A list that only repeats a broader one is removed.
         let told = announcement(&[("help", Audience::Everybody), ("new", Audience::Everybody)]);
         assert!(announce(&api, &told).await.unwrap());
         let lists = SCOPES.map(|scope| shown(&server, scope));

@@ -145,8 +145,8 @@ fn join_description(thing: Option<&Thing>, words: &str) -> String {
     text
 }
 
-/// What a message holds beside words. An animation also comes as a document and a venue also as a
-/// location, so the special kinds are asked first.
+/// The content of a message besides text. An animation also comes as a document and a venue also as a location, so the
+/// special kinds are checked first.
 fn thing(message: &Message) -> Option<Thing> {
     media_thing(message).or_else(|| other_thing(message))
 }
@@ -160,7 +160,7 @@ fn media_thing(message: &Message) -> Option<Thing> {
         return Some(Thing::file("live_photo", media, ""));
     }
     if let Some(sizes) = &message.photo {
-        // The last one where nothing tells them apart.
+        // `max_by_key` takes the last one where all are equal.
         let pixels = |size: &Media| {
             size.width
                 .unwrap_or(0)

@@ -1,5 +1,6 @@
-//! Ends the wait of people who press a button that no post of ours has: one in a message that somebody had the bot
-//! write in a chat without it. Such a press happened in no chat, so nothing else can answer it.
+//! Ends the wait of people who press a button that no post of ours has: a button in a message that a person had the bot
+//! write (inline mode) in a chat that the bot is not in. Such a press happened in no chat, so nothing else can answer
+//! it.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use vocative_contract::error::ChannelError;
 use super::api::{Parameters, TelegramApi};
 use super::posting::ANSWER;
 
-/// Answers on their way at once. A press beyond them is not answered; its sign ends by itself.
+/// The most answers in flight at once. A press beyond them is not answered; its waiting sign ends by itself.
 const IN_FLIGHT_MAX: usize = 4;
 
-/// An intake behind which such presses are answered, once they are committed.
+/// An intake that also answers such presses, once they are committed.
 struct Dismissing {
     api: Arc<TelegramApi>,
     intake: Arc<dyn Intake>,

@@ -12,8 +12,8 @@ use super::wire::MessageEntity;
 /// nested.
 const ENTITIES_MAX: usize = 500;
 
-/// Entities that contain each other, at most; what lies deeper is not marked. Telegram has eight kinds that
-/// nest, and each is written once for each that contains it.
+/// The deepest nesting of entities; deeper ones are not marked. Telegram has eight kinds that nest, and an entity is
+/// written once for each that contains it.
 const DEPTH_MAX: usize = 10;
 
 /// Marks a UTF-16 offset inside a surrogate pair.

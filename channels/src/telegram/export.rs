@@ -1,12 +1,12 @@
 //! What Telegram Desktop exports: one `result.json`, of a chat or of a whole account, read message by
 //! message however long it is.
 //!
-//! It is read twice. The survey learns of each chat what only its end tells: whose export it is, and
-//! where a basic group became a supergroup. Then every message goes through the same translation as
-//! a live one. Supergroups and channels count messages for all, so the id is the live identity. In
-//! basic groups and private chats each account counts for itself: such a message gets an id of its own
-//! (`import:…`) and is recognised by sender, second and text; the same holds for what a supergroup
-//! keeps from the time when it was a basic group.
+//! It is read twice. The first reading, the survey, learns what is only known at the end of a chat: whose export it is,
+//! and where a basic group became a supergroup. Then every message goes through the same translation as a live one. In
+//! supergroups and channels a message has the same id for every account, so that is the live identity. In basic groups
+//! and private chats each account numbers messages for itself: such a message gets an id of its own (`import:…`) and is
+//! recognised by sender, second and text; the same holds for what a supergroup keeps from the time when it was a basic
+//! group.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,15 +32,15 @@ use super::wire::{Chat, Message, lenient};
 
 /// The file that Telegram Desktop writes.
 const RESULT: &str = "result.json";
-/// A field before a chat's messages is at most so long.
+/// The longest field before a chat's messages, in bytes.
 const FIELD_MAX_BYTES: usize = 1 << 16;
 /// The most messages whose topic is remembered.
 const IN_TOPICS_MAX: usize = 4_000_000;
-/// The most different messages of one second that are told apart.
+/// The most different messages of one second that are counted as possible twins.
 const TWINS_MAX: usize = 1_000_000;
 /// The action of a service message that begins a topic; its id is the topic's.
 const TOPIC_CREATED: &str = "topic_created";
-/// Messages of a forum that are not stored: in General they would stay for good.
+/// Messages of a forum that are not stored: if stored in General, they would stay there for good.
 const OF_UNKNOWN_TOPIC: &str = "messages of a forum's topic that is not known: they reply to what is before this export; export the whole chat";
 /// The most topics of a chat that are told apart.
 const TOPICS_MAX: usize = 100_000;
@@ -98,7 +98,7 @@ impl Export for TelegramExport {
             bot: &self.identity,
             chats: Vec::new(),
         };
-        // What is broken is told by the second reading.
+        // A broken file is reported by the second reading.
         let _ = self.walk(&mut survey);
         let mut reading = ExportReading {
             file: &self.file.name,
@@ -121,7 +121,7 @@ impl Export for TelegramExport {
 }
 
 impl TelegramExport {
-    /// The file must begin like an export; the rest is told while it is read.
+    /// Checks that the file begins like an export; later faults are reported while it is read.
     fn check_shape(&self) -> Result<(), ExportError> {
         struct FirstChat(bool);
         impl ExportVisitor for FirstChat {
@@ -160,7 +160,7 @@ impl TelegramExport {
     }
 }
 
-/// What a chat's object says before its messages.
+/// The fields of a chat's object that come before its messages.
 #[derive(Clone, Debug, Default)]
 struct Header {
     name: Option<String>,
@@ -168,7 +168,7 @@ struct Header {
     id: Option<i64>,
 }
 
-/// How far a walk is.
+/// How far a walk has read.
 #[derive(Clone, Copy, Debug)]
 struct WalkProgress {
     line: u64,
@@ -289,17 +289,17 @@ fn walk_messages(
     Ok(ControlFlow::Continue(()))
 }
 
-/// What only the whole of a chat tells.
+/// What is known only once the whole chat was read.
 #[derive(Clone, Debug, Default)]
 struct Surveyed {
     messages: u64,
-    /// Who exported: of a private chat with the bot, who is not the bot.
+    /// Who exported: in a private chat with the bot, the participant who is not the bot.
     person: Option<i64>,
     /// How many messages at the start are from the basic group that became this supergroup.
     of_basic_group: u64,
-    /// Tells one account's message box from another's: by the first message in it.
+    /// Tells one account's message numbering from another's, by the first message in it.
     tag: Option<String>,
-    /// The first message that counts for all.
+    /// The first message with the same id for every account.
     first_id: Option<i64>,
     /// Whether a topic was created.
     has_topics: bool,
@@ -360,7 +360,7 @@ impl ExportVisitor for Survey<'_> {
     }
 }
 
-/// FNV-1a: a short name for something that is told apart, not protected.
+/// FNV-1a: a short fingerprint to tell accounts apart; it protects nothing.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -381,7 +381,7 @@ struct OpenChat {
     blank: Message,
     place: ExportedChat,
     surveyed: Surveyed,
-    /// Whether every account counts its messages for itself.
+    /// Whether each account numbers the chat's messages for itself.
     is_own_box: bool,
     read: u64,
     topics: Topics,
@@ -432,8 +432,8 @@ impl ExportVisitor for ExportReading<'_> {
     }
 }
 
-/// What kind of chat it is, its Bot API id, and how its messages are counted; or why it has no place
-/// in a bot's memory.
+/// What kind of chat it is, its Bot API id, and how its messages are numbered; or why it does not belong into a bot's
+/// memory.
 fn open_chat(
     header: &Header,
     surveyed: Surveyed,
@@ -489,7 +489,7 @@ fn open_chat(
     }))
 }
 
-/// A message of that chat that says nothing.
+/// A message of that chat without any content.
 fn blank_message(chat: Chat) -> Message {
     let chat_id = chat.id;
     let blank = serde_json::json!({ "message_id": 0, "chat": { "id": chat_id } });
@@ -560,7 +560,7 @@ impl OpenChat {
         })))
     }
 
-    /// The id of a message of the exporting account's own box, unlike any live one.
+    /// The id of a message that the exporting account numbers for itself; it differs from every live id.
     fn box_id(&self, id: i64) -> String {
         let tag = self.surveyed.tag.as_deref().unwrap_or_default();
         format!("import:{tag}:{id}")
@@ -569,22 +569,22 @@ impl OpenChat {
 
 /// Where in a chat a message belongs.
 enum MessageSeat {
-    /// The chat itself; a forum's General.
+    /// The chat itself, or the General topic of a forum.
     Chat,
     Topic(i64),
-    /// A forum's topic, and nothing says which.
+    /// A topic of a forum that can't be determined.
     Unknown,
 }
 
-/// Which topic a message is in, told only by what it replies to.
+/// Finds the topic of a message, which the export tells only through its reply.
 #[derive(Default)]
 struct Topics {
     is_forum: bool,
-    /// What is replied to before this one is not in the export.
+    /// The id of the first message: a reply to an earlier one refers to something outside the export.
     first_id: Option<i64>,
     /// Titles, by topic id.
     topics: HashMap<i64, Option<String>>,
-    /// Message and topic, by message id; without one it is not known.
+    /// Message id and topic; `None` where the topic is unknown.
     in_topics: Vec<(i64, Option<i64>)>,
 }
 
@@ -603,7 +603,7 @@ impl Topics {
         }
     }
 
-    /// Where a message belongs; it is remembered for the replies to it.
+    /// Where a message belongs; this is remembered for the replies to it.
     fn seat_of(&mut self, message: &ExportMessage) -> MessageSeat {
         let Some(target) = message.reply_to_message_id else {
             return MessageSeat::Chat;

@@ -79,7 +79,7 @@ pub(super) struct ExportMessage {
     game_title: Option<String>,
 }
 
-/// A run of text with one look.
+/// A run of text with one style.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ExportedRun {
@@ -122,7 +122,7 @@ impl Author {
     }
 }
 
-/// The Bot API's id of a supergroup or channel. One that is negative already is that.
+/// The Bot API's id of a supergroup or channel. A negative id already is one.
 pub(super) fn channel_id(bare: i64) -> i64 {
     if bare < 0 {
         bare
@@ -182,7 +182,7 @@ impl ExportMessage {
         })
     }
 
-    /// The text, and its looks in UTF-16 units.
+    /// The text, and its styles as entities in UTF-16 units.
     fn words(&self) -> (String, Vec<MessageEntity>) {
         let runs = if self.text_entities.is_empty() {
             runs_of(&self.text)
@@ -266,7 +266,7 @@ fn user(id: i64, name: Option<String>) -> User {
     }
 }
 
-/// The Bot API's name of a look; `None` for plain text.
+/// The Bot API's name of a style; `None` for plain text.
 fn entity_kind(kind: &str) -> Option<&str> {
     match kind {
         "plain" | "unknown" => None,
@@ -310,7 +310,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::
     })
 }
 
-/// Whatever is there, `null` included.
+/// Any value that is present, `null` included.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -54,7 +54,7 @@ impl TelegramFiles {
         if !status.is_success() {
             let wait_ms = retry_after_ms(response.headers());
             return Err(match refused_status(status.as_u16(), wait_ms) {
-                // The file is there, getFile said so; a path that ran out is asked for again.
+                // The file exists, as getFile said; only its path has expired, and the next try asks for a new one.
                 FileError::Gone { reason } => FileError::Failed { reason },
                 error => error,
             });
@@ -80,10 +80,9 @@ impl FileSource for TelegramFiles {
     }
 }
 
-/// Whether a path is one below the download address. A local Bot API server names files of its own
-/// machine instead.
+/// Whether a path lies below the download address. A local Bot API server names files of its own machine instead.
 fn is_remote_path(path: &str) -> bool {
-    // The rest is escaped where it has to be: endings of any script occur.
+    // Other characters are escaped where needed: file name endings may be in any script.
     let is_plain = |c: char| !c.is_control() && !"?#%\\".contains(c);
     !path.is_empty()
         && !path.starts_with('/')
@@ -97,7 +96,7 @@ fn is_remote_path(path: &str) -> bool {
 fn meaning(error: ChannelError) -> FileError {
     match error {
         ChannelError::RetryAfter { wait_ms, .. } => FileError::RetryAfter { wait_ms },
-        // The account is refused, and not the file: somebody will act, and it is there then.
+        // Telegram refuses the account, not the file: once a person has fixed the account, the file can be fetched.
         ChannelError::Unauthorized { reason, .. } => FileError::Failed { reason },
         ChannelError::ChatRefused { reason, .. } => FileError::Refused { reason },
         ChannelError::Rejected { reason, .. } => {

@@ -1,6 +1,6 @@
-//! What the fuzz targets call of this adapter that nobody else may.
+//! What the fuzz targets call of this adapter and other crates may not.
 //!
-//! Hidden, and no promise: thin doors to the pure parts, so that nothing else is wider for it. See
+//! Hidden and not part of the stable API: thin wrappers of the pure parts, which can so stay private. See
 //! `fuzz/README.md`.
 
 use serde_json::value::RawValue;
@@ -80,7 +80,7 @@ pub fn render_fallback(part: &Part, fallback: Fallback) -> Vec<Part> {
 /// A card as a post.
 ///
 /// # Errors
-/// Why it can't be one.
+/// Why it can't be shown as one.
 pub fn render_card(card: &Card) -> Result<Part, CardMisfit> {
     super::card::render_card(card)
 }

@@ -15,7 +15,7 @@ use vocative_contract::work::looked_at;
 
 /// The most entities that Telegram keeps of one message; it drops the rest silently.
 pub(super) const ENTITIES_MAX: usize = 100;
-/// Breaks what would mention somebody; it shows nothing.
+/// An invisible character that breaks a mention, so that it notifies nobody.
 pub(super) const JOINER: char = '\u{2060}';
 
 /// How Telegram counts.
@@ -74,7 +74,7 @@ impl PostMeasure for TelegramForm {
     fn prefix_length(&self, container: Container) -> usize {
         match container {
             Container::Quote => QUOTE_MARK.len(),
-            // As deep as a number of five digits; most are less.
+            // As wide as a number of five digits; most are shorter.
             Container::Item => 8,
         }
     }
@@ -86,9 +86,9 @@ impl PostMeasure for TelegramForm {
 
 /// Before each line of a quotation within a quotation.
 const QUOTE_MARK: &str = "> ";
-/// How far each level of a list is set in.
+/// The indent of each level of a list.
 const INDENT: &str = "  ";
-/// A line across.
+/// A horizontal rule.
 const RULE: &str = "———";
 
 /// An entity, in UTF-16 units.
@@ -131,7 +131,7 @@ impl Entity {
                 entity["language"] = json!(language);
             }
             EntityKind::Link(url) => entity["url"] = json!(url),
-            // The server wants the id only; it knows the rest.
+            // The server needs the id only.
             EntityKind::Person(id) => {
                 entity["user"] = json!({"id": id, "is_bot": false, "first_name": ""});
             }
@@ -196,7 +196,7 @@ pub(super) fn kept(c: char) -> Option<char> {
     }
 }
 
-/// What is open at a place in a paragraph.
+/// An entity that is open at a place in a paragraph.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntityLayer<'a> {
     Link(&'a str),
@@ -219,7 +219,7 @@ struct LayoutWriter {
     is_quoted: bool,
     /// The last character, for what follows an `@`.
     before: Option<char>,
-    /// Where the text ends with a sign that a letter behind it would make something to tap.
+    /// The end of the text, if it ends with a sign that becomes tappable when a letter follows.
     sign_open_at: Option<usize>,
 }
 
@@ -235,7 +235,7 @@ impl LayoutWriter {
         self.before = Some(c);
     }
 
-    /// Text on the lines of this place.
+    /// Appends text, with the prefix of this place before each further line.
     fn push_str(&mut self, text: &str) {
         for c in text.chars().filter_map(kept) {
             if self.is_full() {
@@ -254,8 +254,8 @@ impl LayoutWriter {
         self.prefix = prefix;
     }
 
-    /// Text in which nobody is mentioned and nothing can be tapped: a joiner stands between `@`, `/` or
-    /// `#` and what the server would take for a name, a command or a tag.
+    /// Appends text in which nobody is mentioned and nothing can be tapped: a joiner stands between `@`, `/` or `#` and
+    /// what the server would take for a name, a command or a tag.
     fn push_words(&mut self, text: &str) {
         let mut rest = text;
         let mut has_open_sign = false;
@@ -303,8 +303,8 @@ impl LayoutWriter {
         }
     }
 
-    /// Ends the line. What is shown as a box of its own begins at the very start of the next one, since
-    /// all that stands before it there would be a line by itself.
+    /// Ends the line. A block that is shown as a box begins at the very start of the next line, since anything before
+    /// it would become a line of its own.
     fn break_before(&mut self, block: &Block, between: &str) {
         if is_box(block, self.is_quoted) {
             let prefix = std::mem::take(&mut self.prefix);
@@ -383,7 +383,7 @@ impl LayoutWriter {
         }
     }
 
-    /// Preformatted text. Its lines are not set in: they are to be copied.
+    /// Appends preformatted text. Its lines are not indented, because people copy them.
     fn push_pre(&mut self, text: &str, language: &str) {
         let prefix = std::mem::take(&mut self.prefix);
         let offset = self.units;
@@ -434,7 +434,7 @@ impl LayoutWriter {
         }
         let offset = self.units;
         if run.is_code {
-            // Nothing may be inside of code, and code not inside a link.
+            // Nothing may be inside code, and code may not be inside a link.
             self.push_str(&run.text);
             if run.link.is_none() && !run.text.trim().is_empty() {
                 self.close(EntityKind::Code, offset);
@@ -457,21 +457,21 @@ impl LayoutWriter {
     }
 }
 
-/// What makes a name, a command or a tag of the word behind it.
+/// Signs that make the word behind them a name, a command or a tag.
 const SIGNS: [char; 3] = ['@', '/', '#'];
 
-/// Whether the server makes something to tap of a sign.
+/// Whether the server makes the text behind a sign tappable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tap {
     Is,
-    /// If a letter follows the text.
+    /// It does if a letter follows the text.
     MayBecome,
     None,
 }
 
-/// Whether the server would make something to tap of a sign between two texts. Source: tdlib,
-/// `match_mentions`, `match_bot_commands`, `match_hashtags`. A path (`/etc/hosts`) is no command, and a
-/// number (`#12`) no tag.
+/// Whether the server would make the text behind a sign tappable, given the texts around it. Source: tdlib,
+/// `match_mentions`, `match_bot_commands`, `match_hashtags`. A path (`/etc/hosts`) is no command, and a number (`#12`)
+/// no tag.
 fn tap(before: Option<char>, sign: &str, after: &str) -> Tap {
     let is_path = |c: char| matches!(c, '/' | '<' | '>');
     if before.is_some_and(|c| is_word(c) || (sign == "/" && is_path(c))) {
@@ -505,7 +505,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Characters behind a sign that are looked at. The longest name is a tag of 256.
+/// How many characters behind a sign are looked at. The longest name is a tag of 256.
 const NAME_LOOKED_AT_MAX: usize = 257;
 
 /// Whether a block is shown as a box: preformatted text, and a quotation that is in no other.
@@ -517,7 +517,7 @@ fn is_box(block: &Block, is_quoted: bool) -> bool {
     }
 }
 
-/// What holds for a run, the outermost first.
+/// The layers of a run, outermost first.
 fn layers(run: &StyledRun, all: Styles) -> Vec<EntityLayer<'_>> {
     let styles = run.shown_styles();
     let is_bare = run.is_code || run.text.trim().is_empty();

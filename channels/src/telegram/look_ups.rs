@@ -25,7 +25,7 @@ const GET_CHAT_MEMBER: &str = "getChatMember";
 #[derive(Debug)]
 pub(super) struct TelegramLookUps {
     api: Arc<TelegramApi>,
-    /// Look-ups that the platform refused.
+    /// The waits of look-ups that the platform refused.
     rests: Rests,
 }
 
@@ -51,7 +51,7 @@ impl TelegramLookUps {
             .inspect_err(|error| self.note_rest(error))
     }
 
-    /// Whether somebody is in a chat, by `getChatMember`. Who has left, was removed, or never was there is not.
+    /// Whether somebody is in a chat, by `getChatMember`. A person who has left, was removed or never was there is not.
     async fn member(&self, chat: &str, person: &str) -> Result<Option<bool>, ChannelError> {
         let operation = GET_CHAT_MEMBER;
         if let Some(left) = self.rests.left(operation, Instant::now()) {
@@ -89,11 +89,11 @@ impl TelegramLookUps {
     }
 }
 
-/// Somebody in a chat, as far as it matters. *Source:* Bot API, `ChatMember`.
+/// A member of a chat, as far as it matters. *Source:* Bot API, `ChatMember`.
 #[derive(Debug, Deserialize)]
 struct LookedUpMember {
     status: String,
-    /// Of somebody restricted: whether they are in the chat all the same.
+    /// Only for restricted members: whether they are in the chat.
     #[serde(default)]
     is_member: bool,
 }

@@ -6,8 +6,8 @@
 //! `render` and `card`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
 //! Desktop exports.
 //!
-//! Bots are not told of deletes, can't read history and don't hear their own posts, so nothing here
-//! makes [`vocative_contract::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
+//! Bots receive no deletes, can't read history and don't hear their own posts, so nothing here makes
+//! [`vocative_contract::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
 //! about single messages ([`vocative_contract::probe`]).
 
 mod api;

@@ -1,4 +1,4 @@
-//! How Telegram numbers messages, and which numbers an update tells of. Pure.
+//! How Telegram numbers messages, and which numbers an update contains. Pure.
 //!
 //! A supergroup has a sequence of its own; the private chats and basic groups of one bot share one.
 //! Source: tdlib/td, `MessageId` and `DialogId`, as collected in `docs/adr/0033-probing.md`.
@@ -22,8 +22,7 @@ const OTHERS_BELOW: i64 = -2_000_000_000_000;
 /// The updates that are about a message.
 const MESSAGES: [&str; 2] = ["message", "edited_message"];
 
-/// How the messages of a chat are numbered. Of a chat with the id of a supergroup it can't be told here
-/// whether it is a channel.
+/// How the messages of a chat are numbered. By its id alone, a supergroup can't be told from a channel.
 pub(super) fn sequence(chat: &str) -> Option<Sequence> {
     let id: i64 = chat.parse().ok().filter(|id| *id != 0)?;
     let (name, is_of_one_chat) = match id {
@@ -37,7 +36,7 @@ pub(super) fn sequence(chat: &str) -> Option<Sequence> {
     })
 }
 
-/// The numbers that an update tells of.
+/// The numbers that an update contains.
 pub(super) fn numbered(bot: &Identity, update: &Map<String, Value>) -> Option<Numbered> {
     let message = MESSAGES.iter().find_map(|kind| present(update, kind));
     let pressed = present(update, "callback_query").and_then(|query| query.get("message"));
@@ -55,7 +54,7 @@ pub(super) fn numbered(bot: &Identity, update: &Map<String, Value>) -> Option<Nu
     if is_elsewhere || !is_room || message.chat.is_direct_messages || message.message_id <= 0 {
         return None;
     }
-    // A message that can't be shown has no date.
+    // A message that is inaccessible has no date.
     let sent_at_ms = message.date.filter(|date| *date > 0)?.checked_mul(1_000)?;
     let is_service = value.as_object().is_some_and(is_service);
     let from_bot = message.sender_chat.is_none() && is_bot(bot, message.from.as_ref());
@@ -87,7 +86,7 @@ pub(super) fn numbered(bot: &Identity, update: &Map<String, Value>) -> Option<Nu
     })
 }
 
-/// A message that another one shows, if the bot posted it.
+/// The number of a message that another one shows, if the bot posted it.
 fn own_number(bot: &Identity, shown: &RepliedMessage) -> Option<OwnNumber> {
     let is_own = shown.sender_chat.is_none() && is_bot(bot, shown.from.as_ref());
     let is_post = shown.forum_topic_created.is_none() && shown.message_id > 0;

@@ -22,7 +22,7 @@ use super::signs::TelegramSigns;
 use super::wire::SentMessage;
 
 pub(super) const EDIT: &str = "editMessageText";
-/// The message has that very text.
+/// Telegram's error where the message has that very text already.
 const NOT_MODIFIED: &str = "message is not modified";
 
 /// The General topic, which is addressed by naming no topic.
@@ -32,15 +32,15 @@ const GENERAL_TOPIC_ID: i64 = 1;
 /// that follows never pass that. Source: the Bot FAQ.
 const GROUP_BURST: u32 = 5;
 const GROUP_EVERY_MS: u64 = 4_000;
-/// In a private chat about one a second. Source: the Bot FAQ.
+/// In a private chat about one post a second. Source: the Bot FAQ.
 const PRIVATE_BURST: u32 = 2;
 const PRIVATE_EVERY_MS: u64 = 1_000;
 /// 30 posts a second in all, over whatever second. Source: the Bot FAQ.
 const ALL_BURST: u32 = 10;
 const ALL_EVERY_MS: u64 = 50;
 
-/// The handles of one bot. `has_inline_mode` says whether messages of the bot may be other people's, who had
-/// it write them.
+/// The handles of one bot. `has_inline_mode` says whether messages of the bot may have been written at other people's
+/// request (inline mode).
 pub(super) fn outbound(api: Arc<TelegramApi>, has_inline_mode: Arc<AtomicBool>) -> Outbound {
     let rates = Arc::new(TelegramRates::new());
     let prober = TelegramProber::new(Arc::clone(&api), Arc::clone(&rates), has_inline_mode);
@@ -54,7 +54,7 @@ pub(super) fn outbound(api: Arc<TelegramApi>, has_inline_mode: Arc<AtomicBool>) 
     }
 }
 
-/// How fast Telegram takes what is posted and shown.
+/// How fast Telegram takes posts and live previews.
 #[derive(Debug)]
 pub(super) struct TelegramRates {
     groups: Paces,
@@ -82,7 +82,7 @@ impl TelegramRates {
         self.everywhere.take_or_wait(&self.pace_of(chat), now)
     }
 
-    /// What the platform says about its rate is kept to by the next posts there.
+    /// Notes what the platform says about its rate, so that the next posts there keep to it.
     pub(super) fn learn(&self, chat: &str, error: &ChannelError, now: Instant) {
         if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let wait = Duration::from_millis(*wait_ms);
@@ -90,7 +90,7 @@ impl TelegramRates {
         }
     }
 
-    /// A question that was refused for its rate says nothing of the pace of posts.
+    /// Rests after a refused probe, which says nothing of the pace of posts.
     pub(super) fn rest_after(&self, chat: &str, error: &ChannelError) {
         if let ChannelError::RetryAfter { wait_ms, .. } = error {
             let wait = Duration::from_millis(*wait_ms);
@@ -99,7 +99,7 @@ impl TelegramRates {
     }
 }
 
-/// Gives a message of ours another text; one that has it is as it should be.
+/// Gives a message of ours another text; if it has that text already, that is a success.
 pub(super) async fn edit(
     api: &TelegramApi,
     chat: &str,
@@ -159,7 +159,7 @@ pub(super) fn of_message(chat: &str, message_id: &str, sent_at_ms: i64) -> Deliv
     }
 }
 
-/// A message id as the platform counts.
+/// A message id as the number that the platform takes.
 pub(super) fn message_number(operation: &'static str, id: &str) -> Result<Value, ChannelError> {
     let number = number(Some(id)).map(|id| json!(id));
     number.ok_or_else(|| ChannelError::Rejected {
@@ -192,7 +192,7 @@ mod tests {
         let group = Paces::new(GROUP_BURST, GROUP_EVERY_MS).of("-1");
         let start = Instant::now();
         let mut went = Vec::new();
-        // Somebody who always has something to say, after a rest and for five minutes.
+        // A sender who posts as fast as allowed, after a rest and for five minutes.
         for tenth in 0..3_000_u64 {
             let now = start + Duration::from_millis(tenth * 100);
             if group.try_turn(now).is_ok() {

@@ -107,22 +107,22 @@ pub(super) struct Poller {
     api: TelegramApi,
     /// The first update id that is not committed; `None` before the first batch.
     offset: Option<i64>,
-    /// Whether the server was told of that offset in a poll that came back.
+    /// Whether the server received that offset in a poll that came back.
     is_confirmed: bool,
     is_webhook_removed: bool,
     has_sent_kinds: bool,
     backoff: Backoff,
     conflict: Option<Conflict>,
-    /// Since when polls bring nothing, or were last doubted.
+    /// Since when polls have brought nothing, or when they were last doubted.
     quiet_since: Option<Instant>,
-    /// Whether updates waited when they were last doubted.
+    /// Whether updates were waiting when polls were last doubted.
     is_doubted: bool,
     /// Whether the last poll failed, so that the next one need not wait to say that all is well.
     is_recovering: bool,
     state: Option<ConnectionState>,
 }
 
-/// A time in which somebody else polls with our token.
+/// A time in which another program polls with our token.
 #[derive(Clone, Copy, Debug)]
 struct Conflict {
     since: Instant,
@@ -189,7 +189,7 @@ impl Poller {
                 () = cancel.cancelled() => return,
                 heard = self.hear(reporter) => heard,
             };
-            // A batch that was fetched is committed before a stop.
+            // A batch that was fetched is still committed before a stop.
             let next = match heard {
                 Ok(batch) => self.take_in(batch, intake, reporter).await,
                 Err(failed) => {
@@ -206,7 +206,7 @@ impl Poller {
         }
     }
 
-    /// One completed poll. May be dropped at any time: what was not taken in comes again.
+    /// One completed poll. May be dropped at any time: updates that were not committed come again.
     async fn hear(&mut self, reporter: &dyn Reporter) -> Result<UpdateBatch, FailedCall> {
         if !self.is_webhook_removed {
             self.remove_webhook(reporter).await?;
@@ -233,8 +233,8 @@ impl Poller {
         })
     }
 
-    /// Polls that bring nothing for long while updates wait are asked anew, from the oldest that was
-    /// never confirmed. One reading may be of an update that has just come; the second is not.
+    /// If polls bring nothing for long while updates wait, polls again from the oldest update that was never confirmed.
+    /// At the first look the waiting update may have just come; at the second it has not.
     async fn doubt(&mut self, reporter: &dyn Reporter) {
         let deaf_after = Duration::from_millis(self.timings.deaf_after_ms);
         if self
@@ -247,7 +247,7 @@ impl Poller {
         let info: WebhookInfo = match self.api.call(GET_WEBHOOK_INFO, &Parameters::new()).await {
             Ok(info) => info,
             Err(failure) => {
-                // Polls say by themselves whether they work.
+                // Polls themselves show whether they work.
                 let reason = failure.into_error(GET_WEBHOOK_INFO).reason();
                 tracing::warn!(
                     channel.id = %self.channel, reason,
@@ -322,7 +322,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Has a batch committed and moves the offset.
+    /// Commits a batch and moves the offset.
     async fn take_in(
         &mut self,
         batch: UpdateBatch,
@@ -476,11 +476,11 @@ impl Poller {
                 description,
                 ..
             }) => {
-                // A poll that does not wait never conflicts, so it would only hide the other one.
+                // A poll that does not wait never conflicts, so it would only hide the other program.
                 self.is_recovering = false;
                 if description.to_ascii_lowercase().contains("webhook") {
-                    // Another program set one since, or this channel was switched and its predecessor
-                    // still ran: it is looked for and removed again.
+                    // A webhook was set since, by another program or by this channel's predecessor before a switch: it
+                    // is looked for and removed again.
                     self.is_webhook_removed = false;
                 }
                 self.conflict(description)
@@ -516,7 +516,7 @@ impl Poller {
         }
     }
 
-    /// Somebody else polls with our token, or set a webhook. Usual for a moment at a restart.
+    /// Reports that another program polls with our token, or set a webhook. Usual for a moment at a restart.
     fn conflict(&mut self, description: String) -> (ConnectionState, u64) {
         let now = Instant::now();
         // Between two conflicts a poll may well succeed; only a longer quiet time ends the trouble.
@@ -544,8 +544,8 @@ impl Poller {
         }
     }
 
-    /// Tells the server what was committed last, so that it does not come again after the restart.
-    /// If it fails, it comes again, and capture knows it.
+    /// Tells the server what was committed last, so that it does not come again after the restart. If this fails, it
+    /// comes again, and capture recognises the duplicates.
     async fn confirm_last(&mut self) {
         let Some(offset) = self.offset.filter(|_| !self.is_confirmed) else {
             return;

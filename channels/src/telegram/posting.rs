@@ -22,9 +22,9 @@ const DELETE: &str = "deleteMessage";
 pub(super) const ANSWER: &str = "answerCallbackQuery";
 /// The longest answer to a press. *Source:* Bot API, `answerCallbackQuery`.
 const ANSWER_MAX_CHARS: usize = 200;
-/// The press was answered, or waited too long.
+/// Telegram's error where the press was answered already, or is too old.
 const TOO_OLD: &str = "query is too old";
-/// The message is gone.
+/// Telegram's error where the message to delete is gone.
 const NOT_THERE: &str = "message to delete not found";
 
 /// Posts as one bot.
@@ -61,7 +61,8 @@ impl TelegramPoster {
         })
     }
 
-    /// Answers a press. The platform forgets presses after minutes; then nobody waits for an answer.
+    /// Answers a press. The platform forgets presses after minutes; after that nobody waits for an answer, so it counts
+    /// as given.
     async fn answer(&self, post: &Post, id: &str) -> Result<Delivered, ChannelError> {
         let done = of_message(&post.target.chat, "", 0);
         let answered = self
@@ -142,14 +143,14 @@ impl Poster for TelegramPoster {
                 Operation::Delete { message_id } => {
                     self.delete(&post.target.chat, message_id).await
                 }
-                // The platform shows nothing to one person of a group alone.
+                // Telegram can't show a message to one person of a group alone.
                 Operation::Post | Operation::Ephemeral { .. } => self.send(post).await,
                 Operation::React { message_id } => {
                     let emoji = json!([{"type": "emoji", "emoji": post.part.text}]);
                     self.react(post, message_id, emoji).await
                 }
                 Operation::Unreact { message_id } => self.react(post, message_id, json!([])).await,
-                // The platform has no limit of these, and one that is refused says nothing of the chat.
+                // Telegram has no rate limit for answers, and a refused one says nothing of the chat.
                 Operation::Answer { interaction, .. } => {
                     return self.answer(post, interaction).await;
                 }
@@ -163,7 +164,7 @@ impl Poster for TelegramPoster {
     }
 }
 
-/// The parameters of `answerCallbackQuery`. What is said shows in a box that has to be closed.
+/// The parameters of `answerCallbackQuery`. The text is shown in a box that the person has to close.
 fn answer_parameters(post: &Post, id: &str) -> Parameters {
     let mut parameters = Parameters::new();
     parameters.insert("callback_query_id".to_owned(), json!(id));
@@ -184,14 +185,14 @@ fn answer_parameters(post: &Post, id: &str) -> Parameters {
     parameters
 }
 
-/// What the room shows, if the platform changed the text: it trims texts, and what else it does may
-/// change. Entities that it adds by itself (links, commands) are no change.
+/// What the room shows, if the platform changed the text: it trims texts and may do more in the future. Entities that
+/// it adds by itself (links, commands) are no change.
 fn shown(sent: SentMessage, part: &Part) -> Option<Box<Part>> {
     let text = sent.text.filter(|text| *text != part.text)?;
     Some(Box::new(Part::rendered(text, sent.entities, None)))
 }
 
-/// What may still be posts when it can't be a file.
+/// What a refusal of a file means: the file may still be sent as posts.
 fn file_refused(error: ChannelError) -> ChannelError {
     match error {
         ChannelError::ChatRefused { operation, reason }
@@ -258,9 +259,8 @@ mod tests {
         }
     }
 
-    /// Somebody who always has something to say in a group, for `minutes` of a clock that is
-    /// moved by hand; the platform takes `per_minute_max` posts a minute. When posts went, and when some were
-    /// refused, in seconds.
+    /// A sender who posts as fast as allowed in a group, for `minutes` of a clock that is moved by hand; the platform
+    /// takes `per_minute_max` posts a minute. Returns when posts went, and when some were refused, in seconds.
     async fn talk(per_minute_max: usize, minutes: u64) -> (Vec<u64>, Vec<u64>) {
         // Another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -314,7 +314,7 @@ mod tests {
         );
         // A probe in ten minutes.
         assert!(later <= 14, "{refused:?}");
-        // Of the 960 that the platform would have taken.
+        // Of the 960 posts that the platform would have taken.
         assert!(went.len() >= 600, "{} in two hours", went.len());
     }
 

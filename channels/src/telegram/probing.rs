@@ -16,12 +16,12 @@ use super::api::{BotApiRefusal, CallFailure, Parameters, TelegramApi};
 use super::numbers;
 use super::outbound::{TelegramRates, chat_id};
 
-/// Asks about a message without changing it: the server fetches the message and judges by what it is, and
-/// the bot never posts live locations. Source: tdlib/telegram-bot-api, `check_message`.
+/// Asks about a message without changing it: the error depends on what the message is, and the bot never posts live
+/// locations. Source: tdlib/telegram-bot-api, `check_message`.
 const PROBE: &str = "stopMessageLiveLocation";
-/// The message could be edited by the bot: in the rooms that are asked about, only its own posts can.
+/// The bot could edit the message: in the rooms that are probed, it can edit only its own posts.
 const OURS: &str = "bad request: there is no live location in the message to edit";
-/// The message is somebody else's, or a service message.
+/// The message is another sender's, or a service message.
 const NOT_OURS: &str = "bad request: message can't be edited";
 /// The server knows no such message.
 const NO_MESSAGE: &str = "bad request: message to edit not found";
@@ -39,7 +39,7 @@ pub(super) struct TelegramProber {
     rates: Arc<TelegramRates>,
     probes: Paces,
     all_probes: Pace,
-    /// Whether messages of the bot may be other people's, who had it write them.
+    /// Whether messages of the bot may have been written at other people's request (inline mode).
     has_inline_mode: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,7 @@ impl Prober for TelegramProber {
     fn wait_before_probe(&self, chat: &str) -> Duration {
         let now = Instant::now();
         let of_chat = self.probes.of(chat);
-        // Where the platform wants no posts it wants no questions either.
+        // A chat that rests from posts is not probed either.
         let resting = self.rates.pace_of(chat).is_resting(now);
         let rest = self.rates.pace_of(chat).wait(now);
         let wait = of_chat.wait(now).max(self.all_probes.wait(now));
@@ -90,7 +90,7 @@ impl Prober for TelegramProber {
             parameters.insert("chat_id".to_owned(), chat_id(chat));
             parameters.insert("message_id".to_owned(), json!(number));
             match self.api.call_raw(PROBE, &parameters).await {
-                // It stopped a live location, which we never post.
+                // The call stopped a live location, which we never post.
                 Ok(_) => Ok(Probed {
                     answer: ProbeAnswer::Unclear,
                     answered_by_ms: None,

@@ -1,8 +1,8 @@
-//! Where Telegram delivers: set when it differs from what is configured, looked at now and then.
+//! Registers the webhook: sets it when it differs from the configuration, and checks it now and then.
 //!
-//! `setWebhook` is called only when URL, kinds or parallelism are others than wanted; what waits at
-//! Telegram is never dropped. A webhook is never removed here: it stays over a stop, and what is
-//! said meanwhile is delivered after the next start. Polling removes it (`poll`).
+//! `setWebhook` is called only when URL, kinds or parallelism differ from the configuration; updates that wait at
+//! Telegram are never dropped. A webhook is never removed here: it stays while the daemon is stopped, and messages of
+//! that time are delivered after the next start. Polling removes it (`poll`).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::poll::ALLOWED_UPDATES;
 use super::webhook::Webhook;
 use super::wire::WebhookInfo;
 
-/// How often in a row the webhook may be another's before somebody must act.
+/// How often in a row another URL may be set as the webhook before a person must act.
 const TAKEN_MAX: u32 = 3;
 
 /// The waits of a webhook's registration, in milliseconds. Tests make them short.
@@ -46,7 +46,7 @@ impl Default for WebhookTimings {
     }
 }
 
-/// What Telegram is to be told.
+/// The webhook that is to be set.
 #[derive(Clone, Debug)]
 pub(super) struct WantedWebhook {
     /// The whole URL; its fingerprint changes with the secret.
@@ -56,7 +56,7 @@ pub(super) struct WantedWebhook {
 }
 
 impl WantedWebhook {
-    /// Whether Telegram has exactly this. The secret is in the URL's fingerprint.
+    /// Whether exactly this webhook is set. The secret is in the URL's fingerprint.
     pub(super) fn is_set(&self, info: &WebhookInfo) -> bool {
         let mut kinds: Vec<&str> = info.allowed_updates.iter().map(String::as_str).collect();
         kinds.sort_unstable();
@@ -78,7 +78,7 @@ impl WantedWebhook {
     }
 }
 
-/// Keeps Telegram told.
+/// Keeps the webhook registered.
 pub(super) struct Registration {
     channel: String,
     api: TelegramApi,
@@ -87,9 +87,9 @@ pub(super) struct Registration {
     backoff: Backoff,
     /// Whether it was as wanted at the last look.
     was_set: bool,
-    /// How often in a row it was another's after it had been ours.
+    /// How often in a row another URL was set after ours had been.
     taken: u32,
-    /// What was committed when updates last waited, if they did at the last look.
+    /// How many updates were committed at the last look, if any waited then.
     waiting_at: Option<u64>,
     state: Option<ConnectionState>,
 }
@@ -114,7 +114,7 @@ impl Registration {
         }
     }
 
-    /// Sets the webhook, and looks at it until cancelled.
+    /// Sets the webhook, and checks it until cancelled.
     pub(super) async fn keep(
         &mut self,
         webhook: &Webhook,
@@ -144,7 +144,7 @@ impl Registration {
         }
     }
 
-    /// Asks where Telegram delivers, and says where it should if that differs.
+    /// Asks where Telegram delivers, and sets the webhook if that differs.
     async fn look(&mut self) -> Result<WebhookInfo, CallFailure> {
         let none = Parameters::new();
         let info: WebhookInfo = self.api.call("getWebhookInfo", &none).await?;
@@ -168,7 +168,7 @@ impl Registration {
         Ok(info)
     }
 
-    /// How Telegram says that delivering goes.
+    /// What Telegram reports about its deliveries.
     fn judge(
         &mut self,
         info: &WebhookInfo,
@@ -182,7 +182,7 @@ impl Registration {
             );
         }
         let waiting = info.pending_update_count.unwrap_or_default();
-        // What waits for the first time may have just come; and while something is committed, it flows.
+        // Updates that wait at one look only may have just come; and while updates are committed, delivery works.
         let is_stuck = waiting > 0 && self.waiting_at == Some(committed);
         self.waiting_at = (waiting > 0).then_some(committed);
         if !is_stuck {
@@ -234,7 +234,7 @@ impl Registration {
                 };
                 let reason = error.reason();
                 tracing::warn!(channel.id = %self.channel, wait_ms, reason, "The webhook could not be looked at");
-                // Telegram delivers all the same to where it was told before.
+                // Telegram still delivers to the webhook that was set before.
                 let state = match self.was_set {
                     true => ConnectionState::Connected { connections: 1 },
                     false => ConnectionState::Retrying { reason, wait_ms },
@@ -252,7 +252,7 @@ impl Registration {
     }
 }
 
-/// What Telegram says of a failed delivery, on one line and not too long.
+/// Telegram's description of a failed delivery, on one line and shortened.
 pub(super) fn told(message: &str) -> String {
     let chars = message.chars().filter(|c| !c.is_control());
     chars.take(200).collect()

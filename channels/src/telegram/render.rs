@@ -21,7 +21,7 @@ use super::layout::{ENTITIES_MAX, Laid, TelegramForm, laid};
 /// Telegram takes 4,096 characters; the margin covers what counts differently on their side.
 pub const TEXT_MAX_UTF16: usize = 4_000;
 
-/// What stands for a text of which the server would leave nothing.
+/// Posted in place of a text of which the server would keep nothing visible.
 const NOTHING_VISIBLE: &str = "…";
 
 /// Makes posts for Telegram.
@@ -35,7 +35,7 @@ impl Renderer for TelegramRenderer {
 
     fn render_fallback(&self, part: &Part, fallback: Fallback) -> Vec<Part> {
         match (&part.file, fallback) {
-            // What can't be a file is posts.
+            // A part that can't be sent as a file is sent as posts.
             (Some(file), Fallback::Plain | Fallback::Resplit) => {
                 let (text, people) = file.instead();
                 render(text, &people)
@@ -78,8 +78,8 @@ fn render_within(text: &str, people: &People, max: usize) -> Vec<Part> {
     parts
 }
 
-/// The parts of an answer. One so dense in entities that it takes more posts for them than for its length
-/// gives up styles first: those of emphasis, then bold, then code. Links, mentions and blocks stay.
+/// The parts of an answer. An answer with so many entities that it would take more posts for them than for its length
+/// loses styles first: those of emphasis, then bold, then code. Links, mentions and blocks stay.
 fn with_fewest_posts(form: &TelegramForm, blocks: &[Block]) -> Vec<Vec<Block>> {
     let mut best = parts_of(form, blocks.to_vec());
     if !best
@@ -101,7 +101,7 @@ fn with_fewest_posts(form: &TelegramForm, blocks: &[Block]) -> Vec<Vec<Block>> {
     best
 }
 
-/// A part with more entities than this may be one only because of them.
+/// A part with more entities than this may have been split because of them.
 const ENTITIES_DENSE: usize = ENTITIES_MAX / 2;
 /// The last level of [`thinned`].
 const THINNEST: u8 = 3;
@@ -205,7 +205,7 @@ fn halves(part: &Part, max: usize) -> Vec<Part> {
     parts
 }
 
-/// What of an entity lies between two places, counted from the first.
+/// The part of an entity between two offsets, relative to the first.
 fn within(entity: &Value, start: usize, end: usize) -> Option<Value> {
     let number = |name: &str| usize::try_from(entity[name].as_u64()?).ok();
     let offset = number("offset")?;
@@ -227,7 +227,7 @@ fn split(text: &str, max: usize) -> Vec<String> {
         .collect()
 }
 
-/// Whether people see anything of a text.
+/// Whether people see any character of a text.
 fn has_visible(text: &str) -> bool {
     text.chars().any(is_visible)
 }
@@ -264,8 +264,8 @@ mod tests {
         parts(text).into_iter().map(|part| part.text).collect()
     }
 
-    /// What styles, code, links and quotations hold for each unit of a text; `url` and such, which the
-    /// server finds by itself, left out.
+    /// The styles, code, links and quotations that apply to each unit of a text; without `url` and others that the
+    /// server finds by itself.
     fn coverage(text: &str, entities: &Value) -> Vec<Vec<String>> {
         let mut units = vec![Vec::new(); LengthUnit::Utf16.len(text)];
         for entity in entities.as_array().into_iter().flatten() {
@@ -530,11 +530,11 @@ mod tests {
         );
         let text = "`a` ".repeat(150);
         assert_eq!(shown(&text), [(0, "a ".repeat(150).trim_end().to_owned())]);
-        // Links are no styles.
+        // Links are not styles, so they stay.
         let text = "[a](https://e.org/x) ".repeat(150);
         let counts: Vec<usize> = shown(&text).into_iter().map(|(count, _)| count).collect();
         assert_eq!((counts.len(), counts.iter().sum::<usize>()), (2, 150));
-        // A long answer has the posts that its length takes, and all of its styles.
+        // A long answer takes only the posts that its length needs, and keeps all styles.
         let text = format!("{} ", "word ".repeat(20) + "**b**").repeat(100);
         let all: usize = shown(&text).into_iter().map(|(count, _)| count).sum();
         assert_eq!(all, 100);

@@ -1,4 +1,4 @@
-//! Who wrote a message: a person, a bot, or somebody behind a chat.
+//! Who wrote a message: a person, a bot, or a person who writes as a chat.
 
 use vocative_contract::envelope::{Sender, SenderKind};
 use vocative_contract::markup::{neutral_text, one_line as label};
@@ -9,8 +9,8 @@ use super::wire::{Chat, Message, User};
 /// Telegram's own account, which also stands in as the author of automatic forwards.
 const TELEGRAM_SERVICE_ID: i64 = 777_000;
 
-/// The accounts of Telegram's that stand in for an anonymous administrator and for somebody who posts as a
-/// channel, and those of its test servers.
+/// The accounts of Telegram's that stand in for an anonymous administrator and for a person who posts as a channel, and
+/// those of its test servers.
 const STAND_IN_IDS: [i64; 4] = [1_087_968_824, 136_817_688, 552_888, 936_174];
 
 /// Whether an account stands in for people who don't show themselves.

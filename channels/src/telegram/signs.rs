@@ -18,12 +18,12 @@ use super::outbound::{EDIT, TelegramRates, edit, target_parameters, text_paramet
 
 const DRAFT: &str = "sendMessageDraft";
 
-/// Shows what goes on as one bot.
+/// Shows progress as one bot.
 #[derive(Debug)]
 pub(super) struct TelegramSigns {
     api: Arc<TelegramApi>,
     rates: Arc<TelegramRates>,
-    /// Signs that the platform refused.
+    /// The waits of signs that the platform refused.
     rests: Rests,
 }
 
@@ -36,7 +36,7 @@ impl TelegramSigns {
         }
     }
 
-    /// Shows a preview. It takes nothing from the rate of posts and is left out where one would wait.
+    /// Shows a preview. It does not count towards the rate of posts, and is left out where a post would have to wait.
     async fn preview(&self, live: &LivePost, id: i64) -> Result<(), ChannelError> {
         let chat = &live.target.chat;
         let call = format!("{DRAFT} {chat}");
@@ -70,7 +70,8 @@ impl TelegramSigns {
             .map(drop)
     }
 
-    /// A sign takes from the same rate as an answer, so it is left out where a post would wait.
+    /// Whether a sign may be shown now: it counts towards the same rate as an answer, so it is left out where a post
+    /// would have to wait.
     fn may_show_working(&self, chat: &str, now: Instant) -> bool {
         let is_free = self
             .rates
@@ -116,7 +117,7 @@ impl Signs for TelegramSigns {
     }
 }
 
-/// What signs in a chat are called among the calls that rest.
+/// The name under which a chat's signs rest.
 fn sign_of(chat: &str) -> String {
     format!("sendChatAction {chat}")
 }

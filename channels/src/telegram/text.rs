@@ -31,7 +31,7 @@ impl NeutralText {
         }
     }
 
-    /// Appends a wrapped inner text and takes its mentions.
+    /// Appends another neutral text between two marks, with its mentions.
     fn push_inner(&mut self, inner: Self, open: &str, close: &str) {
         looked_at(inner.text.len());
         let trimmed = inner.text.trim();
@@ -81,8 +81,8 @@ pub(super) fn username_id(username: &str, bot: &Identity) -> String {
     }
 }
 
-/// Whether a text can be a username, `@` or not. Anything else would make a mention that can be torn
-/// apart (by a line end, for one).
+/// Whether a text can be a username, `@` or not. Anything else could make a mention that is cut apart, for example at a
+/// line end.
 pub(super) fn is_username(text: &str) -> bool {
     let name = text.strip_prefix('@').unwrap_or(text);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -101,7 +101,7 @@ pub(super) fn command_word(
     let span = spans
         .iter()
         .find(|span| span.entity.kind == "bot_command" && span.range.start == 0)?;
-    // A quotation of a command gives none.
+    // A command inside a quotation does not count.
     let is_quoted = |it: &Span<'_>| {
         it.range.start == 0
             && matches!(
@@ -126,7 +126,7 @@ pub(super) fn command_word(
     })
 }
 
-/// Appends a range of the text. `spans` are those that may start in it, outer before inner.
+/// Appends a range of the text. `spans` are the entities that may start in it, outer before inner.
 fn push_range(
     out: &mut NeutralText,
     text: &str,
@@ -141,7 +141,7 @@ fn push_range(
             break;
         }
         next += 1;
-        // Telegram nests its entities. Should one overlap another, only what nests counts.
+        // Telegram nests its entities. If one overlaps another, only those that nest count.
         if span.range.start < at || span.range.end > range.end {
             continue;
         }
@@ -218,7 +218,7 @@ fn push_block(out: &mut NeutralText, block: &str) {
     out.text.push_str(block);
 }
 
-/// A URL that can stand in a CommonMark link; `None` if there is nothing to point at.
+/// A URL that can stand in a CommonMark link; `None` if it is empty or unsafe.
 fn link_target(url: &str) -> Option<String> {
     let url = neutral_text(url);
     let url = url.trim();

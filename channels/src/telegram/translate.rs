@@ -23,7 +23,7 @@ use super::wire::{
     RepliedMessage, UpdateStub, User,
 };
 
-/// Update kinds that say nothing a room remembers, and the reason they are ignored with.
+/// Update kinds without content for a room, and the reason they are ignored with.
 const IGNORED_KINDS: [(&str, &str); 20] = [
     ("business_connection", "business"),
     ("business_message", "business"),
@@ -144,7 +144,7 @@ pub fn translate(channel: &str, identity: &Identity, raw: &str, received_at_ms: 
     }
 }
 
-/// What a message is in the life of its post.
+/// Whether a message is new or edited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MessageStage {
     New,
@@ -328,7 +328,7 @@ pub(super) fn inbound_message(
     }
 }
 
-/// The command that its sender gives: what another person or bot wrote, and was passed on, is none.
+/// The command that a message's sender gives; a forwarded command of another person or bot does not count.
 fn command(bot: &Identity, message: &Message) -> Option<vocative_contract::envelope::CommandWord> {
     if message.forward_origin.is_some() || message.via_bot.is_some() {
         return None;
@@ -371,8 +371,8 @@ fn is_topic_root(message: &Message, reply: &RepliedMessage) -> bool {
         || (message.is_topic_message && message.message_thread_id == Some(reply.message_id))
 }
 
-/// What the topic was called when it was made: Telegram tells nobody who comes later by another way,
-/// and of a new name only once.
+/// The name that a topic was created with. A bot that joins later can't learn it in any other way, and Telegram reports
+/// a new name only once.
 fn first_topic_title(message: &Message) -> Option<String> {
     let root = message.reply_to_message.as_ref()?;
     let created = root.forum_topic_created.as_ref()?;
@@ -435,7 +435,7 @@ fn pressed(bot: &Identity, message: &wire::ButtonMessage) -> PressedMessage {
     let author = match (&message.sender_chat, &message.from) {
         (None, Some(from)) if is_own(from) => PressedAuthor::Us,
         (_, Some(_)) => PressedAuthor::Another,
-        // Out of reach, or posted in a channel, whose posts name nobody.
+        // The message is inaccessible, or a channel's post, which names no author.
         (_, None) => PressedAuthor::Untold,
     };
     PressedMessage {
@@ -447,7 +447,7 @@ fn pressed(bot: &Identity, message: &wire::ButtonMessage) -> PressedMessage {
     }
 }
 
-/// Only thumbs say something of a message, and only of people who show who they are.
+/// Only thumbs count, and only those of people who show who they are.
 fn reactions(value: &Value) -> Result<Event, &'static str> {
     let update: MessageReactions = read(value, "the reaction is not readable")?;
     let has = |reactions: &[Value], thumb: Thumb| {
@@ -466,7 +466,7 @@ fn reactions(value: &Value) -> Result<Event, &'static str> {
         place: chat_place(&update.chat),
         message_id: update.message_id.to_string(),
         sender: user_sender(user),
-        // All reactions of the person are told: a thumb that is not among them is not there.
+        // The update lists all reactions of the person: a thumb that is missing was not given, or was taken back.
         thumbs: both
             .map(|thumb| (thumb, has(&update.new_reaction, thumb)))
             .to_vec(),

@@ -1,16 +1,14 @@
 //! The inbound half over HTTP: what Telegram posts to the bot's webhook.
 //!
-//! The life of an update: its secret is compared before anything of the body is read; it is
-//! translated as a poll's would be, committed, and then answered 200. Anything else is answered 503,
-//! and Telegram sends it again, for a day. Telegram sends one update of a chat at a time and the
-//! next one only after a 200, so the order of a chat is that of the answers; different chats come in
-//! parallel, as many as `max_connections`. Nothing is ever said in an answer: what is posted like
-//! that has no message id.
+//! The life of an update: its secret is compared before anything of the body is read; it is translated as a poll's
+//! would be, committed, and then answered 200. Anything else is answered 503, and Telegram sends it again, for a day.
+//! Telegram sends one update of a chat at a time and the next one only after a 200, so the order of a chat is that of
+//! the answers; different chats come in parallel, as many as `max_connections`. An answer never carries a Bot API call:
+//! a message posted like that would have no message id.
 //!
-//! The secret is the configured one or derived from the token, so it is the same after every start
-//! and what waited at Telegram meanwhile is not refused. Telegram never tells which secret it has;
-//! therefore the URL carries a fingerprint of it, keyed with the token, and a changed secret is a
-//! changed URL (`registration`).
+//! The secret is the configured one or derived from the token, so it is the same after every start and what waited at
+//! Telegram meanwhile is not refused. Telegram never returns the secret it was given; therefore the URL carries a
+//! fingerprint of it, keyed with the token, and a changed secret is a changed URL (`registration`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,11 +34,11 @@ const ANSWER_WITHIN_MS: u64 = 10_000;
 /// The header that carries the secret.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
-/// What Telegram must send with every update, and what tells it from another one.
+/// The secret that Telegram must send with every update, and its fingerprint.
 #[derive(Clone, Debug)]
 pub(super) struct WebhookSecret {
     pub(super) secret: SecretString,
-    /// Eight hexadecimal digits; say nothing to who does not have the token.
+    /// Eight hexadecimal digits; they tell nothing without the token.
     pub(super) fingerprint: String,
 }
 
@@ -147,7 +145,7 @@ impl Receiver for Webhook {
     }
 }
 
-/// The inbound half: the door is open while it runs, and Telegram is told where it is.
+/// The inbound half: while it runs the door is open, and the webhook is kept registered.
 pub(super) struct WebhookInbound {
     pub(super) webhook: Arc<Webhook>,
     pub(super) identity: Identity,
@@ -162,7 +160,7 @@ impl Inbound for WebhookInbound {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(async move {
-            // The identity of a channel stays the same: it is bound to its account.
+            // Setting it twice is harmless: a channel is bound to its account, so its identity never changes.
             let _ = self.webhook.identity.set(self.identity.clone());
             let opened = self.webhook.door.open(intake, Arc::clone(&reporter));
             self.registration

@@ -160,7 +160,7 @@ pub(super) struct MessageOrigin {
     pub(super) chat: Option<Chat>,
 }
 
-/// A file as `getFile` tells of it.
+/// A file as `getFile` describes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredFile {
@@ -366,7 +366,7 @@ pub(super) struct Message {
     pub(super) forum_topic_edited: Option<TopicName>,
 }
 
-/// What of a message says which number it has, and whose it is.
+/// The fields of a message that give its number and its author.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageNumber {
     pub(super) message_id: i64,
@@ -433,7 +433,7 @@ pub(super) struct ChatMemberUpdated {
 pub(super) struct MessageReactions {
     pub(super) chat: Chat,
     pub(super) message_id: i64,
-    /// `None` = somebody who does not show who they are.
+    /// `None` = a person who does not show who they are.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) user: Option<User>,
     /// In seconds since the Unix epoch.

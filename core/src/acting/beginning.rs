@@ -1,9 +1,9 @@
-//! Whether a call is made.
+//! Whether a tool call is made.
 
 use crate::approving::{ApprovalState, Consent};
 use crate::tool_call::{CallLimits, CallRule, CallState, Refusal};
 
-/// Calls of a run that are the same: the first two are made.
+/// How often a run makes the same call; further ones are refused.
 const SAME_CALLS_MAX: u32 = 2;
 
 /// What is known of a call when it is its turn.
@@ -17,21 +17,21 @@ pub struct CallFacts {
     pub is_as_asked: bool,
     /// Calls that the run began before it.
     pub run_calls: u32,
-    /// Those of this tool.
+    /// Calls of this tool that the run began before it.
     pub run_tool_calls: u32,
     /// Calls of this tool that were begun today (UTC) for the person who asks.
     pub day_tool_calls: u32,
-    /// Calls of the run before it that do the same, in the run's order, also those that were refused.
+    /// Calls before it in the run's order that do the same, refused ones included.
     pub same_calls: u32,
     /// Whether the run began the same call in a step that was forgotten since.
     pub was_made_before: bool,
-    /// What it has of people's consent.
+    /// Whether people have consented to it.
     pub consent: Consent,
     /// Whether a call before it in its step waits for a person: then it is not made yet.
     pub is_behind_open: bool,
 }
 
-/// What becomes of it.
+/// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
     /// It is made.
@@ -94,7 +94,7 @@ pub fn begin(facts: &CallFacts, limits: &CallLimits) -> Beginning {
     }
 }
 
-/// Why a call is not made whose approval ended so.
+/// Why a call is not made, by how its approval ended.
 fn refusal_of(state: ApprovalState) -> Refusal {
     match state {
         ApprovalState::Denied => Refusal::NotAllowed,
@@ -226,11 +226,11 @@ mod tests {
             (Consent::Given, false, 0, Make),
             (Consent::Missing, false, 0, Ask),
             (Consent::Open, false, 0, Wait),
-            // What comes behind a call that waits is asked for with it, and not made before it.
+            // A person is asked about a call behind a waiting one at once, but the call is not made before that one.
             (Consent::NotNeeded, true, 0, Wait),
             (Consent::Given, true, 0, Wait),
             (Consent::Missing, true, 0, Ask),
-            // Nobody is asked for what would be refused anyway.
+            // A call that would be refused anyway is not put to a person.
             (Consent::Missing, false, full, Refuse(Refusal::RunBudget)),
             (
                 Consent::Refused(ApprovalState::Denied),

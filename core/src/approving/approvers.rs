@@ -22,11 +22,11 @@ pub enum Approver {
     },
 }
 
-/// Who may decide: lists that each must let a person decide.
+/// Who may decide: lists, each of which must admit the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approvers(pub Vec<Vec<Approver>>);
 
-/// Somebody who decides in the room.
+/// A person of the room who decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decider<'a> {
     /// The channel.
@@ -39,12 +39,12 @@ pub struct Decider<'a> {
     pub is_admin: bool,
     /// Whether they are served in the chat, by the lists and the platform's directory as they are now.
     pub is_served: bool,
-    /// Whether they are in the chat, by what the platform says of it now; not where it does not say.
+    /// Whether the platform says that they are in the chat now; false where it does not say.
     pub is_member: bool,
 }
 
 impl Approver {
-    /// The stored name; it is what settings say.
+    /// The stored name, as settings write it.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -56,7 +56,7 @@ impl Approver {
         }
     }
 
-    /// The approver of a name; `None` if it is none of the words and no CHANNEL/ID.
+    /// The approver of a name; `None` if it is neither one of the words nor CHANNEL/ID.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -94,7 +94,7 @@ impl Approver {
 }
 
 impl Approvers {
-    /// As it is stored: lists by `;`, their entries by `,`.
+    /// The stored text: lists separated by `;`, their entries by `,`.
     #[must_use]
     pub fn text(&self) -> String {
         let list = |list: &Vec<Approver>| {
@@ -105,7 +105,7 @@ impl Approvers {
         lists.join(";")
     }
 
-    /// What was stored.
+    /// Reads the stored text.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let list = |list: &str| list.split(',').map(Approver::from_name).collect();
@@ -119,7 +119,7 @@ impl Approvers {
         self.0.iter().any(|list| list.contains(&Approver::FourEyes))
     }
 
-    /// Whether it may depend on who is in the chat.
+    /// Whether the decision may depend on who is in the chat.
     #[must_use]
     pub fn ask_for_members(&self) -> bool {
         let asks = |one: &Approver| matches!(one, Approver::AnyoneInChat | Approver::FourEyes);
@@ -153,7 +153,7 @@ impl Approvers {
     }
 }
 
-/// Whether somebody may decide. Nobody may where no list is.
+/// Whether a person may decide. Without any list, no person may.
 #[must_use]
 pub fn may_decide(approvers: &Approvers, decider: &Decider<'_>) -> bool {
     let admits = |list: &Vec<Approver>| {
@@ -200,7 +200,7 @@ mod tests {
             is_admin: true,
             ..bob
         };
-        // Who may of Ann (asked), Bob and Carl (administers).
+        // Which of Ann (asked), Bob and Carl (administers) may decide.
         let table = [
             ("requester", [true, false, false]),
             ("admins", [false, false, true]),
@@ -225,7 +225,7 @@ mod tests {
             ..ann
         };
         assert!(!may_decide(&read("anyone_in_chat"), &outside));
-        // Who is served and not in the room decides only where a name or a right lets them.
+        // A person who is served but not in the room may decide only by name or by right.
         let elsewhere = Decider {
             is_member: false,
             ..carl

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::ids::ApprovalId;
 use crate::tool_call::CallDigest;
 
-/// What begins the data of our buttons: `a` and the version.
+/// The prefix of our buttons' data: `a` and the version.
 const PREFIX: &str = "a1";
 /// Characters of the digest that stand in a button.
 const DIGEST_CHARS: usize = 8;
@@ -79,7 +79,7 @@ impl ApprovalButton {
         format!("{PREFIX}{id}{letter}{}", self.digest)
     }
 
-    /// The button of that data; `None` if it is none of ours.
+    /// Reads a button's data; `None` if the button is not ours.
     #[must_use]
     pub fn read(data: &str) -> Option<Self> {
         let rest = data.strip_prefix(PREFIX)?;
@@ -98,7 +98,7 @@ impl ApprovalButton {
         })
     }
 
-    /// Whether it stands for a call that does this.
+    /// Whether the button is for a call with this digest.
     #[must_use]
     pub fn is_for(&self, digest: &CallDigest) -> bool {
         Self::new(self.approval, self.choice, digest) == *self

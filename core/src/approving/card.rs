@@ -20,7 +20,7 @@ pub struct CardFacts<'a> {
     pub approval: ApprovalId,
     /// The tool.
     pub tool: &'a str,
-    /// Where its calls go; empty = it needs no saying.
+    /// Where the tool's calls go; empty = not shown.
     pub target: &'a str,
     /// The arguments, byte for byte as they are made.
     pub arguments: &'a str,
@@ -39,7 +39,7 @@ pub struct CardFacts<'a> {
 }
 
 impl<'a> CardFacts<'a> {
-    /// Those of a stored approval, whose askers are named so.
+    /// The facts of a stored approval; `asked_by` names those who asked.
     #[must_use]
     pub fn of(approval: &'a StoredApproval, asked_by: &'a str, language: Language) -> Self {
         Self {
@@ -74,8 +74,8 @@ pub struct CardOutcome<'a> {
     pub by: &'a DecidedBy,
 }
 
-/// The card of a call that waits: with all that it will do, or without a button that allows it. Arguments stand in
-/// that order.
+/// The card of a call that waits: with all that the call will do, or without a button that allows it. `order` names the
+/// arguments that come first.
 ///
 /// # Errors
 /// The [`CardMisfit`] of a card without any arguments.
@@ -157,8 +157,8 @@ fn waiting_facts(facts: &CardFacts<'_>) -> Vec<CardFact> {
         .collect()
 }
 
-/// What takes the card's place once it is known what became of the call: with its arguments if somebody decided and
-/// they fit.
+/// The card that replaces a waiting card once the outcome of the call is known: with the arguments if a person decided
+/// and they fit.
 ///
 /// # Errors
 /// The [`CardMisfit`] of a card without any arguments.
@@ -362,7 +362,7 @@ mod tests {
         Asked by: Ann\u{202E}
         amount = 120
         ");
-        // Of what nobody decided the arguments are not said once more.
+        // The arguments of a call that nobody decided about are not repeated.
         insta::assert_snapshot!(show(ApprovalState::Expired, None, &nobody), @r"
         Expired: refund
         Expired: nobody decided in time

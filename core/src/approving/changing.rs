@@ -29,7 +29,7 @@ pub struct CallChangeFacts<'a> {
     pub now_ms: i64,
 }
 
-/// Why somebody may not change a call's arguments; `None` = they may. Who may not decide may not change.
+/// Why a person may not change a call's arguments; `None` = they may. Only those who may decide may change.
 #[must_use]
 pub fn change_refused(facts: &CallChangeFacts<'_>) -> Option<NoDecision> {
     if !may_decide(facts.approvers, &facts.decider) {
@@ -55,7 +55,7 @@ pub fn reads_as_change(text: &str) -> bool {
     !text.is_empty() && lines.all(|line| named(line).is_some())
 }
 
-/// The arguments as they stand in a form: JSON, a line for each where it helps.
+/// The arguments as a form shows them: JSON, on several lines where that helps.
 #[must_use]
 pub fn arguments_to_change(arguments: &str) -> String {
     let read: Result<Value, _> = serde_json::from_str(arguments);
@@ -72,8 +72,8 @@ fn named(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.chars().all(is_name)).then_some((name, value.trim()))
 }
 
-/// The arguments that a person wrote: all of them as a JSON object, or those that are to be others as lines
-/// `name = value`, where a value is JSON or, as it stands, a text. `read` reads JSON.
+/// The arguments that a person wrote: all of them as a JSON object, or only the changed ones as lines `name = value`,
+/// where a value is JSON or else plain text. `read` reads JSON.
 ///
 /// # Errors
 /// What is wrong with it, for the person.

@@ -1,4 +1,4 @@
-//! What a decision does, given what is known when it comes. Of fifty presses at once one finds the approval open.
+//! What a decision does, given what is known when it comes. Of fifty presses at once, only one finds the approval open.
 
 use crate::approving::{ApprovalChoice, Approvers, CHANGES_MAX, Decider, may_decide};
 use crate::words::Language;
@@ -71,7 +71,7 @@ impl ApprovalState {
     }
 }
 
-/// What a call that is about to be made has of people's consent.
+/// Whether people have consented to a call that is about to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
     /// It needs none.
@@ -125,7 +125,7 @@ pub struct PressFacts<'a> {
     pub is_same_call: bool,
     /// Whether the card shows all of the call.
     pub is_whole: bool,
-    /// Whether who pressed changed the call's arguments before.
+    /// Whether the person who pressed changed the call's arguments before.
     pub is_changer: bool,
     /// How often the call's arguments were changed before; `None` = they can't be.
     pub changes: Option<usize>,
@@ -237,7 +237,7 @@ mod tests {
             (299_999, false),
             (300_000, true),
             (86_400_000, true),
-            // Put back by less than it lasts, and by more.
+            // A clock that was put back by less than the approval lasts, and by more.
             (-300_000, false),
             (-300_001, true),
         ];
@@ -343,7 +343,7 @@ mod tests {
                 |it| it.now_ms += 300_000,
                 Tell(NoDecision::Over(ApprovalState::Expired)),
             ),
-            // What is over is told to those who may decide; others are told that they may not.
+            // Those who may decide are told that the approval is over; others are told that they may not decide.
             (
                 |it| {
                     it.state = ApprovalState::Approved;

@@ -15,7 +15,7 @@ const ARGUMENTS_CHARS: usize = 80;
 /// Characters of the code of a list.
 const CODE_CHARS: usize = 8;
 
-/// What somebody says behind the command.
+/// What a person writes behind the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalsOrder {
     /// What waits is listed.
@@ -49,7 +49,7 @@ impl ApprovalsOrder {
 /// What somebody asks for about calls that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsCommand {
-    /// What.
+    /// What they ask for.
     pub order: ApprovalsOrder,
     /// The channel.
     pub channel: String,
@@ -69,7 +69,7 @@ pub struct ApprovalsSeen<'a> {
 }
 
 impl<'a> ApprovalsSeen<'a> {
-    /// What of these a person may see who is served in the chat. Those whose time is over are left out.
+    /// The open calls that a person who is served in the chat may see. Those whose time is over are left out.
     #[must_use]
     pub fn of(
         open: &'a [StoredApproval],
@@ -89,7 +89,7 @@ impl<'a> ApprovalsSeen<'a> {
                 is_requester,
                 is_admin: command.is_admin,
                 is_served: true,
-                // They say it in the chat.
+                // The command is given in the chat, so its person is a member.
                 is_member: true,
             };
             if may_decide(&approval.approvers, &decider) {
@@ -103,7 +103,8 @@ impl<'a> ApprovalsSeen<'a> {
         seen
     }
 
-    /// A code of what the person may decide about: by the ids and by what the calls do. Another list has another one.
+    /// A code for the calls that the person may decide about, made of their ids and digests: another list has another
+    /// code.
     #[must_use]
     pub fn code(&self) -> String {
         let mut hash = Sha256::new();
@@ -115,8 +116,8 @@ impl<'a> ApprovalsSeen<'a> {
         hex[..CODE_CHARS].to_owned()
     }
 
-    /// Those that an order to forbid all covers: what was listed, and nothing that came since. `None` = the list is
-    /// another one by now, or none was named.
+    /// The calls that an order to forbid all covers: those that were listed, none that came since. `None` = the list
+    /// has changed since, or none was named.
     #[must_use]
     pub fn covered(&self, code: Option<&str>) -> Option<&[&'a StoredApproval]> {
         let is_listed = code == Some(self.code().as_str()) && !self.theirs.is_empty();
@@ -164,7 +165,7 @@ fn line(approval: &StoredApproval, language: Language) -> String {
     format!("- {line}")
 }
 
-/// What is said where the list that was named is not what waits now.
+/// The reply if the list that a person named is no longer the list of what waits.
 #[must_use]
 pub fn other_list(seen: &ApprovalsSeen<'_>, language: Language) -> String {
     format!(
@@ -174,7 +175,7 @@ pub fn other_list(seen: &ApprovalsSeen<'_>, language: Language) -> String {
     )
 }
 
-/// What takes the place of a card that was decided about without it, in plain words.
+/// The plain text that replaces the card of a call that was forbidden by command.
 #[must_use]
 pub fn denied_outcome(approval: &StoredApproval, language: Language) -> String {
     let state = ApprovalState::Denied;
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!(tools(&bob.theirs), ["tool3"]);
         assert_eq!(tools(&bob.asked), ["tool4"]);
         assert_eq!(tools(&seen("U3", true).theirs), ["tool2", "tool4"]);
-        // What is over waits for nobody.
+        // A call whose time is over is not listed.
         let late = ApprovalsSeen::of(&open, &command(true), "U1", 1_700_000_000_000);
         assert_eq!(late, ApprovalsSeen::default());
         insta::assert_snapshot!(ann.text(Language::English).replace(&ann.code(), "CODE"), @r#"

@@ -7,9 +7,9 @@ use serde_json::Value;
 pub enum ApprovalPolicy {
     /// No call does.
     Never,
-    /// Those do whose arguments one of the rules names, or that the rules can't be read for.
+    /// Calls do whose arguments match one of the rules, or can't be compared with it.
     When(Vec<ArgumentRule>),
-    /// The first of a person in a chat does; those after it are covered.
+    /// A person's first call in a chat does; its consent covers the later ones.
     First,
     /// Every call does.
     Always,
@@ -20,7 +20,7 @@ pub enum ApprovalPolicy {
 pub struct ArgumentRule {
     /// Where the value is, as a JSON pointer: `/amount`.
     pub at: String,
-    /// What of it asks.
+    /// Which values make the call wait.
     pub test: ArgumentTest,
 }
 
@@ -127,7 +127,7 @@ impl ArgumentTest {
     }
 }
 
-/// Whether two values are the same; `None` if they are of different types. `120` is `120.0`.
+/// Whether two values are the same; `None` if they are of different types. `120` equals `120.0`.
 fn is_same(one: &Value, other: &Value) -> Option<bool> {
     if let (Some(one), Some(other)) = (one.as_f64(), other.as_f64()) {
         return Some(one.total_cmp(&other).is_eq());
@@ -208,7 +208,7 @@ mod tests {
             ("/dry", Exists(false), false),
             ("/wet", Exists(true), false),
             ("/wet", Exists(false), true),
-            // What can't be read asks.
+            // A value that is missing or of another type asks.
             ("/missing", Gt(5.0), true),
             ("/to", Gt(5.0), true),
             ("/amount", StartsWith("1".to_owned()), true),

@@ -14,13 +14,13 @@ use crate::words::Language;
 
 /// A list or object of nothing but plain values stands on one line if it is not longer, in characters.
 const LINE_MAX_CHARS: usize = 60;
-/// What a line of a list or object is set in by, for each level.
+/// The indentation of a list's or object's lines, for each level.
 const INDENT: &str = "  ";
 /// How much of its texts a cut card shows, in characters: the first that fits.
 const CUT_CHARS: [usize; 4] = [2_000, 800, 200, 0];
 /// The most texts that a cut card shows.
 const CUT_TEXTS_MAX: usize = 10;
-/// More characters fit no card.
+/// The most characters that are tried as a whole card: more fit no card.
 const WHOLE_MAX_CHARS: usize = 40_000;
 
 /// A call's arguments as texts: those that `order` names first, in that order, then the others by name. Calls without
@@ -33,7 +33,7 @@ pub fn shown_arguments<'a>(
 ) -> Vec<CardText> {
     let Some(map) = arguments.as_object().filter(|map| !map.is_empty()) else {
         return vec![CardText {
-            // No argument is called so: a name with a space stands in quotation marks.
+            // No argument can have this title: a name with a space stands in quotation marks.
             title: language.all_arguments(),
             text: shown_value(arguments),
         }];
@@ -63,7 +63,7 @@ pub fn shown_value(value: &Value) -> String {
     out
 }
 
-/// A name that says where it ends: short ones of letters, digits, `_`, `-` and `.` do so by themselves.
+/// A name with a clear end: short ones of letters, digits, `_`, `-` and `.` as they are, others in quotation marks.
 fn shown_name(name: &str) -> String {
     let is_short = (1..=64).contains(&name.len());
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');

@@ -39,7 +39,7 @@ pub struct StoredApproval {
     pub changed_by: Vec<Changer>,
     /// Who decided, when, and what they said.
     pub decided: DecidedBy,
-    /// How they did.
+    /// How they decided.
     pub via: Option<DecidedVia>,
     /// What its run had read that its askers did not write, when it asked for the call.
     pub read: Vec<Taint>,
@@ -64,7 +64,7 @@ impl Requester {
         names.unwrap_or(&self.id)
     }
 
-    /// Whether somebody who calls themselves so may be this person.
+    /// Whether this may be the person of that name.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.trim().trim_start_matches('@');
@@ -89,8 +89,8 @@ pub struct Changer {
 }
 
 impl Changer {
-    /// Whether it may have been a person of the room with that id and one of these names. An operator of whom no
-    /// ids are known may be anybody of that name.
+    /// Whether the changer may have been a person of the room with that id and one of these names. An operator of whom
+    /// no ids are known may be anybody of that name.
     #[must_use]
     pub fn may_be(&self, id: &str, names: &[&str]) -> bool {
         match &self.operator_people {
@@ -102,7 +102,7 @@ impl Changer {
         }
     }
 
-    /// Whether it may have been an operator of that name, who is these people on the platform.
+    /// Whether the changer may have been the operator of that name, whose ids on the platform are `people`.
     #[must_use]
     pub fn may_be_operator(&self, name: &str, people: &[String]) -> bool {
         let mut own = self.operator_people.iter().flatten().chain([&self.who.id]);
@@ -111,7 +111,7 @@ impl Changer {
 }
 
 impl StoredApproval {
-    /// Those who asked, as people read it.
+    /// The names of those who asked, as people read them.
     #[must_use]
     pub fn asked_by(&self) -> String {
         let names: Vec<&str> = self.requesters.iter().map(Requester::name).collect();
@@ -132,7 +132,7 @@ pub struct StoredGrant {
     pub agent: AgentName,
     /// The tool.
     pub tool: String,
-    /// Whether it covers one call with its very arguments; else every call of the tool.
+    /// Whether it covers only calls with exactly the same arguments; else every call of the tool.
     pub is_exact: bool,
     /// Whose questions it covers, by the best name there is.
     pub person: String,

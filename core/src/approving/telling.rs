@@ -16,7 +16,7 @@ pub enum DecidedVia {
     Cli,
     /// By the API.
     Api,
-    /// In the console, by who is named in the settings of the tool, or to forbid it.
+    /// In the console: by a person whom the tool's settings name, or to forbid the call.
     Console,
 }
 

@@ -1,9 +1,9 @@
-//! Sets of arguments that are hard to show, and a reader of what is shown, written apart from what shows them.
+//! Sets of arguments that are hard to show, and a reader of shown arguments, independent of the code that shows them.
 
 use serde_json::{Map, Number, Value};
 use vocative_contract::card::CardText;
 
-/// Pieces of strings: what hides, what looks alike, what ends lines, quotations and cards.
+/// Pieces of strings: invisible characters, look-alikes, and what ends lines, quotations and cards.
 const PIECES: [&str; 56] = [
     "refund",
     "120.00",
@@ -63,7 +63,7 @@ const PIECES: [&str; 56] = [
     "…",
 ];
 
-/// Random numbers that are the same for a seed everywhere.
+/// Random numbers, the same on every machine for one seed.
 #[derive(Clone, Debug)]
 struct Dice(u64);
 
@@ -130,7 +130,7 @@ impl Dice {
     }
 }
 
-/// Sets of arguments, `count` of them, the same for a seed everywhere. One in ten is long, one in fifty empty.
+/// `count` sets of arguments, the same on every machine for one seed. One in ten is long, one in fifty empty.
 #[must_use]
 pub fn argument_sets(count: usize, seed: u64) -> Vec<Value> {
     let mut dice = Dice(seed);
@@ -152,7 +152,7 @@ pub fn argument_sets(count: usize, seed: u64) -> Vec<Value> {
     (0..count).map(set).collect()
 }
 
-/// The arguments that the texts of a card say; `None` if they say none for certain.
+/// The arguments that the texts of a card show; `None` if they show none for certain.
 #[must_use]
 pub fn read_back(texts: &[CardText]) -> Option<Value> {
     if let [text] = texts

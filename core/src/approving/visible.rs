@@ -8,9 +8,9 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// More spaces at one place are counted.
+/// The most spaces in a row that stand for themselves; more are written as a count.
 const SPACES_MAX: usize = 8;
-/// More line ends at one place are counted: one blank line shows as such.
+/// The most line ends in a row that stand for themselves (one blank line); more are written as a count.
 const LINE_ENDS_MAX: usize = 2;
 
 /// What becomes of line ends.
@@ -138,7 +138,7 @@ fn is_plain(c: char) -> bool {
 /// Whether the standard library takes a character for one that can be printed: assigned, and no control, format,
 /// separator, private or surrogate one.
 fn is_printable(c: char) -> bool {
-    // Behind another one, so that marks are judged by the same question.
+    // Put behind a letter, so that combining marks are judged by the same test.
     ['a', c].iter().collect::<String>().escape_debug().nth(1) == Some(c)
 }
 
@@ -262,7 +262,7 @@ fn is_right_to_left(c: char) -> bool {
     is_within(c, &RIGHT_TO_LEFT)
 }
 
-/// What stands together as a word, a path or an address.
+/// Whether a character can be part of a word, a path or an address.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(
@@ -271,7 +271,7 @@ fn is_of_word(c: char) -> bool {
         )
 }
 
-/// Which scripts a text certainly has: by letters that look like no Latin ones.
+/// Scripts that a text certainly has, because it has letters of them that look like no Latin ones.
 #[derive(Debug, Default)]
 struct Scripts {
     greek: bool,

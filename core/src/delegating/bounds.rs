@@ -1,4 +1,4 @@
-//! How much a question can come to where agents ask each other, known before any is asked.
+//! The most work that a question can cause where agents ask each other, known before any agent is asked.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::ids::AgentName;
 pub struct WorkBounds {
     /// Calls of models for one run, those of a routing agent included.
     pub model_calls: u64,
-    /// The agents and networks that it may ask; of a network, its agents do.
+    /// The agents and networks that it may ask; for a network, its agents ask.
     pub delegates: Vec<AgentName>,
-    /// Of a network, the agents that may be called for it.
+    /// For a network, the agents that may be called for it.
     pub members: Vec<AgentName>,
 }
 
-/// The most that the runs below one run come to.
+/// The most work of all runs below one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Below {
     /// Calls of models.
@@ -26,7 +26,7 @@ pub struct Below {
 }
 
 impl Below {
-    /// Of models and of runs each the most, which need not be one and the same way.
+    /// The larger number of model calls and of runs, each by itself: they may come from different paths.
     fn most(self, other: Self) -> Self {
         Self {
             model_calls: self.model_calls.max(other.model_calls),
@@ -35,13 +35,13 @@ impl Below {
     }
 }
 
-/// The most that the runs below one come to that an agent works on, or any of the agents of a network.
+/// The most work of all runs below a run of `asked`: an agent, or a network, of which any agent may ask.
 #[must_use]
 pub fn worst_below(all: &BTreeMap<AgentName, WorkBounds>, asked: &AgentName) -> Below {
     below_run(all, asked, &mut Vec::new(), 0)
 }
 
-/// `path`: who waits above the run. The run stands at `depth`, of which there are `DEPTH_MAX + 1`, so that this ends.
+/// `path`: the agents that wait above the run. Its `depth` is at most `DEPTH_MAX`, so that the recursion ends.
 fn below_run<'a>(
     all: &'a BTreeMap<AgentName, WorkBounds>,
     asked: &'a AgentName,
@@ -53,7 +53,7 @@ fn below_run<'a>(
     };
     path.push(asked);
     let of_itself = below_asker(all, asking, path, depth);
-    // At each moment one of its agents works, and may ask.
+    // One agent of a network works at a time, and that one may ask.
     let of_members = asking.members.iter().map(|member| {
         let Some(asks) = all.get(member) else {
             return Below::default();
@@ -68,7 +68,7 @@ fn below_run<'a>(
     most
 }
 
-/// What the runs come to that one asker of a run may have started, as many as one run may.
+/// The most work of the runs that one asking agent may start in a run: as many as one run may start.
 fn below_asker<'a>(
     all: &'a BTreeMap<AgentName, WorkBounds>,
     asks: &'a WorkBounds,
@@ -114,7 +114,7 @@ mod tests {
             (name("pen"), asking(2, &["check"], &[])),
             (name("check"), asking(5, &["desk"], &[])),
             (name("alone"), asking(9, &[], &[])),
-            // Its agents are two, and one of them asks.
+            // It has two agents, of which one asks.
             (name("team"), asking(20, &[], &["alone", "pen"])),
             (name("head"), asking(4, &["team"], &[])),
             (name("whole"), asking(7, &[], &["head", "pen"])),
@@ -122,15 +122,15 @@ mod tests {
         ]);
         let table: [(&str, u64, u64); 9] = [
             ("alone", 0, 0),
-            // Four of check, of which each may ask four of desk.
+            // Four runs of check, each of which may ask desk four times.
             ("pen", 4 * (5 + 4 * 8), 4 * 5),
             // pen is the dearer one: it asks check, and nobody below asks.
             ("desk", 4 * (2 + 4 * 5), 4 * 5),
             ("look", 4 * (2 + 4 * 5), 4 * 5),
             ("team", 4 * (5 + 4 * 8), 4 * 5),
-            // Four networks, of which each may ask four of check.
+            // Four runs of the network, each of which may ask check four times.
             ("head", 4 * (20 + 4 * 5), 4 * 5),
-            // Of head four networks with what they ask, which is more than what pen asks.
+            // As head: four runs of the network and what they ask are more than what pen asks.
             ("whole", 4 * (20 + 4 * 5), 4 * 5),
             ("lost", 0, 0),
             ("nobody", 0, 0),
@@ -158,7 +158,7 @@ mod tests {
             model_calls: runs,
             runs,
         };
-        // look asks the network, whose agent desk asks nobody: look waits.
+        // look asks the network, whose agent desk may not ask look, because look waits.
         assert_eq!(worst_below(&all, &name("look")), below(4));
         // desk asks look, which can't ask desk's network.
         assert_eq!(worst_below(&all, &name("desk")), below(4));

@@ -9,7 +9,7 @@ use crate::running::budget::{RunBudget, RunUse};
 pub struct DelegatingFacts {
     /// The agents from the person's question down to the run that asks, that one last.
     pub path: Vec<AgentName>,
-    /// Who asked at each step of it, and who asks: of a run of a network, one of its agents.
+    /// The agent that asked at each step of the path, and the one that asks now: in a network's run, one of its agents.
     pub askers: Vec<AgentName>,
     /// What the run may use.
     pub budget: RunBudget,
@@ -56,12 +56,12 @@ pub enum NotDelegated {
     TooDeep,
     /// The run has asked as many agents as it may.
     TooMany,
-    /// What the run may use has nothing left to share.
+    /// Nothing is left of the run's budget to share.
     NothingLeft,
 }
 
 impl ChildUse {
-    /// What it counts for: what it has used, and while it may use more, all that it may.
+    /// What is counted for the child: what it has used, and while it is not over, its whole share.
     fn counted(&self) -> (RunUse, u32) {
         if self.is_over {
             return (self.used, self.calls);
@@ -77,8 +77,8 @@ impl ChildUse {
 }
 
 /// The share of an agent that a run asks: half of what is left of each limit, so that there is always something left to
-/// answer with, and the sum of all shares stays within the limit. `members`: of a network, the agents that may be called
-/// for it.
+/// answer with, and the sum of all shares stays within the limit. `members`: for a network, the agents that may be
+/// called for it.
 ///
 /// # Errors
 /// [`NotDelegated`], the first that holds.
@@ -118,7 +118,7 @@ pub fn delegate(
     Ok(Share { budget, calls })
 }
 
-/// Half of what is left of a limit; 0 where it does not hold.
+/// Half of what is left of a limit; 0 where no limit is set.
 fn half(limit: u64, used: u64) -> Result<u64, NotDelegated> {
     match limit {
         0 => Ok(0),
@@ -206,14 +206,14 @@ mod tests {
             ("team", &["look", "pen"], Some(NotDelegated::Cycle)),
             ("aides", &["pen", "look"], Some(NotDelegated::MemberWaits)),
             ("aides", &["desk"], Some(NotDelegated::MemberWaits)),
-            // Who was called for the network before does not wait.
+            // An agent that was called for the network earlier does not wait.
             ("pen", &[], None),
         ];
         for (network, members, refused) in table {
             let decided = delegate(&facts, &AgentName::trusted(network), &names(members));
             assert_eq!(decided.err(), refused, "{network} of {members:?}");
         }
-        // Its agents stand where it does: whom they ask, asks nobody.
+        // A network's agents stand at the network's depth: the agent that they ask may ask no other.
         let deepest = DelegatingFacts {
             path: names(&["desk", "team", "aides"]),
             ..facts
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(shares, [400, 200, 100, 50]);
         assert_eq!(delegate(&facts, &look, &[]), Err(NotDelegated::TooMany));
 
-        // One that is over gives back what it did not use, and keeps what it did.
+        // A child that is over gives back the unused part of its share; only what it used counts.
         facts.children.truncate(1);
         facts.children[0] = ChildUse {
             is_over: true,
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(spent(|facts| facts.used.tokens = u64::MAX), nothing);
         assert_eq!(spent(|facts| facts.used.worked_ms = 60_000), nothing);
         assert_eq!(spent(|facts| facts.calls = 63), nothing);
-        // A limit that is not set has no end.
+        // A limit that is not set is never used up.
         assert!(spent(|facts| facts.used.cost_micros = u64::MAX).is_ok());
     }
 }

@@ -62,7 +62,7 @@ pub struct StoredTask {
     pub agent: AgentName,
     /// What is to be done; empty once it was forgotten.
     pub task: String,
-    /// Whether who works on it is shown the room.
+    /// Whether the agent that works on it is shown the room.
     pub sees_room: bool,
     /// What it may use.
     pub share: Share,

@@ -29,7 +29,7 @@ pub fn told_of_task(task: &StoredTask) -> Option<(bool, String)> {
     })
 }
 
-/// The task as the agent reads it that is to work on it.
+/// The task as it reads for the agent that is to work on it.
 #[must_use]
 pub fn task_text(task: &StoredTask) -> String {
     format!("{} (agent): {}", task.asked_by, task.task)

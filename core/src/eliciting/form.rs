@@ -62,7 +62,7 @@ pub struct InputField {
     pub kind: FieldKind,
     /// Whether it must have a value.
     pub is_required: bool,
-    /// The value of one that is left out.
+    /// The value if the person leaves the field out.
     pub default: Option<Value>,
 }
 
@@ -180,7 +180,7 @@ impl InputForm {
         Ok(text)
     }
 
-    /// The answers that are buttons; the last one gives nothing.
+    /// The answers that are offered as buttons; the last one declines.
     #[must_use]
     pub fn options(&self, language: Language) -> Vec<String> {
         let decline = language.form_decline();
@@ -463,7 +463,7 @@ mod tests {
         }
         let asks = json!({"message": "Please type your password", "requestedSchema": {}});
         assert!(matches!(InputForm::of(&asks), Err(FormRefused::Secret(_))));
-        // Words that only contain one are none: a spin, a tokenizer.
+        // A word that only contains a secret's name is no secret: a spin, a tokenizer.
         assert!(form(&json!({"spin": {"type": "string", "title": "Tokenizer"}})).is_ok());
         let long = json!({"message": "x".repeat(2_000), "requestedSchema": {}});
         let told = InputForm::of(&long)

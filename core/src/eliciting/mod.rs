@@ -32,7 +32,7 @@ pub struct InputRound {
     pub number: u32,
     /// The server, as settings name it.
     pub server: String,
-    /// What the server wants back word for word; nobody else reads it.
+    /// State that is sent back to the server unchanged; only the server reads it.
     pub state: Option<String>,
     /// What it asks for, by its own names.
     pub forms: Vec<(String, InputForm)>,
@@ -63,7 +63,7 @@ pub enum FormEnded {
 pub enum NextInput {
     /// Its question waits for an answer.
     Wait,
-    /// This form is asked, of `forms` by its place; with what was wrong with the answer before.
+    /// A form is asked, by its index in `forms`, with what was wrong with the answer before.
     Ask(usize, Option<String>),
     /// The server is told this, by its own names, and goes on with the call.
     GoOn(BTreeMap<String, Value>),

@@ -61,7 +61,7 @@ impl InputForm {
     }
 }
 
-/// Whether words are those of a text in any language: a question may have been asked in another one than is spoken now.
+/// Whether the words are this text in any language: the language may have changed since the question was asked.
 fn says(said: &str, text: impl Fn(Language) -> String) -> bool {
     let said = said.to_lowercase();
     let mut texts = Language::ALL.into_iter().map(text);
@@ -103,7 +103,7 @@ fn by_lines<'a>(
 }
 
 impl InputField {
-    /// The value that words say.
+    /// The value that a person's words mean.
     ///
     /// # Errors
     /// What it is to be.

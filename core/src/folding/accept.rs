@@ -78,7 +78,7 @@ pub fn accept(text: &str, finish: Finish, counter: &dyn TokenCounter) -> Result<
     Ok(with_facts(text, tokens, &facts_of(&value), counter))
 }
 
-/// The facts in an answer, one line each. What is no text is left out.
+/// The facts in an answer, one line each. Facts that are not text are left out.
 fn facts_of(value: &serde_json::Value) -> Vec<String> {
     let facts = value.get("facts").and_then(serde_json::Value::as_array);
     let texts = facts.into_iter().flatten().filter_map(|fact| fact.as_str());

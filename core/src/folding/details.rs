@@ -1,31 +1,31 @@
 //! What a summary can lose without a reader's notice: numbers, dates, codes, addresses and links. Pure.
 //!
 //! A detail is compared letter by letter, so its loss is measured, in any language, without a model. Names and
-//! decisions can be said in other words; of them the request for a summary asks, and nothing is measured here.
+//! decisions can be said in other words: the request for a summary asks for them, but their loss is not measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::search::text::is_unspaced;
 
-/// The most details that a summary is held to, the newest first: some as many as fit into one.
+/// The most details that a summary is held to, the newest first: about as many as fit into one.
 const DETAILS_MAX: usize = 40;
-/// A line that is said so often in one fold, its numbers apart, is a report that repeats itself: no summary is
-/// held to its numbers.
+/// A line that occurs this often in one fold, its numbers aside, is a repeating report: no summary is held to its
+/// numbers.
 const REPORTS_MIN: usize = 3;
 /// The length of a detail, in characters. A single digit stands in nearly every text.
 const DETAIL_CHARS: std::ops::RangeInclusive<usize> = 2..=200;
 
-/// What a summary says of the details it was to keep.
+/// How many of the details that it was to keep a summary lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// How many there are.
+    /// How many it was to keep.
     pub total: usize,
     /// Those that it does not hold, in the order in which they were said.
     pub lost: Vec<String>,
 }
 
 impl Loss {
-    /// Of a summary of what came before and what was said since.
+    /// The loss of a summary that replaces `previous` and `turns`.
     #[must_use]
     pub fn of(summary: &str, previous: Option<&str>, turns: &str) -> Self {
         let wanted = wanted(previous.unwrap_or_default(), turns);

@@ -75,7 +75,7 @@ fn kept(lines: &[String], counter: &dyn TokenCounter) -> BTreeSet<usize> {
     kept
 }
 
-/// What a line says.
+/// How much a line says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     Little,

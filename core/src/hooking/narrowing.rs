@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Whether one value may stand for another without asking for more: the same fields, texts and answers as they are,
 /// numbers between zero and what they were, and lists with some of their items left out.
 ///
-/// A field that is left out may have been a limit, so it is none that was narrowed.
+/// A field that is left out may have been a limit, so leaving it out does not narrow.
 #[must_use]
 pub fn is_narrower(narrowed: &Value, asked: &Value) -> bool {
     match (narrowed, asked) {

@@ -1,7 +1,7 @@
 //! Words that are taken out by pattern: keys, e-mail addresses, card numbers, and what an operator names.
 //!
-//! Work is linear in a text's size: the patterns are automata without backtracking, and digits are read once. A
-//! pattern finds what looks like one; it is no proof that nothing else is there.
+//! Work is linear in a text's size: the patterns are automata without backtracking, and digits are read once. A pattern
+//! only finds what looks like a secret; a text without a match may still hold one.
 
 use std::borrow::Cow;
 
@@ -75,7 +75,7 @@ impl Removed {
         }
     }
 
-    /// What stands in its place.
+    /// The text in its place.
     fn label(self) -> &'static str {
         match self {
             Self::Keys => "[key removed]",
@@ -85,7 +85,7 @@ impl Removed {
     }
 }
 
-/// What stands where a pattern of an operator was found.
+/// The text in place of what an operator's pattern matched.
 const OWN_LABEL: &str = "[removed]";
 
 /// What is wrong with an operator's pattern, in words for them.
@@ -98,7 +98,7 @@ pub struct PatternError(String);
 pub struct Redactor {
     patterns: Vec<(Regex, &'static str)>,
     has_cards: bool,
-    /// As they were written.
+    /// The operator's patterns, as they were written.
     own: Vec<String>,
     removed: Vec<Removed>,
 }
@@ -310,7 +310,7 @@ fn rows_of_groups(text: &str) -> Vec<Vec<DigitGroup>> {
     rows
 }
 
-/// Of how many groups the card number is that begins with the first of these; the longest, if several fit.
+/// How many groups the card number has that begins with the first group; the longest number, if several fit.
 fn card_at(text: &str, groups: &[DigitGroup]) -> Option<usize> {
     let mut digits: Vec<u8> = Vec::new();
     let mut fitting = None;
@@ -416,7 +416,7 @@ mod tests {
                 "[card number removed] [card number removed]",
             ),
             ("4111 1111 1111 1112", "4111 1111 1111 1112"),
-            // A time in milliseconds, a telephone number, an id of a longer row, a name.
+            // A time in milliseconds, a telephone number, digits that are part of a longer id, a name.
             ("1763942400000", "1763942400000"),
             ("+49 30 901820", "+49 30 901820"),
             ("41111111111111114111111", "41111111111111114111111"),

@@ -40,10 +40,10 @@ pub enum HookDecision {
     },
     /// The model is told this with the question.
     Note {
-        /// What.
+        /// The note.
         text: String,
     },
-    /// It gave no word that holds.
+    /// The hook gave no valid verdict.
     Failed {
         /// What went wrong.
         reason: String,
@@ -120,7 +120,7 @@ impl HookDecision {
         }
     }
 
-    /// A stored verdict. One of an unknown name, or with a part missing, is none that holds.
+    /// Reads a stored verdict. One with an unknown name or a missing part counts as failed.
     #[must_use]
     pub fn stored(name: &str, reason: String, changed: Option<String>, count: u32) -> Self {
         match (name, changed) {
@@ -158,7 +158,7 @@ impl HookVerdict {
     }
 }
 
-/// What of a verdict holds at its point: one that asks for what can't be done there has failed.
+/// The verdict as it counts at its point: one that asks for what can't be done there has failed.
 #[must_use]
 pub fn settle(point: HookPoint, judged: Judged<'_>, verdict: HookDecision) -> HookDecision {
     let is_admitted = match &verdict {

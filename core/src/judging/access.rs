@@ -38,8 +38,9 @@ pub fn place_access(chat: &str, kind: Option<ChatKind>, policy: &ChannelPolicy) 
     }
 }
 
-/// Decides about a person in a place of which that is said. `belonging` is what the platform's directory says
-/// of them, if it was asked; without it, who may be a stranger is taken for one, and who may be a guest, too.
+/// Decides about a person in a place for which `place` was decided. `belonging` is what the platform's directory says
+/// of them, if it was asked; without it, a person who may be a stranger counts as one, and so does one who may be a
+/// guest.
 #[must_use]
 pub fn person_access(
     place: PlaceAccess,

@@ -88,8 +88,8 @@ fn called(
     rules.into_iter().find(|(is, _)| *is).map(|(_, rule)| rule)
 }
 
-/// Whether a message goes on with its thread, if that is an agent's: a person's word in it that
-/// mentions nobody.
+/// Whether a message may follow up in its thread, if the thread is an agent's: the message is a person's and mentions
+/// nobody.
 #[must_use]
 pub fn may_follow_up(
     message: &InboundMessage,
@@ -144,7 +144,7 @@ fn is_own_command(message: &InboundMessage, policy: &ChannelPolicy) -> bool {
 /// The words by which platforms address everybody in a room.
 const EVERYBODY: [&str; 3] = ["here", "channel", "everyone"];
 
-/// Whether a word to everybody is one to the agents, and this is one.
+/// Whether a text addresses everybody in the room, and that addresses the agents here.
 fn calls_everybody(speech: &str, policy: &ChannelPolicy) -> bool {
     policy.manners.broadcast_addresses && EVERYBODY.iter().any(|name| calls_name(speech, name))
 }
@@ -225,8 +225,8 @@ fn thread_agent(facts: &MessageFacts, policy: &ChannelPolicy) -> Option<AgentNam
         .cloned()
 }
 
-/// Whether a message was captured before, as it is. Whether it follows up was settled then, or when its
-/// thread became an agent's: what was said before that is no follow-up, however often it is told.
+/// Whether a message was captured before and is not edited. Whether it is a follow-up was settled then, or when its
+/// thread became an agent's: a message from before that is none, however often it is delivered.
 fn is_told_again(message: &InboundMessage, facts: &MessageFacts) -> bool {
     facts.is_known && message.edit_marker.is_none()
 }
@@ -449,7 +449,7 @@ mod tests {
             ..policy()
         };
         assert!(addressed_agents(&follow_up, &facts, &mention_only).is_empty());
-        // Told again, it is what it was; edited, it may be another.
+        // A message that is delivered again is judged as before; an edited one may be judged anew.
         let known = MessageFacts {
             is_known: true,
             ..facts

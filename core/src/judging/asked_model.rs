@@ -43,7 +43,7 @@ pub(super) fn asked_model(
     ))
 }
 
-/// The name behind the word, where that opens the text behind mentions, a command and the agent's name.
+/// The name behind `--model`, where that word opens the text behind mentions, a command and the agent's name.
 fn wished<'a>(
     message: &'a InboundMessage,
     agents: impl Iterator<Item = &'a AgentPolicy>,
@@ -63,7 +63,7 @@ fn wished<'a>(
     let called = called.strip_prefix('@').unwrap_or(called);
     let names = agents.flat_map(|agent| &agent.aliases);
     let behind = names.filter_map(|alias| strip_word(called, alias));
-    // The longest name is meant: the least stands behind it.
+    // Of several matching names the longest is meant: it leaves the shortest rest.
     let named = behind.min_by_key(|behind| behind.len());
     let said = named.map_or(text, |behind| behind.trim_start_matches(PUNCTUATION));
     let said = said.trim_start();

@@ -1,4 +1,4 @@
-//! What a person asks the daemon itself for: reading it, and who may. Pure.
+//! Commands that a person gives to the daemon itself: how they are read, and who may give them. Pure.
 //!
 //! On Slack it is the text of a slash command (`/vocative new`) or, because those can't be given in
 //! threads, a message that mentions the bot and says the word of a command and nothing else
@@ -100,7 +100,7 @@ fn plain_link<'a>(
 ) -> Option<(CommandName, &'a str, CommandForm)> {
     let (word, code) = message.text.trim().split_once(char::is_whitespace)?;
     let is_direct = message.place.kind.or(facts.chat_kind) == Some(ChatKind::Direct);
-    // What came to be by an edit was not typed as a command.
+    // A message that became a command by an edit was not typed as one.
     let is_typed = message.edit_marker.is_none();
     let is_link = word.eq_ignore_ascii_case(CommandName::Link.name()) && Code::is_as_shown(code);
     (is_direct && is_typed && is_link).then_some((CommandName::Link, code, CommandForm::Plain))
@@ -130,7 +130,7 @@ fn mentioned_command<'a>(
         // `@Vocative title of the book?` is a question; a title stands behind a colon.
         CommandName::Help | CommandName::Stop | CommandName::Title => false,
         CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
-        // What is no time is said to a model: `@Vocative remind me of what Bob said`.
+        // A text that names no time is a question to a model: `@Vocative remind me of what Bob said`.
         CommandName::Remind | CommandName::Schedule => {
             read_order(rest, 0, policy.manners.zone) != Err(WordingProblem::When)
         }
@@ -153,7 +153,7 @@ fn typed(text: &str) -> (String, &str) {
     (word.to_lowercase(), rest.trim())
 }
 
-/// What stands behind `title:`, as it was typed.
+/// The text behind `title:`, as it was typed.
 fn behind_title_colon(text: &str) -> Option<&str> {
     let (word, rest) = text.trim().trim_start_matches('/').split_once(':')?;
     let is_title = word.eq_ignore_ascii_case(CommandName::Title.name());
@@ -300,7 +300,7 @@ fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
         Ok(agent) => agent,
         Err(text) => return told(text),
     };
-    // What its person is told is known once it is done.
+    // What the person is told is known only once the command is carried out.
     let told_later = |effect| CommandVerdict {
         is_admitted: true,
         effect,
@@ -401,7 +401,7 @@ fn named_agent(
     })
 }
 
-/// The agent that people call so.
+/// The agent that people call by this name.
 fn agent_of_name(name: &str, policy: &ChannelPolicy) -> Option<AgentName> {
     let wanted = name.trim_start_matches('@').to_lowercase();
     let is_meant = |alias: &String| alias.to_lowercase() == wanted;
@@ -410,7 +410,7 @@ fn agent_of_name(name: &str, policy: &ChannelPolicy) -> Option<AgentName> {
     Some(agent.name.clone())
 }
 
-/// What everybody there sees: it changes what they are answered.
+/// Begins afresh. Everybody there sees the reply, because what they are answered changes.
 fn begin_afresh(
     agent: Option<AgentName>,
     is_private: bool,
@@ -440,7 +440,7 @@ fn stop(of_everybody: bool, is_private: bool, language: Language) -> CommandVerd
     }
 }
 
-/// What is said of a stop.
+/// The reply to a stop.
 pub(super) fn stopped(of_everybody: bool, language: Language) -> String {
     match of_everybody {
         true => language.stopped_all(),

@@ -70,7 +70,7 @@ pub fn judge(
     if !is_stop && let Some(verdict) = replied(message, facts, rule, kind, policy, now_ms) {
         return verdict;
     }
-    // What is not answered, or may be said to somebody else, is no wish, and nobody is told of it.
+    // A message that is not answered, or may be meant for somebody else, is no request for a model: no error is told.
     let is_wish = !is_old && !is_stop && !is_unsure(rule, message, facts);
     let asked_model = match asked_model(message, &addressed_to, policy) {
         Ok(asked) => asked,
@@ -128,14 +128,14 @@ pub fn judge(
     }
 }
 
-/// What a message stops that says so.
+/// What a message that says stop ends.
 fn stop_of(message: &InboundMessage, policy: &ChannelPolicy) -> RunVerdict {
     RunVerdict::Stop {
         of_everybody: policy.admins.contains(&message.sender.id),
     }
 }
 
-/// Until when its run waits for the rest of it.
+/// Until when the message's run waits for the rest of the message.
 fn wait_until(
     message: &InboundMessage,
     lacks_kind: bool,
@@ -158,7 +158,7 @@ struct Occasion<'a> {
     /// The hours in which nothing is answered, and when they are over.
     quiet_until: Option<(QuietHours, i64)>,
     is_asked: bool,
-    /// Who is called and does not work.
+    /// The agent that is called and does not work now.
     resting: Option<&'a AgentName>,
     can_be_private: bool,
     now_ms: i64,
@@ -249,9 +249,9 @@ fn carried_out(command: CommandVerdict) -> Verdict {
     }
 }
 
-/// What a message is that belongs to a question of ours: its answer, or a reply to it that is not. Neither is
-/// a new question. In the question's thread people talk about other things, too: there only the word of who is asked
-/// counts, and only if it calls nobody.
+/// What a message is that belongs to a question of ours: its answer, or a reply to it that is not. Neither is a new
+/// question. In the question's thread people talk about other things, too: there a message counts only if it comes from
+/// a person who is asked, and calls no agent.
 fn replied(
     message: &InboundMessage,
     facts: &MessageFacts,
@@ -383,7 +383,7 @@ fn refusal(
         && refused.access == Access::PersonNotAllowed
         && refused.kind == Some(ChatKind::Direct);
     let is_first = match facts.refused_notice_at_ms {
-        // Once a code is too old, there is another one.
+        // Once the last pairing code is too old, another one is told.
         Some(last_ms) if is_unpaired => !is_alive(last_ms, now_ms, PAIRING_CODE_LIFE_MS),
         last => last.is_none(),
     };
@@ -466,7 +466,8 @@ pub(super) fn limit_met(
     }
 }
 
-/// A room is told of a limit now and then, a person that only they see each time, bots once in a row.
+/// Whether and how a limit is told: to a room now and then, to a person each time if only they see it, to bots once in
+/// a row.
 fn limit_notice(
     limit: LimitMet,
     facts: &MessageFacts,
@@ -623,7 +624,7 @@ mod tests {
             assert_eq!(verdict.answers.is_some(), answers, "{nearness:?}");
             assert_eq!(verdict.addressed_to.is_empty(), answers, "{nearness:?}");
         }
-        // Who says stop ends what asked.
+        // A person who says stop ends the run that asked.
         let stop = decide(&message("stop"), &facts(AtPost, asked, Open), &policy);
         assert!(matches!(stop.runs, RunVerdict::Stop { .. }));
         assert_eq!(stop.answers, None);

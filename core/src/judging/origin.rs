@@ -18,7 +18,7 @@ pub enum CaptureOrigin {
         /// while other chats are read.
         began_ms: i64,
     },
-    /// It was said before anybody here was to listen: kept, and never answered.
+    /// It was said before the daemon was to listen: kept, and never answered.
     Backfill,
 }
 

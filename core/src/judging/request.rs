@@ -26,7 +26,7 @@ pub enum RequestVerdict {
 }
 
 impl RequestVerdict {
-    /// As the store takes it.
+    /// The verdict as the store takes it.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
@@ -63,8 +63,8 @@ pub fn judge_request(
     }))
 }
 
-/// Decides about what a program says to one agent without asking it. No limit counts it: it costs nothing, as what people
-/// say to each other.
+/// Decides about what a program says to one agent without asking it. No limit counts it: like what people say to each
+/// other, it costs nothing.
 #[must_use]
 pub fn judge_note(person: &str, policy: &ChannelPolicy, agent: &AgentName) -> Verdict {
     if !is_served(person, policy, agent) {
@@ -97,7 +97,7 @@ fn asked(agent: &AgentName) -> Verdict {
         access: Access::Served,
         addressed_to: vec![agent.clone()],
         runs: RunVerdict::Run,
-        // Who asked waits for the answer to exactly this question.
+        // The program waits for the answer to exactly this question.
         overlaps: BTreeMap::from([(agent.clone(), Overlap::Queue)]),
         ..Verdict::default()
     }

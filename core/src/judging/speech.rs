@@ -131,7 +131,7 @@ pub fn behind_address<'a>(
     let at = opening.strip_prefix('@');
     let bare = at.unwrap_or(opening);
     let behind = names.iter().filter_map(|name| strip_word(bare, name));
-    // The longest name is meant: the least stands behind it.
+    // Of several matching names the longest is meant: it leaves the shortest rest.
     let Some(behind) = behind.min_by_key(|behind| behind.len()) else {
         return said;
     };

@@ -2,8 +2,8 @@
 
 use super::{CHUNK_MAX_CHARS, CHUNKS_MAX, HEADING_MAX_CHARS};
 
-/// More blocks give no chunk that is kept: a chunk holds as many as it has characters at the most, and far fewer in
-/// documents that say something.
+/// The most blocks of a document that are kept. Further ones would give no chunk that is kept: a chunk holds at most as
+/// many blocks as it has characters, and far fewer in documents that say something.
 const BLOCKS_MAX: usize = CHUNKS_MAX * 64;
 /// The longest text that is kept of a document, in bytes.
 const TEXT_MAX_BYTES: usize = CHUNKS_MAX * CHUNK_MAX_CHARS * 4;

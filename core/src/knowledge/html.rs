@@ -199,7 +199,7 @@ impl HtmlReader {
         }
     }
 
-    /// A tag that ends what was begun, unless it stands inside a line.
+    /// Ends the current block at a tag, unless its element stands inside a line or groups rows of a table.
     fn boundary(&mut self, name: &str) {
         let is_row_group = matches!(name, "tbody" | "thead" | "tfoot");
         if !(INLINE.contains(&name) || self.is_table() && is_row_group) {
@@ -226,7 +226,7 @@ impl HtmlReader {
         }
     }
 
-    /// Text between tags, with its characters by name.
+    /// Adds text between tags, with its named and numbered characters resolved.
     fn text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find('&') {
@@ -303,7 +303,7 @@ fn level(name: &str) -> Option<u8> {
     (1..=6).contains(&level).then_some(level)
 }
 
-/// Where a tag ends whose name was read: behind its `>`, which counts in no quotes.
+/// Where a tag whose name was read ends: behind the first `>` that is not in quotes.
 fn tag_end(rest: &str) -> usize {
     let mut quote = None;
     let mut is_value = false;
@@ -321,7 +321,7 @@ fn tag_end(rest: &str) -> usize {
     rest.len()
 }
 
-/// Where an element ends whose content is skipped: behind the next tag that closes one of its name.
+/// Where an element whose content is skipped ends: behind the next tag that closes one of its name.
 fn closing(rest: &str, name: &str) -> usize {
     let mut from = 0;
     while let Some(found) = rest[from..].find("</") {

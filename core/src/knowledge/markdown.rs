@@ -22,7 +22,7 @@ pub(super) fn blocks(text: &str) -> Blocks {
 #[derive(Default)]
 struct MarkdownReader {
     blocks: Blocks,
-    /// The lines of what is being read.
+    /// The lines of the block that is being read.
     text: String,
     start: u32,
     lines: u32,
@@ -31,7 +31,7 @@ struct MarkdownReader {
     fence: Option<CodeFence>,
 }
 
-/// The mark between which code stands.
+/// The mark that begins and ends a block of code.
 struct CodeFence {
     mark: char,
     length: usize,
@@ -119,14 +119,14 @@ impl CodeFence {
     }
 }
 
-/// A heading with signs before it.
+/// A heading that begins with `#` signs.
 fn heading(line: &str) -> Option<(u8, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let rest = &line[level..];
     let is_heading = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
     let title = rest.trim();
     let bare = title.trim_end_matches('#');
-    // Signs behind it close it, unless they are part of its last word: C#.
+    // `#` signs at its end close it, unless they are part of its last word: C#.
     let title = match bare.is_empty() || bare.ends_with([' ', '\t']) {
         true => bare.trim_end(),
         false => title,
@@ -144,7 +144,7 @@ fn underline(line: &str) -> Option<u8> {
     }
 }
 
-/// A line between two parts.
+/// Whether a line is a thematic break, as `---`.
 fn is_break(line: &str) -> bool {
     let mut marks = line.chars().filter(|c| !c.is_whitespace());
     let Some(first) = marks.next().filter(|c| matches!(c, '-' | '*' | '_')) else {
@@ -165,7 +165,7 @@ fn is_table_line(line: &str) -> bool {
             .all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
-/// The lines of settings that stand before a document; what they call it is its title.
+/// How many lines of settings stand before a document (front matter). Takes the document's title from them.
 fn front_matter(text: &str, blocks: &mut Blocks) -> usize {
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {

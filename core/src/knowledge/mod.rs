@@ -11,7 +11,7 @@ mod plain;
 
 use vocative_contract::work::looked_at;
 
-/// Changes whenever a document would give other chunks: what was cut by other rules is cut anew.
+/// Changes whenever a document would give other chunks: documents that were cut by an older version are cut anew.
 pub const CHUNKS_VERSION: u32 = 1;
 /// The longest text of a chunk, in characters: about 400 tokens of English.
 pub const CHUNK_MAX_CHARS: usize = 1_600;
@@ -49,7 +49,7 @@ pub struct Chunk {
 /// A document in pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunked {
-    /// What it calls itself, if it does.
+    /// The title that the document gives itself, if any.
     pub title: Option<String>,
     /// Its pieces, in order.
     pub chunks: Vec<Chunk>,

@@ -5,7 +5,7 @@ use vocative_contract::work::looked_at;
 use super::block::{BlockKind, Blocks, DocumentBlock};
 use super::{CHUNK_MAX_CHARS, CHUNKS_MAX, Chunk, Chunked};
 
-/// What stands between two blocks of a chunk.
+/// The separator between two blocks of a chunk.
 const BETWEEN: &str = "\n\n";
 
 /// The chunks of a document.
@@ -58,7 +58,7 @@ impl ChunkPacking {
         self.bare = Some((level, block.line, block.page));
     }
 
-    /// A heading that nothing stands under is what it says.
+    /// Makes a chunk of a heading that nothing stands under.
     fn end_heading(&mut self) {
         if let (Some((_, line, page)), Some((_, text))) = (self.bare.take(), self.headings.last()) {
             (self.line, self.page) = (line, page);
@@ -125,7 +125,7 @@ fn pieces(block: &DocumentBlock) -> Vec<BlockPart> {
         BlockKind::Table { has_head: true } => (first_lines(&block.text, 2), ""),
         BlockKind::Heading(_) | BlockKind::Text | BlockKind::Table { has_head: false } => ("", ""),
     };
-    // A head that leaves no room is not repeated.
+    // A head or fence that is too long is not repeated in each part.
     let is_long = head.chars().count() + tail.chars().count() > CHUNK_MAX_CHARS / 4;
     let (head, tail) = if is_long { ("", "") } else { (head, tail) };
     let body = &block.text[head.len()..block.text.len() - tail.len()];

@@ -68,7 +68,7 @@ pub struct FileLimits {
     pub text_max_tokens: usize,
     /// Pictures.
     pub images_max: usize,
-    /// Files that were sent before the question, the newest first; what is over is not there.
+    /// Files that were sent before the question, the newest first; further ones are left out.
     pub earlier_max: usize,
 }
 
@@ -126,7 +126,7 @@ pub struct FittedFiles {
     /// What is put behind the trigger.
     text: String,
     images: Vec<PromptImage>,
-    /// The tokens of both.
+    /// The tokens of the text and the images.
     pub tokens: usize,
 }
 

@@ -27,7 +27,7 @@ impl Given {
     }
 }
 
-/// Leaves of a history what is to be answered: what the program gave stands in place of the rest.
+/// Reduces a history to what is to be answered: what the program gave stands in place of the rest.
 pub fn without_earlier(history: &mut History) {
     history
         .turns

@@ -201,7 +201,7 @@ pub fn clean_name(name: &str) -> String {
     words.join(" ").chars().take(NAME_MAX_CHARS).collect()
 }
 
-/// What does not show in a name, and could hide or turn what stands beside it.
+/// Whether a character does not show in a name and could hide or reorder what stands beside it.
 pub(crate) fn is_unfit_for_names(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
@@ -213,15 +213,15 @@ pub(crate) fn is_unfit_for_names(c: char) -> bool {
             | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// What the model, or a terminal, could take for more than text.
+/// Whether the model, or a terminal, could take a character for more than text.
 pub(super) fn is_unfit_for_messages(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{0B}' | '\u{0C}' | '\u{85}')
 }
 
 /// The label of every speaker but the agent itself; no two look the same.
 ///
-/// Of speakers that look the same, the first keeps the plain name: a label that a prompt had stays when
-/// somebody else speaks later. What is of one run only (overheard, asked) comes after what stays.
+/// Of speakers that look the same, the first keeps the plain name: a label that a prompt had stays when somebody else
+/// speaks later. Turns of one run only (overheard, asked) come after those that stay.
 fn labels(
     history: &History,
     agent: &AgentView,

@@ -8,8 +8,8 @@ use crate::ids::TurnId;
 use crate::options::HistoryShare;
 use crate::turn::Turn;
 
-/// Leaves of a history what an agent with this share is shown: the questions (without a run the newest turn), what they
-/// reply to, and the newest of the other turns, each with its answer from a thread.
+/// Reduces a history to what an agent with this share is shown: the questions (without a run the newest turn), what
+/// they reply to, and the newest of the other turns, each with its answer from a thread.
 pub fn leave_share(history: &mut History, share: HistoryShare) {
     let count = match share {
         HistoryShare::Full => return,

@@ -124,7 +124,7 @@ fn involved(loaded: &[&Turn], agent: &AgentView, options: &AssemblerOptions) -> 
     {
         involved.extend(turn.reply_to);
     }
-    // Replied-next: adjacency stands in where the answer says not what it answers.
+    // Replied-next: an answer that does not say what it answers counts as an answer to the turn before it.
     for pair in loaded.windows(2) {
         if is_own(&pair[1].participant, agent) && pair[1].reply_to.is_none() {
             involved.insert(pair[0].id);

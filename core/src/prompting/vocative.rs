@@ -82,7 +82,7 @@ fn summary_text(summary: &SummaryView) -> String {
     )
 }
 
-/// What a summary stands for is not lost, where it is known to.
+/// Marks turns that were left out as summarised where a summary is known to stand for them.
 fn name_summarized(
     lines: &mut [PromptLine<'_>],
     summary: &SummaryView,
@@ -124,7 +124,7 @@ struct PromptLine<'a> {
     message: PromptMessage,
     tokens: usize,
     state: LineState,
-    /// The turn that replies to it, where it is there for that turn only.
+    /// The turn that replies to it, if this line is in the prompt only for that turn.
     comes_before: Option<TurnId>,
 }
 
@@ -241,7 +241,7 @@ fn strength(role: HistoryRole) -> u8 {
     }
 }
 
-/// From where on the history is looked at; `None` = from its oldest turn.
+/// The position from which on the history is looked at; `None` = from its oldest turn.
 fn landmark(lines: &[PromptLine<'_>], history: &History) -> Option<Position> {
     let kept = lines.iter().filter(|line| line.role == HistoryRole::Kept);
     let kept: Vec<&Turn> = kept.map(|line| line.turn).collect();
@@ -249,8 +249,8 @@ fn landmark(lines: &[PromptLine<'_>], history: &History) -> Option<Position> {
     start::landmark(&ids, history.has_older).map(|n| kept[n].position)
 }
 
-/// What is from before the landmark stays out, also what history turns reply to: whether it is read as a turn
-/// of the history or for its replier changes from prompt to prompt.
+/// Leaves out turns from before the landmark, also those that history turns reply to: whether such a turn is read as a
+/// turn of the history or for its replier changes from prompt to prompt.
 fn leave_out_before(lines: &mut [PromptLine<'_>], landmark: Option<Position>) {
     let Some(landmark) = landmark else {
         return;
@@ -298,7 +298,7 @@ struct BudgetWalk<'w, 'a> {
     tokens_left: usize,
     summary_max_tokens: usize,
     ambient_left: usize,
-    /// Kept from the history, so that overheard turns have room whatever it takes.
+    /// Reserved for overheard turns, so that they have room however much the history takes.
     ambient_reserved: usize,
     line_max_tokens: usize,
 }
@@ -393,7 +393,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
             self.take_replied_to(*index, |line| line.state == LineState::Open);
         }
         for index in triggers {
-            // Also what the history does not reach back to.
+            // Also turns that the history does not reach back to.
             self.take_replied_to(*index, |line| !line.is_in());
         }
     }
@@ -409,7 +409,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         self.lines[index].tokens + answer + self.replied_to_cost(index, claimed)
     }
 
-    /// What a turn replies to costs, where it is read for nothing else.
+    /// The cost of the turn that a turn replies to, if it is read for nothing else.
     fn replied_to_cost(&self, index: usize, claimed: &mut HashSet<usize>) -> usize {
         let target = self.replied_to(index);
         let target = target.filter(|target| {
@@ -515,7 +515,7 @@ impl<'w, 'a> BudgetWalk<'w, 'a> {
         self.index_of.get(&target).copied()
     }
 
-    /// What a turn in the prompt replies to comes right before it, where it is in it for nothing else.
+    /// Takes what a turn in the prompt replies to right before that turn, if it is in the prompt for nothing else.
     fn take_replied_to(&mut self, index: usize, may_come: impl Fn(&PromptLine<'_>) -> bool) {
         let Some(target) = self.replied_to(index) else {
             return;
@@ -668,7 +668,7 @@ fn in_order(lines: Vec<PromptLine<'_>>) -> (Vec<PromptLine<'_>>, usize) {
     (ordered, count)
 }
 
-/// Puts right before each line what it replies to, where that is there for it.
+/// Puts right before each line what it replies to, if that is in the prompt only for this line.
 fn with_their_targets<'a>(
     lines: Vec<PromptLine<'a>>,
     before: &mut HashMap<TurnId, PromptLine<'a>>,

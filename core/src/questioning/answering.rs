@@ -1,4 +1,4 @@
-//! Whether a press of a question's button, or a reply to it, is its answer. Of fifty at once one finds it open.
+//! Whether a press of a question's button, or a reply to it, is its answer. Of fifty at once, only one finds it open.
 
 use crate::approving::ApprovalDeadline;
 use crate::ids::QuestionId;
@@ -142,7 +142,7 @@ mod tests {
             (|it| it.now_ms = 2_000, Not(Over(Expired))),
             // A clock that was put back by more than it lasts ends it, too.
             (|it| it.now_ms = -1, Not(Over(Expired))),
-            // Others are told that it is not theirs, whatever became of it.
+            // A person who is not asked is told so, whatever became of the question.
             (
                 |it| (it.state, it.is_asked) = (Answered, false),
                 Not(NotAsked),

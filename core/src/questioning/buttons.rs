@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::ids::QuestionId;
 use crate::questioning::OPTIONS_MAX;
 
-/// What begins the data of a question's buttons: `q` and the version.
+/// The prefix of a question's button data: `q` and the version.
 const PREFIX: &str = "q1";
 /// Characters of the id that stand in a button.
 const ID_CHARS: usize = 32;
@@ -27,7 +27,7 @@ impl QuestionButton {
         format!("{PREFIX}{}{}", self.question.0.simple(), self.option)
     }
 
-    /// The button of that data; `None` if it is none of ours.
+    /// Reads a button's data; `None` if the button is not ours.
     #[must_use]
     pub fn read(data: &str) -> Option<Self> {
         let rest = data.strip_prefix(PREFIX)?;

@@ -80,7 +80,7 @@ pub fn cancelled_card(question: &QuestionCard<'_>) -> Card {
     let state = language.state_cancelled();
     let fact = fact(state.clone(), &language.no_answer_needed());
     Card {
-        // What it was asked for may be gone with the words that it was made of.
+        // The question is not repeated: the words that it was made of may have been deleted.
         texts: Vec::new(),
         ..over(question, &state, vec![fact])
     }

@@ -76,7 +76,7 @@ pub struct StoredQuestion {
 pub struct StoredAnswer {
     /// Who gave it, by the best name there is.
     pub by: String,
-    /// The turn that it is.
+    /// The turn of the answer.
     pub turn: TurnId,
     /// What it says; `None` once its turn is gone.
     pub text: Option<String>,

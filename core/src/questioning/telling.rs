@@ -36,7 +36,7 @@ pub fn result_text(question: &StoredQuestion) -> Option<String> {
     })
 }
 
-/// What a person is told whose press or reply is not the answer.
+/// What a person is told if their press or reply is not the answer.
 #[must_use]
 pub fn not_counted_text(not: NotCounted, asked: &str, language: Language) -> String {
     match not {

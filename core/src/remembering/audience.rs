@@ -35,7 +35,7 @@ impl MemoryScope {
     }
 }
 
-/// Where an entry was learnt, and what was said of it since.
+/// Where an entry was learnt, and how it was shared since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearntIn {
     /// The account.
@@ -46,7 +46,7 @@ pub struct LearntIn {
     pub kind_then: Option<ChatKind>,
     /// What kind it is.
     pub kind_now: Option<ChatKind>,
-    /// What was said of it since.
+    /// How it was shared since.
     pub share: MemoryScope,
     /// Whether somebody said it of themselves, or of nobody.
     pub is_own_words: bool,
@@ -61,10 +61,10 @@ pub struct AskedRoom {
     pub chat: ChatId,
 }
 
-/// What of an entry opens other rooms to it.
+/// What an entry must be to appear in other rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What was said of it.
+    /// How it was shared.
     pub share: MemoryScope,
     /// The kind of its room, when it was learnt and since.
     pub kind: ChatKind,
@@ -164,7 +164,7 @@ mod tests {
                 expected,
                 "{learnt:?} {asking:?}"
             );
-            // What can't be shared appears nowhere else, also where a row says so.
+            // An entry that can't be shared appears nowhere else, even if its row says so.
             if share_refusal(&learnt, Language::English).is_some() {
                 assert_eq!(expected, is_there, "{learnt:?}");
             }

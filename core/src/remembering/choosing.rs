@@ -89,7 +89,7 @@ impl<'a> Stemmed<'a> {
     fn of(entries: &'a [StoredMemory], places: &[usize]) -> Self {
         let stems_at = |place: &usize| {
             let entry = &entries[*place];
-            // The name of who speaks of themselves is in all that they said.
+            // Left out where it is the teller's own name, which would be in all that they said.
             let subject = entry.subject.as_ref().filter(|_| !entry.is_own_words());
             let text = [
                 entry.text.as_str(),

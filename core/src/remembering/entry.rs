@@ -177,7 +177,7 @@ impl StoredMemory {
         self.learnt.chat
     }
 
-    /// What a change of it that these people ask for in a room is judged by.
+    /// The facts by which a change of it, asked for by these people in a room, is judged.
     #[must_use]
     pub fn change_facts<'a>(
         &'a self,

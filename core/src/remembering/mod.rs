@@ -45,7 +45,7 @@ pub const FOUND_MAX: usize = 5;
 pub const FOUND_MAX_CHARS: usize = 600;
 /// The most entries that the tool shows for one call.
 pub const RECALLED_MAX: usize = 20;
-/// The most newest turns of a conversation that are searched for words that somebody is said to have said.
+/// How many of the newest turns of a conversation are searched for words that somebody is said to have said.
 pub const SOURCE_TURNS_MAX: usize = 300;
 /// The shortest words that name a line, in characters.
 pub const WORDS_MIN_CHARS: usize = 6;

@@ -1,5 +1,5 @@
-//! What people ask for behind `/memory`: what is remembered of them where they are, and that it goes or says something
-//! else. Pure.
+//! What people ask for behind `/memory`: to see what is remembered of them where they are, and to remove or change it.
+//! Pure.
 
 use crate::ids::{AgentName, ParticipantId};
 use crate::remembering::{CHANGES_MAX, MemoryId, StoredMemory, entry_line};
@@ -15,16 +15,16 @@ const LISTED_CHARS: usize = 300;
 pub enum MemoryOrder {
     /// What is remembered is listed.
     List,
-    /// These entries go.
+    /// These entries are removed.
     Forget {
         /// Which.
         entries: Vec<MemoryId>,
     },
-    /// An entry says something else.
+    /// The text of an entry is replaced.
     Change {
         /// Which.
         entry: MemoryId,
-        /// What.
+        /// The new text.
         text: String,
     },
     /// An entry may appear in other rooms of the account, or no longer.
@@ -94,7 +94,7 @@ fn changed(rest: &str) -> Option<MemoryOrder> {
 /// What somebody asks for about what is remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryCommand {
-    /// What.
+    /// What they ask for.
     pub order: MemoryOrder,
     /// The agents of the channel.
     pub agents: Vec<AgentName>,
@@ -118,7 +118,7 @@ pub struct MemorySeen {
 }
 
 impl MemorySeen {
-    /// Of the entries that may appear in a room, those that a person is shown: the newest first.
+    /// The entries that may appear in a room and that a person is shown: the newest first.
     #[must_use]
     pub fn of(
         mut here: Vec<StoredMemory>,

@@ -1,6 +1,6 @@
-//! Which words of a turn are its speaker's own: what they pass on of others is no source.
+//! Which words of a turn are its speaker's own: words of others that they pass on are no source.
 
-/// How a line begins with which a forwarded message does, as the adapters write it.
+/// How the first line of a forwarded message begins, as the adapters write it.
 const FORWARDED: &str = "forwarded from ";
 
 /// What somebody said themselves: without what they forwarded, and without quoted lines.

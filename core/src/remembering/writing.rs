@@ -50,7 +50,7 @@ pub enum MemoryRefusal {
 pub enum MemoryChange {
     /// A newer one takes its place; it is kept, with the time at which it ended.
     Replace,
-    /// It goes.
+    /// It is removed.
     Forget,
 }
 
@@ -109,7 +109,7 @@ pub fn judge_change(
     })
 }
 
-/// What a room has of one agent.
+/// How much one agent has stored in a room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomUse {
     /// Entries, those that were replaced included.
@@ -120,7 +120,7 @@ pub struct RoomUse {
     pub core_chars: usize,
 }
 
-/// What a room has of these entries, and of `further` ones in it that are no core notes.
+/// How much of these entries is in a room, with `further` ones that are no core notes.
 #[must_use]
 pub fn room_use(entries: &[StoredMemory], room: ChatId, further: usize) -> RoomUse {
     let of_room = || entries.iter().filter(|it| it.chat() == room);
@@ -151,7 +151,7 @@ pub fn judge_room(room: RoomUse, kind: MemoryKind, chars: usize) -> Result<(), M
     }
 }
 
-/// A text as it is kept: without spaces around it and signs that nobody sees.
+/// A text as it is kept: without spaces around it and invisible characters.
 ///
 /// # Errors
 /// In words, what is wrong with it.

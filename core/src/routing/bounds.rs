@@ -1,8 +1,8 @@
 //! How far a network can go at most: what `check` says before anything runs. Which rules never match: `reach`.
 //!
-//! Of a rule's terms only those are known beforehand that depend on the course itself: how many calls there were, who was
-//! called last, who waits. Every other term may hold or not. So the longest path is one that the rules allow, whether or
-//! not any question takes it; and no run takes a longer one.
+//! Only some of a rule's terms are known beforehand, those about the course itself: how many calls there were, who was
+//! called last, who waits. Every other term may hold or not. So the longest path is one that the rules allow, whether
+//! or not any question takes it; and no run takes a longer one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +12,10 @@ use super::network::{CALLS_MAX, Network, RoutingRule, RuleAction, RuleTerm, When
 use super::router::ASKED_MAX;
 use crate::ids::AgentName;
 
-/// The most states that the search for the longest path looks at; behind that the sum of all uses stands in.
+/// The most states that the search for the longest path looks at; beyond that the sum of all uses is taken.
 const PLACES_MAX: usize = 20_000;
 
-/// Among how many that wait any may be taken for disabled.
+/// The most waiting agents of which every combination of disabled ones is tried.
 const DISABLED_AMONG_MAX: usize = 6;
 
 /// The longest path of a network.
@@ -47,7 +47,7 @@ pub struct DeadRule {
     pub why: String,
 }
 
-/// What of the configuration around a network decides what it can come to.
+/// The parts of the configuration around a network that decide what it can come to.
 pub struct Around<'a> {
     /// All names by which it is addressed.
     pub names: &'a [&'a str],
@@ -232,12 +232,13 @@ impl CourseSearch<'_> {
                     {
                         add(std::slice::from_ref(agent), Some(n));
                     }
-                    // It is done, and who waits goes on.
+                    // The routing agent says that it is done, and the agents that wait are called.
                     add(&[], Some(n));
                 }
                 RuleAction::Stop { .. } => {}
             }
-            // A rule whose agents are disabled is passed over; no other one is, if it surely holds.
+            // A rule whose agents are all disabled is passed over. Any other rule that surely holds is not: no later
+            // rule is reached.
             if holds == Holds::Always && !matches!(rule.action, RuleAction::Call(_)) {
                 return nexts;
             }
@@ -247,8 +248,8 @@ impl CourseSearch<'_> {
     }
 }
 
-/// Who of those that wait may be left, where anybody may be disabled: first all of them. Of more than [`DISABLED_AMONG_MAX`] only
-/// those before the first who works are taken for disabled.
+/// The agents that may be left of those that wait, if any of them may be disabled: first all of them. Of more than
+/// [`DISABLED_AMONG_MAX`], only agents at the head are taken for disabled.
 fn enabled(waiting: &[&AgentName]) -> Vec<Vec<AgentName>> {
     let all = |those: &[&AgentName]| those.iter().map(|agent| (*agent).clone()).collect();
     if waiting.len() > DISABLED_AMONG_MAX {
@@ -263,7 +264,7 @@ fn enabled(waiting: &[&AgentName]) -> Vec<Vec<AgentName>> {
     sets.map(of).collect()
 }
 
-/// Whether something holds, as far as the course decides that.
+/// Whether a condition holds, as far as the course decides that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Always,

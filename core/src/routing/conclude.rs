@@ -9,7 +9,7 @@ use crate::ids::AgentName;
 /// What a network's run comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Conclusion<'a> {
-    /// These are said, in this order: one, or with `answer_from = "each"` one of each agent.
+    /// These answers are posted, in this order: one, or with `answer_from = "each"` one of each agent.
     Said(Vec<SaidBy<'a>>),
     /// Agents were called, and none of them said anything that is to be posted.
     NoAnswer,
@@ -28,7 +28,7 @@ pub struct SaidBy<'a> {
     pub call: &'a MemberCall,
 }
 
-/// Says what is posted of what happened. Pure.
+/// Decides which answers of a run are posted. Pure.
 #[must_use]
 pub fn conclude<'a>(network: &Network, course: &'a Course) -> Conclusion<'a> {
     let Some(last) = course.calls.last() else {
@@ -40,7 +40,7 @@ pub fn conclude<'a>(network: &Network, course: &'a Course) -> Conclusion<'a> {
     let mut newest_first = course.calls.iter().rev();
     let has_failed = last.outcome == CallOutcome::Failed;
     let found = match &network.answer_from {
-        // A failure of an agent that is heard comes behind what was said before.
+        // The failure of an agent that is not silent comes after earlier answers, so none of those is posted.
         AnswerFrom::Last if has_failed && speaks(&last) => Vec::new(),
         AnswerFrom::Last => {
             let call = newest_first.find(|call| speaks(call) && says(call));

@@ -1,11 +1,11 @@
 //! What the conditions of a network's rules say about each other: whether one can hold, and whether it holds whenever
 //! another does.
 //!
-//! What a condition asks is cut into dimensions (the calls so far, the newest call, one value, the chat, …). Of each
-//! dimension there are finitely many points, so that whatever is so is like one of them for all terms of all rules; a set
-//! of points is a row of bits. Tests of words have no such points: they are atoms, of which is known which imply and
-//! which exclude each other. A question is then a few passes over bits, and errs to one side: what is said never to hold
-//! never does, and what is said to follow always does.
+//! What a condition asks is cut into dimensions (the calls so far, the newest call, one value, the chat, …). Each
+//! dimension has finitely many points: every possible case is like one of them for all terms of all rules. A set of
+//! points is a row of bits. Tests of words have no such points: they are atoms, of which is known which imply and which
+//! exclude each other. A question is then a few passes over bits, and errs to one side only: a condition that is said
+//! never to hold never does, and one that is said to follow always does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ impl Bits {
         (0..self.0.len() * 64).filter(|point| self.has(*point))
     }
 
-    /// Whether what is in it and in all of these is in that; `None`: everything.
+    /// Whether every point that is in `self` and in all of `and` is in `that`; `None` = every point.
     fn is_within(&self, and: &[Option<&Self>], that: Option<&Self>) -> bool {
         let Some(that) = that else {
             return true;
@@ -91,7 +91,8 @@ pub(super) enum Of {
     State(String),
 }
 
-/// A dimension: which of its points pass a rule's terms, and which those of its `not`; `None`: it has none there.
+/// A dimension: which of its points pass a rule's terms, and which pass the terms of its `not`; `None`: the rule has no
+/// term there.
 #[derive(Clone, Debug)]
 pub(super) struct Dimension {
     pub(super) of: Of,
@@ -101,7 +102,7 @@ pub(super) struct Dimension {
 }
 
 impl Dimension {
-    /// `passes` says of a term and a point whether it holds there; `None`: the term is none of this dimension.
+    /// `passes` says whether a term holds at a point; `None`: the term is about another dimension.
     fn new(
         of: Of,
         size: usize,
@@ -116,7 +117,7 @@ impl Dimension {
             let all_pass = |point: &usize| own.iter().all(|it| passes(it, *point) == Some(true));
             (!own.is_empty()).then(|| Bits::of(size, (0..size).filter(all_pass)))
         };
-        // The last one is no rule: it always holds.
+        // The entry behind all rules always holds.
         let masks = |part: fn(&When) -> &[RuleTerm]| {
             let each = rules.iter().map(|rule| mask(part(&rule.when)));
             each.chain([None]).collect()
@@ -218,11 +219,11 @@ fn words_imply(one: &[String], other: &[String]) -> bool {
 struct Atoms {
     terms: Vec<Bits>,
     nots: Vec<Bits>,
-    /// What holds whenever the terms of a rule do.
+    /// The atoms that hold whenever the terms of a rule do.
     known: Vec<Bits>,
-    /// What does not.
+    /// The atoms that never hold then.
     barred: Vec<Bits>,
-    /// What holds whenever those of the `not` of a rule do.
+    /// The atoms that hold whenever the terms of a rule's `not` do.
     known_of_not: Vec<Bits>,
 }
 
@@ -287,9 +288,9 @@ impl Atoms {
 pub(super) struct Values {
     points: Vec<Option<Value>>,
     index: BTreeMap<String, usize>,
-    /// Before anything sets it.
+    /// The points before anything sets it.
     pub(super) start: Bits,
-    /// What it may be set to.
+    /// The points that it may be set to.
     pub(super) allowed: Bits,
 }
 
@@ -334,7 +335,7 @@ impl Values {
         }
     }
 
-    /// A value that no rule names, where there is any.
+    /// Adds a value that no rule names, if the schema allows one.
     fn add_fresh(&mut self, schema: &KeySchema, constants: &[Value]) {
         let named: BTreeSet<String> = constants.iter().map(canonical).collect();
         let words = (0..).map(|n| format!("#{n}"));
@@ -359,7 +360,7 @@ impl Values {
     }
 }
 
-/// What the rules, the schema and the default name of a value; numbers as they are compared.
+/// The constants that the rules, the schema and the default name for a value; numbers as they are compared.
 fn constants(network: &Network, key: &str, schema: Option<&KeySchema>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for rule in &network.rules {
@@ -381,7 +382,8 @@ fn constants(network: &Network, key: &str, schema: Option<&KeySchema>) -> Vec<Va
     all
 }
 
-/// The constants, and of numbers what lies next to them: each number is one of those, or between the same two.
+/// The constants, and for numbers also values between and beside them: any number is one of the constants, or lies
+/// between the same two as one of these.
 fn near(constants: &[Value], schema: &KeySchema) -> Vec<Value> {
     let mut all: Vec<Value> = constants.to_vec();
     match schema.kind {
@@ -430,9 +432,9 @@ pub(super) struct Conditions {
 
 /// The dimension of the calls so far.
 pub(super) const CALLS: usize = 0;
-/// The dimension of who waits: its points are nobody and somebody.
+/// The dimension of waiting agents; its points: none waits, some wait.
 pub(super) const STACK: usize = 1;
-/// The dimension of the newest call: its points are that there is none, and for each agent one that is done and one that
+/// The dimension of the newest call; its points: there is none yet, and for each agent that it is done and that it
 /// failed.
 pub(super) const LAST: usize = 2;
 
@@ -485,7 +487,7 @@ impl Conditions {
         }
     }
 
-    /// The first points of all dimensions: what may be so before the first call.
+    /// The points of all dimensions that are possible before the first call.
     pub(super) fn start(&self) -> Vec<Bits> {
         let each = self.dimensions.iter().enumerate();
         let of = |(d, it): (usize, &Dimension)| match self.values.get(&d) {
@@ -517,7 +519,7 @@ impl Conditions {
         sets
     }
 
-    /// The dimension in which the terms of a rule never hold, as far as only these points are had.
+    /// The dimension in which the terms of a rule never hold, if only the points `here` are possible.
     pub(super) fn missing(&self, rule: usize, here: &[Bits]) -> Option<&Dimension> {
         let mut all = self.of_terms[rule].iter();
         let missing = all.find(|d| {
@@ -620,7 +622,7 @@ fn last_dimension(rules: &[RoutingRule], agents: &[AgentName], around: &Around<'
         match term {
             RuleTerm::LastAgent(named) => passes(&|agent, _| named.contains(agent)),
             RuleTerm::LastFailed(is) => passes(&|_, has_failed| has_failed == *is),
-            // Who failed said nothing.
+            // A failed call has no text.
             RuleTerm::LastText(test) => passes(&|_, has_failed| !has_failed || test.holds("")),
             RuleTerm::LastTool(tools) => {
                 passes(&|agent, _| tools.iter().any(|tool| (around.has_tool)(agent, tool)))
@@ -641,7 +643,7 @@ fn asked_dimensions(rules: &[RoutingRule], around: &Around<'_>) -> [Dimension; 4
     ];
     let folded: Vec<String> = around.names.iter().map(|it| it.to_lowercase()).collect();
     [
-        // The first point is that no name was said.
+        // The first point: no name was used.
         Dimension::new(Of::Alias, 1 + folded.len(), rules, &|term, point| {
             let RuleTerm::Alias(names) = term else {
                 return None;

@@ -6,16 +6,16 @@ use super::state::StateValues;
 use crate::ids::AgentName;
 use crate::run::Usage;
 
-/// Whose word it was that an agent is called.
+/// What decided that an agent is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutedBy {
-    /// A rule's.
+    /// A rule.
     Rule,
-    /// Nobody's: it waited to be called.
+    /// Nothing new: it waited to be called.
     Stack,
-    /// The routing agent's.
+    /// The routing agent.
     Router,
-    /// The routing agent gave no answer that counts: it is the default agent.
+    /// The routing agent gave no answer that counts, so the default agent is called.
     Default,
 }
 
@@ -34,7 +34,7 @@ impl RoutedBy {
         }
     }
 
-    /// The word of a name.
+    /// The value of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
@@ -88,7 +88,7 @@ impl StopReason {
 pub struct StoredDecision {
     /// The agent calls before it.
     pub calls: u32,
-    /// Who is called, and whose word that was; `Err`: the run ends, and why.
+    /// Who is called, and what decided that; `Err`: the run ends, and why.
     pub next: Result<(AgentName, RoutedBy), StopReason>,
     /// The rule that matched, from 1.
     pub rule: Option<u32>,
@@ -166,13 +166,13 @@ pub struct MemberCall {
 /// The decisions and agent calls of a run, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
-    /// One before the first call and one behind each, as far as it came.
+    /// One decision before the first call and one after each, as far as the run came.
     pub decisions: Vec<StoredDecision>,
-    /// Those that ended.
+    /// The agent calls that ended.
     pub calls: Vec<MemberCall>,
 }
 
-/// How often an agent says the same until its network ends.
+/// After how many identical texts of an agent its network ends.
 const SAME_MAX: usize = 3;
 
 impl Course {

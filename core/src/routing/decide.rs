@@ -29,7 +29,7 @@ pub enum RoutingDecision {
     Call {
         /// Who.
         agent: AgentName,
-        /// Whose word that was.
+        /// What decided that.
         by: RoutedBy,
     },
     /// The routing agent is asked; [`on_routed`] says what follows.
@@ -38,8 +38,8 @@ pub enum RoutingDecision {
     Stop(StopReason),
 }
 
-/// Decides: the first rule that matches and has uses left, from top to bottom; without one, who waits to be called; without
-/// anybody, the run ends. What a rule calls comes behind those that wait.
+/// Decides: the first rule that matches and has uses left, from top to bottom; without one, the agent that waits first
+/// is called; if none waits, the run ends. Agents that a rule calls are put behind those that wait.
 ///
 /// A rule whose agents are all disabled is passed over, and uses nothing up.
 #[must_use]
@@ -81,7 +81,7 @@ pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
             }
         };
         decided.rule = Some(number);
-        // What no longer fits the schema was refused where it was configured.
+        // A value that does not fit the schema was refused when the network was configured.
         let set = rule.set.iter().map(|(key, value)| (key.as_str(), value));
         let _ = network.state.set_all(&mut decided.state, set);
         return bounded(decided, decision, is_at_end, facts);
@@ -90,8 +90,8 @@ pub fn decide(network: &Network, facts: &Facts<'_>) -> Decided {
     bounded(decided, decision, is_at_end, facts)
 }
 
-/// What follows from the routing agent's word, which the rule of `asked` asked for: the agent it names, the default agent
-/// where it named none or was done before anybody was called, else who waits to be called.
+/// What follows from the routing agent's answer, which the rule of `asked` asked for: the agent it names, the default
+/// agent if it named none or was done before any agent was called, else the agent that waits first.
 #[must_use]
 pub fn on_routed(network: &Network, facts: &Facts<'_>, asked: Decided, routed: &Routed) -> Decided {
     let mut decided = asked;
@@ -119,13 +119,13 @@ pub fn on_routed(network: &Network, facts: &Facts<'_>, asked: Decided, routed: &
     decided
 }
 
-/// Calls who waits first. Who is disabled meanwhile is passed over.
+/// Calls the agent that waits first. One that is disabled by now is passed over.
 fn next_of_stack(decided: &mut Decided, facts: &Facts<'_>, by: RoutedBy) -> RoutingDecision {
     let stack = std::mem::take(&mut decided.stack);
     for (n, agent) in stack.iter().enumerate() {
         if !facts.disabled.contains(agent) {
             decided.stack = stack[n + 1..].to_vec();
-            // Who waited before comes first, whatever was added behind.
+            // Agents that waited before come first, whatever was added behind them.
             let by = if n < facts.stack.len() {
                 RoutedBy::Stack
             } else {
@@ -143,7 +143,7 @@ fn next_of_stack(decided: &mut Decided, facts: &Facts<'_>, by: RoutedBy) -> Rout
     RoutingDecision::Stop(StopReason::NoRule)
 }
 
-/// The decision within `max_calls`: the one behind the last call leads to nothing more.
+/// The decision within `max_calls`: after the last call no other agent is called.
 fn bounded(
     mut decided: Decided,
     decision: RoutingDecision,

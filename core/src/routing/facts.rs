@@ -6,7 +6,7 @@ use super::state::StateValues;
 use crate::ids::AgentName;
 use crate::place::Scope;
 
-/// What is so at a decision.
+/// The facts at the moment of a decision.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// Agent calls of this run so far.
@@ -29,7 +29,7 @@ pub struct Facts<'a> {
     pub scope: Scope,
     /// In which chat, as CHANNEL/CHAT.
     pub chat: &'a str,
-    /// What who asked is.
+    /// What the sender of the question is.
     pub senders: &'a [AskerKind],
     /// Whether files came with the question.
     pub has_files: bool,

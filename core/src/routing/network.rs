@@ -64,7 +64,7 @@ pub enum AnswerFrom {
     Each,
 }
 
-/// One line of what decides who is next.
+/// A rule that decides which agent is next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingRule {
     /// When it matches.
@@ -157,7 +157,7 @@ impl CountRange {
     }
 }
 
-/// What a text is looked at for: all that is given must hold.
+/// What a text must be: all tests that are given must hold.
 #[derive(Clone, Debug, Default)]
 pub struct TextTest {
     /// Words, one of which is in it, whatever their case.
@@ -228,7 +228,7 @@ fn subject(text: &str) -> &str {
     &text[..end]
 }
 
-/// What a value is looked at for: all that is given must hold. A value that is not set passes `is_set = false` alone.
+/// What a value must be: all tests that are given must hold. A value that is not set passes `is_set = false` alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StateTest {
     /// It is one of these.

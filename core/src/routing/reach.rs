@@ -1,8 +1,8 @@
 //! What a network can come to: who can be called, how often, and which rules never match.
 //!
-//! A walk over the calls of a run, from decision to decision. It keeps for each number of calls who may have been called
-//! last, who may wait, and what each value may be; where that gets too much it takes more for possible than is. So a
-//! rule that it never meets matches in no run. How much is looked at is bounded: [`LOOKED_AT_MAX`].
+//! A walk over the calls of a run, from decision to decision. For each number of calls it keeps who may have been
+//! called last, who may wait, and what each value may be; where that becomes too much, it takes more to be possible
+//! than is. So a rule that it never meets matches in no run. How much is looked at is bounded: [`LOOKED_AT_MAX`].
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use super::network::{
 };
 use crate::ids::AgentName;
 
-/// At how many places a run may stand after as many calls; behind that they are taken together.
+/// The most places that are kept apart for one number of calls; further ones are joined.
 const PLACES_MAX: usize = 32;
-/// Of how many that wait the order is kept.
+/// How many waiting agents are kept in order.
 const WAITING_MAX: usize = 16;
-/// The most pairs of rules that are compared: at each place each with those before it, and with none.
+/// The most pairs of rules that are compared: at each place, each rule with those before it, and with none.
 pub const LOOKED_AT_MAX: usize =
     (CALLS_MAX as usize + 1) * PLACES_MAX * (RULES_MAX + 1) * (RULES_MAX + 2) / 2;
 
@@ -28,13 +28,13 @@ pub struct NetworkReach {
     pub dead: Vec<DeadRule>,
     /// Who may be called.
     pub called: BTreeSet<AgentName>,
-    /// No run has more agent calls.
+    /// The most agent calls of any run.
     pub most_calls: u32,
     /// How many pairs of rules were compared: at most [`LOOKED_AT_MAX`].
     pub looked_at: usize,
 }
 
-/// Says what a network can come to. What it says never to be is in no run.
+/// Says what a network can come to. Whatever it excludes happens in no run.
 #[must_use]
 pub fn reach(network: &Network, around: &Around<'_>) -> NetworkReach {
     if network.rules.len() > RULES_MAX {
@@ -66,12 +66,12 @@ fn number(rule: usize) -> u32 {
 struct StackState {
     last: Bits,
     stack: Vec<Bits>,
-    /// Any number of these wait behind those.
+    /// Agents of which any number may wait behind `stack`.
     more: Bits,
 }
 
 impl StackState {
-    /// Takes another place for this one, too.
+    /// Extends this place so that it stands for the other one, too.
     fn join(&mut self, other: &Self) {
         self.last.join(&other.last);
         self.more.join(&other.more);
@@ -91,13 +91,13 @@ impl StackState {
 /// What is known of a rule.
 #[derive(Clone, Debug, Default)]
 struct OfRule {
-    /// At how many numbers of calls it may match.
+    /// For how many numbers of calls it may match.
     matches: u32,
     /// Whether it may lead to something.
     is_used: bool,
     /// Whether it may match at `max_calls`, where it leads to nothing.
     is_at_cap: bool,
-    /// Rules before it that matched wherever it could.
+    /// Rules before it that matched wherever it could have.
     behind: BTreeSet<usize>,
 }
 
@@ -109,7 +109,7 @@ struct ReachWalk<'a> {
     /// Agents that set values, by the dimension of the value.
     writers: Vec<(usize, Bits)>,
     of_rules: Vec<OfRule>,
-    /// What was so at any place.
+    /// The points that were possible at any place.
     seen: Vec<Bits>,
     most_calls: u32,
     looked_at: usize,
@@ -178,8 +178,8 @@ impl<'a> ReachWalk<'a> {
         }
     }
 
-    /// The rules that surely have uses left, and behind them that none matches: a decision uses one up at most, and one
-    /// that ends the run is the last.
+    /// The rules that surely have uses left; the last entry, for no rule, is false. A decision uses one up at most, and
+    /// one that ends the run is the last.
     fn fresh(&self) -> Vec<bool> {
         let each = self.network.rules.iter().zip(&self.of_rules);
         let is_fresh = |(rule, known): (&RoutingRule, &OfRule)| {
@@ -188,7 +188,7 @@ impl<'a> ReachWalk<'a> {
         each.map(is_fresh).chain([false]).collect()
     }
 
-    /// Makes what is so at a place what is so here.
+    /// Sets `here` to the points that are possible at a place.
     fn stand(&mut self, place: &StackState, here: &mut [Bits]) {
         let is_waiting = !place.stack.is_empty() || !place.more.is_empty();
         let surely = |agents: &Bits| !agents.meets(&self.passed_over);
@@ -206,7 +206,7 @@ impl<'a> ReachWalk<'a> {
     fn matching(&mut self, here: &[Bits], fresh: &[bool]) -> Vec<Option<usize>> {
         let conditions = self.conditions;
         let all = self.network.rules.len();
-        // Those that come before any rule behind them that they follow from.
+        // Rules that match before any later rule that implies them.
         let mut before: Vec<usize> = Vec::new();
         let mut matching = Vec::new();
         for (rule, is_fresh) in fresh.iter().enumerate() {
@@ -232,7 +232,7 @@ impl<'a> ReachWalk<'a> {
         matching
     }
 
-    /// Whether a rule that matches counts: of those that it calls somebody is surely there.
+    /// Whether a rule that matches surely takes effect: if it calls agents, one of them is never disabled.
     fn is_never_passed_over(&self, rule: usize) -> bool {
         match &self.network.rules[rule].action {
             RuleAction::Call(agents) => {
@@ -263,7 +263,7 @@ impl<'a> ReachWalk<'a> {
         let action = rule.map(|rule| &self.network.rules[rule].action);
         if let Some(rule) = rule {
             let is_stop = matches!(action, Some(RuleAction::Stop { .. }));
-            // Behind the last call nobody is called, whatever a rule says; what ends the run counts.
+            // After the last call no rule calls an agent; a rule that ends the run still counts.
             let is_used = is_stop || calls < calls_max(self.network);
             self.of_rules[rule].is_used |= is_used;
             self.of_rules[rule].is_at_cap |= !is_used;
@@ -278,14 +278,14 @@ impl<'a> ReachWalk<'a> {
                 let members = &self.network.members;
                 let any = self.agents(members.iter().chain([&self.network.default_agent]));
                 self.call(place, vec![any], nexts);
-                // It is done, and who waits goes on.
+                // The routing agent says that it is done, and the agents that wait are called.
                 self.call(place, Vec::new(), nexts);
             }
             None => self.call(place, Vec::new(), nexts),
         }
     }
 
-    /// Adds where the run may stand when who waits first is called. Who is disabled is passed over.
+    /// Adds where the run may stand when the first waiting agent is called. Disabled agents are passed over.
     fn call(&self, place: &StackState, added: Vec<Bits>, nexts: &mut Vec<StackState>) {
         let mut queue = place.clone();
         for agents in added {
@@ -324,7 +324,7 @@ impl<'a> ReachWalk<'a> {
         Bits::of(size, points)
     }
 
-    /// What the values may be behind these rules and those who were called then.
+    /// What the values may be after these rules and the agents that were called then.
     fn set_values(&self, matched: &BTreeSet<usize>, nexts: &[StackState], here: &mut [Bits]) {
         let is_stop =
             |rule: &usize| matches!(self.network.rules[*rule].action, RuleAction::Stop { .. });
@@ -466,13 +466,13 @@ impl<'a> ReachWalk<'a> {
     }
 }
 
-/// Whether all that passes a rule's terms is that a value is not set.
+/// Whether only a value that is not set passes a rule's terms.
 fn wants_unset(value: &Dimension, rule: usize) -> bool {
     let points = value.terms(rule).map(|it| it.points().collect::<Vec<_>>());
     points.as_deref() == Some(&[0])
 }
 
-/// Adds a place; more than [`PLACES_MAX`] are taken together.
+/// Adds a place; beyond [`PLACES_MAX`] it is joined with another one.
 fn add(place: StackState, places: &mut Vec<StackState>) {
     let mut known = places.iter_mut();
     let same = known.find(|it| it.stack == place.stack && it.more == place.more);

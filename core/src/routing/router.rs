@@ -25,7 +25,7 @@ pub const SELECT_AGENT: &str = "select_agent";
 /// The name of the tool that it ends with.
 pub const DONE: &str = "done";
 
-/// How it is asked, by what its model can.
+/// How the routing agent is asked, by what its model supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RouterForm {
     /// For JSON of a schema.
@@ -47,7 +47,7 @@ impl RouterForm {
     }
 }
 
-/// What a routing agent's words come to.
+/// What a routing agent decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Routed {
     /// An agent is to be called.
@@ -67,7 +67,7 @@ pub struct RouterChoice {
     pub description: String,
 }
 
-/// One answer of it, read.
+/// One answer of the routing agent, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterWord {
     /// What it says; `Err`: the name of an agent that is not to be had, or nothing at all.
@@ -225,7 +225,7 @@ fn wrong(text: &str) -> String {
     cut_text(&one_line(text), WRONG_MAX_CHARS)
 }
 
-/// The choice of a name: it alone, else the only one that is written in another case.
+/// The choice of a name: an exact match, else the only one that differs in case alone.
 fn chosen(choices: &[RouterChoice], name: &str) -> Option<AgentName> {
     let names = || choices.iter().map(|choice| &choice.name);
     let mut alike = names().filter(|it| it.as_str().eq_ignore_ascii_case(name));
@@ -250,7 +250,7 @@ fn in_words(choices: &[RouterChoice], text: &str) -> Result<Routed, String> {
     }
 }
 
-/// The words of a text, as far as agents may be called so.
+/// The words of a text that may be names of agents.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.split(move |c| !is_of_name(c))

@@ -351,8 +351,8 @@ impl KeySchema {
     }
 }
 
-/// Up to here every whole number is a float of its own. What is written as a float beyond that may stand for another whole
-/// number than was meant, so it is none.
+/// Up to here every whole number has a float of its own. A larger one that is written as a float may stand for another
+/// whole number than was meant, so it is not accepted as whole.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The whole number that a float is, as 1.0 is 1.
@@ -436,7 +436,7 @@ fn integer(number: &Number) -> Option<i128> {
 
 /// Compares without rounding the integer, which is of 64 bits.
 fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
-    // Twice the largest of 64 bits: any float behind that is larger than the integer.
+    // Twice the largest number of 64 bits: any larger float is larger than the integer.
     const BEYOND: f64 = 36_893_488_147_419_103_232.0;
     if float.is_nan() {
         return None;
@@ -447,7 +447,7 @@ fn integer_to_float(integer: i128, float: f64) -> Option<Ordering> {
 }
 
 impl StateValues {
-    /// Stored values as they are, whatever schema there is by now.
+    /// Stored values as they are, whatever the schema is by now.
     #[must_use]
     pub fn as_stored(stored: &str) -> Self {
         Self(serde_json::from_str(stored).unwrap_or_default())

@@ -3,7 +3,7 @@
 use crate::price::shown_amount;
 use crate::words::Language;
 
-/// What one run may use, all its attempts together. A limit of 0 does not hold.
+/// What one run may use, all its attempts together. 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunBudget {
     /// Tokens of all calls of models, prompts and answers together.
@@ -49,7 +49,7 @@ pub struct NextRequest {
     pub most_micros: u64,
 }
 
-/// What of its budget a run has used up.
+/// Which part of its budget a run has used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunUsedUp {
     /// Its tokens: there is no room for one more prompt.
@@ -96,12 +96,12 @@ impl RunBudget {
         }
     }
 
-    /// What is left of it for a run itself once those that it started have used something.
+    /// What is left of the budget for a run itself once the runs that it started have used something.
     #[must_use]
     pub fn without(self, used: RunUse) -> Self {
         let left = |limit: u64, used: u64| match limit {
             0 => 0,
-            // A limit of 0 would not hold.
+            // 0 would mean no limit.
             limit => limit.saturating_sub(used).max(1),
         };
         Self {
@@ -173,7 +173,7 @@ mod tests {
         let table = [
             ((0, 0, 0), Ok(1_000)),
             ((7_000, 400_000, 59_999), Ok(1_000)),
-            // The answer is kept within what is left.
+            // The answer is limited to what is left.
             ((7_500, 0, 0), Ok(500)),
             ((8_000, 0, 0), tokens),
             ((u64::MAX, 0, 0), tokens),
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(BUDGET.next(used, NEXT), expected, "{used:?}");
             assert_eq!(RunBudget::default().next(used, NEXT), Ok(1_000), "{used:?}");
         }
-        // What costs nothing is not held for its cost.
+        // A call that costs nothing is not refused for its cost.
         let spent = RunUse {
             cost_micros: 500_000,
             ..RunUse::default()

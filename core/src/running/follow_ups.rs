@@ -20,7 +20,8 @@ pub struct RootMessage<'a> {
 }
 
 impl RootMessage<'_> {
-    /// Since when it addresses whom it does, in milliseconds since the Unix epoch: an edit did not before it was made.
+    /// Since when it addresses its agents, in milliseconds since the Unix epoch: an edit does so only from when it was
+    /// made.
     #[must_use]
     pub fn addresses_since_ms(&self) -> i64 {
         if !self.is_edit_of_known {
@@ -56,7 +57,7 @@ mod tests {
         };
         let table = [
             (root, 5_000),
-            // The platform's clock goes before ours.
+            // The platform's clock is ahead of ours.
             (
                 RootMessage {
                     sent_at_ms: 10_000,

@@ -1,4 +1,4 @@
-//! Which of our turns go with something that a run read for certain.
+//! Which of our turns are deleted with something that their run is known to have read.
 
 use crate::run::RunStage;
 use crate::turn::TurnKind;
@@ -6,22 +6,22 @@ use crate::turn::TurnKind;
 /// How much of what a run reads counts as what its answer was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceExtent {
-    /// A message goes: what answered it, and what was made from it for other questions, if that is in the room
-    /// already. An answer to somebody else's question that is still on its way is given: nothing is lost.
+    /// A message is deleted: its answers go with it, and what was made from it for other questions, if that is in the
+    /// room already. An answer to another person's question that is still on its way is given: nothing is lost.
     FromMessage,
-    /// All that somebody said goes: what was answered in threads that they opened, too. A thread whose first
+    /// All that a person said is deleted: what was answered in threads that they opened goes, too. A thread whose first
     /// message alone is deleted keeps its answers to others.
     FromEverything,
 }
 
-/// A turn of ours, of a run that read what goes.
+/// A turn of ours, of a run that read what is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadingTurn {
     /// Its place in the order of capture.
     pub seq: i64,
     /// What it is.
     pub kind: TurnKind,
-    /// Whether what goes asked its run.
+    /// Whether what is deleted asked for its run.
     pub is_asked: bool,
     /// From where on its run is known to have read it, in the order of capture; 0 = from its beginning, `None` = it
     /// is not known.
@@ -33,7 +33,7 @@ pub struct ReadingTurn {
 }
 
 impl ReadingTurn {
-    /// Whether it goes with what its run read.
+    /// Whether it is deleted with what its run read.
     #[must_use]
     pub fn goes(self, made: SourceExtent) -> bool {
         !self.is_of_before() && !self.is_still_given(made)

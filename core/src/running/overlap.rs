@@ -47,8 +47,8 @@ pub struct UnansweredMessage {
 }
 
 impl UnansweredMessage {
-    /// Whether it is answered together with what this run is to answer. What is said now waits for nothing that is
-    /// due much later.
+    /// Whether it is answered together with the messages of this run. A message that is due now does not wait for a run
+    /// that is due much later.
     #[must_use]
     pub fn joins(&self, run: &OpenRun) -> bool {
         let is_allowed = match self.overlap {
@@ -64,8 +64,8 @@ impl UnansweredMessage {
             && run.not_before_ms <= self.due_by_ms()
     }
 
-    /// Whether it is not answered because this run works, or waits for its turn. One that is due much later, or that waits
-    /// for people, is no reason.
+    /// Whether it is not answered because this run works, or waits for its turn. A run that is due much later, or that
+    /// waits for people, is no reason.
     #[must_use]
     pub fn is_dropped_for(&self, run: &OpenRun) -> bool {
         self.overlap == Overlap::Drop
@@ -73,7 +73,7 @@ impl UnansweredMessage {
             && run.not_before_ms <= self.due_by_ms()
     }
 
-    /// When a run is due, at the latest, that this question may be answered with.
+    /// The latest time at which a run may be due that answers this question, too.
     fn due_by_ms(&self) -> i64 {
         self.not_before_ms.max(self.now_ms + PLACE_KEPT_MS_MAX)
     }

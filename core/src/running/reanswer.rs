@@ -16,7 +16,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// The edit of a question that may be answered again: a person's, who may ask, where that is wanted.
+    /// The edit of a question that may be answered again: by a person who may ask, where answering again is wanted.
     #[must_use]
     pub fn of_question(
         verdict: &Verdict,

@@ -13,7 +13,8 @@ pub struct StoppableRun {
 }
 
 impl StoppableRun {
-    /// Whether it ends: what one person asked alone before they said so, or what everybody asked before.
+    /// Whether it ends: all that it answers was asked before the stop and, unless `of_everybody`, by the one person
+    /// alone.
     #[must_use]
     pub fn ends(self, of_everybody: bool) -> bool {
         !self.is_asked_later && (of_everybody || !self.is_asked_by_others)
@@ -27,7 +28,7 @@ pub enum Stop {
     Ended,
     /// Its worker ends it, or the next claim or start if that dies.
     Asked,
-    /// It was at its end before.
+    /// It had ended before.
     Over,
 }
 

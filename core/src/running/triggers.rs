@@ -42,7 +42,7 @@ pub fn on_address(verdict: RunVerdict, run: Option<&TriggeredRun>) -> OnAddress 
     }
 }
 
-/// What follows for an agent that an edited turn addresses no more.
+/// What follows for an agent that an edited turn no longer addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUnaddress {
     /// What is being answered, or was, stays.
@@ -53,7 +53,7 @@ pub enum OnUnaddress {
     End,
 }
 
-/// What follows for an agent that an edited turn addresses no more.
+/// What follows for an agent that an edited turn no longer addresses.
 #[must_use]
 pub fn on_unaddress(run: Option<&TriggeredRun>) -> OnUnaddress {
     match run {
@@ -109,7 +109,7 @@ mod tests {
             (Some(ended(None)), OnAddress::Note),
             (Some(run(RunStage::Queued)), OnAddress::Note),
             (
-                // Asked to stop by that edit, and not at its end yet.
+                // Asked to stop by that edit, and not ended yet.
                 Some(TriggeredRun {
                     stop_cause: Some(StopCause::Edited),
                     ..run(RunStage::Leased)

@@ -152,7 +152,7 @@ impl Cron {
     /// The first time after a time, both in milliseconds since the Unix epoch; `None` beyond the calendar.
     #[must_use]
     pub fn next_after(&self, zone: Zone, after_ms: i64) -> Option<i64> {
-        // Clocks that are put back over midnight show a day's end behind the next one's begin.
+        // Where clocks are put back over midnight, a day's end may come after the next day's beginning.
         let mut day = zone.clock(after_ms)?.date().pred_opt()?;
         let mut found: Option<i64> = None;
         for _ in 0..DAYS_AHEAD_MAX {
@@ -256,7 +256,7 @@ impl CronFieldText<'_> {
         let (from, to) = match range.split_once('-') {
             _ if range == "*" => self.range,
             Some((from, to)) => (self.value(from)?, self.value(to)?),
-            // A step behind a single value says nothing.
+            // A step after a single value has no meaning.
             None if step.is_some() => return None,
             None => (self.value(range)?, self.value(range)?),
         };

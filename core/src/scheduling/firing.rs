@@ -1,10 +1,11 @@
-//! What becomes of a schedule whose time has come: it fires, or what came meanwhile is counted as missed.
+//! What becomes of a schedule whose time has come: it fires, or the times that have passed are counted as missed.
 
 use super::timing::Timing;
 
 /// How late a firing may be and count as on time, in milliseconds.
 const ON_TIME_MS: i64 = 5 * 60_000;
-/// How far ahead of now a time may have been worked out, in milliseconds: clocks are put right by little.
+/// How far ahead of now the time may lie at which the next firing was computed, in milliseconds: clocks are corrected
+/// by little.
 const AHEAD_MAX_MS: i64 = 60_000;
 /// The most missed times that are counted one by one.
 const COUNTED_MAX: u32 = 1_000;
@@ -42,7 +43,7 @@ impl Missed {
 pub struct DueFacts<'a> {
     /// When it starts.
     pub timing: &'a Timing,
-    /// What becomes of what was missed.
+    /// What becomes of missed times.
     pub missed: Missed,
     /// The time that is due, in milliseconds since the Unix epoch; not after `now_ms`.
     pub at_ms: i64,
@@ -157,15 +158,14 @@ pub fn decide(facts: &DueFacts<'_>) -> Firing {
     }
 }
 
-/// Whether the time at which a schedule is due says nothing: it was worked out under another clock (`None`: in a
+/// Whether the time at which a schedule is due can't be trusted: it was computed under another clock (`None`: in a
 /// database that a backup has replaced).
 #[must_use]
 pub fn is_doubtful(set_at_ms: Option<i64>, now_ms: i64) -> bool {
     set_at_ms.is_none_or(|set_at_ms| set_at_ms > now_ms.saturating_add(AHEAD_MAX_MS))
 }
 
-/// When a schedule is due whose time says nothing: of what has passed nobody knows whether it fired, so nothing is
-/// made up for.
+/// When a schedule is due whose time can't be trusted: it is unknown whether past times fired, so none is made up for.
 #[must_use]
 pub fn renewed(timing: &Timing, now_ms: i64) -> NextFiring {
     NextFiring::of(timing.next_after(now_ms))

@@ -1,4 +1,4 @@
-//! A schedule as it is stored, and what bounds their number.
+//! A schedule as it is stored, and the limits on the number of schedules.
 
 use super::firing::{FiringOutcome, Missed};
 use super::timing::Timing;
@@ -16,7 +16,7 @@ pub(super) const TASK_MAX_CHARS: usize = 1_000;
 pub enum ScheduleState {
     /// It fires when it is due.
     Active,
-    /// It does not, until somebody resumes it.
+    /// It does not fire until somebody resumes it.
     Paused,
     /// Its last time is over.
     Done,
@@ -58,7 +58,7 @@ pub struct NewSchedule {
     pub timing: Timing,
     /// How long it may be put off, in milliseconds.
     pub jitter_ms: i64,
-    /// What becomes of what was missed.
+    /// What becomes of missed times.
     pub missed: Missed,
     /// Who does it; `None` = the text is posted as it is, without a model.
     pub agent: Option<AgentName>,

@@ -50,7 +50,7 @@ fn next_times(timing: &Timing, now_ms: i64, language: Language) -> String {
     times.reduce(then).unwrap_or_default()
 }
 
-/// What a person is told who made one.
+/// What a person is told who made a schedule.
 #[must_use]
 pub fn made_text(id: i64, new: &NewSchedule, now_ms: i64, language: Language) -> String {
     let times = next_times(&new.timing, now_ms, language);
@@ -95,7 +95,7 @@ fn cron_text(problem: &CronProblem, language: Language) -> String {
     }
 }
 
-/// What a person is told of one that is not made.
+/// What a person is told of a schedule that is not made.
 #[must_use]
 pub fn refused_text(refused: ScheduleRefused, language: Language) -> String {
     language.that_cannot_be(match refused {
@@ -106,7 +106,7 @@ pub fn refused_text(refused: ScheduleRefused, language: Language) -> String {
     })
 }
 
-/// What a person is told of one that they changed.
+/// What a person is told of a schedule that they changed.
 #[must_use]
 pub fn changed_text(
     id: i64,
@@ -125,7 +125,7 @@ pub fn changed_text(
     }
 }
 
-/// What there is, a line each.
+/// The list of schedules, a line each.
 #[must_use]
 pub fn list_text(schedules: &[StoredSchedule], language: Language) -> String {
     if schedules.is_empty() {
@@ -166,7 +166,7 @@ fn line(schedule: &StoredSchedule, language: Language) -> String {
     language.schedule_line(schedule.id, timing, who, owner, next, task)
 }
 
-/// The turn that a firing puts before an agent.
+/// The text of a firing, as the agent reads it.
 #[must_use]
 pub fn asked_text(schedule: &StoredSchedule, at_ms: i64, missed_before: u32) -> String {
     let what = &schedule.what;

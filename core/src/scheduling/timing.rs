@@ -33,7 +33,7 @@ pub enum Timing {
     },
 }
 
-/// Why a schedule can't be so.
+/// Why a timing is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimingProblem {
     /// The expression can't be read.
@@ -45,7 +45,7 @@ pub enum TimingProblem {
     /// It would start too often.
     #[error("it may start every 15 minutes at most")]
     TooOften,
-    /// Its time is over.
+    /// Its time has passed.
     #[error("that time is over")]
     Over,
     /// Its time is too far away.

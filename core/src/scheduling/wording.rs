@@ -1,5 +1,5 @@
-//! How people write a schedule behind `/remind` and `/schedule`: when, and then what. What is meant in other words is
-//! a model's job.
+//! How people write a schedule behind `/remind` and `/schedule`: when, and then what. Other wordings are left to a
+//! model.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 
@@ -16,15 +16,15 @@ pub enum ScheduleOrder {
         /// What.
         task: String,
     },
-    /// What there is.
+    /// The schedules are listed.
     List,
-    /// One stops until it is resumed.
+    /// A schedule stops until it is resumed.
     Pause(i64),
-    /// A paused one goes on.
+    /// A paused schedule goes on.
     Resume(i64),
-    /// One starts now, besides its times.
+    /// A schedule starts now, besides its times.
     Run(i64),
-    /// One ends.
+    /// A schedule ends.
     Cancel(i64),
 }
 
@@ -34,7 +34,7 @@ pub enum WordingProblem {
     /// It does not begin with a time.
     #[error("I don't understand when")]
     When,
-    /// The time can't be.
+    /// The time is not accepted.
     #[error(transparent)]
     Timing(#[from] TimingProblem),
 }

@@ -1,4 +1,4 @@
-//! Whether a line only asks. What asks is not what answers: such lines rank below statements.
+//! Whether a line only asks. A line that asks does not answer: such lines rank below statements.
 
 use super::text::words;
 
@@ -159,7 +159,7 @@ fn has_digit(text: &str) -> bool {
 }
 
 fn opens_question(words: &[super::text::Word]) -> bool {
-    // "Ann, where is it" begins with whom it is said to.
+    // "Ann, where is it" begins with the name of the person who is asked.
     let is_opener = |at: usize| {
         let Some(first) = words.get(at).map(|word| word.plain.as_str()) else {
             return false;

@@ -16,16 +16,16 @@ pub const RECALLED_MAX: usize = 5;
 /// A line with this share of the weight of all words of a question clears the bar. Two words of three equally
 /// rare ones do, one of two does not.
 const SHARE_ENOUGH: f64 = 0.6;
-/// One with this share clears it if it also leads all others: it has at least a third of what is asked for.
+/// A line with this share clears the bar if it also leads all others: it has at least a third of what is asked for.
 const SHARE_LEADING: f64 = 1.0 / 3.0;
-/// By so much the score of a leading line is above the next one's.
+/// The factor by which the score of a leading line exceeds the next one's.
 const LEAD: f64 = 1.3;
 /// Lines behind the best one are shown down to this part of its score.
 const BESIDE_BEST: f64 = 0.6;
 /// A word in at most this number of lines is rare, however few lines there are.
 const RARE_LINES_MIN: usize = 3;
-/// Of what lies between the likeness of merely near lines and being the same, a line that is found by its meaning
-/// has at least this part. Models differ in what they call alike, hardly in this.
+/// A line that is found by its meaning covers at least this part of the way from the likeness of merely near lines to
+/// being the same. Models differ in what they call alike, but hardly in this.
 const LIKENESS_LIFT: f32 = 0.35;
 
 /// Words that only greet, thank or agree, in plain form.
@@ -75,7 +75,7 @@ const COURTESIES: &[&str] = &[
 /// A wording that was searched for, and how its words are spread over what was searched.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wording {
-    /// It as a query, with the words that stand for those which are nowhere.
+    /// The query, with substitutes for words that no line has.
     pub query: Query,
     /// In how many lines each of its wished words is, as far as that is known.
     pub lines_with: Vec<usize>,
@@ -94,7 +94,7 @@ pub struct Candidate<'a> {
     pub nearness: f32,
 }
 
-/// A question as it is searched for: no sign in it is an operator, and whom it is said to is no word of it.
+/// A question as it is searched for: without operators, and without the name of whom it is said to.
 ///
 /// `own_names` = the names of the agent, in lower case.
 #[must_use]
@@ -182,8 +182,8 @@ pub fn sequence(text: &str) -> String {
     sequence
 }
 
-/// In how many lines a rare word is at the most: as a side is to a square, so that it means something in rooms of ten
-/// lines and of a million.
+/// The most lines that a rare word may be in: the square root of the number of lines, so that it means something in
+/// rooms of ten lines and of a million.
 fn rare_lines(lines: usize) -> usize {
     lines.isqrt().max(RARE_LINES_MIN)
 }
@@ -228,7 +228,7 @@ impl LineJudge {
     }
 }
 
-/// How a line stands to the question that it answers best.
+/// How well a line answers the question that it answers best.
 #[derive(Debug, Default)]
 struct LineStanding {
     asks: bool,
@@ -339,7 +339,7 @@ mod tests {
                 50,
                 &[],
             ),
-            // What is far behind the best one stays out.
+            // A line far behind the best one stays out.
             (
                 "what is the guest network code in Lisbon",
                 &[wifi, "Lisbon is warm"],
@@ -399,7 +399,7 @@ mod tests {
         };
         let wordings = [wording];
         let table = [
-            // Nearness, that of lines that are merely near, whether it is shown.
+            // Nearness of the line, nearness of lines that are merely near, whether the line is shown.
             (0.7, Some(0.3), true),
             (0.4, Some(0.3), false),
             (0.88, Some(0.8), true),

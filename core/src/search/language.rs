@@ -1,4 +1,4 @@
-//! Whose words a text's words are: told by script, and within the Latin script by the words of its grammar.
+//! Which language a text's words belong to: told by script, and within the Latin script by the words of its grammar.
 //!
 //! A language is guessed anew from each text, and stored nowhere: the same text always gives the same.
 
@@ -113,7 +113,7 @@ impl Languages {
                 *signs += u32::from(has_letter) + u32::from(grammars >> n & 1);
             }
             known += grammars.count_ones();
-            // That many tell enough.
+            // That many words are enough to tell.
             if known >= 200 {
                 break;
             }
@@ -142,7 +142,7 @@ impl Languages {
         }
     }
 
-    /// Each.
+    /// The languages, one by one.
     pub fn each(self) -> impl Iterator<Item = StemLanguage> {
         let is_one = move |n: usize| self.bits & (1 << n) != 0;
         let all = StemLanguage::ALL.into_iter().enumerate();
@@ -243,7 +243,7 @@ const SWEDISH: &[&str] = &[
     "varfor", "vem", "vi", "vid",
 ];
 
-/// Told by its script, also where another Slavic language is written.
+/// Taken for Russian by its script, also where another Slavic language is written.
 const RUSSIAN: &[&str] = &[
     "а",
     "без",

@@ -15,7 +15,7 @@ pub struct Likeness {
 }
 
 impl Likeness {
-    /// That of the words of a line; words of a language's grammar are left out by the caller.
+    /// The likeness of a line's words; the caller leaves out words of a language's grammar.
     #[must_use]
     pub fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let telling = words.filter(|word| !word.chars().any(char::is_numeric));

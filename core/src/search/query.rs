@@ -31,7 +31,7 @@ pub struct Query {
 /// A word that lines should have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordWish {
-    /// It in plain form.
+    /// The word in plain form.
     pub plain: String,
     /// Its stems in every language that it may be of.
     pub stems: Vec<String>,
@@ -102,7 +102,7 @@ impl Query {
         }
     }
 
-    /// Whether it asks for nothing: everything answers it.
+    /// Whether it asks for nothing: every line answers it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.wished.is_empty() && self.required.is_empty()
@@ -141,7 +141,7 @@ fn wishes(text: &str) -> (Vec<WordWish>, bool) {
     let mut wished: Vec<WordWish> = Vec::new();
     for word in &chosen {
         let is_gram = matches!(word.kind, WordKind::Single | WordKind::Pair);
-        // One character tells next to nothing where two are known.
+        // A single character tells next to nothing where a pair begins with it.
         let has_pair = |it: &&&Word| it.kind == WordKind::Pair && it.at == word.at;
         if word.kind == WordKind::Single && chosen.iter().any(|it| has_pair(&it)) {
             continue;

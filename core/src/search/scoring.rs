@@ -14,9 +14,10 @@ use super::query::{Query, is_in_sequence};
 use super::stems::stems_of_word;
 use super::text::{Word, WordKind, words};
 
-/// A word in another form than the one asked for: it is most often meant, and the one asked for is better.
+/// The weight of a word in another form than the one asked for: it is usually meant, but the exact form is better.
 const OTHER_FORM: f64 = 0.85;
-/// A word that is the name of who said it: what they said is meant less often than what names them.
+/// The weight of a word that is the speaker's own name: a search seldom means all that a person said, and more often
+/// lines that name them.
 const SAID_BY: f64 = 0.5;
 /// What all words next to each other in the order asked for add at the most.
 const NEAR_BONUS: f64 = 0.3;
@@ -31,10 +32,9 @@ const USUAL_WORDS: f64 = 15.0;
 const USUAL_PASSAGE_WORDS: f64 = 120.0;
 /// How much of the weight follows the length.
 const LENGTH_SHARE: f64 = 0.15;
-/// What the longest lines keep.
+/// The part of its score that even the longest line keeps.
 const LENGTH_LEAST: f64 = 0.3;
-/// By how much a line that was said again and again counts for less with each doubling: what is everywhere tells
-/// little, as with words.
+/// By how much a repeated line counts for less with each doubling: as with words, what is everywhere tells little.
 const REPEAT_SHARE: f64 = 0.08;
 /// Words further apart than this are not near, in words.
 const NEAR_MAX: u32 = 8;
@@ -163,7 +163,7 @@ pub fn rarity(lines_with: usize, lines: usize) -> f64 {
 }
 
 impl Scorer {
-    /// That of a query, with the rarity of each wished word.
+    /// The scorer of a query, with the rarity of each wished word.
     #[must_use]
     pub fn new(query: &Query, rarities: &[f64]) -> Self {
         let mut scorer = Self {
@@ -219,7 +219,7 @@ impl Scorer {
         relevance.at = first.unwrap_or(0);
         let whole: f64 = self.weights.iter().sum();
         if whole <= 0.0 {
-            // Only required words: all lines that have them answer alike.
+            // There are only required words: all lines that have them answer equally well.
             relevance.score = Self::factors(line);
             return relevance;
         }
@@ -269,7 +269,7 @@ impl Scorer {
 
 fn pair_nearness(found: &[(u32, usize)], first: usize) -> f64 {
     let mut best = 0.0_f64;
-    // The last places of both words are enough: what is near is near to the last one before it.
+    // The last places of both words are enough: the nearest earlier place is the last one.
     let (mut last_first, mut last_second): (Option<u32>, Option<u32>) = (None, None);
     for (place, wish) in found {
         let distance = |last: Option<u32>| last.map(|last| (place - last).max(1));
@@ -331,7 +331,7 @@ mod tests {
                     "wifi is slow",
                 ],
             ),
-            // What says before what asks, also with fewer words.
+            // A statement before a question, also with fewer words.
             (
                 "lisbon wifi password",
                 &[

@@ -1,8 +1,8 @@
-//! Words that were meant where a word is in no line: near misses of the keyboard, and parts of compounds.
+//! Substitutes for a word that no line has: words that differ by typing errors, and parts of compounds.
 
 /// Shorter words are never taken for others, in characters.
 pub const MISSPELT_MIN_CHARS: usize = 4;
-/// From this length on two slips are forgiven, in characters.
+/// From this length on, two typing errors are allowed, in characters.
 const TWO_SLIPS_MIN_CHARS: usize = 8;
 /// The shortest part of a compound, in characters.
 pub const PART_MIN_CHARS: usize = 4;

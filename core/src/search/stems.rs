@@ -1,8 +1,8 @@
-//! What of a text is indexed: the stems of its words.
+//! What is indexed of a text: the stems of its words.
 //!
-//! A word of a text is indexed by its stem in each language that the text may be written in; a word of a query
-//! is looked for by its stems in all of them. So a text needs to be told right only as far as its own words go,
-//! and a query of two words needs no language at all.
+//! A word of a text is indexed by its stem in each language that the text may be written in; a word of a query is
+//! looked for by its stems in all languages. So a text's language matters only for its own words, and a query of two
+//! words needs no language at all.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub fn stems_of_word(word: &Word, languages: Languages) -> Vec<String> {
             for language in languages.each() {
                 let stemmer = Stemmer::create(language.algorithm());
                 add(&stemmer.stem(&word.written));
-                // Many people leave accents out, and endings are known by them.
+                // The stems without accents, too: many people leave accents out, and stemmers know endings by them.
                 if word.plain != word.written {
                     add(&stemmer.stem(&word.plain));
                 }

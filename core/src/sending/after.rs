@@ -17,8 +17,8 @@ pub struct DeliveryPolicy {
     pub on_unknown: OnUnknown,
     /// What to do if it stays unknown whether a post arrived.
     pub on_undecided: OnUndecided,
-    /// Attempts that did not reach the platform before the wait stops growing. An entry is never
-    /// given up for that: it waits, visibly.
+    /// The first wait after an attempt that did not reach the platform; it grows. An entry is never given up for that:
+    /// it waits, visibly.
     pub retry_first_ms: i64,
     /// The longest wait between such attempts.
     pub retry_max_ms: i64,
@@ -137,7 +137,7 @@ pub fn after_send(
             OutboxUpdate::Replace {
                 parts: vec![entry.part.clone()],
                 target,
-                // The message has another id there.
+                // The message has another id in the other chat.
                 operation: anew(&entry.operation),
                 reason,
             }
@@ -162,8 +162,8 @@ pub fn after_send(
     }
 }
 
-/// Whether an operation is something aside: a reaction, a word to one person, or the answer to a press. If it is refused, no person
-/// has to decide about it; and no chat waits for it.
+/// Whether an operation is a side operation: a reaction, a word to one person, or the answer to a press. If it is
+/// refused, no person has to decide about it; and no chat waits for it.
 #[must_use]
 pub fn is_aside(operation: &Operation) -> bool {
     operation.is_reaction()
@@ -173,10 +173,10 @@ pub fn is_aside(operation: &Operation) -> bool {
         )
 }
 
-/// A reaction or another operation aside is dropped after this many failed attempts.
+/// A side operation is dropped after this many failed attempts.
 const ASIDE_ATTEMPTS_MAX: u32 = 5;
 
-/// Something aside is tried a few times, and dropped where it is refused; `None` = as anything else.
+/// A side operation is tried a few times, and dropped where it is refused; `None` = as any other.
 fn after_aside(entry: &OutboxEntry, error: &ChannelError, reason: &str) -> Option<OutboxUpdate> {
     let is_refused = match error {
         ChannelError::Rejected { fallback, .. } => *fallback == Fallback::None,
@@ -191,7 +191,7 @@ fn after_aside(entry: &OutboxEntry, error: &ChannelError, reason: &str) -> Optio
     })
 }
 
-/// What comes in place of a file is no longer than an answer may be.
+/// Text in place of a file is no longer than an answer may be.
 fn limit_replacement(
     entry: &OutboxEntry,
     mut update: OutboxUpdate,
@@ -261,7 +261,7 @@ fn after_rejection(
     }
 }
 
-/// What is done where the message is not that an edit was for.
+/// The operation if the message that an edit was for does not exist.
 fn anew(operation: &Operation) -> Operation {
     match operation {
         Operation::Edit { .. } => Operation::Post,
@@ -287,8 +287,8 @@ pub fn after_unknown(
     resend_or_hold(entry, policy, reason)
 }
 
-/// A server that says that it failed is asked more often than one that says nothing: where a post of unknown
-/// outcome may be sent again, it is, with growing waits, before a person is asked.
+/// A server that reports a failure is asked more often than one that does not answer: where a post of unknown outcome
+/// may be sent again, it is, with growing waits, before a person is asked.
 fn after_server_failure(
     entry: &OutboxEntry,
     update: OutboxUpdate,
@@ -332,8 +332,8 @@ pub fn after_undecided(entry: &OutboxEntry, policy: &DeliveryPolicy, reason: &st
 
 /// Decides after a look for a post of unknown outcome.
 ///
-/// What counts is the time since the last attempt ended, which may be long after the first one began:
-/// until then the platform may have taken it. It is told by the monotonic clock, as `since_attempt_ms`.
+/// What counts is the time since the last attempt ended, which may be long after the first one began: until then the
+/// platform may have taken the post. `since_attempt_ms` is that time by the monotonic clock.
 #[must_use]
 pub fn after_look(
     entry: &OutboxEntry,
@@ -378,7 +378,7 @@ pub fn after_look(
     }
 }
 
-/// It was looked for as long as it takes and is not there: safe to send. A room in which it never shows gets a
+/// The post was looked for long enough and is not there: it is safe to send. A room in which posts never show gets a
 /// few copies at most.
 pub fn after_not_found(entry: &OutboxEntry) -> OutboxUpdate {
     if entry.resends < RESENDS_LOOKED_FOR_MAX {
@@ -683,7 +683,7 @@ mod tests {
 
     #[test]
     fn the_look_back_begins_when_the_last_attempt_ended() {
-        // Refused for minutes, then sent into a silence of a minute.
+        // Refused for minutes, then sent without any answer for a minute.
         let late = OutboxEntry {
             attempts: 4,
             looks: 2,

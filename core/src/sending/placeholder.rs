@@ -1,5 +1,5 @@
-//! What becomes of the placeholder of a run: the post that shows the beginning of an answer while it is written. And
-//! of what was committed to be done to a post's message before that was there.
+//! What becomes of the placeholder of a run: the post that shows the beginning of an answer while it is written. And of
+//! edits and deletions that were committed before the message of their post was there.
 
 use crate::outbox::{DeadCause, PostStage};
 
@@ -10,24 +10,24 @@ pub struct HeldPlaceholder {
     pub stage: PostStage,
     /// Attempts to send it so far.
     pub attempts: u32,
-    /// Whether it was to take words at its end.
+    /// Whether it was to be streamed: words are added at its end.
     pub is_streamed: bool,
     /// Why it is never sent, if it is not.
     pub dead_cause: Option<DeadCause>,
 }
 
-/// Where a placeholder stands for the one who writes into it.
+/// Whether the writer of an answer can write into its placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceholderShowing {
     /// It is not posted yet, or it is unknown whether it is.
     Waits,
     /// It is in the room.
     Shows,
-    /// It will not be.
+    /// It is not in the room, and will not be.
     Over,
 }
 
-/// Where a placeholder stands for the one who writes into it.
+/// Whether the writer of an answer can write into its placeholder.
 #[must_use]
 pub fn showing(stage: PostStage, has_message: bool) -> PlaceholderShowing {
     match stage {
@@ -44,7 +44,7 @@ pub fn showing(stage: PostStage, has_message: bool) -> PlaceholderShowing {
 /// How an answer takes a placeholder's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnAnswer {
-    /// It says nothing any more, and the answer is posted without it.
+    /// It is emptied, and the answer is posted without it.
     LetGo,
     /// No byte of it left: it goes out with the answer's first part.
     Rewrite,
@@ -73,11 +73,11 @@ pub enum OnRetract {
 /// What the entry of a placeholder says that is to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceholderLeft {
-    /// Nothing: it is out.
+    /// Nothing: it was sent already.
     Nothing,
-    /// A mark that is nobody's words.
+    /// A mark without any words of an answer.
     Mark,
-    /// The same, begun as a stream: it still has to be found as what it was started as.
+    /// The same, begun as a stream: the post still has to be found in the form in which it was started.
     StreamedMark,
 }
 

@@ -23,7 +23,7 @@ const SILENT_PASSES: [i64; 2] = [1, 4];
 const RESTS_MS: [i64; 3] = [6_000, 12_000, 20_000];
 /// How long a pass waits at a time for other posts on their way into the same chat, in milliseconds.
 const BUSY_MS: i64 = 1_000;
-/// How long a second sender is reckoned with after it was seen, in milliseconds.
+/// How long a second sender is expected after it was seen, in milliseconds.
 const OTHER_SENDER_MS: i64 = 86_400_000;
 
 /// The limits a probe decides with.
@@ -124,7 +124,7 @@ pub fn learn(
 
 const NO_CONTROL: &str = "there is no message in the chat of which the answer is known";
 
-/// What keeps the question from being answered at all.
+/// The reason why the question can't be answered at all, if there is one.
 fn obstacle(probing: &Probing, facts: &ProbeFacts, terms: &Terms) -> Option<&'static str> {
     let acts_now = |seen_ms: i64| {
         let ended_by_ms = probing.ended_by_ms?;
@@ -142,7 +142,7 @@ fn obstacle(probing: &Probing, facts: &ProbeFacts, terms: &Terms) -> Option<&'st
     control(facts).is_none().then_some(NO_CONTROL)
 }
 
-/// Posts of ours that are in no row: one that has a row by now is another entry's.
+/// Our posts that have no row: one that has a row by now belongs to another entry.
 fn unclaimed(probing: &Probing, facts: &ProbeFacts) -> Vec<i64> {
     probing.ours.difference(&facts.known).copied().collect()
 }
@@ -344,7 +344,7 @@ mod tests {
         // Others spoke first, in a room that the bot does not hear all of.
         let (step, _) = first_pass(&facts(), &Room::of(&[104], &[101, 102, 103]));
         assert_eq!(step, ProbeStep::Sent(vec![104]));
-        // What has a row is neither asked about nor it.
+        // A post that has a row is not asked about, and is not the post in question.
         let known = ProbeFacts {
             known: BTreeSet::from([101, 102]),
             ..facts()
@@ -368,7 +368,7 @@ mod tests {
             first(&facts(), &[101, 102, 103]),
             ProbeStep::Sent(vec![101, 102, 103])
         );
-        // Of two of three more may come; long afterwards none does.
+        // Two of three parts were found: the third may still come; long afterwards it does not.
         assert!(matches!(first(&facts(), &[101, 102]), ProbeStep::Wait(_)));
         let late = heard(120, 60);
         let room = Room::of(&[101, 102], &[120]);
@@ -383,7 +383,7 @@ mod tests {
             step,
             ProbeStep::Undecided("more posts of the bot are there than it made")
         );
-        // One of them turns out to be another entry's.
+        // One of the messages turns out to belong to another entry.
         let claimed = ProbeFacts {
             known: BTreeSet::from([101]),
             ..facts()

@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<BTreeMap<String, String>, String> {
             at += 1;
         }
         let below = &head[begun..at];
-        // Of all others nothing is used, whatever form they have.
+        // Other keys are not used, whatever form they have.
         let is_wanted = ["name", "description"].contains(&key);
         let value = match is_wanted {
             true => value(first.trim(), below)

@@ -1,4 +1,4 @@
-//! Skills: folders of instructions in the Agent Skills format, and what of one an agent is told.
+//! Skills: folders of instructions in the Agent Skills format, and what an agent is told of a skill.
 //!
 //! Pure: who reads the folder gives its files as bytes. Reading order: this page, `frontmatter` (the head of `SKILL.md`).
 
@@ -22,7 +22,7 @@ pub const SKILLS_MAX: usize = 32;
 pub const LISTED_MAX_CHARS: usize = 12_000;
 /// Characters of a description that are always listed.
 const DESCRIPTION_MIN_CHARS: usize = 120;
-/// Goes into every digest, so that another way to make it gives others.
+/// Is part of every digest, so that a changed way to make digests gives other ones.
 const VERSION: &str = "vocative skill 1";
 
 /// A skill as it was read once: its texts are those that its digest was made of.
@@ -43,7 +43,7 @@ pub struct Skill {
 pub enum SkillFile {
     /// A text.
     Text(String),
-    /// Something else, with its length in bytes: it is a part of the digest, and nobody is shown it.
+    /// Something else, with its length in bytes: it is part of the digest, and is never shown.
     Binary(usize),
 }
 

@@ -15,7 +15,7 @@ use super::texts::Key;
 pub(super) enum CatalogueText {
     /// The same for every number.
     Plain(String),
-    /// By a number.
+    /// One of two forms, by a number.
     Counted {
         /// For one.
         one: String,

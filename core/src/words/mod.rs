@@ -1,5 +1,5 @@
-//! What the daemon itself says in rooms: notices, answers to commands, cards, a text for each in every language. It knows
-//! nothing of when something is said; what models are told stands where it is decided.
+//! What the daemon itself says in rooms: notices, answers to commands, cards, a text for each in every language.
+//! Nothing here decides when something is said; what models are told stands where it is decided.
 //!
 //! A text is a line in `texts`, which makes a method of [`Language`] of it, and an entry in each catalogue (`en.toml`,
 //! `de.toml`). A text that is misspelt, or is given other values than it has places, does not compile; that every

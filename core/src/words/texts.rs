@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::Language;
 use super::catalogue::say;
 
-/// Makes of a list of texts a method of [`Language`] for each, and [`Key`]. `[count]` marks those that have a form for
+/// Makes a method of [`Language`] of each text in a list, and [`Key`]. `[count]` marks the texts that have a form for
 /// one and a form for other numbers.
 macro_rules! texts {
     ($($name:ident $([$count:ident])? ($($value:ident),*);)*) => {

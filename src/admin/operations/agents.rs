@@ -34,7 +34,7 @@ impl Operations {
         Ok(json(&views.collect::<Vec<_>>()))
     }
 
-    /// The models that are not asked for now, and whom that concerns.
+    /// The models that are not asked at present, with the agents and questions that this concerns.
     pub(super) fn model_rests(&self, status: &StoreStatus) -> Vec<ModelRestView> {
         let view = |rest| {
             let mut view = ModelRestView::of(rest);
@@ -47,7 +47,7 @@ impl Operations {
         status.model_rests.iter().map(view).collect()
     }
 
-    /// Has an agent's model asked again, by the name of either.
+    /// Lets a model be asked again; `name` is that of the model or of one of its agents.
     pub(super) async fn release_agent(&self, name: &str) -> OperationResult {
         let specs = self.registry.all();
         let named = specs.iter().find(|spec| spec.name.as_str() == name);
@@ -81,7 +81,7 @@ impl Operations {
         Ok(was_resting)
     }
 
-    /// Has all questions tried again that were given up, of one agent or since a time where that is asked.
+    /// Retries all questions that were given up; on request only those of one agent, or since a time.
     pub(super) async fn retry_dead(
         &self,
         agent: Option<String>,

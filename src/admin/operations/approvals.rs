@@ -32,15 +32,15 @@ pub struct DecidedApproval {
     pub grant: bool,
     /// Who decides.
     pub by: String,
-    /// What the call is to be made with instead: all its arguments as a JSON object, or lines `name = value`. Then it is
+    /// Arguments to replace those of the call: all of them as a JSON object, or lines `name = value`. The call is then
     /// asked for anew.
     #[serde(default)]
     pub arguments: Option<String>,
-    /// What the model and the room are told with it.
+    /// A note to the model and the room about the decision.
     #[serde(default)]
     pub note: Option<String>,
-    /// The digest of what was looked at, in hexadecimal; refused if the call does something else. Absent: whatever it
-    /// does.
+    /// The digest of the call that the operator saw, in hexadecimal; refused if the call has another one. Absent: not
+    /// checked.
     #[serde(default)]
     pub digest: Option<String>,
 }
@@ -54,10 +54,10 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Somebody at the command line.
+    /// An operator at the command line.
     ///
     /// # Errors
-    /// If that is no name which stands in every room as it is.
+    /// If the name has characters that some room would not show unchanged.
     pub fn by_cli(name: &str) -> Result<Self, OperationError> {
         Ok(Self {
             name: operator_name(name)?,
@@ -66,7 +66,7 @@ impl Operator {
         })
     }
 
-    /// Who holds a token of the API, whose name is one of the configuration's.
+    /// The holder of an API token, under the token's name in the configuration.
     #[must_use]
     pub fn by_api(name: &str, people: &[PersonName]) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl Operator {
         }
     }
 
-    /// Who is in the console, whose name is one of the configuration's. They allow a call only where the settings of its
-    /// tool name them.
+    /// A user of the console, under their name in the configuration. They may allow a call only where the settings of
+    /// its tool name them.
     #[must_use]
     pub fn by_console(name: &str, people: &[PersonName]) -> Self {
         Self {
@@ -87,13 +87,13 @@ impl Operator {
         }
     }
 
-    /// Under which name it is recorded.
+    /// The name under which the operator's decisions are recorded.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The platform's ids of the people whose token it is, in a channel.
+    /// The platform's ids of the operator's people, in a channel.
     fn ids_in(&self, channel: Option<&str>) -> Vec<String> {
         let people = self.people.iter();
         people
@@ -121,7 +121,7 @@ impl Operations {
         Ok(views)
     }
 
-    /// What became of those that were asked about from a time on, by tool.
+    /// What became of the calls that people were asked about since a time, by tool.
     ///
     /// # Errors
     /// If the store fails.
@@ -133,7 +133,7 @@ impl Operations {
         Ok(counts.into_iter().map(ApprovalCountView::from).collect())
     }
 
-    /// One of them.
+    /// One approval.
     ///
     /// # Errors
     /// If it is not there, or the store fails.
@@ -143,10 +143,10 @@ impl Operations {
         Ok(ApprovalView::of(&approval, channel))
     }
 
-    /// Decides about one of them.
+    /// Decides about an approval.
     ///
     /// # Errors
-    /// If it is not there, not open any more, another one than was looked at, or to be decided by somebody else.
+    /// If it does not exist, is no longer open, has another digest than the one given, or is for others to decide.
     pub async fn decide_approval(
         &self,
         decided: DecidedApproval,
@@ -219,7 +219,7 @@ impl Operations {
         }
     }
 
-    /// What an operator wrote in place of a call's arguments, as it fits the tool.
+    /// Checks an operator's replacement for a call's arguments against the tool.
     async fn other_arguments(
         &self,
         approval: &StoredApproval,
@@ -244,7 +244,7 @@ impl Operations {
             .map_err(|what| OperationError::Wrong(format!("the call is left as it is: {what}")))
     }
 
-    /// One of them, and whether somebody may allow it.
+    /// One approval, and whether an operator may allow it.
     ///
     /// # Errors
     /// If it is not there, or the store fails.
@@ -259,9 +259,9 @@ impl Operations {
         Ok((ApprovalView::of(&approval, channel), may_allow))
     }
 
-    /// Whether somebody may allow a call. Operators at the command line and holders of tokens may allow every call; who is
-    /// in the console only those for which a tool's settings name one of the people that they are. Being in the chat
-    /// counts for nothing there: nobody is seen in a chat through a browser.
+    /// Whether an operator may allow a call. At the command line and with a token they may allow every call; in the
+    /// console only those for which a tool's settings name one of the operator's people. Membership of the chat does
+    /// not count there: a browser session does not show it.
     fn may_allow(&self, approval: &StoredApproval, channel: Option<&str>, by: &Operator) -> bool {
         if by.via != DecidedVia::Console {
             return true;
@@ -331,7 +331,7 @@ impl Operations {
         Ok(binding.map(|binding| binding.channel))
     }
 
-    /// Has runs and posts looked at now.
+    /// Wakes the work on runs and posts.
     pub(super) fn wake_work(&self) {
         if let Some(running) = &self.running {
             running.wake.runs.notify_one();
@@ -340,7 +340,7 @@ impl Operations {
     }
 }
 
-/// Which are listed where nothing else is said.
+/// The filter and the limit of a list of approvals.
 pub(super) fn listed(all: bool) -> (ApprovalFilter, usize) {
     let filter = ApprovalFilter {
         is_open: !all,
@@ -349,7 +349,7 @@ pub(super) fn listed(all: bool) -> (ApprovalFilter, usize) {
     (filter, LISTED_MAX)
 }
 
-/// The name of an operator: letters, digits and a little more, so that it stands in every room as it is.
+/// Checks an operator's name: letters, digits and a few signs, so that every room shows it unchanged.
 fn operator_name(name: &str) -> Result<String, OperationError> {
     let name = name.trim();
     let is_fit = |c: char| c.is_alphanumeric() || " ._-".contains(c);

@@ -26,7 +26,7 @@ impl Operations {
         let ids: Vec<ErasureId> = plan.entries.iter().map(|entry| entry.id).collect();
         self.store.begin_erasure(plan.entries).await?;
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
-        // Goes on when the one who asked has gone away.
+        // A task of its own, so that the erasure goes on when the caller has gone away.
         let erasing = tokio::spawn(async move {
             let done = store.carry_out_all(&ids, verify, || (clock)()).await?;
             let mut counts = ErasureCounts::default();

@@ -11,7 +11,7 @@ use vocative_store::contract::EventScope;
 const PAGE: usize = 256;
 
 impl Operations {
-    /// The next page of events after an id; without one, how things stand.
+    /// The next page of events after an id; without an id, a snapshot.
     ///
     /// # Errors
     /// If there is no such run and no such conversation.

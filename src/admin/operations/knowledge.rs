@@ -1,4 +1,4 @@
-//! Collections of documents: what is known of them, what is found in them, and that they are read again.
+//! Collections of documents: listing, searching and refreshing them.
 
 use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::{CollectionView, DocumentView, KnowledgeView};

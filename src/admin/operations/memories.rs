@@ -15,22 +15,22 @@ const LISTED_MAX: usize = 500;
 /// Which entries are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoriesAsked {
-    /// Of this channel.
+    /// Only entries of this channel.
     #[serde(default)]
     pub channel: Option<String>,
-    /// Of this agent.
+    /// Only entries of this agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Said by this person or about them, by the platform's id.
+    /// Only entries that this person said or that are about them, by the platform's id.
     #[serde(default)]
     pub person: Option<String>,
-    /// Also those that newer ones replaced.
+    /// Whether entries that newer ones replaced are listed, too.
     #[serde(default)]
     pub all: bool,
-    /// Those with a lower number.
+    /// Only entries with a lower number.
     #[serde(default)]
     pub before: Option<i64>,
-    /// The most of them.
+    /// The most entries that are listed.
     pub limit: usize,
 }
 
@@ -38,24 +38,24 @@ pub struct MemoriesAsked {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedMemory {
-    /// It goes.
+    /// The entry is removed.
     Forget,
-    /// It says something else.
+    /// The entry's text is replaced.
     Edit {
-        /// What.
+        /// The new text.
         text: String,
-        /// The version that was looked at.
+        /// The version of the entry that the operator saw.
         #[serde(default)]
         version: Option<u32>,
     },
-    /// It may appear in other rooms of the account.
+    /// The entry may appear in other rooms of the account.
     Share,
-    /// It may not.
+    /// The entry may appear in its own room only.
     Unshare,
 }
 
 impl Operations {
-    /// What all agents remember, the newest first, before the entry with a number.
+    /// Entries of all agents, the newest first; with `before`, only those with a lower number.
     ///
     /// # Errors
     /// If the store fails.
@@ -71,7 +71,7 @@ impl Operations {
         Ok(found.iter().map(RememberedView::of).collect())
     }
 
-    /// Takes one away.
+    /// Removes an entry.
     ///
     /// # Errors
     /// If it is not there, or the store fails.
@@ -116,7 +116,7 @@ impl Operations {
         Ok(views)
     }
 
-    /// One of them, also one that was replaced.
+    /// One entry, also if a newer one replaced it.
     ///
     /// # Errors
     /// If there is none of that number, or the store fails.
@@ -133,7 +133,7 @@ impl Operations {
         }
     }
 
-    /// Changes one; returns it as it is, or as it was when it went.
+    /// Changes an entry; returns it as it is then, or as it was before it was removed.
     ///
     /// # Errors
     /// If there is none of that number, it can't be changed so, or the store fails.

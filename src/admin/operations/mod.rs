@@ -78,7 +78,7 @@ pub enum AdminOperation {
         /// Whether archived ones are listed, too.
         #[serde(default)]
         all: bool,
-        /// Only those after this place in the list; what the page before said comes next.
+        /// Only conversations after this place in the list: the cursor that the page before gave.
         #[serde(default)]
         before: Option<String>,
     },
@@ -86,7 +86,7 @@ pub enum AdminOperation {
     Events {
         /// The id of a run, or a conversation's id prefix or name.
         target: String,
-        /// Only what came after this event; absent = how things stand.
+        /// Only events after this one; absent = a snapshot.
         #[serde(default)]
         after: Option<i64>,
     },
@@ -94,14 +94,14 @@ pub enum AdminOperation {
     TitleConversation {
         /// Its id prefix or name.
         name: String,
-        /// The title; absent = none of its own any more.
+        /// The title; absent = the conversation's own title is removed.
         title: Option<String>,
     },
-    /// Puts a conversation away, or takes it back.
+    /// Archives a conversation, or takes it out of the archive.
     ArchiveConversation {
         /// Its id prefix or name.
         name: String,
-        /// Away, or back.
+        /// Whether it is archived; else it is taken out of the archive.
         archived: bool,
     },
     /// Figures of a conversation and its threads.
@@ -129,10 +129,10 @@ pub enum AdminOperation {
     Export {
         /// Its id prefix or name.
         name: String,
-        /// What the page before said comes next; absent = the first page.
+        /// The cursor that the page before gave; absent = the first page.
         #[serde(default)]
         after: Option<[i64; 3]>,
-        /// What the first page said it is as of.
+        /// The `as_of` that the first page gave.
         #[serde(default)]
         as_of: Option<i64>,
         /// Whether texts for people are wanted, too.
@@ -148,7 +148,7 @@ pub enum AdminOperation {
         /// Other wordings of it.
         #[serde(default)]
         wordings: Vec<String>,
-        /// What hits must be besides.
+        /// Further conditions on the hits.
         #[serde(default)]
         filter: SearchFilterView,
         /// The most hits.
@@ -188,12 +188,12 @@ pub enum AdminOperation {
         #[serde(default)]
         forget_expired: bool,
     },
-    /// What erasing would take away; changes nothing.
+    /// What an erasure would remove; changes nothing.
     ErasePlan {
         /// A person or a conversation.
         target: EraseTarget,
     },
-    /// Erases, to the end.
+    /// Erases, and answers once the erasure is finished.
     Erase {
         /// A person or a conversation.
         target: EraseTarget,
@@ -217,9 +217,9 @@ pub enum AdminOperation {
     },
     /// What calls of models cost.
     Costs {
-        /// By what it is added up.
+        /// What the costs are grouped by.
         by: CostsBy,
-        /// From this time on, in milliseconds since the Unix epoch; its whole UTC day.
+        /// From the UTC day of this time on, in milliseconds since the Unix epoch.
         since_ms: i64,
     },
     /// Collections of documents.
@@ -229,7 +229,7 @@ pub enum AdminOperation {
         /// Its name.
         collection: String,
     },
-    /// What stands in documents, by words.
+    /// Searches the text of documents, by words.
     SearchKnowledge {
         /// What to look for, in several wordings.
         queries: Vec<String>,
@@ -239,7 +239,7 @@ pub enum AdminOperation {
         /// The most hits.
         limit: usize,
     },
-    /// Has collections read again, every file of them.
+    /// Reads all files of collections again.
     RefreshKnowledge {
         /// Only this one.
         #[serde(default)]
@@ -247,34 +247,34 @@ pub enum AdminOperation {
     },
     /// What agents remember.
     Memories(MemoriesAsked),
-    /// One entry of it.
+    /// One entry of an agent's memory.
     Memory {
         /// Its number.
         id: i64,
     },
-    /// An entry of it goes or is changed.
+    /// Removes or changes an entry of an agent's memory.
     ChangeMemory {
         /// Its number.
         id: i64,
-        /// What becomes of it.
+        /// The change.
         change: ChangedMemory,
     },
     /// The values that a network keeps in a conversation.
     NetworkState(StateOf),
-    /// Some of them are changed.
+    /// Changes some of these values.
     ChangeNetworkState {
-        /// Which.
+        /// The conversation and the network.
         of: StateOf,
-        /// What becomes of them.
+        /// The changes.
         change: ChangedState,
     },
-    /// What is to start at a time.
+    /// The schedules.
     Schedules {
-        /// Whether what is over is listed, too.
+        /// Whether schedules that have ended are listed, too.
         #[serde(default)]
         all: bool,
     },
-    /// One schedule, with what became of its newest times.
+    /// One schedule, with its newest firings.
     Schedule {
         /// Its number.
         id: i64,
@@ -296,7 +296,7 @@ pub enum AdminOperation {
     },
     /// What became of such calls, by tool.
     ApprovalsReport {
-        /// Of those that were asked about from this time on, in milliseconds since the Unix epoch.
+        /// Only calls that people were asked about from this time on, in milliseconds since the Unix epoch.
         since_ms: i64,
     },
     /// One such call.
@@ -306,7 +306,7 @@ pub enum AdminOperation {
     },
     /// A decision about such a call.
     DecideApproval(DecidedApproval),
-    /// All of one run.
+    /// Everything about one run.
     Run {
         /// Its id.
         id: String,
@@ -335,7 +335,7 @@ pub enum AdminOperation {
     RevokeGrant {
         /// Its id.
         id: String,
-        /// Who does.
+        /// Who revokes it.
         by: String,
     },
     /// Background work.
@@ -344,7 +344,7 @@ pub enum AdminOperation {
     DecideJob {
         /// Its id.
         id: String,
-        /// Whether it is done now; else it is taken away.
+        /// Whether it is run now; else it is removed.
         retry: bool,
     },
     /// What is asked or decided about skills.
@@ -362,7 +362,7 @@ pub enum AdminOperation {
         server: String,
         /// The server's name for the tool; absent = all that wait.
         tool: Option<String>,
-        /// The digest of what is approved; refused if the server says something else meanwhile.
+        /// The digest of what is approved; refused if the server has changed the tool since.
         digest: Option<String>,
     },
     /// Rows of queues that can't be decoded.
@@ -374,7 +374,7 @@ pub enum AdminOperation {
         /// Whether it is tried again; else it is dropped.
         again: bool,
     },
-    /// Has questions tried again that were given up.
+    /// Retries questions that were given up.
     RetryDead {
         /// Only of this agent.
         #[serde(default)]
@@ -383,9 +383,9 @@ pub enum AdminOperation {
         #[serde(default)]
         since_ms: Option<i64>,
     },
-    /// The agents, and how it is with their models.
+    /// The agents, and the state of their models.
     Agents,
-    /// Has a model asked again that rests or is held.
+    /// Lets a resting or held model be asked again.
     ReleaseAgent {
         /// The name of an agent or of its model.
         name: String,
@@ -479,7 +479,7 @@ impl AdminOperation {
         match self {
             Self::Erase { .. } => Duration::from_secs(6 * 3_600),
             Self::Capacity => Duration::from_secs(3_600),
-            // Who asks for health waits no longer.
+            // Health checks do not wait longer.
             Self::Alive => Duration::from_secs(5),
             _ => Duration::from_secs(60),
         }
@@ -502,13 +502,13 @@ pub enum OperationError {
     /// What was asked for does not exist or the question is wrong.
     #[error("{0}")]
     Wrong(String),
-    /// What is to be changed is not there.
+    /// The thing to change does not exist.
     #[error("{0}")]
     Missing(String),
-    /// It was decided or ended before, or it is another one than was looked at.
+    /// It was decided or has ended before, or has changed since the caller saw it.
     #[error("{0}")]
     Over(String),
-    /// It is to be decided by somebody else.
+    /// The decision is for others to make.
     #[error("{0}")]
     NotTheirs(String),
     /// The store failed.
@@ -530,7 +530,7 @@ pub type QuestionIntake = Arc<dyn Fn() -> Option<Arc<ChannelIntake>> + Send + Sy
 pub struct RunningDaemon {
     /// How the channels are doing.
     pub health: Health,
-    /// Makes vectors of what is searched for, where a server is configured.
+    /// Makes vectors of search queries, where an embedding server is configured.
     pub embeddings: Option<Arc<Embeddings>>,
     /// The models.
     pub models: Models,
@@ -540,7 +540,7 @@ pub struct RunningDaemon {
     pub given_up: Arc<GivenUpFiles>,
     /// Since when it runs.
     pub started_at_ms: i64,
-    /// Why nothing goes for its age.
+    /// Why nothing is removed for its age, if the clock is in doubt.
     pub time_doubt: TimeDoubt,
     /// Whether the process is confined to its own folders, in words.
     pub landlock: String,
@@ -554,7 +554,7 @@ pub struct RunningDaemon {
     pub in_force: InForce,
     /// The way into the console, where it is enabled.
     pub console: Option<ConsoleDoor>,
-    /// Takes in what programs ask; nothing where no token may.
+    /// The intake for questions of programs; it gives `None` where no token may ask.
     pub questions: QuestionIntake,
 }
 
@@ -567,7 +567,7 @@ pub struct Operations {
     pub registry: Registry,
     /// The skills of the operator.
     pub skills: Shelf,
-    /// Who we are where.
+    /// The rooms of all identified channels.
     pub rooms: Rooms,
     /// The time.
     pub clock: Clock,
@@ -772,7 +772,7 @@ impl Operations {
         running.map_or_else(Vec::new, |it| it.counters.readings())
     }
 
-    /// Answered by the process itself: a full disk or a busy store changes nothing of it.
+    /// Reads nothing from the store, so a full disk or a busy store makes no difference.
     fn alive(&self) -> AliveView {
         AliveView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -833,7 +833,7 @@ impl Operations {
     }
 }
 
-/// A model whose account is refused, for who can act.
+/// A message to the operator about a model whose account is refused.
 fn held_model(model: &ModelRestView) -> String {
     if model.model == VOICE_NOTES {
         return format!(

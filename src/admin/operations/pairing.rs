@@ -23,16 +23,16 @@ pub enum PairingOperation {
         channel: String,
         /// The code.
         code: String,
-        /// Who does.
+        /// Who approves.
         by: String,
     },
-    /// Lets somebody in no more.
+    /// Revokes a person's access.
     Revoke {
         /// The configured channel.
         channel: String,
         /// The platform's id of the person.
         person: String,
-        /// Who does.
+        /// Who revokes it.
         by: String,
     },
 }

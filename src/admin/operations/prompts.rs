@@ -56,7 +56,7 @@ impl Operations {
             },
             as_of_ms: made_by_ms.unwrap_or_else(|| (self.clock)()),
             ratio: spec.present_ratio(&self.store).await?,
-            // Words alone: a look at a prompt asks no server.
+            // A search by words only: showing a prompt asks no embedding server.
             memory: Some(MemoryFrom {
                 rooms: Some(self.rooms.clone()),
                 these: None,
@@ -143,7 +143,7 @@ impl Operations {
             has_identity: true,
         };
         let mut view = explained.view();
-        // What the room has got since was not to be read.
+        // Turns that came after the prompt was sent are not missing from it.
         view.turns_not_read = 0;
         view.not_read_because.clear();
         view.as_sent = Some(AsSentView {

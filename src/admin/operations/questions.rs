@@ -46,7 +46,7 @@ impl Operations {
         Ok(views)
     }
 
-    /// One of them.
+    /// One question.
     ///
     /// # Errors
     /// If it is not there, or the store fails.
@@ -56,7 +56,7 @@ impl Operations {
         Ok(QuestionView::of(question, channel))
     }
 
-    /// Answers one of them in the place of those whom it asks.
+    /// Answers a question in place of the people whom it asks.
     ///
     /// # Errors
     /// If it is not there or not open any more, or the answer is empty or too long.
@@ -104,7 +104,7 @@ impl Operations {
         self.question(&answered.id).await
     }
 
-    /// Takes one of them back; its run goes on without an answer.
+    /// Withdraws a question; its run goes on without an answer.
     ///
     /// # Errors
     /// If it is not there or not open any more.

@@ -1,4 +1,4 @@
-//! All of one run.
+//! Everything about one run.
 
 use super::{OperationError, OperationResult, Operations, json};
 use crate::admin::view::RunStoryView;

@@ -1,4 +1,4 @@
-//! What is to start at a time, and what operators change about it.
+//! Schedules, and what operators change about them.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,15 +24,15 @@ pub struct AddedSchedule {
     pub conversation: String,
     /// When, as people write it in rooms.
     pub when: String,
-    /// Whose clocks.
+    /// The time zone of `when`.
     pub zone: String,
-    /// Who does it; `None` = the task is posted as it is.
+    /// The agent that does the task; `None` = the task is posted as it is.
     pub agent: Option<String>,
     /// What is to be done or said.
     pub task: String,
-    /// What becomes of what was missed: `once`, `skip`.
+    /// What is done about missed times: `once`, `skip`.
     pub missed: String,
-    /// How long it may be put off, in seconds.
+    /// The longest delay of a start, in seconds.
     pub jitter_s: u32,
 }
 
@@ -113,7 +113,7 @@ impl Operations {
         if jitter_ms > JITTER_MAX_MS {
             return Err(wrong("it may be put off 60 seconds at most".to_owned()));
         }
-        // One word is needed behind the time, so that it is read like that of a room.
+        // As in a room, at least one word must follow the time; so the task is added.
         let order = read_order(&format!("{} {}", added.when, added.task), now_ms, zone);
         let (timing, task) = match order {
             Ok(ScheduleOrder::Add { timing, task }) => (timing, task),

@@ -31,26 +31,26 @@ pub enum SkillsOperation {
     Approve {
         /// Its name.
         name: String,
-        /// The digest of what was looked at; refused if the skill is another one. Absent: whatever it is.
+        /// The digest of the skill that the operator saw; refused if it has changed. Absent: not checked.
         #[serde(default)]
         digest: Option<String>,
-        /// Who does.
+        /// Who approves.
         by: String,
     },
-    /// Takes the approval of one back.
+    /// Revokes the approval of a skill.
     Revoke {
         /// Its name.
         name: String,
-        /// Who does.
+        /// Who revokes it.
         by: String,
     },
 }
 
 /// The shortest beginning of a digest by which a skill is approved.
 const DIGEST_MIN_CHARS: usize = 32;
-/// How long the status waits for the folders: it is asked often, also by what watches the daemon.
+/// How long the status waits for the folders. Short, because people and monitoring ask for the status often.
 const STATUS_WAIT: Duration = Duration::from_secs(2);
-/// How long who asks for one skill waits.
+/// How long a request for one skill waits.
 const SHOW_WAIT: Duration = Duration::from_secs(10);
 
 impl Operations {
@@ -73,7 +73,7 @@ impl Operations {
         })
     }
 
-    /// All skills of the folders, and those that agents name and that are not there.
+    /// All skills of the folders, and those that agents name but no folder has.
     async fn skills(&self) -> Result<Vec<SkillView>, OperationError> {
         let seen = self.skills.look().await;
         let SkillsView { skills, problems } = self.skills_seen(seen).await?;
@@ -83,10 +83,10 @@ impl Operations {
         Ok(skills)
     }
 
-    /// The same for who waits no longer than this, with what can't be read.
+    /// All skills, read within `limit`, with what can't be read.
     ///
     /// # Errors
-    /// Storage refuses.
+    /// If the store fails.
     pub async fn skills_within(&self, limit: Duration) -> Result<SkillsView, OperationError> {
         let seen = self.skills.look_within(limit).await;
         self.skills_seen(seen).await
@@ -96,7 +96,7 @@ impl Operations {
         &self,
         (found, problems): (Vec<FoundSkill>, Vec<String>),
     ) -> Result<SkillsView, OperationError> {
-        // Where nothing could be read, nothing is known to be missing.
+        // If no folder could be read, it is unknown which skills are missing.
         if found.is_empty() && !problems.is_empty() {
             let skills = Vec::new();
             return Ok(SkillsView { skills, problems });
@@ -169,7 +169,7 @@ impl Operations {
         Ok(())
     }
 
-    /// How the skills stand that agents name, for the status. A disk that does not answer costs these, and little time.
+    /// Adds the states of the skills that agents name. If the disk does not answer soon, the status goes without them.
     pub(super) async fn add_skills(&self, view: &mut StatusView) -> Result<(), OperationError> {
         let users = self.skill_users();
         let names: Vec<String> = users.keys().cloned().collect();

@@ -22,20 +22,20 @@ pub struct StateOf {
     pub network: String,
 }
 
-/// What an operator does to them: all of it, or nothing.
+/// An operator's changes to the values: all of them are made, or none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedState {
-    /// These are as before anything set them.
+    /// Values to reset to what they were before anything set them.
     #[serde(default)]
     pub clear: Vec<String>,
-    /// All of them are.
+    /// Whether all values are reset.
     #[serde(default)]
     pub clear_all: bool,
-    /// These have other values; what is cleared, too, is cleared first.
+    /// New values, by name. A value that is reset, too, is reset first.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// The version that was looked at.
+    /// The version that the operator saw.
     #[serde(default)]
     pub version: Option<i64>,
 }
@@ -57,10 +57,10 @@ impl Operations {
         self.state_view(&found).await
     }
 
-    /// Changes them; returns them as they are then.
+    /// Changes the values; returns them as they are then.
     ///
     /// # Errors
-    /// As [`Self::network_state`]; if a value is not one that may stand there, or somebody changed them meanwhile.
+    /// As [`Self::network_state`]; if a new value is not allowed there, or the values were changed meanwhile.
     pub async fn change_network_state(
         &self,
         of: &StateOf,

@@ -32,7 +32,7 @@ impl Operations {
         Ok(json(&self.run_views(&runs).await?))
     }
 
-    /// Ids of posts and runs are of one kind; a post is looked for first.
+    /// Sends or drops a held post or run. Ids of both have the same form; a post is looked for first.
     pub(super) async fn release(&self, id: &str, send: bool) -> OperationResult {
         let wrong = |_| OperationError::Wrong(format!("{id:?} is no id of a post or a run"));
         let post: OutboxId = id.parse().map_err(wrong)?;
@@ -134,7 +134,7 @@ impl Operations {
         Ok(json(&views))
     }
 
-    /// The model that a run waits for, if nothing else keeps it.
+    /// The model that a run waits for, if it waits for nothing else.
     fn waits_for_model(
         &self,
         queued: &QueuedRun,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use vocative_core::model_rest::ModelRest;
 use vocative_store::contract::ThumbCounts;
 
-/// An agent and how it is with its model.
+/// An agent, and the state of its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentView {
     /// Its name.
@@ -25,9 +25,9 @@ pub struct AgentView {
 /// Thumbs of people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThumbsView {
-    /// Of those who found an answer good.
+    /// People who found an answer good.
     pub up: u64,
-    /// Of those who did not.
+    /// People who did not.
     pub down: u64,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for ThumbsView {
     }
 }
 
-/// A model that is not asked for now.
+/// A model that is not asked at present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRestView {
     /// Its configured name.
@@ -68,7 +68,7 @@ pub struct ModelRestView {
     pub reason: String,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// When one question tries it, in milliseconds since the Unix epoch.
+    /// When one question tries the model again, in milliseconds since the Unix epoch.
     pub until_ms: i64,
     /// The agents that it answers for.
     pub agents: Vec<String>,
@@ -77,7 +77,7 @@ pub struct ModelRestView {
 }
 
 impl ModelRestView {
-    /// The view of a rest; whom it concerns is added.
+    /// The view of a rest, still without the agents and questions that it concerns.
     #[must_use]
     pub fn of(rest: &ModelRest) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl ModelRestView {
         }
     }
 
-    /// Whether its account is refused: somebody must act.
+    /// Whether its account is refused, so that a person must act.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.state == "held"
@@ -103,7 +103,7 @@ impl ModelRestView {
 pub struct RetriedView {
     /// Questions that are queued again.
     pub runs: u64,
-    /// Posts that were refused for good, and stay.
+    /// Posts that were refused for good; they were not queued again.
     pub posts_left: u64,
 }
 

@@ -56,7 +56,7 @@ pub struct ApprovalView {
     /// What they said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What its run had read that those who asked did not write.
+    /// Where its run had read content that the people who asked did not write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
 }
@@ -126,14 +126,14 @@ pub struct ApprovalCountView {
     pub approved: u32,
     /// How many were forbidden.
     pub denied: u32,
-    /// How many nobody decided about in time.
+    /// How many expired without a decision.
     pub expired: u32,
     /// How many ended with their runs.
     pub cancelled: u32,
     /// How many ended because their arguments were changed: they were asked about anew.
     #[serde(default)]
     pub changed: u32,
-    /// How long half of those that a person decided about waited at most, in milliseconds; absent: there are none.
+    /// The median wait of those that a person decided about, in milliseconds; absent: there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_wait_ms: Option<i64>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A link that lets somebody into the console once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConsoleLinkView {
-    /// The link; its code stands behind the `#`, which a browser sends to nobody.
+    /// The link; its code follows the `#`, a part that browsers send to no server.
     pub url: String,
     /// Whom it lets in.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct AuditView {
     pub via: String,
     /// What it was, in a word: `login`, `look`, `approve`, `erase`, ...
     pub act: String,
-    /// The id of what it was about; empty: of nothing.
+    /// The id of what it was about; empty if it was about nothing in particular.
     pub target: String,
     /// What became of it: `begun` (it may have happened or not), `done`, `refused`.
     pub outcome: String,

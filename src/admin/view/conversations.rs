@@ -36,7 +36,7 @@ pub struct ConversationView {
     /// The conversation a thread hangs on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Whether it goes on from a turn of that one, as another course of it.
+    /// Whether it is a fork: it continues its parent from one of the parent's turns.
     #[serde(default)]
     pub is_fork: bool,
     /// The turn of the parent that it started from.
@@ -47,12 +47,12 @@ pub struct ConversationView {
     /// The newest of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seq: Option<i64>,
-    /// Up to which the person of a program's conversation has read it, where the program said so.
+    /// The newest turn that the person of a program's conversation has read, where the program said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_read_seq: Option<i64>,
     /// When something last happened.
     pub last_activity_ms: i64,
-    /// The run at work in it, or next.
+    /// The run that is at work in it, or is next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_run: Option<RunView>,
     /// Since when it is archived.
@@ -61,13 +61,13 @@ pub struct ConversationView {
 }
 
 impl ConversationView {
-    /// Its place in the list of conversations; what follows is asked for with it.
+    /// Its place in the list of conversations: the cursor of the next page.
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}.{}", self.last_activity_ms, self.id)
     }
 
-    /// Whether what is said in it is said to few, and to nobody else in the workspace.
+    /// Whether only its few members can read it.
     #[must_use]
     pub fn is_direct(&self) -> bool {
         let kind = self.source.kind.as_deref();
@@ -209,10 +209,10 @@ pub struct ConversationStatsView {
     pub runs_answered: u64,
     /// Runs that were given up.
     pub runs_dead: u64,
-    /// From a question to its answer: half of them took so long at most, in milliseconds.
+    /// The median time from a question to its answer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_p50_ms: Option<u64>,
-    /// Nineteen in twenty took so long at most.
+    /// The 95th percentile of that time, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_p95_ms: Option<u64>,
     /// Tokens of prompts whose details are kept.
@@ -276,13 +276,13 @@ pub enum HappeningView {
     Summary(SummaryView),
 }
 
-/// All that happened in a page, in one order: the turns as the room has them; a run after what
-/// triggered it (or before what came of it), a post after its turn, all else by time. Platforms tell
-/// times as coarse as a second, so instants alone would put a run after its answer.
+/// All that happened in a page, in one order: turns in the room's order, a run after what triggered it (or before what
+/// came of it), a post after its turn, the rest by time. Some platforms tell times only to the second, so times alone
+/// would put a run after its answer.
 #[must_use]
 pub fn timeline(turns: &[TurnView], page: &ConversationPage) -> Vec<EntryView> {
     let entry = |at_ms, what| EntryView { at_ms, what };
-    // What stands before the first turn, then what stands behind each.
+    // The entries before the first turn, then those after each turn.
     let mut behind: Vec<Vec<EntryView>> = vec![Vec::new(); turns.len() + 1];
     let stands_by = |at_ms: i64| move |it: &TurnDetail| it.turn.position.sent_at_ms <= at_ms;
     let by_time = |at_ms: i64| page.turns.partition_point(stands_by(at_ms));
@@ -325,8 +325,8 @@ pub struct TurnView {
     pub id: String,
     /// Capture order.
     pub seq: i64,
-    /// When it was said, in milliseconds since the Unix epoch: the platform's time, for turns of ours the
-    /// daemon's.
+    /// When it was said, in milliseconds since the Unix epoch: the platform's time, or the daemon's for the bot's own
+    /// turns.
     pub sent_at_ms: i64,
     /// `message`, `notice`, `tool_call`, `tool_result`.
     pub kind: String,

@@ -1,4 +1,4 @@
-//! Conversations as they leave.
+//! Exported conversations.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +17,14 @@ pub struct ExportPageView {
     pub messages: Vec<ExportMessageView>,
     /// The newest capture order that any page holds.
     pub as_of: i64,
-    /// What to ask the next page with; absent on the last.
+    /// The cursor of the next page; absent on the last.
     pub next: Option<[i64; 3]>,
 }
 
 /// A message of an export.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportMessageView {
-    /// As it is written for programs.
+    /// The message in the form for programs.
     pub line: MessageLine,
     /// When it was said, in milliseconds since the Unix epoch.
     pub sent_at_ms: i64,

@@ -21,7 +21,7 @@ pub struct JobView {
     /// What it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// Not before, in milliseconds since the Unix epoch.
+    /// The earliest time at which it is run, in milliseconds since the Unix epoch.
     pub not_before_ms: i64,
     /// Attempts that count.
     pub attempts: u32,
@@ -51,7 +51,7 @@ impl JobView {
     }
 }
 
-/// How many jobs of a kind stand like that.
+/// How many jobs of a kind are in a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobCountView {
     /// The kind.

@@ -10,9 +10,9 @@ use vocative_core::remembering::{MemoryPerson, StoredMemory};
 pub struct MemoryView {
     /// Its number.
     pub id: i64,
-    /// Its version: a change names the one that was looked at.
+    /// Its version; a change names the version that its author saw.
     pub version: u32,
-    /// The agent whose it is.
+    /// The agent that remembers it.
     pub agent: String,
     /// `core`, `fact` or `preference`.
     pub kind: String,
@@ -32,10 +32,10 @@ pub struct MemoryView {
     pub text: String,
     /// When it was said, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// When a newer one took its place.
+    /// When a newer entry replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<i64>,
-    /// The number of the newer one.
+    /// The number of the newer entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<i64>,
     /// The messages that say it.
@@ -53,7 +53,7 @@ pub struct MemoryView {
 pub struct MemoryPersonView {
     /// The platform's id.
     pub id: String,
-    /// The best name there is.
+    /// The best known name.
     pub name: String,
 }
 
@@ -110,7 +110,7 @@ pub struct RememberedView {
     pub teller: String,
     /// The room in which it was said.
     pub room: String,
-    /// Whether that is, or was then, a direct chat.
+    /// Whether the room is, or was then, a direct chat.
     pub is_direct: bool,
     /// Since when it holds, in milliseconds since the Unix epoch.
     pub since_ms: i64,

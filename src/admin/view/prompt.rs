@@ -50,10 +50,10 @@ pub struct PromptView {
     /// Turns of the conversation that were not read and that no summary stands for.
     #[serde(default)]
     pub turns_not_read: u64,
-    /// Why they were not: each is so for one of these reasons.
+    /// Why turns were not read: each for one of these reasons.
     #[serde(default)]
     pub not_read_because: Vec<String>,
-    /// Rows read to find them, by SQLite's own counters as the three below.
+    /// Rows read to find the turns; this and the next three numbers are SQLite's own counters.
     pub rows_read: u64,
     /// Steps of full scans.
     #[serde(default)]
@@ -68,9 +68,9 @@ pub struct PromptView {
     pub has_summary: bool,
     /// Whether the bound on loading left older kept turns unread.
     pub has_older: bool,
-    /// Who counted the tokens.
+    /// The token counter's name.
     pub counter: String,
-    /// Whether the bot's own mentions are named; until it was connected once they stand as its id.
+    /// Whether the bot's own mentions are shown by name; until it was connected once, they are shown as its id.
     #[serde(default)]
     pub has_identity: bool,
     /// What was left out, and why.
@@ -94,7 +94,7 @@ pub struct AsSentView {
     pub changes: Vec<String>,
     /// The model that was asked.
     pub model: String,
-    /// The tools that it might call.
+    /// The tools that it could call.
     pub tools: Vec<String>,
 }
 

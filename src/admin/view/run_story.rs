@@ -1,4 +1,4 @@
-//! All of one run.
+//! Everything about one run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct RunStoryView {
     pub calls: Vec<StoryCallView>,
     /// What it said in its room, oldest first.
     pub said: Vec<StoryLineView>,
-    /// People who put a thumb up on that, and who put one down.
+    /// Thumbs up and down that people gave what it said.
     #[serde(default, skip_serializing_if = "ThumbsView::is_none")]
     pub thumbs: ThumbsView,
     /// The task that it works on, if another run started it.
@@ -60,21 +60,21 @@ pub struct DecisionView {
     /// Who is called; none: the run ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Whose word that was: `rule`, `list`, `router`, `default`; of an end why: `no_rule`, `rule`, `done`, `max_calls`,
-    /// `no_progress`.
+    /// What decided: `rule`, `list`, `router`, `default`; at the end of the run, why it ended: `no_rule`, `rule`,
+    /// `done`, `max_calls`, `no_progress`.
     pub by: String,
     /// The rule that matched, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<u32>,
-    /// Who waits to be called behind that.
+    /// The agents that wait to be called after that one.
     pub waiting: Vec<String>,
-    /// Agents that were not to be had.
+    /// Agents that could not be called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// The routing agent's reason, or an operator's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
-    /// The values behind it.
+    /// The network's values after the decision.
     pub state: Value,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -102,7 +102,7 @@ pub struct AgentCallView {
     pub prompt_tokens: u64,
     /// Tokens of its answers.
     pub completion_tokens: u64,
-    /// The values behind it.
+    /// The network's values after the call.
     pub state: Value,
     /// When it ended, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -218,10 +218,10 @@ pub struct StoryStepView {
     pub completion_tokens: u64,
 }
 
-/// A call of a tool, with whom it was put before.
+/// A call of a tool, with the approval or the question that belongs to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoryCallView {
-    /// Its id: the key of an idempotent request.
+    /// Its id, which is also the key of an idempotent request.
     pub id: String,
     /// The step that asked for it.
     pub step: u32,
@@ -242,7 +242,7 @@ pub struct StoryCallView {
     /// What the model is told of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Who was to allow it.
+    /// The approval that it needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalView>,
     /// The question that it asked.

@@ -34,10 +34,10 @@ pub struct RunView {
     /// What they cost, in millionths of `limits.currency`; 0 where its models have no prices.
     #[serde(default)]
     pub cost_micros: u64,
-    /// What it has read that those who asked did not write, and where: `fetch (step 1)`.
+    /// Where it has read content that the people who asked did not write: `fetch (step 1)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// What hooks said of it but that they have nothing against it: `guard at before_tool (step 1): deny, not today`.
+    /// What hooks said of it, other than that they had no objection: `guard at before_tool (step 1): deny, not today`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
     /// The models that answered its steps, by their configured names.
@@ -156,7 +156,7 @@ pub struct PostView {
     pub part: u32,
     /// Attempts so far.
     pub attempts: u32,
-    /// When the first attempt began, in milliseconds since the Unix epoch: a message from before that is another one.
+    /// When the first attempt began, in milliseconds since the Unix epoch: an older message can't be this post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_attempt_ms: Option<i64>,
     /// Its text, as the platform takes it.

@@ -1,4 +1,4 @@
-//! What is to start at a time.
+//! Schedules.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,18 +25,18 @@ pub struct ScheduleView {
     pub chat: String,
     /// The conversation.
     pub conversation: String,
-    /// Whose it is, by the platform's id; absent: the operator's.
+    /// The platform's id of its owner; absent: the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The name of whose it is.
+    /// The owner's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner_name: Option<String>,
-    /// Who does it; absent: the task is posted as it is.
+    /// The agent that does the task; absent: the task is posted as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// When it starts, for people.
     pub when: String,
-    /// What becomes of what was missed: `once`, `skip`.
+    /// What is done about missed times: `once`, `skip`.
     pub missed_rule: String,
     /// What is to be done or said.
     pub task: String,

@@ -17,7 +17,7 @@ pub struct SearchView {
     pub matches: usize,
     /// Whether there are more matches, older than those looked at.
     pub is_bounded: bool,
-    /// Bounds that were met, in plain words.
+    /// Limits that were reached, in plain words.
     pub notes: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl BesideView {
     }
 }
 
-/// What hits of a search must be besides.
+/// Further conditions on the hits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchFilterView {

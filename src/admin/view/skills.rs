@@ -17,9 +17,9 @@ pub struct SkillView {
     pub folder: Option<String>,
     /// The agents that have it.
     pub agents: Vec<String>,
-    /// Why it is no skill.
+    /// Why it is not a valid skill.
     pub cause: Option<String>,
-    /// Who approved it; of one that changed, as it was before.
+    /// Who approved it; if it has changed since, who approved it as it was before.
     pub approved_by: Option<String>,
     /// When that was.
     pub approved_at_ms: Option<i64>,
@@ -49,7 +49,7 @@ pub struct SkillFileView {
     pub path: String,
     /// Its size.
     pub bytes: usize,
-    /// What it says; absent if it is no text, of which a model is shown nothing.
+    /// Its text; absent if it is not text, in which case a model is shown nothing of it.
     pub text: Option<String>,
 }
 
@@ -60,16 +60,16 @@ pub struct WaitingSkillView {
     pub name: String,
     /// In a word: new, changed, broken, missing.
     pub state: String,
-    /// Why, where that is no matter of approval.
+    /// The cause, unless only an approval is missing.
     pub cause: Option<String>,
 }
 
 /// All skills, as far as the folders could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillsView {
-    /// The skills, by name; where their folders do not answer, none.
+    /// The skills, by name; none if their folders do not answer.
     pub skills: Vec<SkillView>,
-    /// What of the folders can't be read.
+    /// What in the folders can't be read.
     pub problems: Vec<String>,
 }
 

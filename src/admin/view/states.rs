@@ -17,9 +17,9 @@ pub struct NetworkStateView {
     pub conversation_name: String,
     /// The network.
     pub network: String,
-    /// Counted up by each change; 0: nothing was kept yet. A change may name the one that was looked at.
+    /// Counted up by each change; 0: no values are stored yet. A change may name the version that its author saw.
     pub version: i64,
-    /// When they were kept, in milliseconds since the Unix epoch.
+    /// When the values were stored, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<i64>,
     /// Each value, by name.
@@ -29,15 +29,15 @@ pub struct NetworkStateView {
 /// One value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkValueView {
-    /// What it is; absent: it has none.
+    /// The value; absent: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// What it may be, in words.
+    /// What values are allowed, in words.
     pub wanted: String,
 }
 
 impl NetworkStateView {
-    /// Of what is kept, as the schema reads it.
+    /// The view of the stored values, as the schema reads them.
     #[must_use]
     pub fn of(
         (conversation, conversation_name): (String, String),

@@ -13,7 +13,7 @@ use vocative_core::timing::Histogram;
 use vocative_core::tokens::RatioStatus;
 use vocative_store::StoreWork;
 
-/// What says that the daemon serves.
+/// The answer of a daemon that serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AliveView {
     /// The version of the program.
@@ -60,7 +60,7 @@ pub struct StatusView {
     /// Skills that agents name and that are not used, with what is to be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<WaitingSkillView>,
-    /// How all that agents name stand; absent while their folders do not answer.
+    /// The states of all skills that agents name; absent while their folders do not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_counts: Option<SkillCountsView>,
     /// Collections of documents.
@@ -108,7 +108,7 @@ pub struct ListenerView {
     pub streams: u64,
     /// Requests since the start that were answered with a refusal (4xx).
     pub refused: u64,
-    /// Connections since the start that were closed because they asked for nothing and others waited.
+    /// Idle connections that were closed since the start to make room for waiting ones.
     pub sent_away: u64,
 }
 
@@ -133,7 +133,7 @@ pub struct TokenRatioView {
     pub model: String,
     /// The counter's name and version.
     pub counter: String,
-    /// Reported over counted tokens; a counter that estimates is multiplied with it.
+    /// Reported divided by counted tokens; the counts of a counter that estimates are multiplied by it.
     pub ratio: f64,
     /// Reports learnt from.
     pub reports: u64,
@@ -173,14 +173,14 @@ pub struct ChannelView {
     pub last_heard_ms: Option<i64>,
     /// When a new message was last captured.
     pub last_captured_ms: Option<i64>,
-    /// From received to acknowledged, for the last event, in milliseconds.
+    /// The time from receipt to acknowledgement of the last event, in milliseconds.
     pub lag_ms: u64,
-    /// The same for all events since the start.
+    /// These times of all events since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lags: Option<HistogramView>,
     /// Frames or updates that could not be read.
     pub malformed: u64,
-    /// Webhook requests that did not come from the platform, or not whole.
+    /// Webhook requests that did not come from the platform, or came incomplete.
     #[serde(default)]
     pub refused: u64,
     /// Webhook requests that were not committed in the time the platform waits; they come again.
@@ -188,17 +188,17 @@ pub struct ChannelView {
     pub late: u64,
     /// Starts after a failure.
     pub restarts: u64,
-    /// How often since the start a connection was there and heard nothing of what was said.
+    /// How often since the start a connection was open but delivered none of the events.
     #[serde(default)]
     pub deaf: u64,
-    /// Connections of the same app that are not ours and take a part of the events, as last told.
+    /// Connections of the same app that are not this daemon's and take a part of the events, as last reported.
     #[serde(default)]
     pub other_connections: u64,
     /// Chats that refuse posts for now.
     pub parked_chats: u64,
     /// Tokens used since the start of the UTC day.
     pub tokens_today: u64,
-    /// How many it may use in a UTC day; absent without a limit, or without a daemon.
+    /// How many tokens it may use in a UTC day; absent without a limit, or without a daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_today_max: Option<u64>,
     /// Of these, tokens of the prompts of answers and summaries.
@@ -222,16 +222,16 @@ pub struct ChannelView {
     /// Messages since then may be missing and are being read back; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread_from_ms: Option<i64>,
-    /// Chats of which what was said before the bot joined is still to be read.
+    /// Chats whose history from before the bot joined is still to be read.
     #[serde(default)]
     pub backfills: u64,
     /// Chats in which something is missing, as their timeline says.
     #[serde(default)]
     pub history_gaps: u64,
-    /// One of them, and why.
+    /// One of these chats, and why something is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_gap: Option<String>,
-    /// What was learnt at start and a person should know.
+    /// Warnings for the operator that were found at start.
     pub warnings: Vec<String>,
 }
 
@@ -256,7 +256,7 @@ pub struct RunCounts {
     /// Questions of these that wait for a person.
     #[serde(default)]
     pub questions_open: u64,
-    /// Age of the oldest waiting one, in milliseconds.
+    /// Age of the oldest waiting run, in milliseconds.
     pub oldest_waiting_ms: Option<i64>,
 }
 
@@ -277,7 +277,7 @@ pub struct PostCounts {
     pub resent_undecided: u64,
     /// Never to be sent.
     pub dead: u64,
-    /// Age of the oldest waiting one, in milliseconds.
+    /// Age of the oldest waiting post, in milliseconds.
     pub oldest_waiting_ms: Option<i64>,
 }
 
@@ -304,13 +304,13 @@ pub struct StoreView {
     /// Turns that retention let go so far.
     #[serde(default)]
     pub expired_turns: u64,
-    /// Raw events that it let go.
+    /// Raw events that retention let go.
     #[serde(default)]
     pub expired_raw: u64,
-    /// Runs whose details it let go.
+    /// Runs whose details retention let go.
     #[serde(default)]
     pub expired_runs: u64,
-    /// When it last let something go, in milliseconds since the Unix epoch.
+    /// When retention last let something go, in milliseconds since the Unix epoch.
     #[serde(default)]
     pub expired_last_ms: Option<i64>,
     /// Erasures that are not finished.
@@ -360,7 +360,7 @@ pub struct FileCountsView {
     pub bytes: u64,
     /// To be fetched.
     pub waiting: u64,
-    /// Voice notes to be written down.
+    /// Voice notes to be transcribed.
     pub to_be_heard: u64,
     /// Fetched since the start.
     pub fetched: u64,
@@ -371,9 +371,9 @@ pub struct FileCountsView {
     /// Bytes of files that made room for newer ones, since the start.
     #[serde(default)]
     pub evicted_bytes: u64,
-    /// Voice notes written down since the start.
+    /// Voice notes transcribed since the start.
     pub heard: u64,
-    /// Voice notes that never will be, since the start.
+    /// Voice notes since the start that will never be transcribed.
     pub unheard: u64,
     /// Why the last one was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -391,7 +391,7 @@ pub struct SummaryCountsView {
     pub void: u64,
     /// Made since the start.
     pub made: u64,
-    /// Attempts that failed since the start; the summary before each stands.
+    /// Attempts that failed since the start; after each, the summary before it stays in use.
     pub failed: u64,
     /// Asked for once more since the start, because the first answer lost more details than it kept.
     #[serde(default)]
@@ -414,7 +414,7 @@ pub struct MemoryCountsView {
 pub struct IntakeCounts {
     /// New turns.
     pub captured: u64,
-    /// Messages that were known: told or read again.
+    /// Messages that were known already: delivered or read again.
     pub duplicates: u64,
     /// Runs queued.
     pub runs_queued: u64,
@@ -455,18 +455,18 @@ pub struct TimingView {
     pub name: String,
     /// What came of it: `answered` or `failed`, or `posted`.
     pub outcome: String,
-    /// How often it took how long.
+    /// The distribution of its durations.
     pub took: HistogramView,
 }
 
-/// How often something took how long.
+/// A distribution of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistogramView {
     /// The upper bounds of the buckets, rising, in milliseconds; the last bucket has none.
     pub bounds_ms: Vec<u64>,
-    /// How often, for each bucket alone; one more than there are bounds.
+    /// The count of each bucket alone; one more than there are bounds.
     pub counts: Vec<u64>,
-    /// All of it together, in milliseconds.
+    /// The sum of all durations, in milliseconds.
     pub sum_ms: u64,
 }
 

@@ -61,12 +61,12 @@ impl SummaryView {
     }
 }
 
-/// What became of a wish for other summaries.
+/// What came of a request to rebuild summaries.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RebuildView {
     /// Summaries set aside.
     pub set_aside: u64,
-    /// Summaries left in use, because turns that they stand for went by their age.
+    /// Summaries left in use, because turns that they stand for have expired.
     #[serde(default)]
     pub stay: u64,
     /// Whether a daemon is there to make them again.

@@ -102,7 +102,7 @@ pub(super) async fn play(
 }
 
 struct ApprovalStage {
-    /// Before its folder, so that it is killed before that is removed.
+    /// Declared before its folder, so that the daemon is killed before the folder is removed.
     daemon: Child,
     slack: SlackServer,
     model: ModelServer,
@@ -171,7 +171,7 @@ impl ApprovalStage {
 
     async fn press_as_bob(&self) -> Result<(), String> {
         self.press("Bob", BOB)?;
-        // Either he is told so, or he decided.
+        // Either the daemon refuses his press, or he has decided.
         let outcome = self.wait_for(|| {
             let mut all = self.slack.ephemerals().into_iter();
             let told = all.find(|told| told.user == BOB).map(Ok);

@@ -41,7 +41,7 @@ async fn play(stand: &Stand) -> Result<String, CliError> {
     say_line(&format!("Ann: {QUESTION}"));
     stand.model.hold();
     let asked = stand.slack.say(GENERAL, "U0ANN", QUESTION);
-    // Sorted, and what was sorted is set: the next one looks it up, and is cut off.
+    // The kill comes after the second answer, while the next agent's look-up is under way.
     for answered in 1..=2 {
         stand.model.wait_for_requests(answered, STEP_WAIT).await;
         stand.model.release_one();

@@ -25,7 +25,7 @@ pub(super) const GENERAL: &str = "C0GENERAL";
 const SLACK_DM: &str = "D0ANN";
 /// How long the daemon may take to connect to both platforms.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
-/// How long the last answers may take once nobody types any more.
+/// How long the last answers may take once the input has ended.
 const ANSWERS_WAIT: Duration = Duration::from_secs(30);
 /// The shortest time after which a chat without an expected answer is looked at.
 pub(super) const POLL: Duration = Duration::from_millis(20);

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(in crate::cli) enum Level {
     /// As it should be.
     Ok,
-    /// Works; somebody should know.
+    /// It works, but a person should know of it.
     Warn,
     /// To be put right.
     Fix,
@@ -62,12 +62,12 @@ impl DoctorFinding {
         Self::of(subject, Level::Ok, what)
     }
 
-    /// Somebody should know. `command` may be empty.
+    /// A person should know of it. `command` may be empty.
     pub(super) fn warn(subject: &str, what: impl Into<String>, command: &str) -> Self {
         Self::of(subject, Level::Warn, what).typing(command)
     }
 
-    /// Somebody must act. `command` may be empty.
+    /// A person must act. `command` may be empty.
     pub(super) fn fix(subject: &str, what: impl Into<String>, command: &str) -> Self {
         Self::of(subject, Level::Fix, what).typing(command)
     }
@@ -115,13 +115,13 @@ impl Report {
         }
     }
 
-    /// One more.
+    /// Adds a finding.
     pub(super) fn push(&mut self, finding: DoctorFinding) {
         self.verdict = self.verdict.max(finding.level);
         self.findings.push(finding);
     }
 
-    /// Some more.
+    /// Adds findings.
     pub(super) fn extend(&mut self, findings: impl IntoIterator<Item = DoctorFinding>) {
         for finding in findings {
             self.push(finding);

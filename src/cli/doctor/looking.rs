@@ -23,7 +23,7 @@ const UNIT_FOLDERS: [&str; 5] = [
 ];
 /// What is asked of systemd.
 const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts,Result,ExecMainStatus";
-/// There where systemd runs. *Source:* `sd_booted(3)`.
+/// This folder exists where systemd runs. *Source:* `sd_booted(3)`.
 const BOOTED: &str = "/run/systemd/system";
 
 /// The unit as installed, and as systemd knows it.

@@ -18,7 +18,7 @@ use vocative_core::judging::policy::ChannelPolicy;
 const BATCH_MESSAGES: usize = 256;
 /// The most bytes of text of a batch.
 const BATCH_TEXT_BYTES: usize = 512 << 10;
-/// The most things read for a batch, whatever became of them.
+/// The most items of the export that are read for a batch, whether they are stored or not.
 const BATCH_THINGS: u64 = 20_000;
 /// The most unserved chats, and unreadable entries, that are named; all are counted.
 const NAMED_MAX: usize = 50;
@@ -27,10 +27,10 @@ const NAMED_MAX: usize = 50;
 pub(super) struct Ready {
     pub(super) messages: Vec<ExportedMessage>,
     pub(super) people: Vec<Sender>,
-    /// Things read so far.
+    /// Items of the export read so far.
     pub(super) things: u64,
     pub(super) read_bytes: u64,
-    /// Whether nothing follows.
+    /// Whether this is the last batch.
     pub(super) is_end: bool,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct ImportTally {
     pub(super) skipped: BTreeMap<String, u64>,
     /// Chats that `allow_chats` leaves out: id and title.
     pub(super) not_served: Vec<(String, Option<String>)>,
-    /// Things that can't be read.
+    /// Items that can't be read.
     pub(super) unreadable: u64,
-    /// Where they are, and why.
+    /// Where these items are, and why they can't be read.
     pub(super) problems: Vec<String>,
-    /// Things that an earlier import had dealt with.
+    /// Items that an earlier import had handled.
     pub(super) passed: u64,
     /// The chats that were asked for and found.
     pub(super) found: Vec<String>,
@@ -69,7 +69,7 @@ pub(super) struct ImportReading {
     /// Topics that the store knows.
     topics: Vec<TopicLine>,
     things: u64,
-    /// Things to pass over: an earlier import had dealt with them.
+    /// Items to skip, because an earlier import had handled them.
     pass: u64,
     batch: Vec<ExportedMessage>,
     people: Vec<Sender>,
@@ -102,12 +102,12 @@ impl ImportReading {
         self
     }
 
-    /// Reads to the end, or until nobody takes batches any more.
+    /// Reads to the end, or until the receiver of batches is gone.
     pub(super) fn run(mut self, export: &mut dyn Export, tx: mpsc::Sender<Ready>) -> ImportTally {
         let total = export.files().iter().map(|file| file.bytes).sum();
         self.tx = Some(tx);
         export.read(&mut self);
-        // If nobody takes it, whoever stores has said why.
+        // If the receiver is gone, the storing side has reported why.
         let _ = self.hand_over(total, true);
         self.outcome.passed = self.pass.min(self.things);
         self.outcome

@@ -36,7 +36,7 @@ impl ImportMeter {
         }
     }
 
-    /// Says something before the work.
+    /// Prints a line before the work begins.
     pub(super) fn say(&self, what: &str) {
         // If stderr is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{what}");

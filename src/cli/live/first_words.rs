@@ -1,5 +1,5 @@
-//! Hears who writes to the bot first, before there is a daemon: which room it is, and whose words. Nothing of it is
-//! acknowledged, so the daemon hears it, too, and answers.
+//! Waits for the first person to write to the bot, before there is a daemon, to learn the room and the person. Nothing
+//! is acknowledged, so the daemon receives the message, too, and answers it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(in crate::cli) struct FirstWords {
     pub chat: String,
     /// Its title, where it has one.
     pub title: Option<String>,
-    /// Whether nobody else is in it.
+    /// Whether it is a direct chat.
     pub is_direct: bool,
     /// The platform's id of who wrote.
     pub person: String,
@@ -95,7 +95,7 @@ impl ChannelEar {
                 advice: "try again; `vocative check --live` says more".to_owned(),
                 cause: Some(Box::new(cause)),
             })?;
-        // Six digits: who has not seen them does not guess them in ten minutes of one chat.
+        // Six digits: nobody guesses them in ten minutes of one chat.
         let code = format!("{:06}", uuid::Uuid::new_v4().as_u128() % 1_000_000);
         let listener = ProbeListener::for_words(&*channel, &identity, &code);
         Ok(Self {
@@ -112,7 +112,7 @@ impl ChannelEar {
         self.code.clone()
     }
 
-    /// What the bot is mentioned by.
+    /// The name by which the bot is mentioned.
     pub(in crate::cli) fn name(&self) -> String {
         let identity = &self.identity;
         let username = identity.username.clone();

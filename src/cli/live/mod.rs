@@ -95,7 +95,8 @@ pub(super) async fn ask_all(
     Ok(join_all(asked).await)
 }
 
-/// A model is not asked for an answer, since even one token costs: its provider is, for what it has.
+/// The check of models. It asks none for an answer, since even one token costs; it asks the provider what models it
+/// has.
 ///
 /// # Errors
 /// If a client can't be made.

@@ -1,4 +1,4 @@
-//! What is set for single chats, as agents take it.
+//! The settings for single chats, in the form that agents need.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) fn chat_options(
         .collect()
 }
 
-/// An agent's instructions in the chats where something stands behind them.
+/// An agent's instructions in the chats that add something to them.
 pub(super) fn chat_instructions(
     config: &Config,
     agent: &config::Agent,
@@ -26,7 +26,7 @@ pub(super) fn chat_instructions(
         .collect()
 }
 
-/// What is set for single chats of the channels where an agent works.
+/// The settings for single chats of the channels where an agent works.
 fn in_its_chats<'a, T: 'a>(
     config: &'a Config,
     agent: &'a config::Agent,
@@ -57,7 +57,7 @@ fn works_in(config: &Config, agent: &config::Agent, channel: &str) -> bool {
         .any(|(face, of)| face.channels.has(channel) && of.network.callable().contains(&agent.name))
 }
 
-/// The tools of the chats that don't allow all.
+/// The allowed tools of the chats that don't allow all.
 pub(super) fn chat_tools(config: &Config) -> BTreeMap<ChatName, Vec<String>> {
     let channels = config.channels.values();
     let of_channel = |channel: &config::Channel| {

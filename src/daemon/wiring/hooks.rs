@@ -1,4 +1,4 @@
-//! The configured hooks as agents have them.
+//! Makes the hooks of agents from the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::request;
 use crate::config::{self, Config, Secrets};
 use crate::hooks::{Hook, HookKind, Hooks};
 
-/// The models that an agent's hooks ask whether a message was meant for it.
+/// The models that an agent's hooks ask whether a message was meant for the agent.
 pub(super) fn intent_models<'a>(
     config: &'a Config,
     agent: &'a config::Agent,

@@ -1,7 +1,6 @@
-//! What a request asks for: its path and its query, read with words of our own.
+//! A request's path and query, read with error messages of our own.
 //!
-//! What is not known in a query is passed over, as anywhere on the web; what is known must be right,
-//! and said once.
+//! Unknown names in a query are ignored, as is usual on the web; a known one must have a valid value and appear once.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -19,11 +18,11 @@ use super::epoch::Epoch;
 use super::refusal::ApiRefusal;
 use vocative_core::ids::{ConversationId, EventId, RunId};
 
-/// Conversations or runs of one answer.
+/// The most conversations or runs in one answer.
 const LIMIT_MAX: usize = 500;
 const LIMIT: usize = 50;
 
-/// The id in a path; nothing in it may be what an id is made of.
+/// The id in a path; it may fail to decode.
 pub(super) type IdInPath = Result<Path<String>, PathRejection>;
 
 /// The id that a path names, as it is written.
@@ -62,7 +61,7 @@ impl RequestQuery {
         }
     }
 
-    /// How many are wanted at once.
+    /// The most items that one answer may hold.
     pub(super) fn limit(&self) -> Result<usize, ApiRefusal> {
         let Some(text) = self.text("limit")? else {
             return Ok(LIMIT);
@@ -78,7 +77,7 @@ impl RequestQuery {
             })
     }
 
-    /// Whether something is asked for; it is not if it is not there.
+    /// Whether a name is set to `true`; an absent name counts as `false`.
     pub(super) fn is_set(&self, name: &str) -> Result<bool, ApiRefusal> {
         match self.text(name)? {
             None | Some("false") => Ok(false),
@@ -90,8 +89,8 @@ impl RequestQuery {
         }
     }
 
-    /// After which event a reader goes on: what its last connection told it, or what it asks for.
-    /// An id of another timeline counts as no id.
+    /// The event after which a reader resumes, from the header `Last-Event-ID` or from the query's `after`. An id of
+    /// another timeline counts as no id.
     pub(super) fn last_event(
         &self,
         headers: &HeaderMap,
@@ -133,7 +132,7 @@ impl RequestQuery {
 #[serde(deny_unknown_fields)]
 pub(super) struct EmptyBody {}
 
-/// What a request says in its body, as JSON; nothing is an empty object.
+/// A request's body as JSON; an empty body counts as an empty object.
 pub(super) struct InBody<T>(pub(super) Result<T, ApiRefusal>);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for InBody<T> {

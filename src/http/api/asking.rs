@@ -1,4 +1,4 @@
-//! A question of a program, from a request that was read to a run: its conversation, its name, its limits.
+//! A program's question, on its way from a request to a run: its conversation, idempotency key and limits.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use vocative_store::contract::{AskedRun, CapturedTurn, Forking, NewRequest, Sha2
 
 /// The largest body of a question, in bytes.
 pub(super) const QUESTION_MAX_BYTES: usize = 512 << 10;
-/// The most lines that were said before.
+/// The most earlier lines that a request may give.
 pub(super) const LINES_MAX: usize = 256;
 /// The longest text about the conversation, and the longest further instructions, in bytes.
 const CONTEXT_MAX_BYTES: usize = 16 << 10;
 /// The longest name of a program's user, in characters.
 const USER_MAX_CHARS: usize = 256;
-/// The most tools that are named.
+/// The most tools that a request may name.
 const TOOLS_MAX: usize = 64;
 /// The longest name of a conversation, in characters.
 const NAME_MAX_CHARS: usize = 64;
-/// The longest name of a request, in characters.
+/// The longest idempotency key, in characters.
 const KEY_MAX_CHARS: usize = 255;
 
-/// The header with a request's name.
+/// The header with a request's idempotency key.
 const KEY_HEADER: &str = "idempotency-key";
 
 /// What is asked.
 #[derive(Debug, Default)]
 pub(super) struct ProgramQuestion {
-    /// Whom; the first that the token may ask if nobody is named.
+    /// The agent; if none is named, the first that the token may ask.
     pub(super) agent: Option<String>,
-    /// Where: the id or the name of a conversation; a new one if none is named.
+    /// The id or the name of the conversation; if none is named, a new one.
     pub(super) conversation: Option<String>,
-    /// With which of the agent's models; with its own if none is named.
+    /// Which of the agent's models answers; if none is named, the agent's own.
     pub(super) model: Option<String>,
-    /// What.
+    /// The text of the question.
     pub(super) text: String,
-    /// What is given besides.
+    /// What the program gives with the question.
     pub(super) given: Given,
 }
 
@@ -57,18 +57,18 @@ pub(super) struct ProgramQuestion {
 pub(super) struct AskedQuestion {
     pub(super) run: AskedRun,
     pub(super) agent: AgentName,
-    /// Whether it was asked before, under the same name.
+    /// Whether it was asked before, with the same idempotency key.
     pub(super) is_known: bool,
 }
 
-/// How a question is refused. What it is said to depends on who is told.
+/// Why a question is refused. Each form of the API words it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotAsked {
     /// The agent is none that the token may ask.
     NoAgent,
-    /// Something else was asked under the request's name.
+    /// Something else was asked with the same idempotency key.
     OtherBody,
-    /// It was erased since.
+    /// The question was asked before, and erased since.
     Gone,
     /// A limit is met.
     Limit,
@@ -209,7 +209,8 @@ impl ApiState {
         Ok(self.questions()?.mark_read(own.id, up_to).await?)
     }
 
-    /// A conversation in which the token's person may speak. Who sees everything can't speak everywhere.
+    /// A conversation in which the token's person may speak. To see everything is not to be allowed to speak
+    /// everywhere.
     async fn own_conversation(
         &self,
         caller: &ApiCaller,
@@ -257,7 +258,7 @@ impl ApiState {
     }
 }
 
-/// The id of what is said without asking: that of the same request again, where it has a name.
+/// The id of a note: with an idempotency key, the same for the same request.
 fn note_id(key: Option<Sha256Digest>) -> String {
     match key {
         None => ConversationId::generate().to_string(),
@@ -299,7 +300,7 @@ fn key_of(headers: &HeaderMap) -> Result<Option<Sha256Digest>, ApiRefusal> {
     }
 }
 
-/// Holds what is asked to the limits, and to what the token may give.
+/// Checks a question against the limits, and against what the token may give.
 fn checked(
     text: &str,
     given: Given,

@@ -17,15 +17,15 @@ use crate::tools::PersonName;
 /// A token of the API.
 #[derive(Clone)]
 pub struct ApiKey {
-    /// Under which what it does is recorded.
+    /// The name under which its actions are recorded.
     pub name: String,
-    /// What requests must bear.
+    /// The secret that requests must carry.
     pub secret: SecretString,
     /// What it may be used for.
     pub scopes: BTreeSet<ApiScope>,
-    /// Whose it is.
+    /// The people whom it belongs to.
     pub people: Vec<PersonName>,
-    /// As whom and whom it may ask.
+    /// The person that it asks as, and the agents that it may ask.
     pub asking: Option<ApiAsking>,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct ApiCaller {
     pub(super) asking: Option<ApiAsking>,
 }
 
-/// What of conversations and runs a caller sees.
+/// Which conversations and runs a caller sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// All of them.
     Everything,
-    /// Its person's own with agents, on the API's channel.
+    /// Only those of its person with agents, on the API's channel.
     Own(ApiOwner),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Sight {
 pub(super) struct ApiOwner(String);
 
 impl ApiOwner {
-    /// What the chats of its conversations begin with. A name of a person has no slash.
+    /// The prefix of the person's chats. It is unambiguous, because a person's name has no slash.
     pub(super) fn chats(&self) -> String {
         format!("{}/", self.0)
     }
@@ -65,7 +65,7 @@ impl ApiOwner {
 }
 
 impl ApiCaller {
-    /// Whoever reaches a listener that has no tokens: they read.
+    /// The caller on a listener that has no tokens: everybody may read.
     pub(super) fn anybody() -> Self {
         Self {
             name: "anybody".to_owned(),
@@ -84,7 +84,7 @@ impl ApiCaller {
         }
     }
 
-    /// What of conversations and runs it sees.
+    /// Which conversations and runs it sees.
     pub(super) fn sight(&self) -> Result<Sight, ApiRefusal> {
         if self.has_one_of(&[ApiScope::Read]) {
             return Ok(Sight::Everything);
@@ -92,7 +92,7 @@ impl ApiCaller {
         self.own().map(Sight::Own)
     }
 
-    /// What of questions it sees.
+    /// Which questions it sees.
     pub(super) fn sight_of_questions(&self) -> Sight {
         match self.own() {
             Ok(owner) if !self.has_one_of(&[ApiScope::Read, ApiScope::Act]) => Sight::Own(owner),
@@ -109,7 +109,7 @@ impl ApiCaller {
         self.has_one_of(&[ApiScope::Act])
     }
 
-    /// As whom and whom it may ask.
+    /// The person that it asks as, and the agents that it may ask.
     pub(super) fn asking(&self) -> Result<&ApiAsking, ApiRefusal> {
         let asking = self.asking.as_ref();
         let asking = asking.filter(|_| self.has_one_of(&[ApiScope::Ask]));
@@ -122,12 +122,12 @@ impl ApiCaller {
         })
     }
 
-    /// As whom it decides.
+    /// The operator as whom it decides.
     pub(super) fn operator(&self) -> Operator {
         Operator::by_api(&self.name, &self.people)
     }
 
-    /// Whether one of these scopes is its own, or it may do all.
+    /// Whether it has one of these scopes, or `admin`.
     fn has_one_of(&self, scopes: &[ApiScope]) -> bool {
         let mut scopes = scopes.iter();
         self.scopes.contains(&ApiScope::Admin) || scopes.any(|scope| self.scopes.contains(scope))
@@ -137,7 +137,7 @@ impl ApiCaller {
 /// The caller of a request that was let in.
 pub(super) type Caller = Extension<Arc<ApiCaller>>;
 
-/// One of these is needed.
+/// The scopes of which a path needs one.
 pub(super) type Needed = &'static [ApiScope];
 
 /// Lets a request through to paths that need one of these scopes, or answers it.

@@ -1,4 +1,4 @@
-//! What waits for people: calls, questions and schedules, seen and decided about.
+//! Calls, questions and schedules that wait for people: shown, and decided about.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -83,11 +83,11 @@ async fn approval(State(desk): State<ApiState>, id: IdInPath) -> Result<Response
     Ok(axum::Json(json!({ "approval": found })).into_response())
 }
 
-/// What comes with an approval.
+/// The body of an approval.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApproveBody {
-    /// Of what was looked at: nobody allows what they have not seen.
+    /// The digest of the call that the caller saw: nobody allows what they have not seen.
     digest: String,
     #[serde(default)]
     note: Option<String>,
@@ -98,7 +98,7 @@ struct ApproveBody {
     arguments: Option<Map<String, Value>>,
 }
 
-/// What comes with a refusal.
+/// The body of a refusal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DenyBody {
@@ -190,13 +190,13 @@ async fn questions(
     let mut found = desk.operations.questions(is_open, before, limit).await?;
     let next = found.last().filter(|_| found.len() == limit);
     let next = next.map(|last| last.id.clone());
-    // Who sees only their own gets the rest of a page with the next one.
+    // A page may get shorter for a caller who sees only their own; the next page goes on where it ended.
     let sight = caller.sight_of_questions();
     found.retain(|it| sees_question(&sight, it.channel.as_deref(), &it.chat));
     Ok(axum::Json(json!({ "questions": found, "next_before": next })).into_response())
 }
 
-/// A question that the caller sees; one that it does not see is not there for it.
+/// A question that the caller sees; any other is reported as not found.
 async fn question_for(
     desk: &ApiState,
     caller: &Caller,

@@ -3,8 +3,8 @@
 
 use vocative_core::ids::EventId;
 
-/// When the newest backup was put back, in milliseconds since the Unix epoch; `None` in a database that never was
-/// one. Ids carry it.
+/// When the newest backup was restored, in milliseconds since the Unix epoch; `None` in a database that was never
+/// restored. Events' ids carry it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(pub(super) Option<i64>);
 

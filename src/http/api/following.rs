@@ -34,15 +34,15 @@ pub(super) struct Following {
     run: RunId,
     live: broadcast::Receiver<Arc<Passed>>,
     through: EventId,
-    /// What is told next, from a look at how the run stands.
+    /// What is told next, from a snapshot of the run.
     ready: Vec<RunNews>,
     step: u32,
-    /// What was told of the text of the step.
+    /// The part of the step's text that was told.
     told: String,
 }
 
 impl Following {
-    /// Follows a run from how it stands.
+    /// Follows a run from its present state.
     pub(super) async fn of(source: StreamSource, run: RunId) -> Result<Self, StoreError> {
         let live = source.hub.follow(EventScope::Run(run)).await?;
         let mut following = Self {
@@ -61,7 +61,7 @@ impl Following {
     /// What happens next; silence after `silence`.
     ///
     /// # Errors
-    /// Storage refuses.
+    /// If the store fails.
     pub(super) async fn next(&mut self, silence: Duration) -> Result<RunNews, StoreError> {
         loop {
             if !self.ready.is_empty() {
@@ -78,7 +78,7 @@ impl Following {
                     self.through = passed.id;
                     self.take(&passed.event.what);
                 }
-                // Too far behind: how it stands says all that counts.
+                // Too far behind: a snapshot says all that counts.
                 Err(RecvError::Lagged(_) | RecvError::Closed) => {
                     self.live = self.source.hub.follow(EventScope::Run(self.run)).await?;
                     self.look().await?;
@@ -126,7 +126,7 @@ impl Following {
         }
     }
 
-    /// Tells what of a whole text was not told.
+    /// Tells the part of a whole text that was not told yet.
     fn say_all(&mut self, step: u32, text: &str) {
         let rest = match text.strip_prefix(self.told.as_str()) {
             Some(rest) => rest.to_owned(),

@@ -27,8 +27,8 @@ pub(super) fn snapshot(snapshot: &RunSnapshot, id: Option<EventId>, epoch: Epoch
     text.into()
 }
 
-/// Tells that a reader of a conversation knows how things stand, and from which id on it may come back.
-/// It has data, because readers differ in what they make of a block that has none.
+/// Says that a reader of a conversation has the present state, and after which id it may resume. It has data, because
+/// readers differ in how they treat a block without data.
 pub(super) fn ready(conversation: ConversationId, id: EventId, epoch: Epoch) -> Bytes {
     let mut text = String::new();
     let ready = ToldEvent {

@@ -19,7 +19,7 @@ use crate::http::host;
 
 /// The largest body that is read, in bytes.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 10;
-/// How long a request is worked on before its answer begins. Shorter than its connection waits for that.
+/// The longest work on a request before its answer begins. Shorter than its connection waits for the answer.
 const WORK: Duration = Duration::from_secs(10);
 
 /// Who is let in.
@@ -50,7 +50,8 @@ impl ApiGate {
         Ok(caller)
     }
 
-    /// Who bears the token. One that two names have is nobody's: what it does could be put down to the wrong one.
+    /// The caller whose token it is. A token under two names is refused: its actions could be recorded under the wrong
+    /// one.
     fn caller(&self, headers: &HeaderMap) -> Result<Arc<ApiCaller>, ApiRefusal> {
         if self.keys.is_empty() {
             return Ok(Arc::new(ApiCaller::anybody()));
@@ -74,7 +75,7 @@ impl ApiGate {
     }
 }
 
-/// What only shows something takes no body.
+/// Refuses a body on a request that only reads.
 fn refuse_body(headers: &HeaderMap) -> Result<(), ApiRefusal> {
     let has_body = headers.contains_key(header::TRANSFER_ENCODING)
         || headers
@@ -109,7 +110,7 @@ pub(super) async fn pass(
     answer
 }
 
-/// Answers a request that the store keeps waiting.
+/// Refuses a request that the store does not answer in time.
 pub(super) async fn in_time(request: Request, next: Next) -> Response {
     match timeout(WORK, next.run(request)).await {
         Ok(answer) => answer,
@@ -122,8 +123,8 @@ pub(super) async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
-/// Lets in what a program asks, and no web page: a page in somebody's browser may reach an address that only they
-/// can. `address` = the listener's, where it is one of this machine alone.
+/// Lets requests of programs in, but not those of web pages: a page in a browser may reach an address that only the
+/// browser's user can. `address` = the listener's, where it has one.
 pub(super) async fn from_program(
     State(address): State<Option<SocketAddr>>,
     request: Request,
@@ -160,7 +161,7 @@ fn digest(text: &str) -> TokenDigest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The digest of what a request bears.
+/// The digest of the token that a request carries.
 fn borne(headers: &HeaderMap) -> TokenDigest {
     let borne = headers
         .get(header::AUTHORIZATION)
@@ -171,7 +172,7 @@ fn borne(headers: &HeaderMap) -> TokenDigest {
     digest(borne)
 }
 
-/// Compares digests, and all of them: how long it takes tells nothing of the token.
+/// Compares all bytes of two digests, so that the time it takes reveals nothing of the token.
 fn is_same(borne: &TokenDigest, token: &TokenDigest) -> bool {
     let differing = borne.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
     differing == 0

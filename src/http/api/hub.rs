@@ -1,8 +1,8 @@
 //! From the store to all who follow: one reader of the store for any number of them.
 //!
 //! A commit wakes the hub; it reads the events after the last one it passed on, once, and hands each
-//! to those who follow its run or its conversation. Nobody is waited for: who is [`BEHIND_MAX`]
-//! events behind is cut off, and goes on from the store when it comes back. Without followers
+//! to the followers of its run or its conversation. The hub waits for no follower: one that is [`BEHIND_MAX`]
+//! events behind is cut off, and resumes from the store when it comes back. Without followers
 //! nothing is read.
 
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct HubState {
     followed: HashMap<EventScope, broadcast::Sender<Arc<Passed>>>,
-    /// What was passed on so far; `None` while nobody follows, or nobody has said from where.
+    /// The last event that was passed on; `None` without followers, or before one has said where to begin.
     through: Option<EventId>,
 }
 
@@ -63,8 +63,8 @@ impl Hub {
         }
     }
 
-    /// Follows a run or a conversation. Whatever is read from the store afterwards and whatever comes
-    /// this way have no gap between them.
+    /// Follows a run or a conversation. There is no gap between what is read from the store afterwards and
+    /// what is received here.
     pub(super) async fn follow(
         &self,
         scope: EventScope,
@@ -77,7 +77,7 @@ impl Hub {
             .subscribe();
         let newest = self.store.newest_event().await?;
         self.state().through.get_or_insert(newest);
-        // A commit between the two was not passed on.
+        // A commit between these two steps has not been passed on yet.
         self.nudge.notify_one();
         Ok(receiver)
     }
@@ -129,7 +129,7 @@ impl Hub {
                     event,
                 });
                 for sender in followed {
-                    // It fails when the last one has just gone.
+                    // Sending fails if the last follower has just left.
                     let _ = sender.send(Arc::clone(&passed));
                 }
             }

@@ -90,7 +90,7 @@ impl ApiListener {
         }
     }
 
-    /// The address it has, if it is one.
+    /// Its address, if it listens on TCP.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.outside {
@@ -149,7 +149,8 @@ pub async fn serve(
     }
 }
 
-/// Half of the files that the process may open: the database, the platforms and the models need some.
+/// The limit on connections: half of the files that the process may open, since the database, the platforms and the
+/// models need some.
 fn seats() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let files = limits

@@ -1,5 +1,4 @@
-//! Whose a conversation or a run is, for callers that see only their own. What is another's is told like what is not
-//! there.
+//! Ownership of conversations and runs, for callers that see only their own. Those of others are reported as not found.
 
 use axum::http::StatusCode;
 
@@ -20,7 +19,7 @@ fn nothing(of: &str) -> ApiRefusal {
     )
 }
 
-/// Not found is not theirs.
+/// Words a thing that does not exist like one that belongs to another.
 fn hidden(cause: StoreError, of: &str) -> ApiRefusal {
     match cause {
         StoreError::NotFound { .. } => nothing(of),

@@ -1,4 +1,4 @@
-//! What a request that can't be served is told: what is wrong, and what to do.
+//! The answer to a request that can't be served: what is wrong, and what to do.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ impl ApiRefusal {
         }
     }
 
-    /// What is asked for is nowhere.
+    /// The path does not exist.
     pub(super) fn no_path() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -91,7 +91,7 @@ impl IntoResponse for ApiRefusal {
             let how = header::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
         }
-        // For those who tell it in another form.
+        // For layers that send the refusal in another form.
         response.extensions_mut().insert(self);
         response
     }

@@ -25,7 +25,7 @@ use crate::config::ApiScope::{Act, Ask, Read};
 use vocative_core::given::{Given, GivenLine, GivenSpeaker};
 use vocative_core::ids::Seq;
 
-/// The paths. What starts something is taken from programs alone, not from web pages.
+/// The paths. Requests that start something are accepted from programs alone, not from web pages.
 pub(super) fn routes(address: Option<SocketAddr>) -> Router<ApiState> {
     let guarded = |needed: Needed, paths: Router<ApiState>| {
         paths.route_layer(from_fn_with_state(needed, need))
@@ -68,7 +68,7 @@ struct StartBody {
     tools: Option<Vec<String>>,
 }
 
-/// Something that was said before.
+/// An earlier line of the conversation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LineBody {
@@ -268,7 +268,7 @@ async fn stop(
 ) -> Result<Response, ApiRefusal> {
     body.0?;
     let id = run_id(id)?;
-    // Who acts for everybody stops everybody's.
+    // A caller that acts for everybody may stop every run.
     if !caller.may_act() {
         desk.run_for(&caller, id).await?;
     }
@@ -305,7 +305,7 @@ async fn turns(
     Ok(axum::Json(json!({ "turns": turns, "older_before": older })).into_response())
 }
 
-/// Whether a question that a person is asked is one that the caller sees.
+/// Whether a caller sees a question to a person.
 pub(super) fn sees_question(sight: &Sight, channel: Option<&str>, chat: &str) -> bool {
     match sight {
         Sight::Everything => true,

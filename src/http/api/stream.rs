@@ -126,8 +126,8 @@ pub(super) async fn of_conversation(
     }))
 }
 
-/// The id after which a reader goes on. One that is not told yet comes from another database: such a reader
-/// begins anew.
+/// The id after which a reader resumes. An id newer than all events comes from another database: such a reader begins
+/// anew.
 fn known(after: Option<EventId>, newest: EventId) -> Option<EventId> {
     after.filter(|after| *after <= newest)
 }
@@ -141,7 +141,7 @@ fn respond(reader: StreamReader) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A reverse proxy (nginx) must not gather what is to be seen at once.
+        // A reverse proxy (nginx) must not buffer the stream.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(frames)).into_response()

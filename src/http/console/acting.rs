@@ -1,4 +1,4 @@
-//! What people do in the console: a row of the audit says so before, and what became of it afterwards.
+//! What people do in the console: a row of the audit is written before each action, and gets its outcome afterwards.
 
 use serde_json::Value;
 use tracing::{info, warn};
@@ -12,7 +12,7 @@ use crate::admin::operations::{
 use vocative_store::audit::{AuditId, AuditOutcome, NewAudit};
 
 impl DaemonDesk {
-    /// Notes what changes nothing.
+    /// Records an act that changes nothing.
     pub(super) async fn traced(&self, by: &ConsoleUser, trace: Trace) -> Result<(), DeskError> {
         let (act, target) = match trace {
             Trace::CameIn => ("login", String::new()),
@@ -25,7 +25,7 @@ impl DaemonDesk {
         Ok(())
     }
 
-    /// Does something, between the row that says so and what became of it.
+    /// Carries out an action; its row of the audit is written before, and the outcome afterwards.
     pub(super) async fn recorded(&self, by: &ConsoleUser, deed: Deed) -> Result<Done, DeskError> {
         let (act, target) = called(&deed);
         let row = self.begin(by, act, target).await?;
@@ -61,14 +61,14 @@ impl DaemonDesk {
         })
     }
 
-    /// What was done stays done, also where the row goes on saying that it was begun.
+    /// Records the outcome. If that fails, the action stays done and its row says that it was begun.
     async fn end(&self, row: AuditId, outcome: AuditOutcome) {
         if let Err(cause) = self.operations.store.end_audit(row, outcome).await {
             warn!(error = %cause, "a row of the audit goes on saying that something was begun");
         }
     }
 
-    /// Does it; the answer is a sentence for who did it.
+    /// Carries an action out; the answer is a sentence for the person who did it.
     async fn done(&self, by: &ConsoleUser, deed: Deed) -> Result<String, OperationError> {
         let operator = self.operator(&by.name);
         let told = match deed {
@@ -119,7 +119,7 @@ impl DaemonDesk {
         Ok(told.to_owned())
     }
 
-    /// What is an operation of the admin socket.
+    /// Carries out an action that is an operation of the admin socket.
     async fn executed(&self, deed: Deed) -> Result<String, OperationError> {
         let (operation, told) = match deed {
             Deed::StopRun(id) => (
@@ -188,7 +188,7 @@ impl DaemonDesk {
             _ => return Err(OperationError::Wrong("this is not done here".to_owned())),
         };
         let answered = self.operations.execute(operation).await?;
-        // Of a run that had ended there was nothing to stop.
+        // A run that had ended before could not be stopped.
         Ok(match answered {
             Value::Bool(false) => "There was nothing to do any more.".to_owned(),
             _ => told.to_owned(),
@@ -222,7 +222,7 @@ fn decided(id: String, by: &ConsoleUser, approve: bool, note: Option<String>) ->
     }
 }
 
-/// What the audit calls a deed, and the id of what it is about. The name of somebody who is to be erased stands nowhere.
+/// What the audit calls a deed, and the id of what it is about. The name of a person to erase is not recorded.
 fn called(deed: &Deed) -> (&'static str, String) {
     match deed {
         Deed::StopRun(id) => ("stop", id.clone()),
@@ -251,7 +251,7 @@ fn called(deed: &Deed) -> (&'static str, String) {
 impl DaemonDesk {
     async fn begin_erasure(&self, target: EraseChoice) -> Result<(), OperationError> {
         let target = target_of(target);
-        // What can't be found is told at once.
+        // A target that can't be found is reported at once.
         let plan = AdminOperation::ErasePlan {
             target: target.clone(),
         };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most that are remembered.
+/// The most erasures that are remembered.
 const REMEMBERED: usize = 20;
 
 /// Erasures that were begun. Cloning shares them.
@@ -31,7 +31,7 @@ struct ErasingView {
 }
 
 impl Erasures {
-    /// The number of one that begins; none while another one is under way.
+    /// Begins an erasure and returns its number; none while another one is under way.
     pub(super) fn begin(&self, what: String, now_ms: i64) -> Option<u64> {
         let mut begun = self.begun();
         if begun.newest_first.iter().any(|it| it.state == "running") {
@@ -51,12 +51,12 @@ impl Erasures {
         Some(number)
     }
 
-    /// What became of it.
+    /// Records what became of an erasure.
     pub(super) fn end(&self, number: u64, outcome: Result<Value, String>) {
         let mut begun = self.begun();
         let found = begun.newest_first.iter_mut().find(|it| it.number == number);
         let Some(erasing) = found else { return };
-        // Who was erased is called so nowhere any more.
+        // The name of who was erased must not stay here.
         erasing.what = "(erased)".to_owned();
         match outcome {
             Ok(done) => {

@@ -55,7 +55,7 @@ impl DaemonDesk {
         }
     }
 
-    /// Adds to each view the room of the run whose id stands at that place of it.
+    /// Adds to each view the room of its run, whose id is at the JSON pointer `run_at`.
     pub(super) async fn with_rooms(
         &self,
         mut views: Vec<Value>,

@@ -1,5 +1,5 @@
-//! Skills for pages. A page is read again with every commit, so what was read of the disk stands for a moment, and who
-//! asks meanwhile waits for the one reading.
+//! Skills for pages. A page is read again with every commit, so a reading of the disk is cached for a moment, and
+//! requests that come meanwhile wait for the one reading.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::{DaemonDesk, json};
 use crate::admin::operations::OperationError;
 
-/// How long what was read stands.
+/// How long a reading is cached.
 const LIVES: Duration = Duration::from_secs(5);
 /// How long the disk may take: less than a page may.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// What was read last.
+/// The last reading.
 #[derive(Default)]
 pub(super) struct SkillsSeen(Mutex<Option<(Instant, Value)>>);
 

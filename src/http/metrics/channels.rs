@@ -16,7 +16,7 @@ struct ByListener {
     listener: String,
 }
 
-/// A name, what it says, and what is shown; nothing = left out.
+/// A metric's name, its help text and its value; a value of `None` is left out.
 type MetricSpec<V, T> = (&'static str, &'static str, fn(&V) -> Option<T>);
 
 pub(super) fn add(registry: &mut Registry, view: &StatusView) {
@@ -37,7 +37,7 @@ fn add_gauges(registry: &mut Registry, view: &StatusView) {
         (
             "channel_connected",
             "1 while the channel hears its platform",
-            // One that is only in the store was taken out of the configuration: it is not missed.
+            // A channel that is only in the store was taken out of the configuration, so it has no value.
             |it| (it.state != "stopped").then(|| u64::from(it.state == "connected")),
         ),
         (

@@ -1,9 +1,9 @@
 //! Backups: a consistent copy of a database that may be in use, verified before it gets its name, and
 //! the stored files that it refers to.
 //!
-//! The copy is made page by page from one snapshot, so it holds every commit before its start and
-//! nothing in part; whoever writes meanwhile is not kept waiting, only the write-ahead log grows
-//! until the copy is done. Knows nothing of the daemon; runs in whichever process asks.
+//! The copy is made page by page from one snapshot, so it holds every commit before its start and no
+//! partial one. Writers do not wait meanwhile; only the write-ahead log grows until the copy is done. This
+//! module knows nothing of the daemon; it runs in whichever process asks.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -34,18 +34,18 @@ const BUSY_WAIT: Duration = Duration::from_millis(20);
 const BUSY_WAITS_MAX: u32 = 1_500;
 /// The most backups of one second in one folder: their numbers have one digit, so that names sort.
 const SAME_SECOND_MAX: u32 = 9;
-/// Behind the database's name: when a backup was last made.
+/// The suffix, after the database's name, of the file that says when a backup was last made.
 const NOTE_SUFFIX: &str = ".backed-up";
 /// The name of a backup that is not finished yet, in the folder where it will be.
 const PARTIAL_NAME: &str = ".vocative-backup.partial";
-/// Backups that were named by this program begin and end so; the time is in between.
+/// The start and end of the names that this program gives to backups; the time is in between.
 const NAME_START: &str = "vocative-";
 const NAME_END: &str = ".db";
 
 /// How a backup is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupOptions {
-    /// Whether a file of that name is replaced.
+    /// Whether an existing file of the target's name is replaced.
     pub replaces: bool,
     /// In a folder: how many backups named by this program stay, this one included; `None` = all.
     pub keep: Option<usize>,
@@ -60,7 +60,7 @@ pub struct BackupOptions {
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyProgress {
-    /// Bytes copied, of how many.
+    /// Bytes of the database copied so far, and in all.
     Copied {
         /// So far.
         bytes: u64,
@@ -69,7 +69,7 @@ pub enum CopyProgress {
     },
     /// The copy is being verified.
     Verifying,
-    /// Bytes of attached files that are there, of how many.
+    /// Bytes of attached files that the copy has so far, and in all.
     Files {
         /// So far.
         bytes: u64,
@@ -91,8 +91,7 @@ pub struct BackupReport {
     pub conversations: u64,
     /// Stored files that it refers to, each counted once.
     pub files: u64,
-    /// Where their bytes are, how many, and what is wrong with those that the database has lost, in
-    /// sentences; `None` where they were not copied.
+    /// The copies of those files; `None` where they were not copied.
     pub copied_files: Option<CopiedFiles>,
     /// Older backups that were removed.
     pub removed: Vec<PathBuf>,
@@ -107,11 +106,11 @@ pub struct CopiedFiles {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What is wrong with those that the database has lost, in sentences.
+    /// What is wrong with the files that the database has lost, in sentences.
     pub lost: Vec<String>,
 }
 
-/// Rows by table: what a copy must have in common with its source.
+/// The number of rows of each table, which must be the same in a copy and its source.
 pub(crate) type Counts = Vec<(String, i64)>;
 
 /// Copies a database that may be in use into `target`: a file, or a folder, where the backup is
@@ -160,8 +159,8 @@ pub fn backup(
     Ok(report)
 }
 
-/// Tells the daemon, which sees no folder of backups, when the last one was made. Where it can't be told, the backup is as
-/// good: a monitor calls it old, and a person looks.
+/// Tells the daemon, which can't see the folder of backups, when the last one was made. If the note can't be written
+/// the backup is still good: a monitor then reports it as too old, and a person looks.
 fn note_backup(database: &Path, now_ms: i64) {
     let note = beside(database, NOTE_SUFFIX);
     let partial = beside(database, ".backed-up-partial");
@@ -221,8 +220,8 @@ fn write_backup(
     })
 }
 
-/// Copies the stored files that a copy refers to into its folder, before the copy has its name. What an
-/// older backup in the same place has gets a second name there: it is in both, and on the disk once.
+/// Copies the stored files that a copy refers to into its folder, before the copy gets its name. Files that
+/// an older backup in the same place has are hard-linked: they are in both, but on the disk once.
 fn copy_files(
     database: &Path,
     path: &Path,
@@ -253,7 +252,7 @@ fn copy_files(
     });
     let copied = copied.inspect_err(|_| {
         if !was_there {
-            // It belongs to a backup that never was.
+            // The folder belongs to a backup that was not completed.
             let _ = remove_folder(&folder);
         }
     })?;
@@ -265,7 +264,7 @@ fn copy_files(
     })
 }
 
-/// Says that a file that is copied is not whole.
+/// Makes the error that says that a copied file is not whole.
 pub(crate) type Unfit = fn(&Path, String) -> StoreError;
 
 fn damaged(database: &Path, what: String) -> StoreError {
@@ -372,7 +371,7 @@ pub(crate) fn copy_database(
     Ok(counts)
 }
 
-/// Copies all pages; returns whether it came to its end, or was told not to go on.
+/// Copies all pages; returns `false` if `goes_on` stopped it before the end.
 #[allow(
     clippy::disallowed_methods,
     reason = "runs on a thread of its own; SQLite has nothing to wait for"
@@ -433,15 +432,15 @@ fn wait_for_rate(started: Instant, copied: u64, bytes_per_s: Option<u64>) {
     }
 }
 
-/// Takes the mark of a write-ahead log out of a copy, so that it can be read from anywhere.
+/// Ends the write-ahead-log mode of a copy, so that it can be read from anywhere.
 pub(crate) fn stand_alone(path: &Path) -> rusqlite::Result<()> {
     let copy = Connection::open(path)?;
     copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     copy.close().map_err(|(_, error)| error)
 }
 
-/// Checks a copy through and through: whose it is, every page and index, references, full text.
-/// `shown` is the file that errors name. Returns what it holds.
+/// Checks a copy completely: that it is a database of this program, every page and index, references, full text.
+/// `shown` is the file that errors name. Returns the counts of its rows.
 pub(crate) fn verify(copy: &Path, shown: &Path, unfit: Unfit) -> Result<Counts, StoreError> {
     let bad = |what: &str| unfit(shown, what.to_owned());
     let said = |error: rusqlite::Error| bad(&error.to_string());
@@ -508,8 +507,8 @@ pub(crate) fn remove_database(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Removes all but the newest backups that this program named, and the stored files of those that are
-/// there no more.
+/// Removes all but the newest backups that this program named, and the stored files of backups that no
+/// longer exist.
 ///
 /// # Errors
 /// If a backup is named after a later time than the one just made: then the clock is or was wrong, and which

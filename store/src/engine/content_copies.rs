@@ -1,10 +1,10 @@
 //! The stored files of a copy of a database: `NAME.files/ab/cdef…` beside the copy `NAME`, laid out as
 //! `files/` is beside the database.
 //!
-//! A content is read and its hash compared before it counts, wherever it comes from and also where it is
-//! there already: a copy holds the bytes that were stored, or says that it doesn't. Contents are only ever
-//! added under their hash, and removed once nobody refers to them: killed at any instant, whatever a copy
-//! had before is there.
+//! Every content is read and its hash compared, wherever it comes from and even if the copy has it already:
+//! a copy holds the bytes that were stored, or says that it doesn't. Contents are only ever added under
+//! their hash, and removed once nothing refers to them: after a kill at any instant, the copy still has
+//! whatever it had before.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -39,19 +39,19 @@ pub(crate) type WantedContent = (ContentId, u64);
 pub(crate) struct CopySource {
     /// The folder.
     pub folder: PathBuf,
-    /// Whether a second name will do. Not where one of the two is to outlive a failing disk or a program
-    /// that writes into it.
+    /// Whether a hard link may replace a copy of the bytes. It must not where one of the two files has to
+    /// survive a failing disk or a program that writes into the other.
     pub may_link: bool,
 }
 
 /// What was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copied {
-    /// Contents that are there.
+    /// Contents that the folder now has.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Contents that no source has as they were stored, and what is wrong with the first source's.
+    /// Contents that no source has as they were stored, and what is wrong with the last source's.
     pub missing: Vec<(ContentId, String)>,
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn folder_of_copy(copy: &Path) -> PathBuf {
     beside(copy, ENDING)
 }
 
-/// The contents that a database on its own refers to, each once. One that is older than files refers to
-/// none.
+/// The contents that a database file without a log refers to, each once; none if its schema is older than
+/// stored files.
 pub(crate) fn contents_of(database: &Path) -> Result<Vec<WantedContent>, StoreError> {
     let said = |error: rusqlite::Error| cannot(format!("{}: {error}", database.display()));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -80,8 +80,8 @@ pub(crate) fn contents_of(database: &Path) -> Result<Vec<WantedContent>, StoreEr
     }
 }
 
-/// Which of these a database that may be in use still refers to: what was deleted while a copy was made
-/// is not lost.
+/// Which of the missing contents a database that may be in use still refers to: contents that were deleted
+/// while the copy was made are not lost.
 pub(crate) fn still_referred_to(
     database: &Path,
     missing: Vec<(ContentId, String)>,
@@ -98,8 +98,8 @@ pub(crate) fn still_referred_to(
     Ok(lost)
 }
 
-/// Brings contents into a folder: what is not there as it was stored is taken from the first source that
-/// has it so. `tell` hears how many bytes are done.
+/// Brings contents into a folder: a content that the folder does not have intact is taken from the first
+/// source that has it intact. `tell` is told how many bytes are done.
 pub(crate) fn copy_contents(
     wanted: &[WantedContent],
     sources: &[CopySource],
@@ -129,7 +129,7 @@ pub(crate) fn copy_contents(
 }
 
 /// Copies the stored bytes of a database's file to a path, and compares them with their hash. Says what is
-/// wrong where they are not there as they were stored.
+/// wrong if they are missing or not as they were stored.
 ///
 /// # Errors
 /// The copy can't be written.
@@ -150,7 +150,7 @@ pub fn copy_stored_file(
     }))
 }
 
-/// Whether a content had to be brought; or what is wrong with it.
+/// Brings one content. Returns whether it had to be copied; or what is wrong with it.
 fn bring(
     id: ContentId,
     size_bytes: u64,
@@ -166,7 +166,7 @@ fn bring(
         let from = path_of(&source.folder, id);
         match take(id, source, &from, into, path)? {
             None => return Ok(Ok(true)),
-            // The last source is the one that ought to have it.
+            // The last source is the database's own folder, whose fault is the one to report.
             Some(what) => wrong = Some(format!("the stored file {} {what}", from.display())),
         }
     }
@@ -174,7 +174,7 @@ fn bring(
     Ok(Err(wrong.unwrap_or_else(nowhere)))
 }
 
-/// Takes a content from a source; or what is wrong with the source's.
+/// Takes a content from a source; returns what is wrong with the source's file, if anything.
 fn take(
     id: ContentId,
     source: &CopySource,
@@ -189,7 +189,7 @@ fn take(
     make_folder(into)?;
     path.parent().map_or(Ok(()), make_folder)?;
     if source.may_link && hash_of(from).is_ok_and(|(found, _)| found == id) {
-        // A link does not replace what is there.
+        // A link does not replace an existing file.
         let _ = std::fs::remove_file(path);
         if std::fs::hard_link(from, path).is_ok() {
             return Ok(None);
@@ -225,7 +225,7 @@ fn take(
     Ok(None)
 }
 
-/// A file on its way; removed unless it was renamed.
+/// A file that is still being written; removed on drop unless it was renamed.
 struct Partial(PathBuf);
 
 impl Drop for Partial {
@@ -245,8 +245,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> StoreError {
     cannot(format!("{}: {error}", path.display()))
 }
 
-/// Gives the contents that a database refers to a second name each; all there are where it can't be read.
-/// What is not there stays away.
+/// Links the contents that a database refers to into another folder; all contents if the database can't be
+/// read. Missing contents are skipped.
 pub(crate) fn link_contents(database: &Path, from: &Path, into: &Path) -> Result<(), StoreError> {
     let ids: Vec<ContentId> = match contents_of(database) {
         Ok(wanted) => wanted.into_iter().map(|(id, _)| id).collect(),
@@ -265,8 +265,8 @@ pub(crate) fn link_contents(database: &Path, from: &Path, into: &Path) -> Result
     Ok(())
 }
 
-/// Removes the contents that a copy does not refer to, and what folders are empty then. What is no content
-/// is somebody else's, and stays.
+/// Removes the contents that a copy does not refer to, and folders that are empty afterwards. Files that are
+/// not contents belong to others, and stay.
 pub(crate) fn remove_others(folder: &Path, wanted: &[WantedContent]) -> Result<(), StoreError> {
     let wanted: HashSet<ContentId> = wanted.iter().map(|(id, _)| *id).collect();
     for (path, id) in stored(folder)? {
@@ -275,7 +275,7 @@ pub(crate) fn remove_others(folder: &Path, wanted: &[WantedContent]) -> Result<(
         }
     }
     for (shelf, _) in entries(folder)?.into_iter().filter(|(_, is)| *is) {
-        // Only an empty one goes.
+        // Fails, as it should, for a folder that is not empty.
         let _ = std::fs::remove_dir(&shelf);
     }
     let _ = std::fs::remove_dir(folder);
@@ -292,7 +292,7 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Contents belong to whom the database's folder belongs to, also where root brought them.
+/// Gives contents to the owner of the database's folder, even if root copied them.
 pub(crate) fn own_like_parent(folder: &Path) -> Result<(), StoreError> {
     let model = folder.parent().map(std::fs::metadata);
     let Some(Ok(model)) = model.filter(|_| folder.is_dir()) else {

@@ -1,10 +1,10 @@
-//! The bytes of files, beside the database: `files/ab/cdef…` by SHA-256, so that no name of a platform
-//! ever is a path, and the same bytes are stored once.
+//! The bytes of files, beside the database: `files/ab/cdef…` by SHA-256, so that a name from a platform
+//! never becomes a path, and the same bytes are stored once.
 //!
-//! A file is written under a name of its own, synced, and renamed in the transaction that refers to it. Renaming
+//! A file is written under a temporary name, synced, and renamed in the transaction that refers to it. Renaming
 //! and removing both happen on the writer's thread, so that no row can come to refer to bytes that are being
-//! removed. A kill in between leaves bytes without a row; the next open removes them. Which table's rows refer to
-//! contents, the registry says.
+//! removed. A kill in between leaves bytes without a row; the next open removes them. The registry says which
+//! table's rows refer to contents.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
@@ -38,7 +38,7 @@ impl FromSql for ContentId {
     }
 }
 
-/// Bytes on their way to the disk. Dropped unfinished, they are removed.
+/// Writes bytes to a temporary file; if dropped unfinished, it removes them.
 #[derive(Debug)]
 pub struct ContentWriter {
     file: File,
@@ -48,7 +48,7 @@ pub struct ContentWriter {
     is_placed: bool,
 }
 
-/// Bytes on the disk, not yet under their hash.
+/// Bytes that are synced to disk, but not yet renamed to their hash.
 #[derive(Debug)]
 pub(crate) struct FinishedContent {
     id: ContentId,
@@ -65,7 +65,7 @@ impl FileSink for ContentWriter {
 }
 
 impl ContentWriter {
-    /// A place in the folder of contents.
+    /// Creates a temporary file in the folder of contents.
     pub(crate) fn new(folder: &Path) -> Result<Self, StoreError> {
         make_folder(folder)?;
         let path = new_partial(folder);
@@ -85,13 +85,13 @@ impl ContentWriter {
         })
     }
 
-    /// Takes all bytes of a content.
+    /// Writes all bytes of a content.
     pub(crate) fn take_all(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let taken = self.take(bytes);
         taken.map_err(|error| cannot_read(&self.path, &error))
     }
 
-    /// Bytes so far.
+    /// Bytes written so far.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
@@ -144,13 +144,13 @@ pub(crate) fn place_txn(folder: &Path, content: FinishedContent) -> Result<(), S
     Ok(())
 }
 
-/// A name for what is still being written.
+/// A new name for a file that is still being written.
 pub(crate) fn new_partial(folder: &Path) -> PathBuf {
     let name = format!("{}.{PARTIAL_ENDING}", uuid::Uuid::new_v4().simple());
     folder.join(name)
 }
 
-/// Whether a name is one of what is still being written.
+/// Whether a path is that of a file that is still being written.
 pub(crate) fn is_partial(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == PARTIAL_ENDING)
 }
@@ -199,7 +199,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 /// What is wrong with the stored files, in sentences: bytes that are gone, or not those that were stored.
-/// The connection holds no snapshot: what is deleted meanwhile is not lost.
+/// The connection must hold no snapshot, so that files deleted meanwhile are not reported as lost.
 pub(crate) fn find_loss(connection: &Connection, folder: &Path) -> Result<Vec<String>, StoreError> {
     const FINDINGS_MAX: usize = 20;
     let mut findings = Vec::new();

@@ -1,14 +1,14 @@
-//! Damage: how it is noticed, what it ends, and a look through a whole database.
+//! Damage: how it is noticed, what it stops, and a check of a whole database.
 //!
 //! SQLite keeps no checksums of pages: it notices damage where it reads something that can't be right.
-//! The first such sign, at whichever statement, is final: nothing is written onto the database any
+//! The first such sign, at whichever statement, is final: nothing is written to the database any
 //! more, not even a checkpoint, and whoever waits for the sign ends the daemon. A small database is
-//! looked through at every open, a large one only when somebody asks, because that reads all of it.
-//! The write-ahead log has checksums: SQLite reads it up to the first frame that is not whole, which
-//! is what a power cut leaves, and no damage.
+//! checked at every open, a large one only on request, because a check reads all of it.
+//! The write-ahead log has checksums: SQLite reads it up to the first incomplete frame, which a power
+//! cut leaves and which is no damage.
 //!
-//! SQLite says the same of a page that can't be read at all (EIO). Whether it is the disk that fails
-//! shows when the files are read once more: [`diagnose`].
+//! SQLite reports a page that can't be read at all (EIO) in the same way. Reading the files once more
+//! shows whether it is the disk that fails: [`diagnose`].
 
 use std::fs::File;
 use std::io::Read as _;
@@ -27,10 +27,10 @@ use crate::engine::faults::{failing, not_opened};
 use crate::engine::lock::BUSY_TIMEOUT_MS;
 use crate::engine::schema::{self, MIGRATIONS};
 
-/// A database up to this size is looked through at open: a tenth of a second at most, as 61 MiB take
-/// 0.7 s, most of it for the full text (measured 2026-11 on a busy machine).
+/// A database up to this size, in bytes, is checked at open. That takes a tenth of a second at most, as 61 MiB
+/// take 0.7 s, most of it for the full text (measured 2026-11 on a busy machine).
 const LOOKED_THROUGH_BYTES_MAX: u64 = 8 << 20;
-/// The most findings that a check names; further ones say nothing new.
+/// The most findings that a check lists; further ones add nothing new.
 const FINDINGS_MAX: usize = 20;
 
 /// The first sign of damage, shared by all who read and write one database.
@@ -51,7 +51,7 @@ impl DamageSign {
         });
     }
 
-    /// What the sign was, if there was one.
+    /// The first sign, if there was one.
     pub(crate) fn seen(&self) -> Option<String> {
         self.0.borrow().clone()
     }
@@ -61,16 +61,16 @@ impl DamageSign {
         let mut sign = self.0.subscribe();
         match sign.wait_for(Option::is_some).await {
             Ok(what) => what.clone().unwrap_or_default(),
-            // This handle keeps the sender: it does not close.
+            // This handle keeps the sender, so the channel can't be closed.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// What a look through a whole database found.
+/// What a check of a whole database found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is damaged, in sentences; nothing = the database is whole.
+    /// What is damaged, in sentences; empty = the database is whole.
     pub findings: Vec<String>,
     /// Its size with its write-ahead log.
     pub bytes: u64,
@@ -80,8 +80,8 @@ pub struct CheckReport {
     pub lost_files: Vec<String>,
 }
 
-/// Looks through a database that may be in use: every page, index, reference, and the full text. Reads
-/// all of it, beside a running daemon from one snapshot.
+/// Checks a database that may be in use: every page, index, reference, and the full text. Reads all of it;
+/// beside a running daemon, from one snapshot.
 ///
 /// # Errors
 /// `Damaged` if it can't even be read through; `Newer` if a newer version wrote it; `Unusable` or
@@ -97,7 +97,7 @@ pub fn check_database(path: &Path) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
-/// Looks through the database alone; the connection that did has no snapshot any more.
+/// Checks the database without the files beside it; the returned connection no longer holds a snapshot.
 fn check_tables(path: &Path) -> Result<(Connection, CheckReport), StoreError> {
     let said = |error: rusqlite::Error| not_opened(path, "", &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -115,7 +115,7 @@ fn check_tables(path: &Path) -> Result<(Connection, CheckReport), StoreError> {
         Err(error) if findings.is_empty() => return Err(said(error)),
         turns => turns.unwrap_or(0),
     };
-    // A damaged database may have ended it itself.
+    // Damage may have ended the transaction already.
     let _ = connection.execute_batch("ROLLBACK");
     let report = CheckReport {
         findings,
@@ -146,7 +146,7 @@ fn complaints(connection: &Connection, check: &str) -> rusqlite::Result<Vec<Stri
                 let lines = lines.filter(|line| !line.is_empty() && *line != "ok");
                 findings.extend(lines.map(str::to_owned));
             }
-            // The check itself can't get over what it found.
+            // The damage stopped the check itself.
             Err(error) if is_damage(&error) => {
                 findings.push(error.to_string());
                 break;
@@ -174,7 +174,7 @@ fn dangling(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     rows.collect()
 }
 
-/// Says of a damaged database whether it is the disk that fails: then a part of it can't be read.
+/// Turns `Damaged` into a failing disk, if a part of the database can't be read.
 #[must_use]
 pub fn diagnose(error: StoreError) -> StoreError {
     let StoreError::Damaged {
@@ -220,7 +220,7 @@ pub(crate) fn look_again(path: &Path, sign: &str) -> StoreError {
     diagnose(found)
 }
 
-/// Looks through a database that is being opened, if it is small.
+/// Checks a database that is being opened, if it is small.
 ///
 /// # Errors
 /// `Damaged` says what was found.
@@ -254,8 +254,8 @@ pub(crate) fn in_words(findings: &[String]) -> String {
     words
 }
 
-/// An empty file is where a new database is made; but not where one was already. SQLite would take
-/// it for a new one, and remove the log with what was committed last.
+/// Refuses an empty file where there was a database before. SQLite would take it for a new database, and
+/// remove the log with the last commits.
 pub(crate) fn refuse_emptied(path: &Path) -> Result<(), StoreError> {
     let is_empty = std::fs::metadata(path).is_ok_and(|file| file.len() == 0);
     let had_log = bytes_of(&beside(path, "-wal")) > 0;

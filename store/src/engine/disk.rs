@@ -5,18 +5,18 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// The writes with which the disk is measured.
+/// The number of writes with which the disk is measured.
 pub(crate) const SYNCS: usize = 100;
 /// The file that the measurement writes, beside the database.
 pub(crate) const PROBE_NAME: &str = ".vocative-disk-probe";
 
-/// What a disk has left for the user of this process.
+/// The bytes that a disk has free for the user of this process.
 pub(crate) fn free_bytes(folder: &Path) -> std::io::Result<u64> {
     let room = rustix::fs::statvfs(folder)?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// How long each of some writes took to be on the disk, in microseconds.
+/// How long each of `SYNCS` writes took to reach the disk, in microseconds.
 pub(crate) fn sync_us(folder: &Path) -> std::io::Result<Vec<u64>> {
     let path = folder.join(PROBE_NAME);
     let measured = probe(&path);

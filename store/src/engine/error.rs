@@ -31,7 +31,7 @@ pub enum StoreError {
         /// What failed.
         what: String,
     },
-    /// The database can't be used as it lies there: rights, room, a failing disk.
+    /// The database can't be used where it is: permissions, disk space, a failing disk.
     #[error("can't use the database {path}: {what}", path = path.display())]
     Unusable {
         /// The file.
@@ -41,7 +41,7 @@ pub enum StoreError {
         /// What to do.
         advice: &'static str,
     },
-    /// The database holds what it can't hold: nothing more is written onto it.
+    /// The database is damaged: nothing more is written to it.
     #[error("the database{} is damaged: {what}", named(database.as_ref()))]
     Damaged {
         /// The file, where it is known.
@@ -49,7 +49,7 @@ pub enum StoreError {
         /// What is damaged.
         what: String,
     },
-    /// What is to be restored is no whole backup: nothing has changed.
+    /// The file to restore is not a whole backup: nothing has changed.
     #[error("the backup {path} can't be restored: {what}", path = path.display())]
     BadBackup {
         /// The file.
@@ -69,7 +69,7 @@ pub enum StoreError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// Two conversations are becoming one: what reads all of them waits until they are.
+    /// Two conversations are being merged: a read of the whole conversation has to wait until that is done.
     #[error(
         "two chats are becoming one, and the turns of this conversation are moving; read it again in some minutes"
     )]
@@ -77,7 +77,7 @@ pub enum StoreError {
     /// A row holds what this build can't decode: it was written by another one, or changed by hand.
     #[error("a stored row can't be decoded: {what}")]
     Undecodable {
-        /// Which column or value, without what it says.
+        /// Which column or value, without its contents.
         what: String,
     },
     /// What was asked for does not exist.
@@ -96,7 +96,7 @@ pub enum StoreError {
         /// How to name one.
         advice: &'static str,
     },
-    /// Opening was given up because somebody asked for it: the database is as it was.
+    /// Opening was stopped on request: the database is as it was.
     #[error("opening the database was stopped; it is as it was")]
     Stopped,
     /// The writer has stopped.
@@ -112,7 +112,8 @@ impl From<serde_json::Error> for StoreError {
     }
 }
 
-/// What of a row can't be decoded, if that is what an error says. Its own text may quote the row.
+/// Which part of a row can't be decoded, if that is what an error says. The error's own text may quote the row,
+/// so it is not used.
 pub(crate) fn undecodable(error: &rusqlite::Error) -> Option<String> {
     match error {
         rusqlite::Error::FromSqlConversionFailure(column, kind, cause) => {
@@ -139,7 +140,7 @@ fn undecodable_json(error: &serde_json::Error) -> String {
     format!("{what} at line {}, column {}", error.line(), error.column())
 }
 
-/// Whether an error means that the file holds what it can't hold.
+/// Whether an error means that the database file is damaged.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -1,7 +1,7 @@
 //! What an error of the disk or the file system means at open, and what a person does about it.
 //!
-//! While a store is open it only refuses, and goes on by itself when the cause is gone. A start that
-//! can't open it ends, so it says more.
+//! An open store only refuses, and goes on by itself when the cause is gone. A start that can't open the
+//! store ends, so its error says more.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// The kinds of trouble that a person mends in different ways.
+/// The kinds of trouble that a person fixes in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Denied,
@@ -137,7 +137,7 @@ pub(crate) fn failing(path: &Path, what: String) -> StoreError {
     }
 }
 
-/// A database that is being opened can't be read or written. `doing` says with what, or nothing.
+/// A database that is being opened can't be read or written. `doing` says during which step; it may be empty.
 pub(crate) fn not_opened(path: &Path, doing: &str, error: &rusqlite::Error) -> StoreError {
     if is_damage(error) {
         return StoreError::Damaged {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
-/// The copies of a database that were made before a time, by their files' own.
+/// The copies of a database whose files were last modified before a time.
 pub(crate) fn copies_from_before(database: &Path, at_ms: i64) -> Vec<PathBuf> {
     let is_older = |path: &PathBuf| {
         let changed = std::fs::metadata(path).and_then(|file| file.modified());

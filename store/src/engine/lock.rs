@@ -18,7 +18,7 @@ pub(crate) struct WriteLock {
 }
 
 impl WriteLock {
-    /// Notes that there is a database: found empty later, it was not always so.
+    /// Notes that the database exists, so that an empty file found later is known not to be a new database.
     pub(crate) fn note_used(&self) -> std::io::Result<()> {
         if self.file.metadata()?.len() == 0 {
             (&self.file).write_all(b"used\n")?;

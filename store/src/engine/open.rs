@@ -16,13 +16,13 @@ use crate::engine::sql;
 /// Prepared statements kept per connection: more than all the store's statements.
 const STATEMENTS_MAX: usize = 512;
 
-/// The write-ahead log is cut back to so many bytes after a checkpoint.
+/// The bytes that the write-ahead log is truncated to after a checkpoint.
 const LOG_BYTES_MAX: i64 = 64 << 20;
 
 /// Where the database is and how it is opened.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// The database file; `None` = a private database that is gone with the store.
+    /// The database file; `None` = a private database that is removed with the store.
     pub path: Option<PathBuf>,
     /// Read-only connections for snapshots; at least one is opened.
     pub readers: usize,
@@ -80,7 +80,7 @@ fn place_of(options: &StoreOptions) -> Result<(PathBuf, Option<PrivateFolder>), 
     Ok((path, private))
 }
 
-/// Opens the writer's connection, unless the database is damaged: then nothing is written onto it.
+/// Opens the writer's connection, unless the database is damaged: then nothing is written to it.
 pub(crate) fn open_whole(
     path: &Path,
     page_cache_kib: u32,
@@ -100,7 +100,7 @@ pub(crate) fn open_whole(
     Ok(connection)
 }
 
-/// Whether the log is brought into the database when the connection is closed.
+/// Sets whether closing the connection writes the log into the database.
 pub(crate) fn checkpoint_at_close(connection: &Connection, is_on: bool) -> rusqlite::Result<()> {
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !is_on)
@@ -119,7 +119,7 @@ fn configure_writer(connection: &Connection, is_durable: bool) -> rusqlite::Resu
 
 fn configure(connection: &Connection, page_cache_kib: u32) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    // Without it SQLite plans a cached statement anew whenever a parameter's value might matter.
+    // Keeps plans stable: SQLite would otherwise re-plan a cached statement when a parameter's value might matter.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
     connection.pragma_update(None, "cache_size", -i64::from(page_cache_kib))?;

@@ -1,22 +1,23 @@
 //! What lies in the unused bytes of a page of the database file. Pure.
 //!
-//! With `secure_delete` SQLite overwrites a row where it stands when it is deleted. When it moves rows between pages
-//! it leaves copies of them between a page's list of cells and its cells, and those stay when the rows go.
+//! With `secure_delete` SQLite overwrites a row in place when it is deleted. When SQLite moves rows between pages
+//! it leaves copies of them between a page's list of cells and its cells, and those stay when the rows are deleted.
 //! *Source:* <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
 
 /// The length of the header in front of the first page.
 const FILE_HEADER: usize = 100;
-/// Where a page's header says where its first free block, its number of cells and its first cell are.
+/// The offsets in a page's header of its first free block, its number of cells and the start of its cells.
 const FREE_BLOCK: usize = 1;
 const CELL_COUNT: usize = 3;
 const FIRST_CELL: usize = 5;
 
-/// The most pages of a file whose pages can be told apart: pages without cells begin with a page's number or with zeros,
-/// and below this one its first byte is none that a page of a table or an index begins with.
+/// The most pages that a file may have so that its kinds of pages can be told apart: a page without cells begins with a
+/// page number or with zeros, and up to this number the first byte never is that of a page of a table or an index.
 pub(crate) const PAGES_MAX: i64 = (2 << 24) - 1;
 
-/// Overwrites the unused bytes of a page with zeros; whether any was something else. A page that belongs to no table
-/// or index stays as it is, in a file of at most [`PAGES_MAX`] pages without `auto_vacuum`. Between cells up to three bytes may be left over, which nothing tells from a cell.
+/// Overwrites the unused bytes of a page with zeros; returns whether any was not zero. A page that belongs to no table
+/// or index stays as it is, in a file of at most [`PAGES_MAX`] pages without `auto_vacuum`. Fragments of up to three
+/// bytes between cells may stay, because they can't be told from a cell.
 pub(crate) fn blank_unused(page: &mut [u8], number: i64) -> bool {
     let Some(unused) = unused(page, number) else {
         return false;

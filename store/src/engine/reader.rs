@@ -21,7 +21,7 @@ pub(crate) struct Readers {
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
     work: Arc<WorkCounters>,
-    /// Reads are made where they are asked for, after passing it.
+    /// If set, reads run on the caller's task after passing this gate.
     inline: Option<AccessGate>,
 }
 
@@ -68,7 +68,7 @@ impl Readers {
         result
     }
 
-    /// What was done so far by these readers and the writer that shares their counters.
+    /// The work done so far by these readers and the writer that shares their counters.
     pub(crate) fn work(&self) -> StoreWork {
         self.work.read()
     }

@@ -1,10 +1,10 @@
-//! Restoring a backup: the present database is replaced at one instant, and kept under a name.
+//! Restoring a backup: the present database is replaced atomically, and kept under another name.
 //!
 //! The backup is copied beside the database, verified and made ready there; only then it takes the
-//! database's name, by one renaming. Killed before it, the old database is there as it was, and the next
-//! open clears away what was left (`restore_traces`); after it, the new one. What was open in the backup is
-//! held before: the caller says how. The backup's stored files come before it, under their hashes; the kept
-//! database keeps its own. Other files beside the database (the ledger of what was erased) stay.
+//! database's name, by one rename. A kill before the rename leaves the old database as it was, and the next
+//! open clears away the rest (`restore_traces`); a kill after it leaves the new one. Before the rename, open
+//! runs and posts of the backup are held (the caller says how), and its stored files are copied under their
+//! hashes; the kept database keeps its own. Other files beside the database (the erasure ledger) stay.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,7 +30,7 @@ use crate::engine::sql;
 /// What a restore did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// Where the database that was there is kept, if there was one.
+    /// Where the replaced database is kept, if there was one.
     pub kept: Option<PathBuf>,
     /// Turns restored.
     pub turns: u64,
@@ -40,14 +40,14 @@ pub struct RestoreReport {
     pub posts_held: u64,
     /// Runs that were open in the backup and now wait for a decision.
     pub runs_held: u64,
-    /// Stored files that it refers to and that are there.
+    /// Stored files that the database refers to and has.
     pub files: u64,
-    /// Stored files that it refers to and that are nowhere to be found: they are fetched again at the next
+    /// Stored files that the database refers to but that were not found: they are fetched again at the next
     /// start.
     pub files_missing: u64,
 }
 
-/// What was open in a backup, and is held.
+/// How many open entries of a backup are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeldCounts {
     /// Posts.
@@ -107,8 +107,8 @@ pub(crate) fn restore_and_hold(
     Ok(report)
 }
 
-/// Brings the stored files of the backup to those of the database. Should it end here, the next start
-/// removes what nobody refers to.
+/// Copies the stored files of the backup into the database's folder. If the restore ends here, the next start
+/// removes the files that nothing refers to.
 fn bring_files(
     backup: &Path,
     ready: &Path,
@@ -129,7 +129,7 @@ fn bring_files(
     Ok(copied)
 }
 
-/// Copies the backup, verifies the copy, holds what was open, and brings it to disk.
+/// Copies the backup, verifies the copy, holds its open entries, and syncs it to disk.
 fn make_ready(
     backup: &Path,
     ready: &Path,
@@ -179,12 +179,12 @@ fn swap(ready: &Path, database: &Path, now_ms: i64) -> Result<Option<PathBuf>, S
     let kept = if database.exists() {
         settle_log(database)?;
         let kept = free_name(database, now_ms);
-        // It keeps its files, too: the new one's first start removes what that one does not refer to.
+        // The kept database gets its own links to its files: the new one's first start removes those it does not use.
         let files = folder_of_copy(&kept);
         link_contents(database, &files_beside(database), &files)?;
         own_like_parent(&files)?;
         keep(database, &kept).map_err(said)?;
-        // A log is told apart by nothing in the database: an old one would be read into the new.
+        // Nothing in a database identifies its log: the old log would be read into the new database.
         for suffix in ["-wal", "-shm", "-journal"] {
             remove_if_there(&beside(database, suffix)).map_err(said)?;
         }
@@ -199,10 +199,10 @@ fn swap(ready: &Path, database: &Path, now_ms: i64) -> Result<Option<PathBuf>, S
     Ok(kept)
 }
 
-/// Brings what is committed in the write-ahead log into the database, so that the file alone is
-/// whole. A database that is damaged is kept with its log, as it is.
+/// Writes the commits of the write-ahead log into the database, so that the file alone is whole. A damaged
+/// database is kept with its log, as it is.
 fn settle_log(database: &Path) -> Result<(), StoreError> {
-    // SQLite would remove the log of a database that was emptied.
+    // SQLite would remove the log of an emptied database file.
     if refuse_emptied(database).is_err() {
         return Ok(());
     }
@@ -231,7 +231,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// A name beside the database that nothing has.
+/// An unused name beside the database.
 fn free_name(database: &Path, now_ms: i64) -> PathBuf {
     let name = beside(database, &format!("{KEPT_ENDING}{}", time_name(now_ms)));
     let further = (2..).map(|number| beside(&name, &format!("-{number}")));
@@ -241,8 +241,8 @@ fn free_name(database: &Path, now_ms: i64) -> PathBuf {
         .unwrap_or(name)
 }
 
-/// Gives the old database another name, too; it has both until the new one takes the first. Its log
-/// goes with it where it could not be settled.
+/// Links the old database to a second name; it has both until the new one takes the first. Its log gets a
+/// second name, too, if it could not be written into the database.
 fn keep(database: &Path, kept: &Path) -> std::io::Result<()> {
     let log = beside(database, "-wal");
     if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
@@ -252,7 +252,7 @@ fn keep(database: &Path, kept: &Path) -> std::io::Result<()> {
     sync_folder(kept)
 }
 
-/// A second name for a file; a copy where the file system knows no second names.
+/// Makes a hard link to a file; a copy where the file system has no hard links.
 fn link(file: &Path, name: &Path) -> std::io::Result<()> {
     if std::fs::hard_link(file, name).is_ok() {
         return Ok(());
@@ -268,7 +268,7 @@ fn remove_if_there(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Restored by root, the database still belongs to whom it belonged, or whom its folder belongs to.
+/// Keeps the owner of the database, or takes that of its folder, when root restores.
 fn own_like(ready: &Path, database: &Path) -> std::io::Result<()> {
     let folder = database.parent().unwrap_or(Path::new("."));
     let model = if database.exists() { database } else { folder };

@@ -1,5 +1,5 @@
-//! What a restore that was killed leaves beside the database, cleared away at the next open: before the
-//! renaming it never happened, so nothing of it may stay that holds what people said.
+//! Clears away, at the next open, what a killed restore left beside the database. A restore killed before
+//! its rename counts as not having happened, so none of its files with people's words may stay.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::engine::beside::beside;
 use crate::engine::content_copies::{ENDING, remove_folder};
 use crate::engine::contents::cannot_read;
 
-/// A database that is made ready to take another one's place.
+/// The ending of a database that is being made ready to take another one's place.
 pub(crate) const READY_ENDING: &str = ".restoring";
 /// What the name of a replaced database ends with, before the time.
 pub(crate) const KEPT_ENDING: &str = ".before-restore-";
@@ -74,13 +74,13 @@ fn kept_beside(database: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(paths)
 }
 
-/// Two names for one file: the database was about to be replaced, and was not.
+/// Whether both names are of one file: then the restore was killed before it replaced the database.
 fn is_same_file(path: &Path, database: &Path) -> bool {
     let id = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
     id(path).is_ok_and(|kept| id(database).is_ok_and(|own| own == kept))
 }
 
-/// Takes the second name away. A log that was given to it alone is the database's.
+/// Removes the second name of the database. If only the second name has a log, the log is given back to the database.
 fn take_back(kept: &Path, database: &Path) -> std::io::Result<()> {
     let (log, own_log) = (beside(kept, LOG_ENDING), beside(database, LOG_ENDING));
     if log.exists() && !own_log.exists() {

@@ -1,4 +1,4 @@
-//! The schema's versions; how an older database gets there: `upgrade`.
+//! The versions of the schema. `upgrade` brings an older database to the newest.
 //!
 //! A migration that was released never changes: its checksum is kept in the database and compared
 //! at every open. A database of a newer version is refused.
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::StoreError;
 use crate::engine::faults::not_opened;
 
-/// Marks a file as ours (`PRAGMA application_id`): "Voca".
+/// Marks a file as a database of this program (`PRAGMA application_id`): "Voca".
 const APPLICATION_ID: i32 = 0x566f_6361;
 
 /// One step of the schema.
@@ -78,7 +78,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     step!("0039_interruptions"),
 ];
 
-/// Compares what was applied with what this build knows; the number of applied migrations.
+/// Compares the applied migrations with those that this build knows; returns how many are applied.
 pub(crate) fn check(
     connection: &Connection,
     path: &Path,
@@ -160,7 +160,7 @@ pub(crate) fn apply_txn(
     connection.pragma_update(None, "user_version", number)
 }
 
-/// Makes a renaming last: a name is a part of its folder.
+/// Syncs the folder of a path: a rename is only durable once its folder is on disk.
 pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     match path
         .parent()

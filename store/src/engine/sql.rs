@@ -1,7 +1,7 @@
 //! How the store speaks to its database: connections, statements, rows and the values in their columns.
 //!
-//! Thin: a statement goes to SQLite as it is written. A type of our own is stored in a column by [`ToSql`] and read
-//! back by [`FromSql`]; `rows` has those of the words. Only the files of the engine reach through to the library.
+//! A thin layer: a statement goes to SQLite as it is written. A type of our own is stored in a column by [`ToSql`] and
+//! read back by [`FromSql`]; `rows` has those of the state names. Only the files of the engine use the library directly.
 #![allow(
     clippy::needless_pass_by_value,
     reason = "parameters are written where a statement is called, as the library takes them"
@@ -11,15 +11,15 @@ use super::work::note_statement;
 pub(crate) use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef};
 pub(crate) use rusqlite::{Error, OptionalExtension, Result, StatementStatus};
 
-/// A value that a statement takes.
+/// A value that can be a statement's parameter.
 pub(crate) trait ToSql {
-    /// As SQLite takes it.
+    /// The value as SQLite takes it.
     fn to_sql(&self) -> Result<ToSqlOutput<'_>>;
 }
 
-/// A value that a column holds.
+/// A value that can be read from a column.
 pub(crate) trait FromSql: Sized {
-    /// From what SQLite gives.
+    /// Decodes the value that SQLite gives.
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self>;
 }
 
@@ -95,7 +95,7 @@ pub(crate) trait Params {
     fn values(&self) -> Vec<&dyn ToSql>;
 }
 
-// What `[]` is: an array of a type must be named even if it has no element.
+// Lets `[]` be passed: an empty array needs an element type, too.
 impl Params for [&dyn ToSql; 0] {
     fn values(&self) -> Vec<&dyn ToSql> {
         Vec::new()
@@ -163,18 +163,18 @@ pub(crate) use params;
 pub(crate) struct Connection<'c>(&'c rusqlite::Connection);
 
 impl<'c> Connection<'c> {
-    /// Of the library's.
+    /// Wraps a connection of the library.
     pub(crate) fn of(connection: &'c rusqlite::Connection) -> Self {
         Self(connection)
     }
 
-    /// The library's.
+    /// The library's connection.
     #[cfg(test)]
     pub(crate) fn raw(&self) -> &'c rusqlite::Connection {
         self.0
     }
 
-    /// The database's file; `None` of one in memory.
+    /// The database's file; `None` for one in memory.
     pub(crate) fn path(&self) -> Option<&'c str> {
         self.0.path()
     }
@@ -208,7 +208,7 @@ impl<'c> Connection<'c> {
             .query_row(sql, bound(&params)?, |row| read(&Row(row)))
     }
 
-    /// How many rows were changed through it since it was opened.
+    /// How many rows this connection has changed since it was opened.
     pub(crate) fn total_changes(&self) -> u64 {
         self.0.total_changes()
     }
@@ -252,7 +252,7 @@ impl Statement<'_> {
         self.0.query(bound(&params)?).map(Rows)
     }
 
-    /// Its rows, as something reads them.
+    /// Its rows, each decoded by a function.
     pub(crate) fn query_map<T, F: FnMut(&Row<'_>) -> Result<T>>(
         &mut self,
         params: impl Params,
@@ -262,12 +262,12 @@ impl Statement<'_> {
         Ok(MappedRows { rows, read })
     }
 
-    /// A counter of SQLite's for it.
+    /// One of SQLite's counters for this statement.
     pub(crate) fn get_status(&self, status: StatementStatus) -> i32 {
         self.0.get_status(status)
     }
 
-    /// Begins such a counter anew.
+    /// Reads such a counter and sets it to zero.
     pub(crate) fn reset_status(&self, status: StatementStatus) -> i32 {
         self.0.reset_status(status)
     }
@@ -277,13 +277,13 @@ impl Statement<'_> {
 pub(crate) struct Rows<'s>(rusqlite::Rows<'s>);
 
 impl Rows<'_> {
-    /// The next one.
+    /// The next row.
     pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
         self.0.next().map(|row| row.map(Row))
     }
 }
 
-/// The rows of a query as something reads them.
+/// The rows of a query, each decoded by a function.
 pub(crate) struct MappedRows<'s, F> {
     rows: Rows<'s>,
     read: F,
@@ -328,7 +328,7 @@ impl Row<'_> {
     }
 }
 
-/// Has the library name the column of a value that can't be read.
+/// Passes [`FromSql`] through the library, so that its errors name the column of a value that can't be read.
 struct NamedValue<T>(T);
 
 impl<T: FromSql> rusqlite::types::FromSql for NamedValue<T> {

@@ -1,5 +1,5 @@
-//! Jobs without their types. The way to a connection is compiled once, and not once for each of the several hundred
-//! jobs that go it.
+//! Jobs with their types erased, so that the path to a connection is compiled once and not once for each of several
+//! hundred jobs.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -11,12 +11,12 @@ use futures_util::future::BoxFuture;
 use crate::StoreError;
 use crate::engine::sql;
 
-/// What a job gives.
+/// The result of a job.
 pub(crate) type UntypedResult = Result<Box<dyn Any + Send>, StoreError>;
 /// A job, called with a connection.
 pub(crate) type UntypedJob = Box<dyn FnOnce(&sql::Connection) -> UntypedResult + Send>;
 
-/// A job whose result is told by [`Typed`].
+/// Erases the result type of a job; [`Typed`] restores it.
 pub(crate) fn untyped<T: Send + 'static>(
     job: impl FnOnce(&sql::Connection) -> Result<T, StoreError> + Send + 'static,
 ) -> UntypedJob {
@@ -30,7 +30,7 @@ pub(crate) struct Typed<'a, T> {
 }
 
 impl<'a, T> Typed<'a, T> {
-    /// What `working` gives is a `T`.
+    /// Wraps `working`, whose result must be a `T`.
     pub(crate) fn of(working: BoxFuture<'a, UntypedResult>) -> Self {
         Self {
             working,

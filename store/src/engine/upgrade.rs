@@ -1,4 +1,4 @@
-//! Brings an older database to the newest schema: one copy of it as it was, then all steps in one
+//! Brings an older database to the newest schema: first makes a copy of it, then applies all steps in one
 //! transaction. Until that is committed the database is as it was, whatever ends the upgrade.
 
 use std::fs::File;
@@ -14,16 +14,16 @@ use crate::engine::lock::make_private;
 use crate::engine::schema::{Migration, apply_txn, check, sync_folder};
 use crate::engine::watch::{OpenPhase, OpenWatch};
 
-/// What must be free beside the copy: the write-ahead log of the upgrade itself. A step that needs
-/// more fails, and has changed nothing.
+/// Bytes that must be free besides those of the copy, for the write-ahead log of the upgrade itself. A step that
+/// needs more fails, and has changed nothing.
 const ROOM_BESIDE_BYTES: u64 = 64 << 20;
 
-/// Brings the database to the newest of `migrations`; says what was done, in sentences.
+/// Brings the database to the newest of `migrations`; returns what was done, in sentences.
 ///
 /// # Errors
-/// `Newer` for a newer database; `Open` if it is not ours or was migrated by another text;
-/// `Unusable` or `Damaged` if the copy or a step fails, `Stopped` if it was given up: then nothing
-/// has changed.
+/// `Newer` for a newer database; `Open` if it is not ours or one of its migrations had another text;
+/// `Unusable` or `Damaged` if the copy or a step fails, `Stopped` if it was stopped: then nothing has
+/// changed.
 pub(crate) fn upgrade(
     connection: &mut Connection,
     path: &Path,
@@ -145,7 +145,7 @@ fn write_copy(
     partial: &Path,
     watch: &OpenWatch,
 ) -> rusqlite::Result<bool> {
-    // SQLite writes into an empty file as it is, and would make a new one readable by all.
+    // SQLite keeps the mode of an existing empty file, but would make a new one readable by all.
     make_private(partial).map_err(|error| {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
         rusqlite::Error::SqliteFailure(code, Some(error.to_string()))

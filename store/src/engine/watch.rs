@@ -1,13 +1,13 @@
-//! Watches a database being opened from another thread: how far it is, and that it is to be given up.
+//! Lets another thread watch a database being opened, and stop it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, InterruptHandle};
 
-/// What opening a database is at.
+/// The phase that the opening of a database is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenPhase {
-    /// Its files are looked at.
+    /// Its files are being checked.
     #[default]
     Looking,
     /// The copy that an upgrade keeps is being written.
@@ -24,7 +24,7 @@ pub enum OpenPhase {
         /// The last step of this upgrade.
         through: u32,
     },
-    /// What a predecessor left is being settled: leases, erasures, files.
+    /// Unfinished work of a previous process is being settled: leases, erasures, files.
     Settling,
 }
 
@@ -47,7 +47,7 @@ impl std::fmt::Display for OpenPhase {
     }
 }
 
-/// A view on a database being opened. Cloning shares it.
+/// A view of a database being opened. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct OpenWatch(Arc<Mutex<Watched>>);
 
@@ -59,15 +59,15 @@ struct Watched {
 }
 
 impl OpenWatch {
-    /// What opening is at.
+    /// The current phase.
     #[must_use]
     pub fn phase(&self) -> OpenPhase {
         self.watched().phase
     }
 
-    /// Asks for opening to be given up. An upgrade is rolled back, whatever it is at; once it is
-    /// committed, opening goes on to its end. To be repeated until opening has returned: a
-    /// statement that begins just afterwards is not interrupted.
+    /// Asks for opening to be stopped. An upgrade is rolled back at any step; once it is committed, opening
+    /// goes on to its end. Call it repeatedly until opening has returned: a statement that begins just after
+    /// a call is not interrupted.
     pub fn stop(&self) {
         let mut watched = self.watched();
         watched.is_stopped = true;

@@ -1,4 +1,4 @@
-//! What a store has done since it was opened, counted where it is done: what a change costs is seen before it is felt.
+//! Counts the work that a store has done since it was opened, so that the cost of a change can be measured.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::contract::StoreWork;
 
 thread_local! {
-    /// Statements that this thread has run, of any store.
+    /// Statements that this thread has run, on any store.
     static STATEMENTS: Cell<u64> = const { Cell::new(0) };
 }
 

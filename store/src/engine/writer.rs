@@ -1,13 +1,13 @@
 //! The one writer. Takes what is pending, up to [`BATCH_JOBS_MAX`] jobs, into one transaction with
 //! one sync to disk, each job in a savepoint of its own; replies only after the commit.
 //!
-//! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A
-//! batch of nothing but jobs that ride along ([`CommitMode::Rides`]) is committed without a sync: the death of the
-//! process does not undo it, a power cut does until the next sync. A job that fails or panics is
-//! rolled back alone; a [`CommitMode::Shared`] one takes its batch with it. If the commit fails,
-//! every job of the batch is told so and nothing of it was applied. Once anything says that the
-//! database is damaged, every job is refused and nothing is written any more. Knows nothing of what
-//! the jobs write. `inline` is a writer without a thread, for simulations.
+//! There is no timer: a lone write commits at once, and while it syncs the next batch gathers. A batch that
+//! holds only [`CommitMode::Rides`] jobs is committed without a sync: it survives the death of the process,
+//! but a power cut before the next sync undoes it. A job that fails or panics is rolled back alone; a failing
+//! [`CommitMode::Shared`] job takes its batch with it. If the commit fails, every job of the batch is told so
+//! and nothing of it was applied. After the first sign of damage every job is refused and nothing is written
+//! any more. The writer knows nothing of what the jobs write. `inline` is a writer without a thread, for
+//! simulations.
 
 pub(crate) mod inline;
 
@@ -41,9 +41,9 @@ const CAREFUL_BATCHES: u32 = 64;
 /// The most jobs in the writer's queue; further callers wait to enter it.
 const QUEUE_JOBS_MAX: usize = 4_096;
 
-/// A job is called with the connection, or with why it can't run.
+/// A job, called with the connection, or with the reason why it can't run.
 type WriteJob = Box<dyn FnOnce(Result<&sql::Connection, &BatchRefusal>) -> WriteDone + Send>;
-/// What is done once for all jobs of a batch, before it is committed.
+/// A step that runs once for all jobs of a batch, before it is committed.
 type BatchFinish = fn(&sql::Connection) -> Result<(), StoreError>;
 type Completion = Box<dyn FnOnce(Result<(), &BatchRefusal>) + Send>;
 
@@ -102,10 +102,10 @@ impl From<&BatchRefusal> for StoreError {
     }
 }
 
-/// What is left of a job that ran: whether its writes stay, and whom to tell.
+/// The result of a job that ran: whether its writes stay, and how to reply to its caller.
 struct WriteDone {
     is_ok: bool,
-    /// What the job found to be damaged.
+    /// The damage that the job found, if any.
     damage: Option<String>,
     reply: Completion,
 }
@@ -122,11 +122,11 @@ enum WriterMessage {
 /// How a job is committed and undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommitMode {
-    /// Waits for the disk; undone alone.
+    /// The commit is synced; a failing job is rolled back alone.
     Alone,
-    /// Waits for no disk; undone alone.
+    /// Needs no sync; a failing job is rolled back alone.
     Rides,
-    /// Waits for the disk; undone with its batch.
+    /// The commit is synced; a failing job is rolled back with its batch.
     Shared,
 }
 
@@ -134,7 +134,7 @@ pub(crate) enum CommitMode {
 #[derive(Default)]
 struct JobBatch {
     jobs: Vec<(CommitMode, WriteJob)>,
-    /// Whether a job waits for the disk.
+    /// Whether a job needs the commit to be synced.
     must_sync: bool,
 }
 
@@ -148,10 +148,10 @@ impl JobBatch {
     }
 }
 
-/// What the writer lets others see of itself.
+/// The state that the writer shares with its handles.
 #[derive(Debug, Default)]
 struct Gauges {
-    /// When the oldest job of the batch in work was queued.
+    /// When the oldest job of the current batch was queued.
     oldest: Mutex<Option<Instant>>,
     work: Arc<WorkCounters>,
     /// Told of every commit.
@@ -172,7 +172,7 @@ impl Gauges {
 /// The handle of the writer thread. Dropping it commits what is pending and ends the thread.
 pub(crate) struct Writer {
     queue: Option<mpsc::Sender<WriterMessage>>,
-    /// In the thread's place.
+    /// The writer without a thread, if there is no `thread`.
     inline: Option<Inline>,
     gauges: Arc<Gauges>,
     thread: Option<JoinHandle<()>>,
@@ -180,8 +180,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread. Unless `is_durable`, nothing is ever synced. `finish` runs at the end of
-    /// every transaction, outside any savepoint. After a sign of damage nothing is written. `keep` is
-    /// dropped after the connection is closed: the lock goes last.
+    /// every transaction, outside any savepoint. After a sign of damage nothing is written. `keep`, which
+    /// holds the lock, is dropped only after the connection is closed.
     pub(crate) fn start(
         connection: Connection,
         is_durable: bool,
@@ -261,7 +261,7 @@ impl Writer {
         rx.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// The same job as one that deletes: after its batch, what it deleted goes from the write-ahead log too.
+    /// Marks a job as one that deletes: after its batch, the write-ahead log is emptied too.
     pub(crate) fn scrubbing(&self, job: UntypedJob) -> UntypedJob {
         let gauges = Arc::clone(&self.gauges);
         Box::new(move |connection| {
@@ -289,7 +289,7 @@ impl Writer {
         self.gauges.committed.subscribe()
     }
 
-    /// The age of the oldest write in work, in milliseconds.
+    /// The age of the oldest write in progress, in milliseconds.
     pub(crate) fn lag_ms(&self) -> u64 {
         let oldest = *self
             .gauges
@@ -352,7 +352,7 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
     }
 }
 
-/// What the thread works with.
+/// The state that the writer thread works with.
 struct WriterDesk<'a> {
     connection: &'a Connection,
     finish: BatchFinish,
@@ -459,8 +459,8 @@ impl WriterDesk<'_> {
     }
 }
 
-/// Empties the write-ahead log into the database; `false` while a reader still needs it, and then
-/// the next batch tries again.
+/// Empties the write-ahead log into the database; returns `false` if a reader still needs the log, and
+/// then the next batch tries again.
 fn scrub(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(Duration::ZERO)?;
     let is_busy: rusqlite::Result<bool> =
@@ -480,7 +480,7 @@ struct SyncLevel {
 }
 
 impl SyncLevel {
-    /// As [`crate::engine::open`] left the connection.
+    /// The level that [`crate::engine::open`] set on the connection.
     fn new(is_durable: bool) -> Self {
         Self {
             is_durable,
@@ -488,12 +488,12 @@ impl SyncLevel {
         }
     }
 
-    /// Between transactions only.
+    /// Sets the level; allowed between transactions only.
     fn set(&mut self, connection: &Connection, is_on: bool) -> rusqlite::Result<()> {
         if !self.is_durable || self.is_on == is_on {
             return Ok(());
         }
-        // Either way the log is synced before a checkpoint copies it: the file stays whole.
+        // At either level the log is synced before a checkpoint copies it, so the file stays whole.
         let level = if is_on { "FULL" } else { "NORMAL" };
         connection.pragma_update(None, "synchronous", level)?;
         self.is_on = is_on;
@@ -559,14 +559,14 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 /// Closes the connection to a damaged database without a checkpoint: its files stay as they are.
 fn leave(connection: Connection, what: &str) -> StoreError {
-    // It could fail only for a connection that is not open.
+    // This could fail only for a connection that is not open.
     let _ = checkpoint_at_close(&connection, false);
     let _ = connection.close();
     StoreError::from(&BatchRefusal::damage(what))
 }
 
 fn close(connection: Connection) -> Result<(), StoreError> {
-    // Statistics for the planner, where tables have grown much; it is no matter if that fails.
+    // Updates the planner's statistics if tables have grown much; a failure does no harm.
     let _ = connection.execute_batch("PRAGMA optimize");
     let truncated = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let closed = connection.close().map_err(|(_, error)| error);

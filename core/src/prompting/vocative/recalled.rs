@@ -63,7 +63,7 @@ pub(super) fn take_recalled(
     }
 }
 
-/// Puts what says whence they come before the found lines, if there are any.
+/// Puts a line that says where they come from before the found lines, if there are any.
 pub(super) fn add_preface(prompt: &mut Prompt, counter: &dyn TokenCounter) {
     let is_recalled = |cost: &MessageCost| cost.part == PromptPart::Recalled;
     let Some(first) = prompt.costs.iter().position(is_recalled) else {

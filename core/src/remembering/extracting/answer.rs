@@ -1,4 +1,4 @@
-//! What of a model's answer is an entry: each is judged by itself against the lines that the model was shown.
+//! Which entries of a model's answer count: each is judged by itself against the lines that the model was shown.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ pub enum AnswerFault {
 /// Why an entry of an answer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryFault {
-    /// It stands behind the last that is looked at.
+    /// It comes after the last entry that is looked at.
     TooMany,
     /// It is not of the form that was asked for.
     Malformed,
@@ -208,7 +208,7 @@ impl ShownLines<'_> {
             return Err(EntryFault::NotSaid);
         }
         let kind = match entry.get("kind").and_then(Value::as_str) {
-            // How somebody else likes things done is what the speaker says of them.
+            // A preference of another person is only what the speaker says of them: a fact.
             Some("preference") if about == Some(first.said_by) => MemoryKind::Preference,
             _ => MemoryKind::Fact,
         };

@@ -28,16 +28,16 @@ pub const KNOWN_MAX: usize = 30;
 pub const KNOWN_MAX_CHARS: usize = 300;
 /// The most entries of one answer that are looked at; those behind them are refused.
 pub const EXTRACTED_MAX: usize = 20;
-/// The longest entry that is learnt so, in characters. *Source:* agents.md 5.5.
+/// The longest entry that is learnt from a conversation, in characters. *Source:* agents.md 5.5.
 pub const EXTRACTED_MAX_CHARS: usize = 500;
 /// The longest answer that is parsed, in bytes.
 pub const ANSWER_MAX_BYTES: usize = 64 * 1_024;
 /// Lines after which a conversation is read although it has not settled.
 pub const READ_AT_LINES: usize = 40;
-/// What was said longer ago than this, in milliseconds, is not learnt: imports and long gaps teach nothing.
+/// Lines older than this, in milliseconds, are not learnt from: imports and long gaps teach nothing.
 pub const READ_BACK_MS: i64 = 7 * 86_400_000;
 
-/// A line that somebody who is served said.
+/// A line of a person who is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenLine {
     /// Its turn.

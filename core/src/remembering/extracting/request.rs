@@ -32,8 +32,8 @@ pub fn extraction_request(
     ]
 }
 
-/// Of the notes of a room those that the model is shown beside these lines: for each line those that share most of its
-/// words, and then the newest of who speaks.
+/// The notes of a room that the model is shown beside these lines: for each line those that share most of its words,
+/// and then the newest of the people who speak.
 #[must_use]
 pub fn known_for(entries: &[StoredMemory], lines: &[SpokenLine]) -> Vec<StoredMemory> {
     let queries: Vec<String> = lines.iter().map(|line| line.text.clone()).collect();

@@ -15,7 +15,7 @@ const NO_RETRY: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("false"),
 );
 
-/// Something that is told in OpenAI's form.
+/// A refusal or a failure in OpenAI's form.
 #[derive(Debug)]
 pub(super) struct CompletionFailure {
     status: StatusCode,
@@ -30,7 +30,7 @@ const INVALID: &str = "invalid_request_error";
 const SERVER: &str = "server_error";
 
 impl CompletionFailure {
-    /// A field is not what can be served.
+    /// A field has a value that can't be served.
     pub(super) fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -65,7 +65,7 @@ impl CompletionFailure {
         }
     }
 
-    /// The agent is none that may be asked.
+    /// The agent may not be asked.
     pub(super) fn no_model(refusal: ApiRefusal) -> Self {
         Self {
             param: Some("model".to_owned()),
@@ -82,7 +82,7 @@ impl CompletionFailure {
         }
     }
 
-    /// The name of the request.
+    /// The idempotency key was used before.
     pub(super) fn key(refusal: ApiRefusal) -> Self {
         Self {
             code: Some("idempotency_key_reused"),
@@ -90,7 +90,7 @@ impl CompletionFailure {
         }
     }
 
-    /// What the rest of the API says, in this form.
+    /// A refusal by the rest of the API, in this form.
     pub(super) fn refused(refusal: ApiRefusal) -> Self {
         let ApiRefusal {
             status,
@@ -130,7 +130,7 @@ impl CompletionFailure {
         Self::of_run(StatusCode::INTERNAL_SERVER_ERROR, "run_failed", told)
     }
 
-    /// Somebody stopped the run.
+    /// The run was stopped.
     pub(super) fn stopped(run: RunId) -> Self {
         let told = format!("the run {run} was stopped before it answered");
         Self::of_run(StatusCode::CONFLICT, "run_stopped", told)
@@ -152,7 +152,7 @@ impl CompletionFailure {
         Self::of_run(StatusCode::SERVICE_UNAVAILABLE, "stopping", told)
     }
 
-    /// The body.
+    /// The JSON body.
     pub(super) fn body(&self) -> Value {
         json!({ "error": {
             "message": self.message,
@@ -169,7 +169,7 @@ impl IntoResponse for CompletionFailure {
     }
 }
 
-/// Tells what is refused on these paths before their handlers in their form.
+/// Gives refusals that are made before the handlers of these paths OpenAI's form, too.
 pub(in crate::http::api) async fn in_form(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_ours =

@@ -33,7 +33,7 @@ use super::{ApiState, gate};
 use crate::http::door::{Seat, WaitingRequest};
 use vocative_core::run_event::{Ending, EndingKind};
 
-/// How long an answer is waited for before its request is told to come back. A run is not bound by it.
+/// How long an answer is waited for before the client is told to come back. The run itself may take longer.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// How long a stream is silent before it sends a sign of life.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -173,7 +173,7 @@ fn streamed(
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A reverse proxy (nginx) must not gather what is to be seen at once.
+        // A reverse proxy (nginx) must not buffer the stream.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(frames)).into_response()

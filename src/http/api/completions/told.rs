@@ -27,7 +27,7 @@ impl AnswerTelling {
             "object": kind,
             "created": self.created_s,
             "model": self.agent.as_str(),
-            // Not OpenAI's: where the answer is kept.
+            // Not a field of OpenAI's: where the answer is kept.
             "vocative": {
                 "run": self.run.run.to_string(),
                 "conversation": self.run.conversation.to_string(),

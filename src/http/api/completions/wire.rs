@@ -106,7 +106,7 @@ fn switch(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Completio
     }
 }
 
-/// The conversation that `metadata` names. What else stands there would be lost, so it is refused.
+/// The conversation that `metadata` names. Other entries would be lost, so they are refused.
 fn named_conversation(
     fields: &mut Map<String, Value>,
 ) -> Result<Option<String>, CompletionFailure> {

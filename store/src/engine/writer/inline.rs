@@ -1,9 +1,8 @@
-//! A writer without a thread, for simulations: a write is made where it is called, in a transaction of
+//! A writer without a thread, for simulations: a write runs on the caller's task, in a transaction of
 //! its own, through the same code as the thread's batches.
 //!
-//! A simulation must be able to be repeated, so nothing may depend on how threads run; and a clock that
-//! moves on when all tasks wait must not take a thread at work for quiet. What a batch of many jobs
-//! does is shown elsewhere.
+//! A simulation must be repeatable, so nothing may depend on how threads are scheduled; and a simulated clock,
+//! which advances when all tasks wait, can't see a busy thread. Batches of many jobs are tested elsewhere.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +29,7 @@ pub enum Moment {
     AfterWrite,
 }
 
-/// Passed at every access. It may take time, never return (the process is dead), or refuse a read or
+/// Awaited at every access. It may take time, never return (the process is dead), or refuse a read or
 /// write, as a disk may.
 pub type AccessGate =
     Arc<dyn Fn(Moment) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
@@ -43,7 +42,7 @@ pub(super) struct Inline {
     seat: Mutex<Option<InlineState>>,
 }
 
-/// What the thread would own; dropped in this order.
+/// The state that a writer thread would own; dropped in this order.
 struct InlineState {
     connection: Connection,
     _keep: Box<dyn Any + Send>,
@@ -82,7 +81,7 @@ impl Inline {
             must_sync: false,
         };
         self.commit(batch, gauges)?;
-        // A commit that was made stays made, whatever the gate says.
+        // The commit is done, so a refusal of the gate changes nothing.
         let _ = (self.gate)(Moment::AfterWrite).await;
         answer.try_recv().unwrap_or_else(|_| {
             Err(StoreError::Unavailable {
