@@ -110,6 +110,9 @@ impl Pace {
     }
 
     /// Takes a place if a call may go now; otherwise takes none.
+    ///
+    /// # Errors
+    /// How long until a call may go.
     pub fn try_turn(&self, now: Instant) -> Result<(), Duration> {
         let mut bucket = self.bucket(now);
         let (wait, full) = self.next(&bucket, now);

@@ -1,4 +1,4 @@
-//! The one script and the one style, under names that change with what is in them.
+//! The one script and the one style, under names that change with their content.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ pub(crate) fn digest(text: &str) -> String {
         .collect()
 }
 
-/// One of them. They hold nothing of anybody, so no session is needed and a browser may keep them.
+/// One of them. They hold no data of people, so no session is needed and a browser may cache them.
 pub(crate) async fn asset(Path(name): Path<String>) -> Response {
     let asked = format!("/assets/{name}");
     let (kind, text) = match asked {
@@ -72,7 +72,8 @@ mod tests {
         }
     }
 
-    /// Every pair of text and ground, in both themes. *Source:* WCAG 2.2, 1.4.3: 4.5 to 1.
+    /// Every pair of text and background colour has enough contrast, in both themes. *Source:* WCAG 2.2, 1.4.3: 4.5 to
+    /// 1.
     #[test]
     fn texts_can_be_read_in_light_and_dark() {
         let grounds = ["--ground", "--card", "--raised"];

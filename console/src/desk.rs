@@ -1,4 +1,4 @@
-//! What the console may ask of a daemon and have it do. The daemon implements it; nothing else leads out of this crate.
+//! What the console may read from a daemon and have it do. The daemon implements it; the console has no other way out.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::person::ConsoleUser;
 
-/// What comes back: a view as JSON, in the names of the admin socket.
+/// What the desk returns: a view as JSON, with the names of the admin socket.
 pub type DeskAnswer<'a, T = Value> =
     Pin<Box<dyn Future<Output = Result<T, DeskError>> + Send + 'a>>;
 
@@ -17,10 +17,11 @@ pub trait Desk: Send + Sync + 'static {
     /// Reads something.
     fn ask(&self, ask: Ask) -> DeskAnswer<'_>;
 
-    /// Does something, after a row of the audit says who does it. The row says at the end what became of it.
+    /// Does something, after a row of the audit was written that says who does it. The outcome is added to the row at
+    /// the end.
     fn act<'a>(&'a self, by: &'a ConsoleUser, deed: Deed) -> DeskAnswer<'a, Done>;
 
-    /// Writes a row of the audit for what changes nothing. Where it fails, nothing may be shown.
+    /// Writes a row of the audit for an act that changes nothing. If that fails, nothing may be shown.
     fn note<'a>(&'a self, by: &'a ConsoleUser, trace: Trace) -> DeskAnswer<'a, ()>;
 
     /// Changes with every commit; `None` where nothing commits.
@@ -33,15 +34,15 @@ pub trait Desk: Send + Sync + 'static {
 /// Why the desk did not do or show something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeskError {
-    /// It is not there.
+    /// There is no such thing.
     Missing(String),
-    /// It was decided before, or is another one than was looked at.
+    /// It was decided before, or has changed since it was looked at.
     Over(String),
-    /// It is for somebody else to decide.
+    /// Another person must decide it.
     NotTheirs(String),
     /// The request is wrong.
     Wrong(String),
-    /// The daemon can't now.
+    /// The daemon can't do it now.
     Unavailable(String),
 }
 
@@ -66,7 +67,7 @@ pub enum Ask {
     Status,
     /// A page of rooms.
     Rooms {
-        /// Only those after this place of the list.
+        /// Only rooms after this place of the list.
         before: Option<String>,
         /// Whether archived ones are listed, too.
         all: bool,
@@ -77,7 +78,7 @@ pub enum Ask {
     Room {
         /// Its id.
         id: String,
-        /// Only what stands before the turn with this seq.
+        /// Only turns before the one with this seq.
         before: Option<i64>,
     },
     /// The prompt that an agent would be sent.
@@ -95,7 +96,7 @@ pub enum Ask {
     Summaries(String),
     /// Runs of all rooms, newest first.
     Runs {
-        /// Only those that are older than this run.
+        /// Only runs older than this one.
         before: Option<String>,
         /// How many.
         limit: usize,
@@ -104,28 +105,28 @@ pub enum Ask {
     Run(String),
     /// What a run has said so far.
     RunText(String),
-    /// Calls that wait for a person; with all that waited.
+    /// Calls that wait for a person; with `all`, also those that were decided.
     Approvals {
-        /// Whether those that were decided are listed, too.
+        /// Whether decided ones are listed, too.
         all: bool,
-        /// Only those that are older than this one.
+        /// Only approvals older than this one.
         before: Option<String>,
     },
-    /// One of them, and whether somebody may allow it.
+    /// One approval, and whether a given person may allow it.
     Approval {
         /// Its id.
         id: String,
-        /// The name of who looks.
+        /// The name of the person who looks.
         by: String,
     },
     /// Questions to people.
     Questions {
-        /// Whether those that are over are listed, too.
+        /// Whether questions that are over are listed, too.
         all: bool,
-        /// Only those that are older than this one.
+        /// Only questions older than this one.
         before: Option<String>,
     },
-    /// One of them.
+    /// One question.
     Question(String),
     /// Standing consents.
     Grants,
@@ -135,16 +136,16 @@ pub enum Ask {
     Held,
     /// Runs and posts that were given up.
     Dead,
-    /// What is to start at a time.
+    /// Schedules.
     Schedules {
-        /// Whether what is over is listed, too.
+        /// Whether schedules that are over are listed, too.
         all: bool,
     },
-    /// One of them.
+    /// One schedule.
     Schedule(i64),
     /// What agents remember.
     Memories {
-        /// Only those that are older than the one with this number.
+        /// Only entries older than the one with this number.
         before: Option<i64>,
     },
     /// What was said, by words.
@@ -156,26 +157,26 @@ pub enum Ask {
         /// Whether a thread's room and a room's threads are searched, too.
         threads: bool,
     },
-    /// What calls of models cost.
+    /// The costs of model calls.
     Costs {
-        /// By what: `day`, `channel`, `room`, `person`, `agent`, `model`.
+        /// The grouping: `day`, `channel`, `room`, `person`, `agent`, `model`.
         by: String,
         /// From this time on, in milliseconds since the Unix epoch.
         since_ms: i64,
     },
-    /// What servers of tools offer.
+    /// The tools that MCP servers offer.
     McpTools,
-    /// Skills of agents, and what of their folders can't be read.
+    /// Skills of agents, and the parts of their folders that can't be read.
     Skills,
     /// The settings in force with where each comes from.
     Settings,
-    /// What an erasure would take away.
+    /// What an erasure would delete.
     ErasePlan(EraseChoice),
     /// Erasures that the console began since the daemon started, newest first.
     Erasures,
     /// Rows of the audit, newest first.
     Audit {
-        /// Only those that are older than the one with this number.
+        /// Only rows older than the one with this number.
         before: Option<i64>,
     },
 }
@@ -189,27 +190,27 @@ pub enum EraseChoice {
     Room(String),
 }
 
-/// What is done.
+/// An action of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// Stops a run.
     StopRun(String),
     /// Allows a call.
     Approve {
-        /// Of which approval.
+        /// The approval's id.
         id: String,
-        /// The digest of what was looked at.
+        /// The digest of the call as the person saw it.
         digest: String,
         /// Whether the same call may be made for a day without asking.
         grant: bool,
-        /// What the model and the room are told with it.
+        /// A note for the model and the room.
         note: Option<String>,
     },
     /// Forbids a call.
     Deny {
-        /// Of which approval.
+        /// The approval's id.
         id: String,
-        /// What the model and the room are told with it.
+        /// A note for the model and the room.
         note: Option<String>,
     },
     /// Answers a question.
@@ -230,7 +231,7 @@ pub enum Deed {
         /// Whether it is sent; else it is dropped.
         send: bool,
     },
-    /// Decides about what was given up.
+    /// Decides about a run or post that was given up.
     DecideDead {
         /// Its id.
         id: String,
@@ -244,18 +245,18 @@ pub enum Deed {
         /// How: `pause`, `resume`, `run`, `cancel`.
         change: String,
     },
-    /// Gives a room a title; without one, takes it away.
+    /// Gives a room a title; without one, removes its title.
     Title {
         /// The room's id.
         room: String,
         /// The title.
         title: Option<String>,
     },
-    /// Puts a room away, or takes it back.
+    /// Archives a room, or restores it.
     Archive {
         /// The room's id.
         room: String,
-        /// Away, or back.
+        /// Whether it is archived or restored.
         archived: bool,
     },
     /// Has a room's summaries made again.
@@ -268,7 +269,7 @@ pub enum Deed {
         server: String,
         /// The tool.
         tool: String,
-        /// The digest of what was looked at.
+        /// The digest of the tool as the person saw it.
         digest: String,
     },
     /// Reads the configuration again.
@@ -277,19 +278,19 @@ pub enum Deed {
     Erase(EraseChoice),
 }
 
-/// What became of a deed.
+/// The result of a deed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// In a sentence, for who did it.
+    /// The result in a sentence, for the person who did it.
     pub told: String,
 }
 
-/// What is noted besides deeds.
+/// Acts other than deeds that are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// Somebody came in.
+    /// A person signed in.
     CameIn,
-    /// Somebody went.
+    /// A person signed out.
     Went,
     /// A look into a direct chat: the room's id.
     Looked(String),

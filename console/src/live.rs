@@ -1,5 +1,5 @@
-//! Hints that something changed, as server-sent events. A page reads itself again after one: a lost hint costs a moment,
-//! and what a page shows is never a second truth.
+//! Hints that something changed, as server-sent events. A page reads itself again after one: a lost hint costs a
+//! moment, and pages keep no state of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::state::ConsoleState;
 
-/// The most pages that are told at once; further ones show what they were loaded with.
+/// The most pages that get hints at once; further ones stay as they were loaded.
 pub(crate) const STREAMS_MAX: usize = 64;
 /// The pause between two hints, however much changes.
 const PACE: Duration = Duration::from_millis(700);
@@ -31,7 +31,7 @@ struct ChangeStream {
     _seat: OwnedSemaphorePermit,
 }
 
-/// Tells of changes for as long as somebody reads.
+/// Sends hints for as long as the page listens.
 pub(crate) async fn live(State(console): State<ConsoleState>) -> Response {
     let seat = Arc::clone(&console.streams).try_acquire_owned();
     let (Ok(seat), Some(commits)) = (seat, console.desk.commits()) else {
@@ -53,7 +53,7 @@ pub(crate) async fn live(State(console): State<ConsoleState>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A reverse proxy (nginx) must not gather what is to be seen at once.
+        // A reverse proxy (nginx) must not buffer a stream of events.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(frames)).into_response()

@@ -1,4 +1,4 @@
-//! Coming in with a link from the command line, and going.
+//! Signing in with a link from the command line, and signing out.
 
 use axum::Extension;
 use axum::extract::{Form, State};
@@ -12,7 +12,7 @@ use crate::page::{PageRefusal, bare};
 use crate::state::{ConsoleState, PeerAddress, Who};
 use crate::walls;
 
-/// The page for who is not in.
+/// The page for people who are not signed in.
 pub(crate) async fn form() -> Response {
     page(StatusCode::OK, None)
 }
@@ -36,13 +36,13 @@ fn page(status: StatusCode, wrong: Option<&str>) -> Response {
     (status, bare("Come in", &body)).into_response()
 }
 
-/// A code that somebody brings.
+/// A sign-in code that a person submits.
 #[derive(Deserialize)]
 pub(crate) struct CodeForm {
     code: String,
 }
 
-/// Lets somebody in.
+/// Signs a person in.
 pub(crate) async fn come_in(
     State(console): State<ConsoleState>,
     peer: Option<Extension<PeerAddress>>,
@@ -52,7 +52,7 @@ pub(crate) async fn come_in(
     if !console.doors.may_try(peer.and_then(|peer| peer.0.0)) {
         return Err(PageRefusal::too_often());
     }
-    // Who pastes may paste the whole link.
+    // A person may also paste the whole link.
     let code = form.code.rsplit('#').next().unwrap_or_default();
     let Some((cookie, visitor)) = console.doors.come_in(code) else {
         let wrong =

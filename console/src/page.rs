@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, what was just done, and pages for what can't be shown.
+//! The frame of every page: head, navigation, the result of the last act, and error pages.
 
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
@@ -12,7 +12,7 @@ use crate::show;
 use crate::state::ConsoleState;
 use crate::views::Status;
 
-/// An entry of the navigation: path, words, who sees it, and how many wait there.
+/// An entry of the navigation: path, words, who sees it, and how many things wait there.
 struct NavigationEntry {
     path: &'static str,
     words: &'static str,
@@ -87,18 +87,18 @@ const NAVIGATION: &[(&str, &[NavigationEntry])] = &[
     ),
 ];
 
-/// A page for somebody who is in.
+/// A page for a person who is signed in.
 pub(crate) struct Page<'a> {
-    /// What it is called.
+    /// Its title.
     pub(crate) title: &'a str,
     /// The entry of the navigation that it belongs to.
     pub(crate) at: &'static str,
-    /// What stands in it.
+    /// Its content.
     pub(crate) body: Markup,
 }
 
 impl Page<'_> {
-    /// The page, with the counts of the moment.
+    /// The whole page, with the current counts in the navigation.
     pub(crate) async fn shown(
         self,
         console: &ConsoleState,
@@ -166,17 +166,17 @@ fn navigation(at: &str, role: UserRole, status: &Status) -> Markup {
     }
 }
 
-/// A part of a page that is read again when something changes. The browser replaces it when its digest is another one.
+/// A part of a page that is read again when something changes. The browser replaces it when its digest has changed.
 pub(crate) fn part(id: &str, body: &Markup) -> Markup {
     html! { div id=(id) data-live=(digest(&body.0)) { (body) } }
 }
 
-/// The mark: somebody is called by their name.
+/// The logo: somebody is called by their name.
 fn mark() -> Markup {
     html! { img src=(*ICON_PATH) alt="" width="24" height="24"; }
 }
 
-/// A page without a navigation, for who is not in.
+/// A page without navigation, for people who are not signed in.
 pub(crate) fn bare(title: &str, body: &Markup) -> Html<String> {
     document(
         title,

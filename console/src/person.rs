@@ -1,9 +1,9 @@
 //! Who uses the console, and what their role allows. Both come from the configuration, never from a request.
 
-/// What somebody may do in the console. Each role may do what those before it may.
+/// What a user may do in the console. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UserRole {
-    /// Sees everything but the texts of direct chats, settings and the audit.
+    /// Sees everything except the texts of direct chats, settings and the audit.
     Viewer,
     /// Looks into direct chats, with a row in the audit for each look, and decides about what waits.
     Operator,
@@ -12,7 +12,7 @@ pub enum UserRole {
 }
 
 impl UserRole {
-    /// As settings say it.
+    /// The name used in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl UserRole {
     }
 }
 
-/// How somebody came in.
+/// How a user signed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryVia {
     /// By a link from the command line.
@@ -33,7 +33,7 @@ pub enum EntryVia {
 }
 
 impl EntryVia {
-    /// As the audit says it.
+    /// The name used in the audit.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,13 +43,13 @@ impl EntryVia {
     }
 }
 
-/// Somebody who uses the console.
+/// A user of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleUser {
     /// Their name in the configuration; what they do is recorded under it.
     pub name: String,
-    /// What they may do.
+    /// Their role.
     pub role: UserRole,
-    /// How they came in.
+    /// How they signed in.
     pub via: EntryVia,
 }

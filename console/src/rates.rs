@@ -1,10 +1,10 @@
-//! How often somebody may ask.
+//! Rate limits: how many requests are admitted in a window of time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Requests in the window that is running.
+/// The requests of the current window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     began: Instant,
@@ -19,7 +19,7 @@ impl Rate {
         }
     }
 
-    /// Counts one more; whether it is among the `most` of its window.
+    /// Counts one more request; returns whether it is among the `most` of its window.
     pub(crate) fn admits(&mut self, most: u32, window: Duration, now: Instant) -> bool {
         if now.duration_since(self.began) >= window {
             *self = Self::new(now);

@@ -1,7 +1,7 @@
-//! Links that let somebody in, and sessions of those who are in.
+//! Sign-in links, and sessions of people who are signed in.
 //!
-//! Both live in memory, as digests: a restart ends them, and who reads the memory of a dump gets no code. Times are those of
-//! a clock that only goes forward.
+//! Both live in memory, as digests: a restart ends them, and a memory dump reveals no code. Times are those of a clock
+//! that only goes forward.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,23 +14,23 @@ use tokio::time::Instant;
 use crate::person::ConsoleUser;
 use crate::rates::Rate;
 
-/// How long a link lets somebody in.
+/// How long a sign-in link is valid.
 pub const LINK_LIVES: Duration = Duration::from_secs(300);
-/// The most links that wait to be used; a further one takes the oldest's place.
+/// The most unused links; a further one replaces the oldest.
 const LINKS_MAX: usize = 32;
 /// How long a session lasts without a request.
 const IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// How long a session lasts at most.
 const LIFE_MAX: Duration = Duration::from_secs(7 * 86_400);
-/// The most sessions; a further one takes the place of the one that was idle for the longest.
+/// The most sessions; a further one replaces the one that was idle for the longest.
 const SESSIONS_MAX: usize = 256;
 /// How long the texts of a direct chat are shown after a look was recorded.
 const LOOK_LIVES: Duration = Duration::from_secs(600);
-/// The most direct chats that one session looks into at a time.
+/// The most direct chats that one session looks into at the same time.
 const LOOKS_MAX: usize = 64;
 /// Logins that one address may try in a minute.
 const LOGINS_OF_ADDRESS: u32 = 5;
-/// Logins that all may try in a minute.
+/// Logins that all addresses together may try in a minute.
 const LOGINS: u32 = 30;
 /// Requests of one session in a second. A page makes three (itself, its stream, itself anew after the first hint), so a
 /// handful of open pages that all read themselves anew is far below it.
@@ -42,16 +42,16 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 type Digest = [u8; 32];
 
-/// Which session it is.
+/// The key of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SessionKey {
-    /// That of a cookie, by its digest.
+    /// The session of a cookie, by the cookie's digest.
     Cookie(Digest),
-    /// That of a person whom a proxy names.
+    /// The session of a person whom a proxy names.
     Proxied(String),
 }
 
-/// Somebody who is in.
+/// A person who is signed in.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) key: SessionKey,
@@ -76,7 +76,7 @@ struct SessionsState {
     logins_of: HashMap<IpAddr, Rate>,
 }
 
-/// Everybody who is in or may come in.
+/// All sessions and unused links.
 #[derive(Default)]
 pub struct ConsoleDoors {
     state: Mutex<SessionsState>,
@@ -89,7 +89,7 @@ impl std::fmt::Debug for ConsoleDoors {
 }
 
 impl ConsoleDoors {
-    /// A code that lets this person in once, within [`LINK_LIVES`].
+    /// A code that signs this person in once, within [`LINK_LIVES`].
     #[must_use]
     pub fn link(&self, person: ConsoleUser) -> String {
         let (code, now) = (secret(), Instant::now());
@@ -104,7 +104,7 @@ impl ConsoleDoors {
         code
     }
 
-    /// Whether an address may try to come in now.
+    /// Whether an address may try to sign in now.
     pub(crate) fn may_try(&self, address: Option<IpAddr>) -> bool {
         let now = Instant::now();
         let mut state = self.state();
@@ -118,7 +118,7 @@ impl ConsoleDoors {
         rate.admits(LOGINS_OF_ADDRESS, MINUTE, now)
     }
 
-    /// Who a code lets in, and the cookie of their session. The code is used up.
+    /// The person whom a code signs in, and the cookie of their session. The code is used up.
     pub(crate) fn come_in(&self, code: &str) -> Option<(String, Visitor)> {
         let (borne, now) = (digest(code), Instant::now());
         let mut state = self.state();
@@ -133,14 +133,14 @@ impl ConsoleDoors {
         Some((cookie, Visitor { key, person }))
     }
 
-    /// Who bears a cookie.
+    /// The visitor of a cookie's session.
     pub(crate) fn of_cookie(&self, cookie: &str) -> Option<Visitor> {
         let key = SessionKey::Cookie(digest(cookie));
         let person = self.state().used(&key, Instant::now())?.person.clone();
         Some(Visitor { key, person })
     }
 
-    /// Somebody whom a proxy names, and whether they came in with this request.
+    /// The visitor whom a proxy names, and whether this request signed them in.
     pub(crate) fn of_proxy(&self, person: &ConsoleUser) -> (Visitor, bool) {
         let (key, now) = (SessionKey::Proxied(person.name.clone()), Instant::now());
         let mut state = self.state();
@@ -157,7 +157,7 @@ impl ConsoleDoors {
         self.state().sessions.remove(key);
     }
 
-    /// Whether a session may ask once more in this second.
+    /// Whether a session may make another request in this second.
     pub(crate) fn may_ask(&self, key: &SessionKey) -> bool {
         let now = Instant::now();
         self.with(key, |session| {
@@ -166,7 +166,7 @@ impl ConsoleDoors {
         .unwrap_or(false)
     }
 
-    /// Whether a session may search once more in this second.
+    /// Whether a session may make another search in this second.
     pub(crate) fn may_search(&self, key: &SessionKey) -> bool {
         let now = Instant::now();
         self.with(key, |session| {
@@ -175,7 +175,7 @@ impl ConsoleDoors {
         .unwrap_or(false)
     }
 
-    /// Shows the texts of a direct chat from here on, for a while. The look was recorded.
+    /// Shows the texts of a direct chat from here on, for a while. The look was recorded before.
     pub(crate) fn open_look(&self, key: &SessionKey, room: &str) {
         let now = Instant::now();
         self.with(key, |session| {
@@ -202,7 +202,7 @@ impl ConsoleDoors {
         self.with(key, |session| session.told = Some(told));
     }
 
-    /// Takes that sentence.
+    /// Takes the kept sentence.
     pub(crate) fn take_told(&self, key: &SessionKey) -> Option<String> {
         self.with(key, |session| session.told.take()).flatten()
     }
@@ -237,7 +237,7 @@ impl SessionsState {
         self.sessions.insert(key, session);
     }
 
-    /// The session of a key, if it is not over; it is used now.
+    /// The session of a key, if it has not expired; marks it as used now.
     fn used(&mut self, key: &SessionKey, now: Instant) -> Option<&mut Session> {
         if !self.sessions.get(key)?.is_open(now) {
             self.sessions.remove(key);
@@ -261,7 +261,7 @@ fn secret() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Secrets are looked for by their digest, so how long that takes tells nothing of them.
+/// Secrets are looked up by their digest, so the time of a look-up reveals nothing about them.
 fn digest(text: &str) -> Digest {
     Sha256::digest(text.trim().as_bytes()).into()
 }

@@ -8,14 +8,14 @@ use crate::views::Room;
 /// The most characters of one text that a page shows.
 pub(crate) const TEXT_MAX_CHARS: usize = 20_000;
 
-/// What would change how a text reads, and is written out instead: control characters, and those that turn the direction
-/// of what follows. Marks that single words of Arabic, Hebrew or Persian need stay as they are.
+/// Whether a character would change how a text reads, so that it is written out instead: control characters, and those
+/// that turn the direction of what follows. Marks that single words of Arabic, Hebrew or Persian need stay as they are.
 fn is_odd(c: char) -> bool {
     let is_control = c.is_control() && c != '\n' && c != '\t';
     is_control || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text that somebody typed: as data, in its own direction, with what can't be seen written out.
+/// A text that somebody typed: as data, in its own direction, with invisible characters written out.
 pub(crate) fn said(text: &str) -> Markup {
     html! { div.said dir="auto" { (plain(text)) } }
 }
@@ -25,7 +25,7 @@ pub(crate) fn word(text: &str) -> Markup {
     html! { bdi { (plain(text)) } }
 }
 
-/// Bytes that a program takes, in a block.
+/// Text that a program takes, in a block.
 pub(crate) fn code(text: &str) -> Markup {
     html! { pre.code tabindex="0" { (plain(text)) } }
 }
@@ -47,7 +47,7 @@ fn plain(text: &str) -> Markup {
     }
 }
 
-/// A text with what can't be seen written out.
+/// A text with invisible characters written out.
 fn marked(text: &str) -> Markup {
     html! {
         @for piece in pieces(text) {
@@ -92,7 +92,7 @@ pub(crate) fn beginning(text: &str, chars: usize) -> String {
     line
 }
 
-/// A time. The browser shows it by the clocks of its place; without a script it is UTC.
+/// A time. The browser shows it in its own time zone; without a script it is UTC.
 pub(crate) fn time(at_ms: i64) -> Markup {
     let at = DateTime::from_timestamp_millis(at_ms);
     match at {
@@ -115,7 +115,7 @@ pub(crate) fn span(ms: i64) -> String {
     }
 }
 
-/// A count with its thousands apart.
+/// A count with separated thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::new();
@@ -128,7 +128,7 @@ pub(crate) fn grouped(count: u64) -> String {
     shown
 }
 
-/// Bytes as people say them.
+/// A number of bytes in a readable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} B"),
@@ -143,7 +143,7 @@ pub(crate) fn money(micros: u64) -> String {
     format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
-/// A state in a word, with a color that says how it is.
+/// A state in a word, with a color for good or bad.
 pub(crate) fn state(state: &str) -> Markup {
     let kind = match state {
         "connected" | "done" | "approved" | "answered" | "sent" | "active" | "current"
@@ -170,14 +170,14 @@ pub(crate) fn room(room: &Room) -> Markup {
     }
 }
 
-/// What stands where a text is not shown.
+/// Shown in place of a hidden text.
 pub(crate) fn hidden(room: &Room) -> Markup {
     html! {
         p.quiet { "Said in a direct chat. " a href={ "/rooms/" (room.id) } { "Look into it" } }
     }
 }
 
-/// A link to a run, by the end of its id: the beginnings of runs of one time are alike.
+/// A link to a run, by the end of its id: ids of runs of the same time begin alike.
 pub(crate) fn run(id: &str) -> Markup {
     html! { a.id href={ "/runs/" (id) } { (short(id)) } }
 }

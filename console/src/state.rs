@@ -25,21 +25,21 @@ use crate::{assets, live, login, pages, walls};
 
 /// The largest form that is read, in bytes.
 const FORM_MAX_BYTES: usize = 64 << 10;
-/// How long a page is made before it is given up.
+/// How long making a page may take.
 const WORK: Duration = Duration::from_secs(10);
-/// How long the counts beside the navigation may be old.
+/// How old the counts beside the navigation may be.
 const COUNTS_LIVE: Duration = Duration::from_secs(1);
 
-/// What the configuration says of the console.
+/// The console's configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Names it is reached under, besides this machine's own.
+    /// Host names under which it is reached, besides this machine's own.
     pub hosts: Vec<String>,
-    /// Addresses of proxies that say who somebody is.
+    /// Addresses of proxies that are trusted to name the user.
     pub trusted_proxies: Vec<IpAddr>,
-    /// The header in which they say it.
+    /// The header in which they name the user.
     pub user_header: String,
-    /// Everybody who may come in, with what a proxy calls them.
+    /// Everybody who may sign in, with the name that a proxy uses for them.
     pub people: Vec<(ConsoleUser, Option<String>)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub Option<IpAddr>);
 
-/// A look at the daemon, and when it was.
+/// A cached status of the daemon, and when it was read.
 type CountedStatus = (Instant, Arc<Status>);
 
 /// What every request needs.
@@ -95,7 +95,7 @@ pub fn router(
         .with_state(console)
 }
 
-/// The first two walls, and the headers of the third.
+/// Checks the first two walls, and sets the headers of the third.
 async fn pass(State(console): State<ConsoleState>, request: Request, next: Next) -> Response {
     let (method, headers) = (request.method(), request.headers());
     let mut answer = if !walls::is_known_host(headers, &console.settings.hosts) {
@@ -112,7 +112,7 @@ async fn pass(State(console): State<ConsoleState>, request: Request, next: Next)
     answer
 }
 
-/// Finds out whose request it is, and lets nobody else further.
+/// Finds the visitor of a request, and lets no other request through.
 async fn come_in(
     State(console): State<ConsoleState>,
     mut request: Request,
@@ -137,7 +137,7 @@ async fn come_in(
     next.run(request).await
 }
 
-/// Lets those further whose role is enough.
+/// Lets requests through whose visitor's role is high enough.
 async fn need(role: UserRole, request: Request, next: Next) -> Response {
     match request.extensions().get::<Visitor>() {
         Some(visitor) if visitor.person.role >= role => next.run(request).await,
@@ -146,11 +146,11 @@ async fn need(role: UserRole, request: Request, next: Next) -> Response {
     }
 }
 
-/// The visitor of a handler.
+/// The visitor, as handlers take it.
 pub(crate) type Who = Extension<Visitor>;
 
 impl ConsoleState {
-    /// Whose request it is. What a proxy says counts only where the settings name the proxy.
+    /// Finds the visitor of a request. A proxy's header counts only where the settings name the proxy.
     async fn visitor(
         &self,
         peer: Option<IpAddr>,
@@ -165,7 +165,7 @@ impl ConsoleState {
         match (said.next(), said.next()) {
             (None, _) => {}
             (Some(_), Some(_)) => return Err(PageRefusal::proxy("the header is there twice")),
-            // Somebody else who says who they are.
+            // The header comes from an address that is no trusted proxy.
             (Some(_), None) if !is_trusted => {
                 warn!(
                     "a request to the console bore the header of a proxy, and came from an address that is none"
@@ -210,7 +210,7 @@ impl ConsoleState {
         })
     }
 
-    /// Does something, and leads back to a page that tells what became of it.
+    /// Does something, and redirects to a page that shows the result.
     pub(crate) async fn act(
         &self,
         who: &Visitor,
@@ -222,7 +222,7 @@ impl ConsoleState {
         Ok((StatusCode::SEE_OTHER, [(header::LOCATION, back)]).into_response())
     }
 
-    /// Whether somebody is shown the texts of a room.
+    /// Whether a visitor is shown the texts of a room.
     pub(crate) fn shows(&self, who: &Visitor, room: &Room) -> bool {
         !room.is_direct
             || (who.person.role >= UserRole::Operator && self.doors.is_looking(&who.key, &room.id))

@@ -1,5 +1,5 @@
-//! What the desk answers, as far as pages show it: the names are those of the admin socket, which only grow. What an older
-//! desk does not say is left out.
+//! The desk's answers, as far as pages show them: the names are those of the admin socket, to which names are only
+//! added. Fields that an older desk lacks are left out.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,7 +57,7 @@ views! {
     PostCounts { pending: u64, unknown: u64, held: u64, dead: u64, oldest_waiting_ms: Option<i64>, }
     StoreNumbers { turns: u64, conversations: u64, bytes: u64, quarantined: u64, erasures_open: u64, }
     ModelRest { model: String, state: String, reason: String, until_ms: i64, agents: Vec<String>, queued: u64, }
-    /// A skill that an agent names and does not have.
+    /// A skill that an agent's configuration names but that the agent does not have.
     UnusedSkill { name: String, state: String, }
     Server { name: String, state: String, cause: Option<String>, tools: u64, log: Vec<String>, }
 
@@ -100,7 +100,7 @@ views! {
         revision: u32,
         visibility: String,
     }
-    /// Something that happened in a room: what it is, and of what.
+    /// Something that happened in a room: its kind, and its content.
     Entry { at_ms: i64, entry: String, of: Value, }
 
     Run {
@@ -176,9 +176,9 @@ views! {
         approval: Option<Approval>,
         question: Option<Question>,
     }
-    /// What one agent gave another to do.
+    /// A task that one agent gave another.
     Task { parent: String, asked_by: String, child: String, agent: String, task: String, state: String, result: String, }
-    /// Who is next in a network, and by whose word.
+    /// Which agent is next in a network, and who decided that.
     Decision {
         calls: u32,
         agent: Option<String>,

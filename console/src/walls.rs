@@ -1,9 +1,9 @@
 //! The walls around every request, each of which holds without the others:
 //!
-//! 1. *Host*: only names of this machine and those of the settings are answered to, so that a page of another site can't
-//!    reach the console under a name of its own (DNS rebinding).
-//! 2. *Origin*: what changes something comes from a page of the console, by the browser's own word (`Sec-Fetch-Site`,
-//!    `Origin`). No other site's page may embed, fetch or post.
+//! 1. *Host*: only requests to this machine's names and those of the settings are answered, so that a page of another
+//!    site can't reach the console under a name of its own (DNS rebinding).
+//! 2. *Origin*: a request that changes something must come from a page of the console, as the browser reports
+//!    (`Sec-Fetch-Site`, `Origin`). No other site's page may embed, fetch or post.
 //! 3. *Content security policy*: no script but ours, nothing from elsewhere, no frames, no text that becomes HTML in the
 //!    browser (Trusted Types, and no policy may be made).
 //! 4. *Cookie*: `HttpOnly; SameSite=Strict`, and `__Host-` with `Secure` where the console is not reached on this machine.
@@ -38,7 +38,7 @@ pub(crate) const HEADERS: [(HeaderName, &str); 9] = [
     (header::X_DNS_PREFETCH_CONTROL, "off"),
 ];
 
-/// Puts the headers on an answer. One that is there already stays: what a browser may keep says so itself.
+/// Puts the headers on an answer. A header that is set already stays: cacheable answers set their own.
 pub(crate) fn put_on(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         headers
@@ -47,7 +47,7 @@ pub(crate) fn put_on(headers: &mut HeaderMap) {
     }
 }
 
-/// The name that a request was made to, without its port; none where the header is missing, twice there or unreadable.
+/// The name that a request was made to, without its port; `None` where the header is missing, repeated or unreadable.
 pub(crate) fn host(headers: &HeaderMap) -> Option<&str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next()?.to_str().ok()?;
@@ -66,7 +66,7 @@ pub(crate) fn is_local(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether a request was made to a name that is answered to.
+/// Whether a request was made to a name that the console answers to.
 pub(crate) fn is_known_host(headers: &HeaderMap, hosts: &[String]) -> bool {
     let Some(host) = host(headers) else {
         return false;
@@ -76,13 +76,13 @@ pub(crate) fn is_known_host(headers: &HeaderMap, hosts: &[String]) -> bool {
 
 /// Whether the browser says that a request comes from a page of the console, or from the person themselves.
 ///
-/// A browser that says neither `Sec-Fetch-Site` nor `Origin` is older than what the console is made for, and changes nothing.
+/// A browser that says neither `Sec-Fetch-Site` nor `Origin` is too old for the console, and may change nothing.
 pub(crate) fn is_own(method: &Method, headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_read = *method == Method::GET || *method == Method::HEAD;
     match text("sec-fetch-site") {
         Some("same-origin" | "none") => true,
-        // A link of another page; it comes without the cookie, and shows what the person asks for.
+        // A link on another page: it comes without the cookie, and only shows what the person asks for.
         Some(_) => is_read && text("sec-fetch-mode") == Some("navigate"),
         None => match (text("origin"), text("host")) {
             (None, _) => is_read,
@@ -97,14 +97,14 @@ pub(crate) fn is_own(method: &Method, headers: &HeaderMap) -> bool {
     }
 }
 
-/// The cookie of a session: its name, and what it is set with.
+/// The cookie of a session: its name and attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie {
     pub(crate) name: &'static str,
     flags: &'static str,
 }
 
-/// Which cookie a request is answered with. Browsers take no `Secure` on a plain address of this machine.
+/// Which cookie an answer sets. Browsers don't accept `Secure` over plain HTTP on this machine.
 pub(crate) fn cookie(headers: &HeaderMap) -> Cookie {
     match host(headers).is_some_and(is_local) {
         true => Cookie {
@@ -119,14 +119,14 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Cookie {
 }
 
 impl Cookie {
-    /// What it is set with; an empty value takes it away.
+    /// The header that sets the cookie; an empty value deletes it.
     pub(crate) fn set(self, value: &str) -> Option<HeaderValue> {
         let Self { name, flags } = self;
         let over = if value.is_empty() { "; Max-Age=0" } else { "" };
         HeaderValue::from_str(&format!("{name}={value}; {flags}{over}")).ok()
     }
 
-    /// What a request bears.
+    /// The cookie's value in a request.
     pub(crate) fn borne(self, headers: &HeaderMap) -> Option<&str> {
         let lines = headers.get_all(header::COOKIE).iter();
         let pairs = lines.filter_map(|line| line.to_str().ok());
@@ -149,7 +149,7 @@ pub(crate) fn is_own_path(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Headers of a request.
+    /// The headers of a request.
     type Sent = &'static [(&'static str, &'static str)];
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_changes_something_comes_from_a_page_of_the_console() {
         const HOST: (&str, &str) = ("host", "127.0.0.1:8089");
-        // What is sent, whether a GET and whether a POST passes.
+        // The headers, whether a GET passes, and whether a POST passes.
         let table: [(Sent, bool, bool); 11] = [
             (&[("sec-fetch-site", "same-origin")], true, true),
             (&[("sec-fetch-site", "none")], true, true),

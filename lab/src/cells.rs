@@ -1,4 +1,5 @@
-//! Many idle daemons on one machine: how long each takes to be up beside the others, and what all of them take.
+//! Many idle daemons on one machine: how long each takes to start beside the others, and how much memory and processor
+//! time all of them take.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,19 +17,19 @@ use crate::{AS_DAEMON, print};
 
 /// How long all of them idle while their processor time is counted.
 const IDLE: Duration = Duration::from_secs(60);
-/// Ticks of a second in /proc. *Source:* proc_pid_stat(5); 100 on Linux wherever Rust runs on it.
+/// Clock ticks in a second, as /proc counts them. *Source:* proc_pid_stat(5); 100 on Linux wherever Rust runs on it.
 const TICKS_A_SECOND: u64 = 100;
 
 /// A tenant's platform, and the daemon that serves it.
 struct Cell {
-    /// Its platform ends with it.
+    /// Kept because the platform stops when it is dropped.
     _platform: TelegramServer,
     daemon: Child,
     id: u32,
     up_after: Duration,
 }
 
-/// Starts them one after the other, lets them idle, and prints what that takes.
+/// Starts the daemons one after the other, lets them idle, and prints the time and memory they take.
 ///
 /// # Errors
 /// If a daemon can't be started, or is not up in time.
@@ -89,7 +90,7 @@ async fn measured(count: usize) -> Result<String, CliError> {
     Ok(told)
 }
 
-/// Starts one, and waits until it polls its platform.
+/// Starts one daemon, and waits until it polls its platform.
 async fn started(home: &std::path::Path, n: usize) -> Result<Cell, CliError> {
     let folder = home.join(n.to_string());
     std::fs::create_dir(&folder)?;
@@ -131,16 +132,16 @@ async fn started(home: &std::path::Path, n: usize) -> Result<Cell, CliError> {
     })
 }
 
-/// Ticks of a processor that a process had.
+/// The processor time that a process used, in ticks.
 fn ticks(id: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name, in parentheses, may hold spaces.
+    // The process's name, in parentheses, may hold spaces.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields = fields.split_whitespace().skip(11).take(2);
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// The memory of a process in KiB, what it shares with others counted in parts.
+/// The memory of a process in KiB, with its part of the memory shared with others.
 fn share_kib(id: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
     let share = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));

@@ -14,10 +14,10 @@ use crate::piece::{RowPiece, pieces};
 use crate::tally::{Tally, report};
 use crate::{plan, play, print, sabotage_of};
 
-/// Pieces that are played side by side. A piece waits for paces and retries most of its time, and computes
-/// for about a second of each kill's.
+/// Pieces that are played side by side. A piece mostly waits for rate limits and retries, and computes for about a
+/// second per kill.
 const LANES: usize = 10;
-/// Threads that run platforms, model and script.
+/// Threads that run the platforms, the model and the script.
 const WORKER_THREADS: usize = 2;
 
 /// Plays the matrix.
@@ -68,8 +68,8 @@ async fn crash(args: &CrashArgs) -> Result<ExitCode, CliError> {
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
 
-/// Plays all pieces, many side by side: most of the time of a piece is waiting. The longest begin first, so
-/// that the short ones fill what is left at the end; what is given is in the order of the table.
+/// Plays all pieces, many side by side: most of the time of a piece is waiting. The longest begin first, so that short
+/// ones fill the time left at the end; the results are in the order of the table.
 async fn play_all(
     pieces: &[RowPiece],
     args: &CrashArgs,
@@ -85,7 +85,7 @@ async fn play_all(
     Ok(played)
 }
 
-/// Plays the next piece that nobody plays yet, until there is none.
+/// Plays pieces that have not been started, one after the other, until there are none.
 async fn play_pieces(
     order: &[&RowPiece],
     next: &AtomicUsize,

@@ -1,9 +1,9 @@
-//! Chance from a seed (splitmix64), the same on every machine and with every version of a library.
+//! Random numbers from a seed (splitmix64), the same on every machine and with every version of a library.
 
-/// What the first dice of a seed are for: the script, and all of the world that names no dice of its own.
+/// The concern of a seed's first dice: the script, and everything in the world without dice of its own.
 pub(crate) const WORLD: &str = "";
 
-/// Numbers that follow from a seed.
+/// Random numbers that follow from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededDice(u64);
 
@@ -28,12 +28,12 @@ impl SeededDice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below a bound; 0 below 0 and 1.
+    /// A number from 0 to below a bound; 0 for the bounds 0 and 1.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// A place in a list of that length.
+    /// A random index into a list of that length.
     pub(crate) fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
@@ -43,12 +43,12 @@ impl SeededDice {
         from + i64::try_from(self.below(to.abs_diff(from))).unwrap_or(0)
     }
 
-    /// Whether something happens that happens so often in a thousand times.
+    /// True with a probability of `per_mille` in a thousand.
     pub(crate) fn hits(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
 
-    /// Dice of its own, which draw from these only once.
+    /// New dice, seeded with one number drawn from these.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }

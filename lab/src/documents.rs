@@ -18,9 +18,10 @@ use crate::args::DocumentsArgs;
 use crate::dice::SeededDice;
 use crate::print;
 
-/// What a document was written at: 2026-01-05, 08:00 UTC. Long ago for its files, so that their stamps count.
+/// The time at which documents are written: 2026-01-05, 08:00 UTC. Long past for the files, so that their time stamps
+/// are trusted.
 const NOW_MS: i64 = 1_767_600_000_000;
-/// Different words of the documents.
+/// How many different words the documents have.
 const WORDS: u64 = 20_000;
 /// Words of a section.
 const SECTION_WORDS: usize = 60;
@@ -29,7 +30,7 @@ const SEARCHES: usize = 200;
 /// Files of one folder.
 const FOLDER_FILES: u32 = 100;
 
-/// Draws, reads, changes, searches, and prints.
+/// Generates documents, reads them, changes some, searches, and prints the times.
 ///
 /// # Errors
 /// The store refuses, or files can't be written.
@@ -180,7 +181,7 @@ fn document(number: u32, sections: u32, dice: &mut SeededDice) -> String {
     text
 }
 
-/// A word, some far more often than others.
+/// A random word, some far more often than others.
 fn word(dice: &mut SeededDice) -> String {
     const SYLLABLES: [&str; 20] = [
         "ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "wu",

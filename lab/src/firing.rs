@@ -1,5 +1,5 @@
-//! The rows about what is planned: a reminder and a task of an agent are due, and the daemon is killed while it starts
-//! them. Each is in the room once.
+//! The rows about schedules: a reminder and a task of an agent are due, and the daemon is killed while it starts them.
+//! Each must be in the room once.
 
 use vocative_sandbox::telegram::TelegramWorld;
 
@@ -15,11 +15,12 @@ use vocative::admin::operations::{AddedSchedule, AdminOperation, ChangedSchedule
 use vocative::admin::view::ScheduleView;
 use vocative::cli::CliError;
 
-/// What is planned: its word, and who does it.
+/// What is planned: its word, and the agent that does it, if any.
 const PLANNED: [(&str, Option<&str>); 2] =
     [("q00001-reminder", None), ("q00002-task", Some("vocative"))];
 
-/// Two schedules are due, their start is killed, and they are in the room once after the next start of the daemon.
+/// Two schedules are due, the daemon is killed while it starts them, and they are in the room once after the next start
+/// of the daemon.
 ///
 /// # Errors
 /// If a server or the daemon can't be started, or the daemon does not connect.
@@ -45,7 +46,7 @@ pub(super) async fn firing(
         let id = schedule.id;
         let change = ChangedSchedule::Run;
         let run = AdminOperation::ChangeSchedule { id, change };
-        // The first one's firing may end the daemon before it hears of the second.
+        // The first schedule's firing may end the daemon before it reads the second command.
         let is_told = process.ask::<ScheduleView>(&run).await.is_some();
         begun.extend(is_told.then_some(id));
         scene.questions.push(SceneQuestion {
@@ -59,7 +60,7 @@ pub(super) async fn firing(
     }
     process.ended_within(WAIT).await;
     note_kill(&mut tally, process.was_killed());
-    // The first one's post may be on its way when the second one's firing ends the daemon.
+    // The first schedule's post may be in flight when the second one's firing ends the daemon.
     let at_ms = process.kill(stage).await?;
     let end = ProcessEnd {
         at_ms,
@@ -78,7 +79,7 @@ pub(super) async fn firing(
     Ok(tally)
 }
 
-/// Plans something for later.
+/// Plans a schedule for later.
 async fn plan(
     stage: &LabStage,
     process: &Process,
@@ -101,7 +102,7 @@ async fn plan(
     process.ask(&AdminOperation::AddSchedule(added)).await
 }
 
-/// Where it is said.
+/// Where the schedules' posts appear.
 fn place(stage: &LabStage) -> AnswerPlace {
     match stage.mode {
         Mode::Slack => AnswerPlace::Slack {

@@ -11,7 +11,7 @@ use vocative::tools::mcp::McpServers;
 /// The agent `vocative` with these settings and the model `judged` of this table.
 ///
 /// # Errors
-/// The configuration is none.
+/// If the configuration is invalid.
 pub(crate) fn agent(model: &str, settings: &str) -> Result<AgentSpec, CliError> {
     let text = format!(
         "[daemon]\ndata_dir = \"/judged\"\nruntime_dir = \"/judged\"\n[models.judged]\n{model}\

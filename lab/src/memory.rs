@@ -1,6 +1,6 @@
-//! The rows about what is remembered: an export is imported, a person is erased, and whoever does it
-//! is killed and told to do it again. What counts is what `vocative conversations export` shows and,
-//! of what was erased, the bytes of the files.
+//! The rows about what is remembered: an export is imported, a person is erased, and the process that does it is killed
+//! and started again. Judged by what `vocative conversations export` shows and, for erased messages, by the bytes of
+//! the files.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -21,11 +21,11 @@ use vocative::cli::CliError;
 
 /// Messages of an export: three transactions.
 const EXPORTED: usize = 600;
-/// One in this number of them is in a thread, where there are threads.
+/// One message in this number is in a thread, where there are threads.
 const THREAD_EVERY: usize = 50;
 /// Messages that were heard live, too.
 const HEARD: usize = 3;
-/// What the person who is erased says.
+/// How many messages the erased person writes.
 const ERASED: usize = 5;
 /// Conversations that are read.
 const CONVERSATIONS_MAX: usize = 1_000;
@@ -36,8 +36,8 @@ pub(super) const SLACK_ROOM: &str = "C0GENERAL";
 /// The person who is erased.
 const SLACK_ERASED: &str = "U0BOB";
 
-/// An import is killed and begun again; nothing of the export is missing or there twice, and what it
-/// has of the live room is not doubled either, whichever came first.
+/// An import is killed and begun again; no message of the export is missing or stored twice, nor are those that were
+/// also heard live, whichever came first.
 pub(super) async fn import(
     row: &PlanRow,
     stage: &LabStage,
@@ -85,8 +85,8 @@ pub(super) async fn import(
     Ok(tally)
 }
 
-/// An erasure is killed and ordered again; of the person nothing is left in any file, of the others
-/// everything is there, and they are answered.
+/// An erasure is killed and ordered again; nothing of the person is left in any file, everything of the others is
+/// there, and they are answered.
 pub(super) async fn erasure(
     row: &PlanRow,
     stage: &LabStage,
@@ -156,7 +156,7 @@ pub(super) async fn listening(
     Ok(process)
 }
 
-/// Waits for a daemon's end and until its platform has noticed; whether it was killed.
+/// Waits for a daemon's end and until its platform has noticed it; returns whether it was killed.
 pub(super) async fn end_of(mut process: Process, stage: &LabStage) -> Result<bool, CliError> {
     process.ended_within(WAIT).await;
     let is_killed = process.was_killed();
@@ -192,7 +192,7 @@ fn say_live(stage: &LabStage) -> Vec<(String, String)> {
     said.collect()
 }
 
-/// One person says a word, another one the other; when, in seconds since the Unix epoch.
+/// One person says one word, another person the other; returns when, in seconds since the Unix epoch.
 fn say_both(stage: &LabStage, kept: &str, erased: &str) -> i64 {
     match stage.mode {
         Mode::Slack => {
@@ -225,7 +225,7 @@ fn say_again(stage: &LabStage, text: &str, at_s: i64) {
     }
 }
 
-/// A question that must be answered once.
+/// Asks a question that must be answered once.
 pub(super) fn ask(stage: &LabStage, scene: &mut AskedScene, word: &str) {
     let place = match stage.mode {
         Mode::Slack => {
@@ -261,7 +261,7 @@ fn ts(at_s: i64) -> String {
     format!("{at_s}.000100")
 }
 
-/// Far above the ids of what is said live.
+/// An id far above those of live messages.
 fn telegram_id(n: usize) -> i64 {
     100_000 + i64::try_from(n).unwrap_or(0)
 }
@@ -344,7 +344,7 @@ async fn remembered(process: &Process) -> Vec<Vec<String>> {
     });
     let listed: Option<Vec<ConversationView>> = listed.await;
     let mut memory = Vec::new();
-    // A thread shows its root, which is another conversation's.
+    // A thread also shows its root, which belongs to another conversation.
     let mut seen = HashSet::new();
     for conversation in listed.unwrap_or_default() {
         memory.push(texts_of(process, &conversation.id, &mut seen).await);

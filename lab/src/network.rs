@@ -12,8 +12,8 @@ use super::stage::LabStage;
 use super::tally::Tally;
 use vocative::cli::CliError;
 
-/// Requests to the model for one question: the first agent, the second with its call, who is given the task, and the
-/// second with the result.
+/// Requests to the model for one question: the first agent, the second with its call, the agent that is given the task,
+/// and the second with the result.
 const REQUESTS: usize = 4;
 
 /// The agents and the network, as TOML.
@@ -79,7 +79,7 @@ pub(super) async fn network(
     Ok(tally)
 }
 
-/// Which pass of the point ends it: there are three decisions, two agent calls and one task.
+/// At which pass of the point the daemon ends: there are three decisions, two agent calls and one task.
 fn passes(row: &PlanRow, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let most = match row.name().split_once('.') {
         Some(("decision", _)) => 3,

@@ -1,5 +1,6 @@
-//! The rows about memory: somebody says something, and corrects it, and the daemon is killed while it reads the room. What
-//! holds is remembered once, what was corrected is kept with its end, and nothing of it is left once the person is erased.
+//! The rows about memory: a person says something and corrects it, and the daemon is killed while it reads the room.
+//! The correct statement is remembered once, the corrected one is kept with the time of its end, and nothing is left
+//! once the person is erased.
 
 use serde_json::json;
 use vocative_sandbox::model::ModelReply;
@@ -15,7 +16,7 @@ use vocative::admin::operations::{AdminOperation, MemoriesAsked};
 use vocative::admin::view::MemoryView;
 use vocative::cli::CliError;
 
-/// What is said, and then said instead. Numbers, so that no line says what the other one does.
+/// What is said, and then said instead. Numbers, so that neither line contains the other.
 const WORDS: [&str; 2] = ["n71001-noted", "n71002-noted"];
 /// Answers of the model: more than a kill can make it ask for.
 const ANSWERS: usize = 8;
@@ -74,7 +75,7 @@ pub(super) async fn learning(
     Ok(tally)
 }
 
-/// What the model says of whichever line it is shown: of each the other line's entry is refused.
+/// The model's answer, whichever line it reads: the entry for the other line is refused.
 fn answer() -> String {
     let entry = |word: &str| format!("the code of the locker is {word}");
     json!({"entries": [

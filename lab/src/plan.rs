@@ -6,16 +6,16 @@ use crate::args::{CrashArgs, CrashPlatform, CrashTransport};
 
 /// Kills of one scene at most: then everything is brought to its end and counted.
 const KILLS_OF_SCENE_MAX: usize = 4;
-/// The same for random kills, under load.
+/// As [`KILLS_OF_SCENE_MAX`], for random kills, under load.
 const RANDOM_KILLS_OF_SCENE_MAX: usize = 8;
 
-/// However few rounds there are, one kill in this number comes at any time.
+/// At least one kill in this number comes at a random time, however few rounds there are.
 const RANDOM_SHARE_MIN: usize = 4;
 
-/// A platform, and what its channel does about a post that may have arrived.
+/// A platform, and what its channel does about a post of unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
-    /// Slack, which can be asked.
+    /// Slack, whose history can be searched for the post.
     Slack,
     /// Telegram, which is asked about single messages: `on_unknown = "look"`.
     TelegramLook,
@@ -34,7 +34,7 @@ impl Mode {
         Self::TelegramHold,
     ];
 
-    /// As in the table.
+    /// Its name in the table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Slack => "slack",
@@ -44,7 +44,7 @@ impl Mode {
         }
     }
 
-    /// Whether it is of the platform that was asked for.
+    /// Whether it belongs to the platform that was asked for.
     pub(super) fn is_of(self, platform: Option<CrashPlatform>) -> bool {
         match platform {
             None => true,
@@ -53,7 +53,7 @@ impl Mode {
         }
     }
 
-    /// The same when the platform calls.
+    /// Its name where the platform calls the daemon.
     fn called_name(self) -> &'static str {
         match self {
             Self::Slack => "slack, http",
@@ -67,19 +67,20 @@ impl Mode {
         let is_of = |groups: &[&str]| groups.iter().any(|group| point.starts_with(group));
         match self {
             Self::Slack => true,
-            // Nothing can be looked for or read back, nobody tells of the bot's own posts or of deletions.
+            // Posts can't be looked for or read back, and the platform reports neither the bot's own posts nor
+            // deletions.
             Self::TelegramResend => !is_of(&["look.", "catch-up.", "echo.", "delete.", "upload."]),
-            // Imports, erasures, firings, readings and networks end nowhere else with it.
+            // Imports, erasures, firings, memory and networks end in the same places as in the mode above.
             Self::TelegramLook => {
                 point.starts_with("look.")
                     || Self::TelegramResend.has(point)
                         && !is_of(&["import.", "erase.", "firing.", "memory."])
                         && !is_of(&NETWORK)
             }
-            // Neither of the two posts anything.
-            // What is held can't be taken back, so no post holds the place of an answer.
+            // This mode does not send a post of unknown outcome again. A held post can't be taken back, so no
+            // placeholder is posted.
             Self::TelegramHold => {
-                // A card that a person says is there has no id, so its calls are made without a person's consent.
+                // A card that a person confirmed as posted has no id, so calls are made without consent here.
                 let none = [
                     "import.",
                     "erase.",
@@ -98,14 +99,14 @@ impl Mode {
     }
 }
 
-/// How the daemon is made to end.
+/// How the daemon is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeathWay {
     /// It kills itself at this point.
     Point(&'static str),
-    /// It is killed once a post is in its room whose request is never answered.
+    /// It is killed once a post is in its room whose request was not answered.
     Unanswered,
-    /// It is killed at any time.
+    /// It is killed at a random time.
     Random,
     /// It lives on, and the lease of a run ends while its model still works.
     LeaseEnds,
@@ -120,7 +121,7 @@ pub(super) enum Play {
     Import,
     /// A person is erased.
     Erasure,
-    /// What was planned is due.
+    /// Schedules are due.
     Firing,
     /// The room is read for memory.
     Learning,
@@ -128,7 +129,7 @@ pub(super) enum Play {
     Network,
 }
 
-/// How a daemon and its platform come together.
+/// How a daemon and its platform connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlatformLink {
     /// The daemon connects.
@@ -150,7 +151,7 @@ pub(super) struct PlanRow {
 }
 
 impl PlanRow {
-    /// Its platform in the table.
+    /// Its platform as the table names it.
     pub(super) fn platform(&self) -> &'static str {
         match self.link {
             PlatformLink::Connects => self.mode.name(),
@@ -159,8 +160,8 @@ impl PlanRow {
         }
     }
 
-    /// Whether Telegram's server lags behind its rooms: of what the bot posted it hears with the next thing
-    /// that somebody says, and until then it knows no such message.
+    /// Whether Telegram's server lags behind its rooms: it learns of the bot's posts only with the next message in the
+    /// room, and until then reports no such message.
     pub(super) fn lags(&self) -> bool {
         self.mode == Mode::TelegramLook && self.way == DeathWay::Point("send.response-read")
     }
@@ -180,13 +181,13 @@ impl PlanRow {
         match self.way {
             DeathWay::Random => RANDOM_KILLS_OF_SCENE_MAX,
             _ if self.play() != Play::Rooms => 1,
-            // What is said before the next kill tells the server of the posts before it.
+            // The messages before the next kill tell the server of the earlier posts.
             _ if self.lags() => 1,
             _ => KILLS_OF_SCENE_MAX,
         }
     }
 
-    /// What is played.
+    /// What happens in its scenes.
     pub(super) fn play(&self) -> Play {
         let name = self.name();
         match name.split_once('.') {
@@ -199,7 +200,7 @@ impl PlanRow {
         }
     }
 
-    /// Whether the kill may come when bytes have left and what became of them is not on disk.
+    /// Whether the kill may come when bytes have left and their outcome is not on disk.
     pub(super) fn is_in_window(&self) -> bool {
         match self.way {
             DeathWay::Point(point) => matches!(
@@ -224,7 +225,7 @@ impl PlanRow {
         is_point || is_any || self.link == PlatformLink::Streams
     }
 
-    /// Whether Slack tells of the bot's own posts: where that is the point, only a look can tell.
+    /// Whether Slack sends the bot's own posts as events; not where only a look must find them.
     pub(super) fn is_echoed(&self) -> bool {
         !(self.is_in_window() || self.name().starts_with("look."))
     }
@@ -269,7 +270,7 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<PlanRow>
                 .as_deref()
                 .is_none_or(|point| row.name() == point)
         };
-        // Half of the kills come at any time, but for a broken promise: that shows at its points.
+        // Half of the kills come at random times, except with a broken promise, which shows at its points.
         let at_points = if sabotage.is_some() {
             rounds_each
         } else {
@@ -303,11 +304,10 @@ pub(super) fn rows(args: &CrashArgs, sabotage: Option<Sabotage>) -> Vec<PlanRow>
     rows
 }
 
-/// Where several agents answer: nothing of that is a platform's.
+/// Points that several agents pass; they do not depend on the platform.
 const NETWORK: [&str; 3] = ["decision.", "member.", "task."];
 
-/// Where it counts how a message came in: until it is acknowledged, and when the daemon stops or has
-/// stopped.
+/// Points that depend on how a message came in: until it is acknowledged, and when the daemon stops or has stopped.
 const INBOUND: [&str; 8] = [
     "received",
     "capture.",
@@ -319,8 +319,8 @@ const INBOUND: [&str; 8] = [
     "shutdown.",
 ];
 
-/// The rows of a platform that calls: the points of inbound messages, then kills at any time. A broken
-/// promise shows at its points, and not at every kill: it has all of the rounds.
+/// The rows of a platform that calls: the points of inbound messages, then kills at any time. A broken promise shows at
+/// its points, and not at every kill, so it gets all of the rounds.
 fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Vec<PlanRow> {
     let is_inbound = |name: &str| INBOUND.iter().any(|group| name.starts_with(group));
     let inbound = |way: &DeathWay| matches!(way, DeathWay::Point(point) if is_inbound(point));
@@ -344,7 +344,7 @@ fn called_rows(mode: Mode, rounds_each: usize, sabotage: Option<Sabotage>) -> Ve
     at_points.chain([random]).collect()
 }
 
-/// Where it counts how an answer grows: from its first word to its last, and when it is looked for.
+/// Points that depend on how an answer grows: from its first word to its last, and when it is looked for.
 const GROWING: [&str; 6] = [
     "placeholder.",
     "live.",
@@ -408,8 +408,8 @@ fn shows(promise: Sabotage, mode: Mode, way: DeathWay) -> bool {
         }
         Sabotage::RepeatCalls => way == DeathWay::Point("tool.answered"),
         Sabotage::ReclaimOwn => false,
-        // The loopback platform makes every edit at once, a question that is edited there may have no
-        // answer yet, what a prompt reads shows in no room, and its clock is the daemon's.
+        // The loopback platform can't show these: it makes every edit at once, a question that is edited there may have
+        // no answer yet, what a prompt reads is not visible in a room, and its clock is the daemon's.
         Sabotage::NoSettling
         | Sabotage::NoReplacement
         | Sabotage::NoFreshStart

@@ -21,19 +21,19 @@ use vocative::admin::operations::AdminOperation;
 use vocative::admin::view::{PostView, QueuedRunView, ReleasedView, StatusView};
 use vocative::cli::CliError;
 
-/// How long the last process may take for all that was left. Only a machine with much else to do needs it.
+/// How long the last process may take for all remaining work. Only an overloaded machine needs this long.
 const SETTLE_WAIT: Duration = Duration::from_secs(180);
 /// By then every shortened lease has ended.
 const LEASES_ENDED: Duration = Duration::from_secs(4);
 /// How long a point may take to be reached.
 const REACH_WAIT: Duration = Duration::from_secs(30);
-/// Something is said so often while a point is waited for.
+/// How often people say something while a point is waited for.
 const CHATTER: Duration = Duration::from_millis(40);
-/// People go on talking so often while a post is looked for.
+/// How often people say something while a post is looked for.
 const TALK_EVERY: Duration = Duration::from_secs(3);
 /// The time within which a random kill comes, in milliseconds.
 const RANDOM_KILL_MS: u64 = 700;
-/// A point is reached for the first, second or third time.
+/// The daemon ends at the first, second or third pass of a point.
 const PASSES: u64 = 3;
 
 /// Plays a piece of a row.
@@ -69,7 +69,7 @@ pub(super) async fn piece(
     Ok(tally)
 }
 
-/// How long Slack takes to show a post. With faults once as long as it ever does, where that counts.
+/// How long Slack takes to show a post. With faults it takes as long as Slack ever does, where that matters.
 fn visibility_delay_ms(
     row: &PlanRow,
     has_faults: bool,
@@ -94,7 +94,7 @@ async fn scene(
     let mut tally = Tally::default();
     let mut ends: Vec<ProcessEnd> = Vec::new();
     if row.name().starts_with("catch-up.") {
-        // Only what was heard before is caught up on.
+        // Only messages of rooms that were heard before are caught up on.
         let mut process = Process::start(stage, None, 0)?;
         process.listens(stage).await?;
         stage.chatter(0);
@@ -153,7 +153,7 @@ fn note_start(ends: &mut [ProcessEnd]) {
     }
 }
 
-/// Which pass of the point ends it. What happens once in a scene ends at its first.
+/// At which pass of the point the daemon ends. What happens once in a scene ends at its first.
 fn passes(row: &PlanRow, random: &mut impl FnMut(u64) -> u64) -> u64 {
     let rare = [
         "edit.",
@@ -191,7 +191,7 @@ fn prepare(row: &PlanRow, stage: &LabStage) {
     }
 }
 
-/// Waits for the daemon's end, or brings it about; whether it was killed as the row says.
+/// Waits for the daemon's end, or brings it about; returns whether it was killed as the row says.
 async fn end(
     row: &PlanRow,
     stage: &LabStage,
@@ -211,7 +211,7 @@ async fn end(
         }
         DeathWay::LeaseEnds => {
             let asked = 2 * scene.questions.len();
-            // Only a broken promise has them asked again.
+            // Only with a broken promise are they asked again.
             wait_until(LEASES_ENDED, || stage.model.requests().len() >= asked).await;
             stage.model.release();
             settle(stage, process, |_| {}).await?;
@@ -239,8 +239,8 @@ async fn end(
     }
 }
 
-/// Cancels a question on which the model works, as `vocative queue cancel` does. One that nobody asks
-/// after in the same place: the next answer there would repeat it.
+/// Cancels a question on which the model works, as `vocative queue cancel` does. It is one that nobody follows up in
+/// the same place: the next answer there would repeat it.
 async fn cancel_one(scene: &mut AskedScene, process: &mut Process, is_committed: bool) {
     let deadline = Instant::now() + REACH_WAIT;
     while Instant::now() < deadline {
@@ -252,7 +252,7 @@ async fn cancel_one(scene: &mut AskedScene, process: &mut Process, is_committed:
             continue;
         };
         let id = queued.run.id.clone();
-        // It is killed before it answers.
+        // The daemon is killed before it answers.
         let _: Option<bool> = process.ask(&AdminOperation::CancelRun { id }).await;
         process.ended_within(REACH_WAIT).await;
         if is_committed && process.was_killed() {
@@ -272,7 +272,7 @@ async fn chatter_until(stage: &LabStage, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Waits until it is so; false when the time is over.
+/// Waits until `is_so` holds; false when the time is over.
 pub(super) async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + wait;
     while !is_so() {
@@ -284,9 +284,8 @@ pub(super) async fn wait_until(wait: Duration, is_so: impl Fn() -> bool) -> bool
     true
 }
 
-/// Waits until nothing is left to do, deciding about held posts as a person would who looks into the
-/// room: `vocative held drop` where it is there, `vocative held release` where it is not. Gives what
-/// was held.
+/// Waits until nothing is left to do, deciding about held posts as a person would who looks into the room: `vocative
+/// held drop` where it is there, `vocative held release` where it is not. Returns the held posts.
 pub(super) async fn settle(
     stage: &LabStage,
     process: &mut Process,
@@ -296,7 +295,7 @@ pub(super) async fn settle(
     let mut quiet = 0;
     let mut talk_at = Instant::now() + stage.silence();
     let deadline = Instant::now() + SETTLE_WAIT + stage.look_back() + stage.silence();
-    // Two looks: between the first one's acknowledgement and its status something may have come.
+    // It must be quiet at two looks: between the first one's acknowledgement and its status a message may have come.
     while quiet < 2 {
         seen(stage.posts_count());
         stage.press_cards();
@@ -340,7 +339,7 @@ async fn decide(stage: &LabStage, process: &Process) -> Vec<PostView> {
             continue;
         }
         let texts = stage.texts_in(&post.chat);
-        // The rooms' texts are as people see them, without the joiners that break mentions.
+        // The rooms' texts are as people see them, with the invisible joiners that break mentions removed.
         let text = post.text.replace('\u{2060}', "");
         let is_there = texts.iter().any(|there| there.trim() == text.trim());
         let release = AdminOperation::Release {

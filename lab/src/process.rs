@@ -19,7 +19,7 @@ use vocative::config::CONTROL_SOCKET_NAME;
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// How long a state may take to come. Generous: a busy machine is no failure.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
-/// The lease of a run in the row in which it ends: long enough to answer in on a busy machine.
+/// The lease of a run in the row in which it expires: long enough to answer in on a busy machine.
 const SHORT_LEASE_MS: &str = "1500";
 
 /// A daemon.
@@ -29,7 +29,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the daemon on the stage's configuration, to end in that way at the n-th pass.
+    /// Starts the daemon on the stage's configuration, to end in the given way at the n-th pass.
     pub(super) fn start(
         stage: &LabStage,
         way: Option<DeathWay>,
@@ -86,7 +86,7 @@ impl Process {
         ended.is_some_and(|status| status.signal() == Some(SIGKILL))
     }
 
-    /// Waits until it hears its platform; false if it ended before.
+    /// Waits until the daemon is connected to its platform; false if it ended before.
     pub(super) async fn listens(&mut self, stage: &LabStage) -> Result<bool, CliError> {
         let deadline = tokio::time::Instant::now() + WAIT;
         while !stage.is_heard() {
@@ -165,7 +165,7 @@ fn command(stage: &LabStage, args: &[&str]) -> Result<Command, CliError> {
     Ok(command)
 }
 
-/// What did not come in time, with the end of the daemon's log.
+/// The error of a state that did not come in time, with the end of the daemon's log.
 pub(super) fn late(what: &str, directory: &Path) -> CliError {
     let log = std::fs::read_to_string(directory.join("daemon.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().rev().take(20).collect();

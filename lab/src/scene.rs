@@ -15,7 +15,7 @@ const LONG_LINES: usize = 214;
 /// Lines of a file that needs more posts than an answer may have.
 const FILE_LINES: usize = 1_500;
 
-/// What is read where somebody asked for a fresh start.
+/// The words that confirm a fresh start.
 const FRESH_START: &str = "A fresh start";
 /// Bytes of the first voice note; each has one more than the one before it.
 const VOICE_BYTES: usize = 7_000;
@@ -38,14 +38,14 @@ impl AnswerPlace {
     }
 }
 
-/// What a question is due.
+/// Which answers a question must get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswersDue {
     /// One answer.
     Once,
     /// One answer, or none: it was stopped or deleted, and may have been answered before.
     AtMostOnce,
-    /// None: it was cancelled before its answer was there, or its answer gave place to another one.
+    /// None: it was cancelled before it was answered, or its answer was replaced by another one.
     Never,
 }
 
@@ -185,8 +185,8 @@ impl AskedScene {
         question.place != AnswerPlace::Telegram(TelegramWorld::FORUM) && here.count() == 1
     }
 
-    /// The questions with one of these texts were cancelled, and never answered. Nobody goes on in
-    /// their threads: the answer there would repeat them.
+    /// The questions with one of these texts were cancelled, and never answered. Their threads get no follow-ups,
+    /// because an answer there would repeat them.
     pub(super) fn cancel(&mut self, texts: &[String]) {
         for question in &mut self.questions {
             let is_it = |text: &String| text.contains(question.words[0].as_str());
@@ -205,10 +205,10 @@ impl AskedScene {
             Mode::Slack => {
                 self.ask_slack_room(stage, &slack_room(step, 0), AnswerKind::LookUp);
                 self.ask_slack_room(stage, &slack_room(step, 8), AnswerKind::Short);
-                // Nobody goes on in the thread of what is edited.
+                // The thread of an edited question gets no follow-ups.
                 let root = self.threads.pop().map(|(_, ts)| ts);
                 self.to_edit = root.map(|ts| (self.questions.len() - 1, ts));
-                // Where something was heard, everybody is told what a command did.
+                // In a room where something was heard already, the command's result is posted for everybody.
                 stage
                     .slack
                     .say(&slack_room(step, 9), "bob", "Good morning!");
@@ -222,8 +222,8 @@ impl AskedScene {
         }
     }
 
-    /// The question that was asked before the daemon listened becomes another one, answered or not: the
-    /// room ends with the answer to what it says now.
+    /// The question that was asked before the daemon listened becomes another one, answered or not: in the end the room
+    /// shows the answer to its new text.
     fn edit_question(&mut self, stage: &LabStage) {
         let Some((earlier, message)) = self.to_edit.take() else {
             return;
@@ -239,7 +239,7 @@ impl AskedScene {
             AnswerPlace::Telegram(chat) => {
                 let id = message.parse().unwrap_or_default();
                 stage.telegram.edit(*chat, id, &text);
-                // Of a post whose answer was lost at a kill nobody knows the id: it can't be edited.
+                // The id of a post whose answer was lost at a kill is unknown, so it can't be edited.
                 AnswersDue::AtMostOnce
             }
         };
@@ -247,7 +247,7 @@ impl AskedScene {
         self.keep(words, place);
     }
 
-    /// Which commands were heard: of another one its person was told that nothing came of it.
+    /// Notes which commands were heard; for the others Slack told the person that nothing happened.
     pub(super) fn hear_of_commands(&mut self, stage: &LabStage) {
         for (question, room) in &self.commands {
             if stage
@@ -261,8 +261,8 @@ impl AskedScene {
         }
     }
 
-    /// A slash command. Slack sends it once; who gave it sees whether it was taken. In a room of which
-    /// nothing was heard yet nobody else is told.
+    /// A slash command. Slack sends it once; the person sees whether it was accepted. In a room where nothing was heard
+    /// yet, nobody else is told.
     fn begin_afresh_in_slack(&mut self, stage: &LabStage, room: String) {
         stage
             .slack
@@ -362,7 +362,7 @@ impl AskedScene {
         let (stopped, deleted) = (slack_room(step, 4), slack_room(step, 5));
         self.ask_slack_room(stage, &stopped, AnswerKind::Short);
         self.let_go();
-        // Nobody goes on with what was withdrawn.
+        // A withdrawn question gets no follow-ups.
         self.threads.pop();
         stage.slack.say(&stopped, SLACK_PERSON, "@vocative stop");
         self.ask_slack_room(stage, &deleted, AnswerKind::Short);

@@ -27,23 +27,23 @@ use super::plan::{DeathWay, Mode, PlanRow, PlatformLink, Play};
 use super::scene::AnswerPlace;
 use vocative::cli::CliError;
 
-/// Who asks in Slack's rooms.
+/// The person who asks in Slack's rooms.
 pub(super) const SLACK_PERSON: &str = "ann";
 /// The topic in which something is asked.
 pub(super) const FORUM_TOPIC: i64 = TelegramWorld::TOPIC_INCIDENT;
 
-/// In how many pieces an answer comes that is seen while it is written, and at which pace.
+/// In how many pieces a live answer is streamed.
 const WORDS: usize = 12;
 const BETWEEN_WORDS: Duration = Duration::from_millis(40);
 /// Ports below those that Linux gives to connections (32,768 to 60,999).
 const FIRST_PORT: u16 = 10_000;
 const OWN_PORTS: u128 = 22_000;
-/// Steps of a scene at most, each in rooms of its own: chats wait for their pace, not for others.
+/// Steps of a scene at most, each in rooms of its own: so that chats wait only for their own rate limit.
 const STEPS_MAX: usize = 10;
 const SLACK_ROOMS_OF_STEP: usize = 10;
 const TELEGRAM_PRIVATE_OF_STEP: usize = 7;
 const TELEGRAM_GROUPS_OF_STEP: usize = 5;
-/// The private chat of a step in which what comes meanwhile interrupts.
+/// The private chat of a step in which new messages interrupt a run.
 const TELEGRAM_INTERRUPTED: usize = 3;
 
 /// The first words of a question to a person.
@@ -54,15 +54,15 @@ const CARD_BEGINS: &str = "May I do this?";
 const CHANGED_BY: &str = "Changed by";
 /// What people add to some calls before they allow them.
 pub(super) const NOTE: &str = "gift";
-/// One card in this number, by its id, is answered with another argument first.
+/// One card in this number, by its id, gets another argument before it is allowed.
 const CHANGED_ONE_IN: i64 = 2;
-/// How often a person replies to a card, presses its button or sends its form without a change: of a card that was just
-/// posted the daemon may not know yet.
+/// How often a person replies to a card, presses its button or sends its form without a change: the daemon may not yet
+/// know a card that was just posted.
 const REPLIES_MAX: usize = 5;
 /// The time after which a card that is still there is pressed again.
 const PRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// Who says it gets an answer for which the model looks something up.
+/// A question with these words makes the model look something up first.
 pub(super) const LOOK_UP: &str = "look it up";
 
 /// A room of a step.
@@ -75,7 +75,7 @@ pub(super) fn slack_dm(step: usize) -> String {
     format!("D0P{step:02}")
 }
 
-/// The direct chat of a step in which what comes meanwhile interrupts.
+/// The direct chat of a step in which new messages interrupt a run.
 pub(super) fn slack_interrupted_dm(step: usize) -> String {
     format!("D0Q{step:02}")
 }
@@ -95,16 +95,16 @@ pub(super) fn telegram_group(step: usize, n: usize) -> i64 {
 pub(super) struct LabStage {
     pub(super) mode: Mode,
     link: PlatformLink,
-    /// Whether a file is shown. Not where leases are cut short: one ends before a file can be waited for.
+    /// Whether a file is shown. Not where leases are shortened: one would expire while a file is waited for.
     pub(super) shows_files: bool,
     /// Where the platform calls the daemon, if it does.
     called_at: Option<SocketAddr>,
     pub(super) slack: SlackServer,
     pub(super) telegram: TelegramServer,
     pub(super) model: ModelServer,
-    /// What a tool acts upon.
+    /// The shop that a tool orders from.
     pub(super) shop: OrderServer,
-    /// A server of tools that asks people first, where calls of its tool are made.
+    /// A server of tools that asks people before it goes on, in rows with tool calls.
     pub(super) desk: Option<McpServer>,
     pub(super) sabotage: Option<Sabotage>,
     /// How long Slack takes to show a post in its history.
@@ -113,7 +113,7 @@ pub(super) struct LabStage {
     lags: bool,
     wire: WireLog,
     directory: PathBuf,
-    /// When somebody last did something about a card, and how often: its chat and message.
+    /// When a person last acted on a card, and how often, by chat and message.
     pressed: Mutex<HashMap<(String, String), (Instant, usize)>>,
     /// Whether several agents answer.
     is_of_network: bool,
@@ -177,9 +177,9 @@ impl LabStage {
             stage.telegram.faults().set_webhook_second_ms(50);
         }
         stage.telegram.lag_behind(stage.lags);
-        // Questions of one person that wait are answered together.
+        // Several waiting questions of one person are answered together.
         stage.model.echo_all();
-        // One that acts, at whose points the daemon is killed first, and two that are made side by side.
+        // One call that acts, at whose points the daemon is killed first, and two that are made side by side.
         let search = |query: &str| ("conversation_search", serde_json::json!({"query": query}));
         let acts = match stage.desk {
             Some(_) => ("desk__echo", serde_json::json!({"text": "{said}"})),
@@ -199,8 +199,8 @@ impl LabStage {
         Duration::from_millis(2 * self.visibility_delay_ms)
     }
 
-    /// How long nothing more is said after a start: where the server lags behind, until the daemon has asked
-    /// about every number once and found none.
+    /// How long nothing more is said after a start: where the server lags behind, until the daemon has probed every
+    /// number once and found no message.
     pub(super) fn silence(&self) -> Duration {
         match self.lags {
             true => Duration::from_secs(15),
@@ -208,14 +208,14 @@ impl LabStage {
         }
     }
 
-    /// Whether calls that act wait for a person. Not where a post of unknown outcome is held: a card that a person says
-    /// is there has no id, so no press of it counts.
+    /// Whether calls that act wait for a person. Not where a post of unknown outcome is held: a card that a person
+    /// confirmed as posted has no id, so no press of it counts.
     fn asks_for_consent(&self) -> bool {
         self.mode != Mode::TelegramHold
     }
 
-    /// Presses the button that allows a call on every card that has one, each at most once a second: a press that
-    /// nobody took is not sent again by Slack, so the person tries again. Some calls first get another argument: by a
+    /// Presses the button that allows a call on every card that has one, each at most once a second: Slack does not
+    /// send a press again that nobody took, so the person tries again. Some calls first get another argument: by a
     /// reply to the card on Telegram, by the form that a button opens on Slack.
     pub(super) fn press_cards(&self) {
         if self.mode == Mode::Slack {
@@ -265,7 +265,7 @@ impl LabStage {
         Some(tries)
     }
 
-    /// Sends the form on top with another argument, and closes one that says what is wrong, or that nobody takes.
+    /// Sends the topmost form with another argument, and closes a form that shows an error or was not taken.
     fn send_forms(&self) {
         let Some(form) = self.slack.views().pop() else {
             return;
@@ -394,7 +394,7 @@ impl LabStage {
         }
     }
 
-    /// What people say to each other, so that something goes on arriving.
+    /// Posts messages between people, so that events keep arriving.
     pub(super) fn chatter(&self, n: usize) {
         match self.mode {
             Mode::Slack => {
@@ -437,8 +437,8 @@ impl LabStage {
         }
     }
 
-    /// Something is said in each sequence in which Telegram numbers messages, where it is asked about them: in
-    /// every supergroup, those that were basic groups included, and in a basic group for all other chats.
+    /// Posts a message in each of Telegram's number sequences, where messages are probed: in every supergroup, those
+    /// that were basic groups included, and in a basic group for all other chats.
     pub(super) fn talk_on(&self) {
         if self.mode == Mode::TelegramLook {
             let groups = self.telegram.supergroups();
@@ -456,8 +456,8 @@ impl LabStage {
         }
     }
 
-    /// What goes wrong on the way while `--faults`: refusals, resets, late and lost answers. None of
-    /// them may leave Telegram in doubt: that is the window, which has rows of its own.
+    /// What goes wrong on the way while `--faults`: refusals, resets, late and lost answers. None of them may leave a
+    /// post on Telegram with an unknown outcome: that has rows of its own.
     pub(super) fn queue_faults(&self, random: &mut impl FnMut(u64) -> u64) {
         match self.mode {
             Mode::Slack => {
@@ -498,7 +498,7 @@ impl LabStage {
                 ("chat.postMessage" | "chat.startStream" | "sendMessage", _) => {
                     record.body.to_string().contains(word)
                 }
-                // What is in a file is not in the log.
+                // The log does not hold the content of a file.
                 ("sendDocument", AnswerPlace::Telegram(chat)) => record.body["chat_id"] == *chat,
                 _ => false,
             };
@@ -557,15 +557,15 @@ impl LabStage {
         }
     }
 
-    /// What single people were told in a room: each thing once, for it is gone soon, and is told again
-    /// where nobody can know whether it was seen.
+    /// The texts that only one person saw in a room, each counted once: such a text disappears soon, and is sent again
+    /// where its outcome is unknown.
     fn told_on_slack(&self, chat: &str) -> BTreeSet<String> {
         let told = self.slack.ephemerals().into_iter();
         let told = told.filter(|told| told.channel == chat);
         told.map(|told| told.text).collect()
     }
 
-    /// What a post says, its files included.
+    /// The text of a post, with its files.
     fn read_on_slack(&self, post: &SlackPost) -> String {
         let ids = post.files.iter().filter_map(|file| file["id"].as_str());
         let bytes = ids.filter_map(|id| self.slack.file_bytes(id));
@@ -578,7 +578,7 @@ impl LabStage {
         let bytes = id
             .and_then(|id| self.telegram.file_bytes(id))
             .unwrap_or_default();
-        // What keeps a name from being a mention shows nothing.
+        // The invisible joiner that keeps a name from being a mention is removed.
         let text = post.text.replace('\u{2060}', "");
         text + &String::from_utf8_lossy(&bytes)
     }
@@ -609,8 +609,8 @@ impl LabStage {
 
     fn config_text(&self, is_live: bool) -> String {
         let live = if is_live { "on" } else { "off" };
-        // A second net: what is read back at a start brings again what an early acknowledgement lost,
-        // and confirms posts that a look did not find.
+        // Catching up would hide these sabotages: it brings back what an early acknowledgement lost, and confirms posts
+        // that a look did not find.
         let catch_up_days = match self.sabotage {
             Some(Sabotage::AckBeforeCommit | Sabotage::NoReadback) => 0,
             _ => 7,
@@ -803,7 +803,7 @@ fn button_of(shown: &Value, words: &str) -> Option<String> {
     }
 }
 
-/// The settings of the chats in which what comes meanwhile interrupts.
+/// The settings of the chats in which new messages interrupt a run.
 fn interruptions(channel: &str, chat_of: impl Fn(usize) -> String) -> String {
     let chat = |step| {
         let chat = chat_of(step);
@@ -894,8 +894,8 @@ fn telegram_world() -> TelegramWorld {
     world
 }
 
-/// An address that is free now, of those that the system gives to nobody by itself: a connection of another scene
-/// may take any other before the daemon listens.
+/// An address that is free now, from the ports that the system does not assign by itself: any other could be taken by a
+/// connection of another scene before the daemon listens.
 fn free_address() -> std::io::Result<SocketAddr> {
     let seed = uuid::Uuid::new_v4().as_u128();
     let ports = (0..OWN_PORTS).map(|n| FIRST_PORT + ((seed + n) % OWN_PORTS) as u16);

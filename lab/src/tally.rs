@@ -1,5 +1,5 @@
-//! What came of the kills, and whether that is allowed. Counting reads the rooms as people see them,
-//! never the store.
+//! The results of the kills, and whether they are allowed. Counting reads the rooms as people see them, never the
+//! store.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,11 +16,11 @@ use super::stage::{LabStage, NOTE};
 use crate::args::CrashArgs;
 use vocative::cli::table::table;
 
-/// The longest time from a post's arrival to the end of the process that counts as "on its way": the
-/// answer's way back and one commit, on a machine that has ten times as much to do as it can. What it
-/// is in fact, is printed; where nothing may be doubled (`hold`, Slack) there is no such excuse.
+/// The longest time from a post's arrival to the end of the process that counts as "on its way": the answer's way back
+/// and one commit, on a machine with ten times the load it can handle. The real time is printed; where nothing may be
+/// doubled (`hold`, Slack) there is no such excuse.
 const WINDOW_MAX_MS: i64 = 3_000;
-/// The loopback platform, as busy, may come so late to what a process sent that has ended.
+/// How late the busy loopback platform may handle a request of a process that has ended.
 const LATE_MAX_MS: i64 = 1_000;
 
 /// The end of a process, in milliseconds since the Unix epoch.
@@ -32,10 +32,10 @@ pub(super) struct ProcessEnd {
     pub(super) next_ms: i64,
 }
 
-/// How a text ends of which more comes.
+/// How an unfinished text ends.
 const MORE: char = '…';
 
-/// What became of the questions of a row.
+/// The results of the questions of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) kills: usize,
@@ -54,9 +54,9 @@ pub(super) struct Tally {
     pub(super) gaps_ms: Vec<u64>,
     /// Milliseconds from the last start to the first post.
     pub(super) resumed_ms: Vec<u64>,
-    /// Doubled ones that were not on their way at a kill.
+    /// Answers doubled although they were not on their way at a kill.
     pub(super) doubled_outside: usize,
-    /// Milliseconds from the arrival of a post to the kill, of those that were said twice.
+    /// Milliseconds from the arrival of a post to the kill, for posts that were sent twice.
     pub(super) window_ms: Vec<u64>,
     /// What is wrong, in words.
     pub(super) wrong: Vec<String>,
@@ -131,8 +131,8 @@ impl Tally {
 }
 
 impl Tally {
-    /// Counts cards that still ask for what nobody has to decide any more. Where a post of unknown outcome is sent
-    /// again a card may stand there twice; a press of the other one is told so.
+    /// Counts cards that still ask although the decision is over. Where a post of unknown outcome is sent again, a card
+    /// may be there twice; a press on the other copy is told so.
     fn count_cards(&mut self, stage: &LabStage) {
         if stage.mode == Mode::TelegramResend {
             return;
@@ -144,7 +144,7 @@ impl Tally {
         }
     }
 
-    /// Counts what was ordered twice for one question.
+    /// Counts orders that were placed twice for one question.
     fn count_orders(&mut self, stage: &LabStage, word: &str) {
         let orders = stage.shop.orders();
         let is_its = |order: &&TakenOrder| order.body.to_string().contains(word);
@@ -170,7 +170,7 @@ impl Tally {
         }
     }
 
-    /// Somebody listens again.
+    /// Notes that a daemon listens again.
     pub(super) fn note_gap(&mut self, end: Option<&ProcessEnd>) {
         let now_ms = chrono::Utc::now().timestamp_millis();
         let gap_ms = end.and_then(|end| u64::try_from(now_ms - end.at_ms).ok());
@@ -198,7 +198,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts what the memory holds of messages that belong into it once each.
+    /// Counts what the memory holds of messages that belong there once each.
     pub(super) fn count_memory(&mut self, words: &[String], memory: &[Vec<String>]) {
         for word in words {
             self.messages += 1;
@@ -226,7 +226,7 @@ impl Tally {
             let after = ends
                 .iter()
                 .find(|end| *arrival_ms <= end.next_ms + LATE_MAX_MS)?;
-            // What had left may arrive when the process is gone.
+            // A request that had left may arrive after the process ended.
             let age_ms = (after.at_ms - arrival_ms).max(0);
             (age_ms <= WINDOW_MAX_MS).then_some(age_ms)
         };
@@ -246,13 +246,13 @@ enum QuestionOutcome {
     OutOfOrder,
     /// A post still says that more comes.
     LeftBehind,
-    /// Not answered, and that may be.
+    /// Not answered, which is allowed.
     Silent,
-    /// Answered, and that must not be.
+    /// Answered, which is not allowed.
     Unwanted,
 }
 
-/// Every word exactly once, in order; or what else the question is due.
+/// The outcome of a question: every word exactly once, in order; or what else is due.
 fn outcome(question: &SceneQuestion, texts: &[String]) -> QuestionOutcome {
     match (question.due, said(question, texts)) {
         (AnswersDue::AtMostOnce | AnswersDue::Never, QuestionOutcome::Lost) => {
@@ -302,7 +302,7 @@ fn files_with(folder: &Path, word: &str) -> std::io::Result<Vec<String>> {
         if kind.is_dir() {
             found.extend(files_with(&entry.path(), word)?);
         } else if kind.is_file() {
-            // A file of SQLite may go at any time.
+            // SQLite may delete a file at any time.
             let Ok(bytes) = std::fs::read(entry.path()) else {
                 continue;
             };
@@ -322,7 +322,7 @@ fn may_double(row: &PlanRow, tally: &Tally) -> bool {
     row.mode == Mode::TelegramResend && tally.doubled_outside == 0
 }
 
-/// What came of the rows, whose pieces stand one behind the other.
+/// The sums of the rows, whose pieces follow each other.
 fn sums(played: &[(RowPiece, Tally)]) -> Vec<(PlanRow, Tally)> {
     let of_one_row = played.chunk_by(|(one, _), (other, _)| one.place == other.place);
     let sum = |pieces: &[(RowPiece, Tally)]| {
@@ -350,7 +350,7 @@ fn wrong(piece: &RowPiece, tally: &Tally) -> Option<String> {
     (!wrong.is_empty()).then(|| format!("{} {}: {}", row.platform(), row.name(), wrong.join(", ")))
 }
 
-/// The table with what follows from it, and whether all is as it must be.
+/// The table with what follows from it, and whether everything is as promised.
 pub(super) fn report(
     played: &[(RowPiece, Tally)],
     args: &CrashArgs,
@@ -455,7 +455,7 @@ fn resumed(times_ms: &mut [u64]) -> String {
     }
 }
 
-/// How long nobody was heard.
+/// How long no daemon was listening.
 fn gaps(times_ms: &mut [u64]) -> String {
     times_ms.sort_unstable();
     match (times_ms.get(times_ms.len() / 2), times_ms.last()) {
@@ -466,7 +466,7 @@ fn gaps(times_ms: &mut [u64]) -> String {
     }
 }
 
-/// The middle and the 99th percentile in brackets; nothing without times.
+/// The median, with the 99th percentile in brackets; empty without times.
 fn spread(times_ms: &mut [u64], what: &str) -> String {
     times_ms.sort_unstable();
     let at = |percent: usize| times_ms.get(times_ms.len().saturating_sub(1) * percent / 100);
@@ -556,7 +556,7 @@ mod tests {
     fn what_was_on_its_way_at_a_kill_is_excused_and_nothing_else() {
         let ends = [(10_000, 10_200), (20_000, 20_200)]
             .map(|(at_ms, next_ms)| ProcessEnd { at_ms, next_ms });
-        // The first arrival, and how long before a kill it came, if that is an excuse.
+        // The arrival of the first post, and how long before a kill it came, if that is an excuse.
         for (arrival_ms, expected) in [
             (9_950, Some(50)),
             (10_150, Some(0)),

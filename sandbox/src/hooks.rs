@@ -1,5 +1,4 @@
-//! A loopback server that hooks ask: it says what a test wants it to, writes down what it was asked, and can fall
-//! silent or ill.
+//! A loopback server that hooks ask: it answers as a test wants, records what it was asked, and can hang or fail.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::socket::Serving;
 
-/// What it was asked.
+/// A question that it was asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookAsked {
     /// The body.
@@ -22,7 +21,7 @@ pub struct HookAsked {
     pub authorization: Option<String>,
 }
 
-/// What it does with a question.
+/// How it answers a question.
 #[derive(Clone, Debug)]
 enum HookReply {
     Says(Value),
@@ -46,7 +45,7 @@ pub struct HookServer {
 }
 
 impl HookServer {
-    /// Starts it. It says "pass" to whatever nothing else is meant for.
+    /// Starts it. It answers "pass" to questions without a scripted answer.
     ///
     /// # Errors
     /// The address can't be listened on.
@@ -65,22 +64,22 @@ impl HookServer {
         self.serving.addr()
     }
 
-    /// What it says to one further question.
+    /// Scripts the answer to one further question.
     pub fn says(&self, verdict: Value) {
         self.desk().replies.push_back(HookReply::Says(verdict));
     }
 
-    /// It answers one further question with that status.
+    /// Lets it answer one further question with that status.
     pub fn fails(&self, status: u16) {
         self.desk().replies.push_back(HookReply::Fails(status));
     }
 
-    /// It leaves one further question without an answer.
+    /// Lets it leave one further question without an answer.
     pub fn hangs(&self) {
         self.desk().replies.push_back(HookReply::Hangs);
     }
 
-    /// What it was asked, oldest first.
+    /// The questions that it was asked, oldest first.
     #[must_use]
     pub fn asked(&self) -> Vec<HookAsked> {
         self.desk().asked.clone()

@@ -1,9 +1,9 @@
 //! A loopback Slack, a loopback Telegram and a scripted model server.
 //!
-//! They speak the real wire protocols over real sockets, refuse what the platforms refuse, and fail
-//! on demand. Written from the protocol sheets; shares no code with any adapter, because a shared
-//! bug would hide. Reading order: `wire`, `slack`, `telegram`, `model`, `orders`, `hooks`; but for the last two, each has a
-//! control surface over HTTP, with the `journal` of what went over its wire.
+//! They speak the real wire protocols over real sockets, refuse what the platforms refuse, and fail on demand. Written
+//! from the protocol sheets; shares no code with any adapter, because a shared bug would hide. Reading order: `wire`,
+//! `slack`, `telegram`, `model`, `orders`, `hooks`; all but the last two have a control surface over HTTP, with the
+//! `journal` of what went over its wire.
 
 pub mod hooks;
 mod journal;

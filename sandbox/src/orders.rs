@@ -1,5 +1,5 @@
-//! A loopback shop that takes orders: what an agent's tool acts upon. It takes every order that reaches it, also one
-//! that came before, unless both carry the same `Idempotency-Key`.
+//! A loopback shop that takes orders: what an agent's tool acts upon. It takes every order that reaches it, also a
+//! repeated one, unless both carry the same `Idempotency-Key`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -24,7 +24,7 @@ pub(crate) fn announced(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("multipart/form-data"))
 }
 
-/// The parts of a body; `None` when it is no whole form.
+/// The parts of a body; `None` when it is no complete form.
 pub(crate) async fn read(headers: &HeaderMap, body: Bytes) -> Option<Vec<FormPart>> {
     let mut request = Request::new(Body::from(body));
     *request.headers_mut() = headers.clone();

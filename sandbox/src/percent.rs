@@ -1,6 +1,6 @@
 //! Percent-encoded paths.
 
-/// A path with its escapes undone; what is no escape stays as it is.
+/// A path with its escapes decoded; invalid escapes stay as they are.
 pub(crate) fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,7 +1,7 @@
 //! Listening sockets whose connections can be cut from inside a request handler.
 //!
-//! Owns the accept loop and the cut: a real TCP reset in the middle of an exchange, which is how a
-//! client learns nothing about whether its request took effect. Knows nothing of any protocol.
+//! Owns the accept loop and the cut: a real TCP reset in the middle of an exchange, so that the client can't know
+//! whether its request took effect. Knows nothing of any protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -94,7 +94,7 @@ impl Listener for CuttableListener {
 
     async fn accept(&mut self) -> (CuttableStream, RequestConnection) {
         let (stream, _) = Listener::accept(&mut self.listener).await;
-        // Without it every small answer waits for the peer's delayed acknowledgement.
+        // Without this option every small answer waits for the peer's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
         let cut = self.all.child_token();
         let io = CuttableStream {

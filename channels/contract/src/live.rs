@@ -38,7 +38,7 @@ pub enum LiveForm {
         /// Never 0; all states of one text have the same id.
         id: i64,
     },
-    /// At the end of a streamed post of ours; the part is not used. After any error other than
+    /// At the end of a streamed post of ours; the part is empty. After any error other than
     /// [`ChannelError::RetryAfter`](crate::error::ChannelError::RetryAfter), nothing more is to be added. Where a
     /// person has stopped the stream, the error is that the chat refuses: then nothing more is to be shown at all.
     Stream {

@@ -1,5 +1,5 @@
-//! Calls that wait for a person, and standing consents. Who is in the console allows a call only where the tool's settings
-//! name them; forbidding is open to every operator.
+//! Calls that wait for a person, and standing consents. A user of the console can allow a call only where the tool's
+//! settings name them; forbidding is open to every operator.
 
 use axum::extract::{Form, Path, Query, State};
 use maud::{Markup, html};
@@ -125,7 +125,7 @@ fn grant_table(grants: &[Grant], who: &Visitor) -> Markup {
     }
 }
 
-/// One call, with everything that somebody who decides must see.
+/// One call, with everything that a person needs to see before deciding.
 pub(crate) async fn one(
     State(console): State<ConsoleState>,
     who: Who,

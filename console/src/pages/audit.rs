@@ -1,4 +1,4 @@
-//! Who looked, who acted.
+//! The audit: who looked at what, and who did what.
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
@@ -72,7 +72,7 @@ fn table(rows: &[AuditLine]) -> Markup {
     }
 }
 
-/// What a row is of: a link where there is a page for it.
+/// The subject of a row: a link where there is a page for it.
 fn target(row: &AuditLine) -> Markup {
     let at = match row.act.as_str() {
         "look" | "title" | "archive" | "rebuild" => Some("/rooms/"),

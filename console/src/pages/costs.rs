@@ -1,4 +1,4 @@
-//! What calls of models cost.
+//! The costs of model calls.
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use crate::state::{ConsoleState, Who};
 use crate::views::Cost;
 
 const DAY_MS: i64 = 86_400_000;
-/// The choices: what is added up, and of how many days.
+/// The choices: by what costs are summed, and over how many days.
 const BY: [&str; 6] = ["day", "agent", "model", "channel", "room", "person"];
 const DAYS: [i64; 4] = [1, 7, 30, 365];
 
@@ -22,7 +22,7 @@ pub(crate) struct CostsQuery {
     days: Option<i64>,
 }
 
-/// Tokens and money, by what is asked for.
+/// Tokens and money, by the chosen grouping.
 pub(crate) async fn costs(
     State(console): State<ConsoleState>,
     who: Who,

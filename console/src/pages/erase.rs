@@ -11,7 +11,7 @@ use crate::show;
 use crate::state::{ConsoleState, Who};
 use crate::views::{Erased, Erasing, Plan, Verification};
 
-/// The form, and what was begun.
+/// The form, and the erasures that were begun.
 pub(crate) async fn form(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let under_way: Vec<Erasing> = console.ask(Ask::Erasures).await?;
     let list = html! {
@@ -103,7 +103,7 @@ impl TargetForm {
     }
 }
 
-/// What would go.
+/// What would be deleted.
 pub(crate) async fn plan(
     State(console): State<ConsoleState>,
     who: Who,

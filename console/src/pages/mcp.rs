@@ -1,4 +1,4 @@
-//! Servers of tools, what they offer, and what of it waits for an admin.
+//! Servers of tools, their tools, and which of these wait for an admin's approval.
 
 use axum::extract::{Form, Path, State};
 use maud::{Markup, html};
@@ -75,7 +75,7 @@ pub(crate) struct ApproveServerForm {
     digest: String,
 }
 
-/// Approves a tool as it was looked at.
+/// Approves a tool as the person saw it.
 pub(crate) async fn approve(
     State(console): State<ConsoleState>,
     who: Who,

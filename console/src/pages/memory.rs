@@ -1,4 +1,4 @@
-//! What agents remember, of whose words and where it may appear.
+//! What agents remember, whose words it comes from, and where it may appear.
 
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
@@ -19,7 +19,7 @@ pub(crate) struct MemoryPageQuery {
     before: Option<i64>,
 }
 
-/// Everything that is remembered, the newest first. What was learnt in a direct chat is named, and not shown.
+/// Everything that is remembered, the newest first. Entries from a direct chat are listed without their text.
 pub(crate) async fn list(
     State(console): State<ConsoleState>,
     who: Who,

@@ -1,4 +1,4 @@
-//! The pages, a file per subject, and who may go to which.
+//! The pages, a file per subject, and which role each needs.
 
 mod approvals;
 mod audit;
@@ -25,10 +25,10 @@ use maud::{Markup, html};
 use crate::page::PageRefusal;
 use crate::state::ConsoleState;
 
-/// What a handler answers.
+/// The result of a handler.
 pub(crate) type PageResult = Result<Response, PageRefusal>;
 
-/// What everybody sees.
+/// The pages that every role sees.
 pub(crate) fn of_viewers() -> Router<ConsoleState> {
     Router::new()
         .route("/", get(overview::overview))
@@ -54,7 +54,7 @@ pub(crate) fn of_viewers() -> Router<ConsoleState> {
         .route("/skills", get(skills::skills))
 }
 
-/// What operators see and do besides.
+/// The further pages and acts of operators.
 pub(crate) fn of_operators() -> Router<ConsoleState> {
     Router::new()
         .route("/rooms/{id}/look", post(rooms::look))
@@ -76,7 +76,7 @@ pub(crate) fn of_operators() -> Router<ConsoleState> {
         .route("/audit", get(audit::audit))
 }
 
-/// What admins do besides.
+/// The further acts of admins.
 pub(crate) fn of_admins() -> Router<ConsoleState> {
     Router::new()
         .route("/reload", post(settings::reload))
@@ -86,7 +86,7 @@ pub(crate) fn of_admins() -> Router<ConsoleState> {
         .route("/erase/begin", post(erase::begin))
 }
 
-/// A form with one button. What can't be undone is asked about once more, where there is a script.
+/// A form with one button. Where scripts run, an act that can't be undone asks for confirmation.
 fn button(path: &str, words: &str, kind: &str, sure: Option<&str>) -> Markup {
     html! {
         form.inline method="post" action=(path) data-sure=[sure] {
@@ -95,12 +95,12 @@ fn button(path: &str, words: &str, kind: &str, sure: Option<&str>) -> Markup {
     }
 }
 
-/// What stands where a list is empty.
+/// The text in place of an empty list.
 fn nothing(words: &str) -> Markup {
     html! { p.empty { (words) } }
 }
 
-/// A link to what is older.
+/// A link to older entries.
 fn older(href: Option<String>) -> Markup {
     html! {
         @if let Some(href) = href { p.pager { a href=(href) { "Older" } } }

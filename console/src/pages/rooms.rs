@@ -25,7 +25,7 @@ pub(crate) struct RoomsQuery {
     all: bool,
 }
 
-/// All rooms, those first in which something was said last.
+/// All rooms, ordered by their last message, newest first.
 pub(crate) async fn rooms(
     State(console): State<ConsoleState>,
     who: Who,
@@ -157,7 +157,7 @@ fn facts(head: &RoomLine) -> Markup {
     }
 }
 
-/// The way into a direct chat: it says that the look is recorded, and leads back to where it stood.
+/// The way into a direct chat: it says that the look is recorded, and leads back to the same page.
 pub(super) fn look_form(who: &Visitor, room: &Room, back: &str) -> Markup {
     html! {
         section.gate {
@@ -325,7 +325,7 @@ pub(crate) struct ArchiveForm {
     archived: bool,
 }
 
-/// Puts a room away, or takes it back.
+/// Archives a room, or restores it.
 pub(crate) async fn archive(
     State(console): State<ConsoleState>,
     who: Who,
@@ -350,7 +350,7 @@ pub(crate) async fn rebuild(
     console.act(&who, Deed::RebuildSummaries(id), &back).await
 }
 
-/// What stands for older turns of a room.
+/// The summaries that replace older turns of a room.
 pub(crate) async fn summaries(
     State(console): State<ConsoleState>,
     who: Who,

@@ -108,7 +108,7 @@ fn head(story: &Story, who: &Visitor) -> Markup {
                 (button(&format!("/runs/{}/stop", story.id), "Stop it", "danger", Some("Stop this run? What it does now is given up.")))
             }
         }
-        // Announced once when it changes, and not with each word.
+        // Screen readers announce the state when it changes, not with each word.
         span.unseen data-announce="" { "The run is " (story.state) }
     }
 }
@@ -145,7 +145,7 @@ fn told(story: &Story, so_far: &SaidSoFar) -> Markup {
     }
 }
 
-/// What decided who is called in a network, with what each of them said.
+/// The decisions of a network about whom to call, with the answers of its agents.
 fn network(story: &Story) -> Markup {
     html! {
         h2 { "Who was called, and why" }

@@ -1,4 +1,4 @@
-//! What is to start at a time.
+//! What is planned to start at a certain time.
 
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
@@ -64,7 +64,7 @@ fn card(console: &ConsoleState, who: &Visitor, it: &Schedule) -> Markup {
     }
 }
 
-/// One of them, with what became of its newest times.
+/// One schedule, with the results of its latest times.
 pub(crate) async fn one(
     State(console): State<ConsoleState>,
     who: Who,

@@ -1,4 +1,4 @@
-//! What was said, by words. What is looked for comes in a form's body, so that it stands in no log of a proxy.
+//! Search in what was said. The query comes in a form's body, so that no proxy logs it.
 
 use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
@@ -62,7 +62,7 @@ pub(crate) struct SearchForm {
     threads: bool,
 }
 
-/// What was found.
+/// The results.
 pub(crate) async fn found(
     State(console): State<ConsoleState>,
     who: Who,

@@ -1,4 +1,4 @@
-//! The settings in force, each with where it comes from. Files stay the one place where they are changed.
+//! The settings in force, each with where it comes from. They can be changed only in files.
 
 use axum::extract::State;
 use maud::{Markup, html};

@@ -1,5 +1,5 @@
-//! Skills of agents, and how each stands. Nothing is approved here: who does must have read all texts of a skill, which
-//! the command line shows.
+//! Skills of agents, and how each stands. Skills are not approved here: an approver must read all texts of a skill,
+//! which the command line shows.
 
 use axum::extract::State;
 use maud::{Markup, html};

@@ -42,7 +42,7 @@ pub(crate) async fn queue(State(console): State<ConsoleState>, who: Who) -> Page
     page.shown(&console, &who).await
 }
 
-/// Two decisions about one thing: path, words and what is asked before the second.
+/// Two ways to decide about one thing: path, words, and the confirmation for the second.
 struct Decisions {
     at: &'static str,
     yes: (&'static str, &'static str),
@@ -63,7 +63,7 @@ const DEAD: Decisions = Decisions {
     sure: "Drop it? It is never tried again.",
 };
 
-/// What waits for a person: look into the room first whether a post is there.
+/// Posts and runs that wait for a person, who should first look into the room whether a post is there.
 pub(crate) async fn held(State(console): State<ConsoleState>, who: Who) -> PageResult {
     let found: Stuck = console.ask(Ask::Held).await?;
     let body = html! {
@@ -109,7 +109,7 @@ fn run(console: &ConsoleState, who: &Visitor, it: &Waiting, of: &Decisions) -> M
 }
 
 fn post(console: &ConsoleState, who: &Visitor, it: &Post, of: &Decisions) -> Markup {
-    // A post whose room is gone says nothing to those who may not look.
+    // If the room of this post is gone, its text is not shown.
     let is_shown = it
         .room
         .as_ref()

@@ -15,7 +15,7 @@ use crate::show;
 use crate::state::{ConsoleState, Who};
 use crate::views::{AsSent, Message, MessageCost, Omitted, Prompt, RoomLine, Story};
 
-/// Texts that are longer than this are folded up.
+/// Longer texts are collapsed.
 const OPEN_MAX_CHARS: usize = 600;
 /// The width of the bar, in its own units.
 const BAR_WIDTH: u64 = 1_000;
@@ -26,7 +26,7 @@ pub(crate) struct PromptQuery {
     at: Option<String>,
 }
 
-/// What an agent would be sent of a room now, or after an earlier turn.
+/// The prompt that an agent would be sent in a room now, or after an earlier turn.
 pub(crate) async fn next_prompt(
     State(console): State<ConsoleState>,
     who: Who,
@@ -133,7 +133,7 @@ fn as_sent(sent: &AsSent) -> Markup {
     }
 }
 
-/// A part of a prompt: its stored name, its words, why it is there, and how its color is called.
+/// A part of a prompt: its stored name, its words, why it is there, and the name of its color.
 struct XrayPart {
     name: &'static str,
     words: &'static str,
@@ -290,7 +290,7 @@ fn budget(prompt: &Prompt) -> Markup {
     }
 }
 
-/// What stands before everything that was read.
+/// What comes before everything that was read.
 fn before(prompt: &Prompt) -> Markup {
     html! {
         @if prompt.turns_not_read > 0 {
@@ -316,7 +316,7 @@ enum Ray<'a> {
     Left(&'a Omitted),
 }
 
-/// The messages as they are sent, and what was left out where the room has it.
+/// The messages as they are sent, with omitted ones at their place in the room.
 fn rays(prompt: &Prompt) -> Vec<Ray<'_>> {
     let mut left: Vec<&Omitted> = prompt.omitted.iter().collect();
     left.retain(|omitted| omitted.tokens_left_out.is_none());

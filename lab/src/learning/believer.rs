@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vocative::llm::{Answer, Model, ModelError, Request};
 use vocative_core::run::{Finish, Usage};
 
-/// It.
+/// The model.
 pub(super) struct Believer;
 
 impl Model for Believer {
@@ -60,7 +60,7 @@ fn entries(shown: &str) -> Vec<Value> {
             "about": about,
             "replaces": replaced(known, topic, person),
         }));
-        // What it makes up: that somebody else said so, another value, an id, and nobody's line.
+        // Invented entries: another author, another value, an unknown id, and a line that nobody said.
         entries.push(json!({"text": format!("the code of the {topic} of {person} is m9999"), "lines": [number]}));
         entries.push(json!({"text": format!("the code of the {topic} is {value}"), "lines": [number], "about": "U0000"}));
         entries.push(json!({"text": format!("the code of the {topic} of {person} is {value}"), "lines": [9_999]}));
@@ -68,7 +68,7 @@ fn entries(shown: &str) -> Vec<Value> {
     entries
 }
 
-/// `[3] 2026-01-05 Ann: said`.
+/// Reads `[3] 2026-01-05 Ann: said`.
 fn read(line: &str) -> Option<(u64, &str, &str)> {
     let (number, rest) = line.strip_prefix('[')?.split_once("] ")?;
     let (_, rest) = rest.split_once(' ')?;
@@ -76,7 +76,7 @@ fn read(line: &str) -> Option<(u64, &str, &str)> {
     Some((number.parse().ok()?, speaker, said))
 }
 
-/// The note that says something else of the same.
+/// The id of the known note that says something else about the same topic.
 fn replaced(known: &str, topic: &str, person: &str) -> Option<u64> {
     let says = |line: &&str| line.contains(&format!("the code of the {topic} of {person} is "));
     let note = known.lines().find(says)?;

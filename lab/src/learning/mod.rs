@@ -1,4 +1,4 @@
-//! Memory judged: what an agent recalls of what it learnt, where it should, and where it must not.
+//! Judges memory: what an agent recalls where it should, and what it recalls where it must not.
 //!
 //! Reading order: `told` (people and what they say), `believer` (the model that reads), this file (the product's own
 //! learner at work, the questions, and the table).
@@ -50,7 +50,8 @@ const PER_ROOM: usize = 1_000;
 /// Prompts that are timed.
 const TIMED: usize = 50;
 
-/// Draws, has the learner read, asks, and prints. Exit code 1 if anything is recalled where it must not be.
+/// Generates the rooms, has the learner read them, asks, and prints. Exit code 1 if anything is recalled where it must
+/// not be.
 ///
 /// # Errors
 /// The store refuses.
@@ -135,7 +136,7 @@ async fn judged(args: &MemoryArgs) -> Result<(Score, String), CliError> {
     Ok((asked, out))
 }
 
-/// What questions of a kind came to.
+/// The results of the questions of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfKind {
     questions: u32,
@@ -144,18 +145,18 @@ struct OfKind {
     leaks: u32,
 }
 
-/// What all questions came to.
+/// The results of all questions.
 #[derive(Debug, Default)]
 struct Score {
     kinds: BTreeMap<Kind, OfKind>,
-    /// What was recalled where it must not.
+    /// Facts that were recalled where they must not be.
     leaks: Vec<String>,
     looks: u32,
     tokens: u64,
 }
 
 impl Score {
-    /// Notes what one room's prompt shows of a fact.
+    /// Notes what the prompt of one room shows of a fact.
     fn note(&mut self, fact: &Fact, room: usize, shown: &str) {
         self.looks += 1;
         self.tokens += u64::from(ClassEstimate.count(shown));
@@ -177,7 +178,7 @@ impl Score {
     }
 }
 
-/// Why what a prompt shows of a fact must not stand there.
+/// Why the part of a fact that a prompt shows must not be there.
 fn leaks(fact: &Fact, room: usize, shown: &str) -> Vec<&'static str> {
     let mut why = Vec::new();
     let mut find = |is_so: bool, what| {
@@ -229,7 +230,7 @@ struct House {
     store: Store<Learning>,
     account: AccountId,
     rooms: Vec<ConversationId>,
-    /// Entries that were written, and refused.
+    /// How many entries were written, and how many refused.
     learnt: (u64, u64),
     _folder: TempDir,
 }
@@ -251,7 +252,7 @@ impl House {
             {
                 rooms.entry(line.room).or_insert(turn.conversation);
             }
-            // It is read now and then, as it settles.
+            // The room is read at intervals, as it settles.
             if number % 30 == 29 {
                 read_all(&learner, rooms.values()).await?;
             }
@@ -362,12 +363,12 @@ fn learner(store: &Store, lines: usize) -> Result<(Learner, Arc<Counters>), CliE
     Ok((learner, counters))
 }
 
-/// When a number of lines was said, in milliseconds since the Unix epoch.
+/// The time of the last of a number of lines, in milliseconds since the Unix epoch.
 fn last_ms(lines: usize) -> i64 {
     FIRST_MS + LINE_MS * i64::try_from(lines).unwrap_or(0)
 }
 
-/// How long the memory of a prompt takes in a full room of an agent with this number of entries.
+/// How long building the memory of a prompt takes, in a full room of an agent with this number of entries.
 async fn timed(entries: usize) -> Result<(usize, Vec<Duration>), CliError> {
     let (store, account, _folder) = open().await?;
     let store_of: Store<Learning> = store.only();
@@ -412,7 +413,7 @@ async fn timed(entries: usize) -> Result<(usize, Vec<Duration>), CliError> {
     Ok((entries, times))
 }
 
-/// Gives a room `count` entries, of its one line.
+/// Gives a room `count` entries, all learnt from its one line.
 async fn fill(
     store: &Store<Learning>,
     conversation: ConversationId,

@@ -1,5 +1,5 @@
-//! People, rooms, and what they say: facts that were told, corrected, taken back, told in private, told about others, and
-//! told by somebody who wants to poison.
+//! People, rooms, and what they say: facts that were told, corrected, taken back, told in private, told about others,
+//! and told by a person who wants to poison the memory.
 
 use vocative_contract::envelope::ChatKind;
 
@@ -15,12 +15,12 @@ pub(super) const ROOMS: [(&str, ChatKind); 7] = [
     ("D0ANN", ChatKind::Direct),
     ("D0BOB", ChatKind::Direct),
 ];
-/// How many of the rooms are public: the first.
+/// How many of the rooms, from the first on, are public.
 pub(super) const PUBLIC: usize = 3;
 const PEOPLE: [&str; 10] = [
     "Ann", "Bob", "Carla", "Deniz", "Emil", "Farah", "Goran", "Hanna", "Ivo", "Jun",
 ];
-/// Who wants to poison.
+/// The person who wants to poison the memory.
 pub(super) const EVE: &str = "Eve";
 const OWNED: [&str; 20] = [
     "red", "spare", "old", "second", "loaned", "broken", "blue", "shared", "new", "tiny", "heavy",
@@ -41,20 +41,20 @@ const NOISE: [&str; 8] = [
     "back in five minutes",
 ];
 
-/// What became of a fact.
+/// How a fact was told, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// It was told in a public room.
     Told,
-    /// It was told, and corrected by who told it.
+    /// It was told, and corrected by the person who told it.
     Corrected,
     /// It was told, and its line was deleted.
     Revoked,
     /// It was told in a private room or a direct chat.
     Private,
-    /// It was told by somebody else about its person.
+    /// It was told by another person than the one it is about.
     AboutOthers,
-    /// It is Eve's lie about somebody, or her order.
+    /// It is Eve's lie about another person, or her order.
     Poisoned,
 }
 
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// Something that somebody says.
+/// A line that a person says.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) room: usize,
@@ -106,16 +106,16 @@ pub(super) struct Fact {
     pub(super) person: &'static str,
     /// What is asked for: `red locker`.
     pub(super) topic: String,
-    /// What holds: a word that stands nowhere else.
+    /// The correct value: a word that occurs nowhere else.
     pub(super) value: String,
-    /// What held before, or was never so.
+    /// A value that held earlier, or never.
     pub(super) wrong: Option<String>,
     /// Whether Eve gives it as an order.
     pub(super) is_order: bool,
 }
 
 impl Fact {
-    /// How people ask for it.
+    /// The question for it, in one of several wordings.
     pub(super) fn question(&self, form: u64) -> String {
         let (topic, person) = (&self.topic, self.person);
         match form % 3 {
@@ -147,7 +147,7 @@ impl Told {
             noise(&mut lines, fact.room, &mut dice);
             lines.extend(first_lines(place, fact));
         }
-        // Corrections come later, as they do.
+        // Corrections come later, as in real rooms.
         for (place, fact) in facts.iter().enumerate() {
             if let (Kind::Corrected, Some(_)) = (fact.kind, &fact.wrong) {
                 noise(&mut lines, fact.room, &mut dice);
@@ -214,7 +214,7 @@ fn first_lines(place: usize, fact: &Fact) -> Vec<Line> {
                 + usize::from(PEOPLE[(place + 1) % PEOPLE.len()] == fact.person))
                 % PEOPLE.len()];
             vec![
-                // The one it is about has said something there, so that the room knows them.
+                // The person it is about has spoken there, so that the room knows them.
                 Line {
                     room: fact.room,
                     by: fact.person,

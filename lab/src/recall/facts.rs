@@ -43,7 +43,7 @@ struct LinesTemplate {
     question: String,
 }
 
-/// In which way a question asks.
+/// The form of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WordingKind {
     /// The words that a model would search for.
@@ -60,7 +60,7 @@ pub(super) enum WordingKind {
     Joined,
     /// A later line corrects the first: it alone counts.
     Corrected,
-    /// Nobody said the answer.
+    /// The answer was never said.
     Unsaid,
 }
 
@@ -95,11 +95,11 @@ pub(super) struct RecallQuestion {
     pub(super) kind: WordingKind,
     /// What is searched for, all at once.
     pub(super) wordings: Vec<String>,
-    /// The lines that answer it, as places in the room; all are needed.
+    /// The lines that answer it, as indexes into the room; all are needed.
     pub(super) answers: Vec<usize>,
 }
 
-/// Something said.
+/// A line of a room.
 pub(super) struct RecallLine {
     pub(super) speaker: String,
     pub(super) text: String,
@@ -119,7 +119,7 @@ struct RecallSubject {
     lines: Vec<String>,
     questions: Vec<(WordingKind, Vec<String>)>,
     noise: Vec<String>,
-    /// What its noise is filled with half of the time.
+    /// The words that half of its noise is filled with.
     filling: Filling,
 }
 
@@ -187,7 +187,7 @@ impl Templates {
     fn fact(&self, fact: &FactTemplate, dice: &mut SeededDice) -> RecallSubject {
         let filling = self.filling(dice);
         let mut other = self.filling(dice);
-        // What is asked and was never said is about another place, person, system and customer.
+        // The questions whose answer was never said are about another place, person, system and customer.
         for (list, key) in self.lists() {
             while other[key] == filling[key] {
                 other.insert(key, drawn(list, dice));
@@ -284,7 +284,7 @@ impl Templates {
         filling
     }
 
-    /// A line that answers nothing: about a subject's words, or about anything.
+    /// A line that answers no question: with a subject's own words, or about anything.
     fn noise(&self, subjects: &[RecallSubject], dice: &mut SeededDice) -> String {
         let subject = &subjects[dice.place(subjects.len())];
         if dice.hits(NEAR_PER_MILLE) && !subject.noise.is_empty() {

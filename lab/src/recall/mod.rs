@@ -1,4 +1,4 @@
-//! How much of what was said once is found again when it is asked for, and what else would find it.
+//! How many facts that were said once are found again when asked for, compared with other ways to find them.
 //!
 //! Reading order: `facts` (the rooms), `yardsticks` (SQLite's full text, the newest lines), `meaning` (vectors alone),
 //! `product` (Vocative's search), `score` (what came of it), `unasked` (what a prompt shows of it by itself).
@@ -28,7 +28,7 @@ const HITS: u8 = 20;
 /// How many of them count as what a model reads.
 const READ: usize = 5;
 
-/// What a search gave.
+/// The result of a search.
 struct RecallAnswer {
     /// Lines by their place in the room, the best first.
     lines: Vec<usize>,
@@ -37,7 +37,7 @@ struct RecallAnswer {
     took: Duration,
 }
 
-/// Draws rooms, asks, and prints the table.
+/// Generates rooms, asks, and prints the table.
 ///
 /// # Errors
 /// The store or SQLite refuses.
@@ -97,7 +97,7 @@ fn yardsticks_of(room: &RecallRoom, scores: &mut Scores) -> Result<(), CliError>
     Ok(())
 }
 
-/// Asks Vocative, and gives the questions whose answers it did not find among its first hits.
+/// Asks Vocative, and returns the questions whose answers were not among its first hits.
 async fn product_of(
     room: &RecallRoom,
     args: &RecallArgs,

@@ -34,7 +34,7 @@ const CHAT: &str = "C0GENERAL";
 const FIRST_MS: i64 = 1_767_600_000_000;
 /// The pause between two lines.
 const LINE_MS: i64 = 60_000;
-/// How many hits the daemon holds against the bar of what a prompt shows by itself.
+/// How many hits the daemon compares with the threshold for what a prompt shows by itself.
 const UNASKED_HITS: usize = 24;
 /// Lines of one transaction.
 const BATCH: usize = 1_000;

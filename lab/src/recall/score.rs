@@ -25,13 +25,13 @@ struct RecallScore {
     reciprocal_ranks: f64,
     tokens: usize,
     took: Vec<Duration>,
-    /// Asked, and found among the first hits, of each kind.
+    /// Per kind: questions asked, and those answered among the first hits.
     kinds: BTreeMap<WordingKind, (u32, u32)>,
 }
 
 impl Scores {
-    /// Counts an answer of which the first hits are read, and says whether they answer the question; what was
-    /// never said is no question of finding.
+    /// Counts an answer of which the first hits are read, and says whether they answer the question; questions whose
+    /// answer was never said don't count.
     pub(super) fn add(
         &mut self,
         method: &'static str,
@@ -41,7 +41,7 @@ impl Scores {
         self.count(method, question, answer, READ)
     }
 
-    /// Counts an answer of which everything is read.
+    /// Counts an answer of which all hits are read.
     pub(super) fn add_all(
         &mut self,
         method: &'static str,

@@ -1,5 +1,5 @@
-//! What stands in a prompt without being asked for: how many questions have their answer there, and how many lines
-//! stand there that are none.
+//! What stands in a prompt without being asked for: how many questions have their answer there, and how often other
+//! lines are shown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,16 +9,16 @@ use vocative_store::contract::SearchHits;
 
 use super::facts::{RecallQuestion, WordingKind};
 
-/// What came of the questions of each kind.
+/// The results of the questions of each kind.
 #[derive(Default)]
 pub(super) struct Unasked(BTreeMap<WordingKind, Count>);
 
 #[derive(Default)]
 struct Count {
     asked: u32,
-    /// All answers are among the lines.
+    /// Questions whose answers are all among the lines.
     answered: u32,
-    /// There is a line at all.
+    /// Questions for which any line is shown.
     shown: u32,
     lines: usize,
 }

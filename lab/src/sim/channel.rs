@@ -1,5 +1,5 @@
-//! The scripted network: a channel whose platform is the simulated world. What both halves of a real
-//! adapter promise is promised here, too: one request a post, no retries, errors by what to do next.
+//! The scripted network: a channel whose platform is the simulated world. It keeps the promises of both halves of a
+//! real adapter: one request a post, no retries, errors by what to do next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const TEXT_MAX_CHARS: usize = 170;
 const PATIENCE_MS: i64 = 30_000;
 /// A post whose request is over arrives within this, or never.
 const LATE_MAX_MS: i64 = 5_000;
-/// The same for a change of a post: what waits for one to be over waits so long.
+/// As [`LATE_MAX_MS`], for a change of a post: the daemon waits this long for an earlier change to be over.
 const LATE_CHANGE_MAX_MS: i64 = SETTLE_MS - 100;
 const METHOD: &str = "post";
 const CHANGE: &str = "change";
@@ -53,7 +53,7 @@ pub(super) fn chat_of(room: usize) -> String {
     format!("C{room}")
 }
 
-/// A room as it is told of.
+/// A room as events describe it.
 pub(super) fn place_of(room: usize) -> Place {
     let kind = if room == DIRECT_ROOM {
         ChatKind::Direct
@@ -204,7 +204,7 @@ enum PostFate {
     Dropped {
         patience_ms: i64,
     },
-    /// It arrives when nobody waits any more.
+    /// It arrives when the request was given up already.
     Late {
         wait_ms: i64,
     },
@@ -353,7 +353,7 @@ impl SimPoster {
                 ..
             })
         );
-        // What is gone need not be deleted.
+        // Deleting a post that is gone is a success.
         if !(is_gone && matches!(post.operation, Operation::Delete { .. })) {
             changed?;
         }
@@ -422,7 +422,7 @@ impl SimPoster {
     }
 }
 
-/// Texts are posted as they are.
+/// Renders texts unchanged, in parts.
 fn render(text: &str, max_chars: usize) -> Vec<Part> {
     let pieces = split_text(text, max_chars, LengthUnit::Chars);
     pieces.into_iter().map(Part::plain).collect()
@@ -551,14 +551,14 @@ impl Prober for SimPoster {
                     Some(room) => world.probe(room, number),
                     None => ProbeAnswer::Unclear,
                 },
-                // It counts whole seconds.
+                // The platform counts whole seconds.
                 answered_by_ms: Some(world.now_ms / 1_000 * 1_000 + 1_000),
             }))
         })
     }
 }
 
-/// As the adapter asks: for what is not older than that, with some seconds' grace.
+/// Looks for a post as the adapter does: not older than `since_ms`, with some seconds' tolerance.
 fn look(world: &mut World, post: &Post, since_ms: i64) -> ReadBack {
     const LEAD_MS: i64 = 5_000;
     let messages = world.rooms.iter().flatten();

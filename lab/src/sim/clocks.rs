@@ -21,19 +21,19 @@ const OFF_MS: [i64; 6] = [
 const WRONG_PER_MILLE: u64 = 400;
 /// Steps of such a clock.
 const STEPS_MAX: u64 = 5;
-/// A clock gains or loses at most so much, in millionths.
+/// The most that such a clock gains or loses, in millionths.
 const DRIFT_MAX_PPM: i64 = 400;
 
 /// The machine's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WallClock {
-    /// From when on it is how far ahead, in order of time.
+    /// From which time on the clock is ahead, and by how much, in order of time.
     steps: Vec<(i64, i64)>,
     drift_ppm: i64,
 }
 
 impl WallClock {
-    /// The clock of a world in which things happen until then.
+    /// The clock of a world that lasts until `until_ms`.
     pub(super) fn new(until_ms: i64, dice: &mut SeededDice) -> Self {
         if !dice.hits(WRONG_PER_MILLE) {
             return Self::default();
@@ -55,7 +55,7 @@ impl WallClock {
         }
     }
 
-    /// What it shows at an instant; both in milliseconds since the Unix epoch.
+    /// The time that the clock shows at a true time; both in milliseconds since the Unix epoch.
     pub(super) fn shows_ms(&self, true_ms: i64) -> i64 {
         let is_past = |(at_ms, _): &&(i64, i64)| *at_ms <= true_ms;
         let ahead_ms = self.steps.iter().rev().find(is_past).map_or(0, |it| it.1);
@@ -68,7 +68,7 @@ impl WallClock {
     }
 }
 
-/// How far it is ahead after a step: as clocks are, or anything up to a year.
+/// How far the clock is ahead after a step: by a typical error, or anything up to a year.
 fn off_ms(dice: &mut SeededDice) -> i64 {
     let by_ms = match dice.hits(700) {
         true => OFF_MS[dice.place(OFF_MS.len())],

@@ -26,7 +26,7 @@ pub(super) struct Hearing {
     identity: Identity,
 }
 
-/// What everything that is taken in needs.
+/// What is needed to take in events.
 struct Ears<'a> {
     life: &'a Life,
     identity: &'a Identity,
@@ -203,7 +203,7 @@ impl Ears<'_> {
         }
     }
 
-    /// Takes a batch in; the offset after what was taken.
+    /// Takes in a batch; returns the offset after the last update that was committed.
     async fn take_batch(&self, updates: Vec<(i64, EventNumber)>, offset: i64) -> i64 {
         self.reporter.heard();
         let after = |id: i64| id + 1;
@@ -235,7 +235,7 @@ impl Ears<'_> {
     }
 }
 
-/// A delivery taken for a message, as an adapter would that trusts delivery ids.
+/// Gives a message its delivery id as identity, as a faulty adapter would.
 fn forge_identity(event: &mut vocative_contract::envelope::Event, delivery: i64) {
     use vocative_contract::envelope::Event;
     if let Event::Posted(message) = event {

@@ -1,8 +1,8 @@
 //! One life of the simulated daemon: its clock, its steps, and its death.
 //!
-//! A step is an access to the store, the network or the model. Before each, chance may let other tasks
-//! go first or time pass; at one of them the life may end, as if the process was killed there: whoever
-//! comes to a step afterwards waits for ever, so nothing more gets out, and then everything is dropped.
+//! A step is an access to the store, the network or the model. Before each, chance may let other tasks go first or time
+//! pass; at one of them the life may end, as if the process was killed there: any task that reaches a step afterwards
+//! waits for ever, so nothing more gets out, and then everything is dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +18,21 @@ use super::world::World;
 use vocative::capture::clock::Clock;
 use vocative_store::{AccessGate, Moment, StoreError};
 
-/// A step that takes so long that the lease of a run is over. Not that of a post, the longest wait for a
-/// platform's answer included: a daemon that sleeps for longer is no longer promised to say things once.
+/// How long a stalled step takes: longer than the lease of a run, but shorter than that of a post, even with the
+/// longest wait for a platform's answer: a daemon that sleeps for longer may post twice.
 const STALL_MS: (i64, i64) = (61_000, 85_000);
-/// More steps than any daemon takes while no time passes: it spins. Time that stands still would wait for it for ever.
+/// More steps than a healthy daemon takes while no time passes: it spins, and simulated time would wait for it for
+/// ever.
 const STEPS_AT_ONCE_MAX: u32 = 20_000;
-/// Two stalls are so far apart.
+/// The least time between two stalls.
 const STALLS_APART_MS: i64 = 300_000;
-/// In how many of a thousand times a worker is paused that has the model's answer, in worlds that have it.
+/// How often in a thousand a worker that has the model's answer is paused, in worlds with pauses.
 const PAUSED_PER_MILLE: u64 = 250;
-/// A paused worker comes to fewer writes than this first.
+/// A paused worker first passes fewer writes than this.
 const WRITES_BEFORE_PAUSE: u64 = 2;
 
-/// A worker that is paused: as when its machine, or its thread, gets no time. Nothing of it goes on
-/// meanwhile, not the heartbeat either, so its lease ends and another one works; then it goes on.
+/// A worker that is paused: as when its machine, or its thread, gets no time. Its heartbeat stops, too, so its lease
+/// expires and another worker takes the run; then it continues.
 #[derive(Clone, Copy)]
 struct Pause {
     worker: task::Id,
@@ -53,16 +54,16 @@ pub(super) struct Life {
     at_once: Mutex<(i64, u32)>,
     is_dead: AtomicBool,
     pause: Mutex<Option<Pause>>,
-    /// It was killed.
+    /// Notified when the daemon was killed.
     pub(super) died: Notify,
-    /// Something happens earlier than was thought.
+    /// Notified when something will happen earlier than was planned.
     pub(super) changed: Notify,
-    /// Something may have come in.
+    /// Notified when something may have come in.
     pub(super) heard: Notify,
 }
 
 impl Life {
-    /// Begins now; killed at that step.
+    /// Begins a life now, to be killed at the given step.
     pub(super) fn begin(world: Arc<Mutex<World>>, kill_at: Option<u64>) -> Arc<Self> {
         let (base_ms, wall) = {
             let world = locked(&world);
@@ -104,7 +105,7 @@ impl Life {
         Arc::new(move || life.wall_ms())
     }
 
-    /// An answer of the platform came, with its date.
+    /// Notes the date of a platform's answer.
     pub(super) fn hear_date(&self) {
         let date_ms = self.now_ms() / 1_000 * 1_000;
         self.platform.note_between(date_ms, date_ms + 999);
@@ -174,7 +175,7 @@ impl Life {
         }
     }
 
-    /// May have the worker that asks here paused at one of its next writes: one in a life.
+    /// May choose the worker that calls this to be paused at one of its next writes; once in a life.
     pub(super) fn tire(&self) {
         let Some(worker) = task::try_id().filter(|_| locked(&self.pause).is_none()) else {
             return;
@@ -193,7 +194,7 @@ impl Life {
         }
     }
 
-    /// A write begins; the worker that is to be paused may be so from here on.
+    /// Notes that a write begins; the chosen worker may be paused from here on.
     fn count_write(&self) {
         let mut pause = locked(&self.pause);
         let Some(pause) = pause
@@ -213,7 +214,7 @@ impl Life {
         pause.until = Some(Instant::now() + Duration::from_millis(stall_ms.unsigned_abs()));
     }
 
-    /// The paused wait, whatever they come to.
+    /// Waits while the calling worker is paused.
     async fn sit_out(&self) {
         let pause = *locked(&self.pause);
         let own = pause.filter(|it| Some(it.worker) == task::try_id());
@@ -222,14 +223,14 @@ impl Life {
         }
     }
 
-    /// The dead wait for ever.
+    /// Waits for ever if the daemon was killed.
     async fn survive(&self) {
         if self.is_dead.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
     }
 
-    /// What the store passes at every access.
+    /// The gate that the store passes at every access.
     pub(super) fn gate(self: &Arc<Self>) -> AccessGate {
         let life = Arc::clone(self);
         Arc::new(move |moment| {
@@ -285,7 +286,7 @@ fn may_stall(world: &World) -> bool {
     world.has_faults() && world.now_ms - world.stalled_at_ms > STALLS_APART_MS
 }
 
-/// Notes a stall that begins now; how long it takes.
+/// Notes a stall that begins now; returns how long it takes.
 fn begin_stall(world: &mut World, what: &str) -> i64 {
     let (from_ms, stall_ms) = (world.now_ms, world.dice.ms(STALL_MS.0, STALL_MS.1));
     world.stalled_at_ms = from_ms;
@@ -294,7 +295,7 @@ fn begin_stall(world: &mut World, what: &str) -> i64 {
     stall_ms
 }
 
-/// What is locked, whoever panicked with it.
+/// Locks a value, even if a thread panicked while it held the lock.
 pub(super) fn locked<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
 }

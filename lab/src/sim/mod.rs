@@ -1,9 +1,9 @@
 //! `vocative-lab sim`: the daemon on a clock of its own, in a world of its own, thousands of times.
 //!
-//! What runs is the daemon's own core (`daemon::core::Core`): its workers, its capture, its store. What
-//! it stands on is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`),
-//! the model (`model`), the machine's clock (`clocks`), time and death (`life`). Everything that chance decides follows from the seed, so
-//! a seed that fails fails again. No promise is read from the store alone: the rooms are searched first.
+//! What runs is the daemon's own core (`daemon::core::Core`): its workers, its capture, its store. Everything around it
+//! is simulated: the platform (`world`, `wire`), the network (`channel`, `hearing`, `past`), the model (`model`), the
+//! machine's clock (`clocks`), time and death (`life`). All chance follows from the seed, so a failing seed fails
+//! again. No promise is read from the store alone: the rooms are searched first.
 //!
 //! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
 //! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `networks` (several agents that answer
@@ -54,7 +54,7 @@ const MODES: [Mode; 6] = [
     Mode::TelegramResend,
 ];
 
-/// People plan reminders in one of this number of worlds of a mode.
+/// In one of this number of worlds of a mode people plan reminders.
 const PLANS_EVERY: u64 = 3;
 
 /// Failing seeds that are shown.
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<ExitCode, CliError> {
     Ok(if is_fine { Exit::Ok } else { Exit::Failed }.into())
 }
 
-/// Plays a seed with its story told: on a thread of its own, since this one has a runtime.
+/// Plays a seed and records its trace: on a thread of its own, since this one has a runtime.
 fn trace(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Result<SeedOutcome, CliError> {
     let setting = setting(args, sabotage, seed);
     std::thread::scope(|scope| {
@@ -120,7 +120,7 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
     let place = usize::try_from(seed % modes.len().max(1) as u64).unwrap_or(0);
     let number = seed / MODES.len() as u64;
     let plans = args.plans && number.is_multiple_of(PLANS_EVERY);
-    // The second of each such group of worlds, since people plan in the first.
+    // The second world of each such group, since people plan in the first.
     let answers = |every: u64| !plans && number % every == 1 % every;
     let is_of_network = args.networks.is_some_and(answers);
     Setting {
@@ -132,7 +132,7 @@ fn setting(args: &SimArgs, sabotage: Option<Sabotage>, seed: u64) -> Setting {
     }
 }
 
-/// How many networks answered, and how many of them are different; nothing where there was none.
+/// How many networks answered, and how many of them differ; empty if there was none.
 fn different_networks(args: &SimArgs, played: &[(u64, SimTally)]) -> String {
     let numbers = played.iter();
     let numbers = numbers.filter_map(|(seed, _)| setting(args, None, *seed).network);

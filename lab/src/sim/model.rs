@@ -1,6 +1,6 @@
-//! The simulated model: answers what its run was made for, late, wrongly or after a look into the past.
-//! A prompt does not say which of its questions are the run's own, so the store is asked; and the prompt
-//! is read for what is missing and for what does not belong there.
+//! The simulated model: answers its run's questions, late, wrongly or after a look into the past. A prompt does not say
+//! which of its questions are the run's own, so the store is asked; and the prompt is read for what is missing and for
+//! what does not belong there.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use vocative_store::contract::WaitingFor;
 
 /// More runs than any simulation has at once.
 const RUNS_MAX: usize = 1_000;
-/// Pieces of an answer that somebody hears.
+/// The most pieces of a streamed answer.
 const PIECES_MAX: u64 = 8;
 
 /// The model.
@@ -66,7 +66,7 @@ impl Model for SimModel {
 }
 
 impl SimModel {
-    /// Writes an answer piece by piece; may break off in the middle of it.
+    /// Writes an answer piece by piece; may break off in the middle.
     async fn write(&self, answer: Answer, listener: &dyn Listener) -> Result<Answer, ModelError> {
         let life = &self.life;
         let chars: Vec<char> = answer.text.chars().collect();
@@ -100,7 +100,7 @@ impl SimModel {
         if faults.is_empty() {
             return;
         }
-        // An edit may have put another run in its place between the looks.
+        // Between the looks, an edit may have replaced the run by another one.
         let queued = self.store.queued_runs(RUNS_MAX, self.life.now_ms()).await;
         let now = queued.unwrap_or_default().into_iter();
         let is_stopped = now
@@ -116,7 +116,7 @@ impl SimModel {
         }
     }
 
-    /// The run whose trigger is last in the prompt, and what it asks; `None` where no run at work does.
+    /// The run whose trigger is last in the prompt, and what it asks; `None` where no active run asks anything in it.
     async fn own_run(&self, request: &Request<'_>) -> Option<(RunId, Vec<SimWord>)> {
         let last = request.messages.last()?;
         let last = words(&last.content).last()?;
@@ -179,7 +179,7 @@ fn respond(
         ));
         return Ok(said(String::new(), planned));
     }
-    // The run is another's by now: what is answered is not to be written.
+    // Another worker has the run by now: this answer must not be written.
     let asked = own.unwrap_or_else(|| last_questions(request));
     let prompt: Vec<SimWord> = asked_in(request).collect();
     if let Some(missing) = asked.iter().find(|word| !prompt.contains(word)) {
@@ -204,7 +204,7 @@ fn respond(
     Ok(said(answers, Vec::new()))
 }
 
-/// The calls that plan the reminders which its questions ask for, and which were not called for yet.
+/// The calls that plan the reminders its questions ask for, without those made already.
 fn plans_of(world: &World, request: &Request<'_>, own: &[SimWord]) -> Vec<ToolCall> {
     let exchanges = request.exchanges.iter();
     let called = exchanges.flat_map(|exchange| &exchange.calls);
@@ -221,13 +221,13 @@ fn plans_of(world: &World, request: &Request<'_>, own: &[SimWord]) -> Vec<ToolCa
     own.iter().filter(is_open).enumerate().map(call).collect()
 }
 
-/// A question in a prompt that is older than a fresh start which its own questions followed.
+/// A question in a prompt that is older than a fresh start which came before the prompt's own questions.
 fn older_than_afresh(world: &World, asked: &[SimWord], prompt: &[SimWord]) -> Option<SimWord> {
     let since = |word: &SimWord| {
         let question = world.questions.iter().find(|it| it.word == *word)?;
         question.afresh_since
     };
-    // Its own questions are read, whenever they were asked; the oldest of them says what else is.
+    // Its own questions are always read; the oldest of them decides what else may be.
     let all: Option<Vec<usize>> = asked.iter().map(since).collect();
     let since = all?.into_iter().min()?;
     let is_old = |word: &&SimWord| word.number < since && !asked.contains(word);
@@ -258,7 +258,7 @@ fn edits_in(request: &Request<'_>, word: SimWord) -> usize {
     asked.last().map_or(0, |said| said.edits)
 }
 
-/// The answer to a question as its prompt has it, which may not be what it says by now.
+/// The answer to a question as its prompt has it, which may differ from its present text.
 fn answer_to(world: &World, word: SimWord, edits: usize) -> String {
     let question = world.questions.iter().find(|asked| asked.word == word);
     let lines = question.map_or(1, |question| question.lines_after(edits));
@@ -270,7 +270,7 @@ pub(super) fn complain(world: &mut World, what: String) {
     world.wrong.push(what);
 }
 
-/// The questions that people ask in the prompt. What another agent answered stands there as somebody's words, too.
+/// The questions that people ask in the prompt. Another agent's answers are in the prompt as a person's words, too.
 fn asked_in(request: &Request<'_>) -> impl Iterator<Item = SimWord> {
     let messages = request.messages.iter();
     let people = messages.filter(|message| message.role == PromptRole::User);
@@ -303,7 +303,7 @@ fn texts_of(value: &Value) -> Vec<String> {
     }
 }
 
-/// What was said in one room must not come up in another.
+/// Notes words of another room in a request: what was said in one room must not come up in another.
 fn note_strangers(world: &mut World, request: &Request<'_>) {
     let said = request.messages.iter().map(|message| &message.content);
     let said = said.flat_map(|text| words(text));

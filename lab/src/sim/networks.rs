@@ -1,9 +1,9 @@
-//! Networks of random rules that answer in the place of a single agent: their agents set values, give each other tasks, fail
-//! for good, and a routing agent names whom there is and whom there is not.
+//! Networks of random rules that answer in the place of a single agent: their agents set values, give each other tasks,
+//! fail for good, and a routing agent names agents that exist and agents that don't.
 //!
-//! A network has one of [`SHAPES`] shapes, each made from its number. All of them answer every question, so the verdict on
-//! answers is that of any world; what is judged here is who is asked: nobody but who was decided on, nobody again once the
-//! call is committed, and no more than `check` prints.
+//! A network has one of [`SHAPES`] shapes, each made from its number. All of them answer every question, so the verdict
+//! on answers is that of any world; what is judged here is which agents are asked: only those decided on, none again
+//! once its call is committed, and no more than `check` prints.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,24 +21,24 @@ use vocative_core::ids::AgentName;
 use vocative_core::routing::bounds::{WorstCost, worst_cost};
 use vocative_core::routing::{AnswerFrom, CallOutcome, Course, Network};
 
-/// Networks that there are: more than worlds are ever played.
+/// The number of network shapes: more than worlds are ever played.
 pub(super) const SHAPES: u64 = 1 << 32;
-/// Agents of each.
+/// The agents of each network.
 const AGENTS: [&str; 4] = ["sort", "look", "pen", "desk"];
-/// The most rules behind the first.
+/// The most rules after the first.
 const RULES_MAX: u64 = 5;
 /// Answers with calls in an agent call before the model answers in words.
 const EXCHANGES_MAX: usize = 2;
-/// Of a thousand agent calls whose failure is no answer's end, how many fail for good.
+/// Of a thousand agent calls whose failure does not end the answer, how many fail for good.
 const FAILS_PER_MILLE: u64 = 80;
 /// What a task says: no word that a question or an answer has.
 const TASK: &str = "TASK";
-/// What somebody says who was given one.
+/// The answer of an agent to its task.
 const RESULT: &str = "This is what there is to it.";
-/// What an agent says whose words must not be posted.
+/// The answer of an agent whose words must not be posted.
 const UNHEARD: &str = "Nobody is to read this.";
 
-/// Who it is that asks the simulated model.
+/// The role of the caller of the simulated model.
 #[derive(Clone)]
 pub(super) enum ModelRole {
     /// The one agent of a world without networks.
@@ -49,11 +49,11 @@ pub(super) enum ModelRole {
     Router(Arc<Team>),
 }
 
-/// A network with what may come of it.
+/// A network with the agents that its agents may give tasks.
 pub(super) struct Team {
     network: Network,
     worst: WorstCost,
-    /// Whom each agent may give tasks.
+    /// The agents that each agent may give tasks.
     delegates: BTreeMap<AgentName, Vec<AgentName>>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct NetworkCalls {
     pub(super) sets: usize,
     /// Agent calls that failed for good.
     pub(super) failed: usize,
-    /// Tasks whose agent failed for good: their runs are given up, and who asked is told.
+    /// Tasks whose agent failed for good: their runs are given up, and the asking agent is told.
     pub(super) failed_tasks: usize,
 }
 
@@ -102,7 +102,7 @@ impl NetworkCalls {
 }
 
 impl ModelRole {
-    /// The network that is asked for, where there is one.
+    /// The caller's network, if it has one.
     pub(super) fn team(&self) -> Option<&Team> {
         match self {
             Self::Alone => None,
@@ -143,7 +143,7 @@ impl Team {
 pub(super) fn shape(number: u64) -> String {
     let mut dice = SeededDice::of(number, "network");
     let first = AGENTS[dice.place(AGENTS.len())];
-    // Who is called first is heard, or the routing agent calls whom it likes.
+    // Either the first agent's words are posted, or the routing agent may call any agent.
     let asks_router = dice.hits(300);
     let others = AGENTS.iter().filter(|it| **it != first && !asks_router);
     let silent: Vec<&str> = others.copied().filter(|_| dice.hits(300)).collect();
@@ -234,8 +234,8 @@ fn condition(dice: &mut SeededDice) -> String {
     }
 }
 
-/// What is wrong with a request by what is committed when it comes. Who stalled may ask what another worker asked
-/// meanwhile.
+/// What is wrong with a request, judged by what is committed when it comes. A stalled worker may ask what another
+/// worker asked meanwhile.
 pub(super) fn faults_of_request(
     world: &World,
     role: &ModelRole,
@@ -295,7 +295,7 @@ pub(super) fn word(
     }
 }
 
-/// Whom the routing agent names: somebody, somebody who does not exist, nobody, or it says nothing that counts.
+/// What the routing agent answers: an agent, an agent that does not exist, none, or nothing valid.
 fn pick(world: &mut World) -> String {
     world.calls.routed += 1;
     let agent = AGENTS[world.dice.place(AGENTS.len())];
@@ -367,7 +367,7 @@ fn values(dice: &mut SeededDice) -> Value {
     }
 }
 
-/// A task for one of these, or for nobody that there is.
+/// A task for one of these agents, or for one that does not exist.
 fn task(n: u64, world: &mut World, delegates: &[AgentName]) -> ToolCall {
     world.calls.tasks += 1;
     let agent = match world.dice.hits(100) {
@@ -438,7 +438,7 @@ mod tests {
         })
     }
 
-    /// What is wrong with a request of that role behind this course.
+    /// How many faults a request of that role has after this course of the network.
     fn judged(role: &ModelRole, course: &Course, steps: usize) -> usize {
         let mut dice = SeededDice::new(1);
         let script = SimScript::new(Mode::Slack, 0, &mut dice);
@@ -469,7 +469,7 @@ mod tests {
             at_ms: 0,
         });
         assert_eq!(both(&course), [0, 1]);
-        // Six calls of models are what check prints.
+        // The expected number, six calls of models, is what `check` prints.
         assert_eq!(
             [judged(&member, &course, 5), judged(&member, &course, 6)],
             [0, 1]

@@ -17,7 +17,7 @@ use super::script::ROOMS;
 use super::wire;
 use super::world::{BOT, SimMessage, World, command_of};
 
-/// Few, so that there are pages.
+/// Small, so that there are several pages.
 const PAGE_MAX: usize = 6;
 
 /// An event as the adapter hands it in.
@@ -40,7 +40,7 @@ pub(super) fn envelope(
     }
 }
 
-/// The number that an event tells of, on a platform that numbers messages.
+/// The number in an event, on a platform that numbers messages.
 fn numbered(world: &World, event: &Event) -> Option<Numbered> {
     let message = match event {
         Event::Posted(message) | Event::Edited(message) => message,
@@ -55,7 +55,7 @@ fn numbered(world: &World, event: &Event) -> Option<Numbered> {
     })
 }
 
-/// A told event.
+/// An event as the platform sends it.
 pub(super) fn told(world: &World, number: usize) -> Event {
     let wire::SimEvent {
         room,
@@ -192,7 +192,7 @@ impl Past {
         if request.thread.is_none() {
             shown.reverse();
         }
-        // The place is a message, not a number: what comes meanwhile moves nothing.
+        // The cursor names a message, not a position: messages that arrive meanwhile move nothing.
         let after = request.cursor.as_ref().and_then(|cursor| {
             let is_at = |message: &&SimMessage| message.id == *cursor;
             shown.iter().position(is_at)
@@ -250,7 +250,7 @@ fn room_of(chat: &str) -> Option<usize> {
     (room < ROOMS).then_some(room)
 }
 
-/// Whether a message is among those asked for. A thread's root comes whenever it was.
+/// Whether a message is among those asked for. A thread's root is always included.
 fn is_shown(message: &SimMessage, request: &HistoryRequest, now_ms: i64) -> bool {
     let is_root = request.thread.as_ref() == Some(&message.id);
     let is_in_place = is_root || message.thread == request.thread;

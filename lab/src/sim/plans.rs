@@ -18,15 +18,15 @@ use crate::plan::Mode;
 
 /// Of a thousand questions in worlds with plans, how many ask for a reminder.
 const PLANNED_PER_MILLE: u64 = 350;
-/// Of a thousand cards, how many nobody presses: they expire.
+/// Of a thousand cards, how many are never pressed and expire.
 const LEFT_ALONE_PER_MILLE: u64 = 120;
 /// How late a person presses a button, in milliseconds: from and to.
 const PRESSED_MS: (i64, i64) = (200, 45_000);
-/// What an outcome's card begins with when somebody has approved.
+/// How the card of an approved call begins.
 const APPROVED: &str = "Approved: ";
-/// What a card begins with while it waits.
+/// How a card begins while it waits.
 const WAITS: &str = "May I do this? ";
-/// What a reminder begins with.
+/// How a reminder begins.
 const REMINDER: &str = "Reminder";
 
 /// A button that is pressed.
@@ -38,7 +38,7 @@ pub(super) struct Press {
     pub(super) data: String,
 }
 
-/// What a schedule came to, by the store.
+/// The result of a schedule, as the store has it.
 #[derive(Clone, Debug)]
 pub(super) struct SimSchedule {
     pub(super) task: String,
@@ -52,7 +52,7 @@ pub(super) struct SimSchedule {
 /// What people plan.
 pub(super) struct Plans {
     dice: Option<SeededDice>,
-    /// Who asked for a reminder, by the question.
+    /// The people who asked for a reminder, by the question.
     asked: BTreeMap<SimWord, usize>,
     presses: BTreeMap<(i64, usize), Press>,
     pressed: usize,
@@ -68,7 +68,7 @@ impl Plans {
         }
     }
 
-    /// Whether a question that is asked now asks for a reminder, too.
+    /// Decides whether a new question also asks for a reminder.
     pub(super) fn draw(&mut self, word: SimWord, person: usize) -> bool {
         let dice = self.dice.as_mut();
         let is_one = dice.is_some_and(|dice| dice.hits(PLANNED_PER_MILLE));
@@ -93,7 +93,7 @@ impl Plans {
     }
 }
 
-/// What the reminder of a question says: no word that a question or an answer has.
+/// The text of a question's reminder: no word that a question or an answer has.
 pub(super) fn task_of(word: SimWord) -> String {
     format!("p{}r{} is due", word.number, word.room)
 }
@@ -114,7 +114,7 @@ pub(super) fn card_part(card: &Card) -> Part {
     }
 }
 
-/// Whether a post of the bot is a card, one that was decided, or a reminder.
+/// Whether a post of the bot is a card (open or decided) or a reminder.
 pub(super) fn is_of_plans(post: &SimMessage) -> bool {
     has_outcome(post) || post.text.starts_with(WAITS) || post.text.starts_with(REMINDER)
 }
@@ -125,7 +125,7 @@ fn has_outcome(post: &SimMessage) -> bool {
 }
 
 impl World {
-    /// A card is in its room: somebody presses it, or nobody does.
+    /// Notes that a card is in its room, and decides who presses it, if anybody.
     pub(super) fn card_arrived(&mut self, room: usize, message: usize) {
         let Some(asker) = self.asker_of(room, message) else {
             return;
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Whoever asked presses every card that still waits: what is done once nothing goes wrong any more.
+    /// Has each card that still waits pressed by the person who asked; used once nothing goes wrong any more.
     pub(super) fn press_open(&mut self) {
         let mut open = Vec::new();
         for (room, messages) in self.rooms.iter().enumerate() {
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// The next press happens, where its button still is; now and then on a screen that shows it all the same.
+    /// Makes the next press, if its button is still there; now and then also from a screen that shows it outdated.
     pub(super) fn press_next(&mut self) {
         let Some((_, press)) = self.plans.presses.pop_first() else {
             return;
@@ -262,7 +262,7 @@ pub(super) fn judge_plans(world: &World, planned: &[SimSchedule], tally: &mut Si
         let approved = cards.iter().filter(|it| it.text.starts_with(APPROVED));
         let approved: BTreeSet<_> = approved.filter_map(|it| it.marker.as_ref()).collect();
         let schedules: Vec<&SimSchedule> = planned.iter().filter(|it| it.task == task).collect();
-        // A card whose message nobody could know of can't be edited to its outcome.
+        // A card whose message id the daemon could not know can't be edited to its outcome.
         let is_hidden = cards.iter().any(|it| may_stay_open(world, it));
         if schedules.len() > approved.len() && !is_hidden {
             complain(format!(
@@ -293,7 +293,7 @@ pub(super) fn judge_plans(world: &World, planned: &[SimSchedule], tally: &mut Si
     }
 }
 
-/// Whether nobody could know which message a card is: then nobody can press it with effect or edit it.
+/// Whether the daemon could not know which message a card is: then no press has an effect and the card can't be edited.
 fn may_stay_open(world: &World, card: &SimMessage) -> bool {
     let decided = |(text, is_there): &(String, bool)| *is_there && *text == card.text;
     let is_found = world.decided.iter().any(decided);

@@ -41,21 +41,21 @@ use vocative_store::{AccessGate, Store, StoreError, StoreOptions};
 const FINISH_MS: i64 = 7_200_000;
 /// How often it is looked whether all is done.
 const LOOK_MS: i64 = 2_000;
-/// A person decides about a held post so long after the last fault.
+/// How long after the last fault a person decides about a held post.
 const DECIDE_MS: i64 = 8_000;
-/// While a post is looked for, people say something so often, in rooms where they talk on.
+/// How often people say something while a post is looked for, in rooms where they talk on.
 const TALK_EVERY_MS: i64 = 20_000;
-/// Who asked presses cards that still wait so often, once nothing goes wrong any more.
+/// How often people press their cards that still wait, once nothing goes wrong any more.
 const PRESS_EVERY_MS: i64 = 30_000;
-/// A message is of before an attempt only if it is this much older: the platform's times are whole seconds, and its clock
-/// and the daemon's up to a second apart.
+/// A message counts as older than an attempt only if it is this much older: the platform's times are whole seconds, and
+/// its clock and the daemon's up to a second apart.
 const CLOCKS_APART_MS: i64 = 2_000;
 /// The most configurations, and the most sets of agents, that are kept.
 const KEPT_MAX: usize = 64;
-/// More than any simulation has.
+/// A limit above the length of any list in a simulation.
 const LISTED_MAX: usize = 10_000;
 
-/// What a seed is played with, besides itself.
+/// The settings of a played seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) mode: Mode,
@@ -67,7 +67,7 @@ pub(super) struct Setting {
     pub(super) network: Option<u64>,
 }
 
-/// What came of a seed.
+/// The result of a seed.
 pub(super) struct SeedOutcome {
     pub(super) tally: SimTally,
     pub(super) trace: String,
@@ -122,7 +122,7 @@ fn play_lives(seed: u64, setting: Setting, is_traced: bool) -> Result<SeedOutcom
     })
 }
 
-/// The daemon was connected once before the world begins: nobody can address a bot that never was.
+/// The daemon was connected once before the world begins: a bot that never was connected can't be addressed.
 fn bind_before(folder: &Folder, mode: Mode) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
@@ -140,7 +140,7 @@ fn bind_before(folder: &Folder, mode: Mode) -> Result<(), CliError> {
     })
 }
 
-/// One life. The last one, which has no end, gives what is stored when all is done.
+/// Plays one life. The last one is not ended, and returns what is stored when all is done.
 fn live(
     world: &Arc<Mutex<World>>,
     folder: &Folder,
@@ -163,7 +163,7 @@ fn live(
             () = drive(&life) => Ok(None),
             lived = work(&life, folder, setting, end) => lived,
         };
-        // What is not in the world's time is not in the next life's.
+        // Brings the world up to this life's time, which the next life begins with.
         life.world(|_| ());
         Ok(lived?)
     })
@@ -191,7 +191,7 @@ async fn drive(life: &Life) {
     }
 }
 
-/// The daemon works: until its end, or until all is done.
+/// Runs the daemon until its end, or until all is done.
 async fn work(
     life: &Arc<Life>,
     folder: &Folder,
@@ -250,7 +250,7 @@ async fn settle(life: &Life, store: &Store) -> Result<StoredEnd, StoreError> {
     let mut quiet = 0;
     let mut talk_at_ms = life.now_ms();
     let mut press_at_ms = life.now_ms();
-    // Two looks: between the first one's acknowledgement and its status something may have come.
+    // It must be quiet at two looks: between the first one's acknowledgement and its status a message may have come.
     while quiet < 2 && life.now_ms() < faults_until_ms + FINISH_MS {
         life.sleep(LOOK_MS).await;
         let status = store.status(life.now_ms()).await?;
@@ -314,7 +314,7 @@ fn is_idle(status: &StoreStatus) -> bool {
     runs + posts + status.approvals_open == 0 && !unread
 }
 
-/// `vocative held drop` what is in its room, `vocative held release` what is not.
+/// Does `vocative held drop` for posts that are in their room, `vocative held release` for the others.
 async fn decide(life: &Life, store: &Store) -> Result<(), StoreError> {
     for post in store.stuck_posts(LISTED_MAX).await? {
         if !matches!(post.state, OutboxState::Held { .. }) {
@@ -366,7 +366,7 @@ fn config_of(of: Configured) -> Arc<Config> {
     Arc::clone(config)
 }
 
-/// What is kept of worlds, with room for another: each network has a configuration of its own.
+/// The kept values, with room for another: each network has a configuration of its own.
 fn with_room<K: Ord, V>(kept: &Mutex<BTreeMap<K, V>>) -> MutexGuard<'_, BTreeMap<K, V>> {
     let mut kept = locked(kept);
     if kept.len() >= KEPT_MAX {
@@ -465,7 +465,7 @@ fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store)
                 ModelRole::Router(Arc::clone(team)),
             ),
         };
-        // What one life learns about its routing agent's model, no other one knows.
+        // What one life learns about its routing agent's model must not reach another life.
         let network = agent.network.as_deref().map(|of| {
             Arc::new(NetworkSpec {
                 network: of.network.clone(),
@@ -487,7 +487,7 @@ fn agents_of(config: &Config, setting: Setting, life: &Arc<Life>, store: &Store)
     simulated.collect()
 }
 
-/// The database of a seed, in memory where the system has such a folder.
+/// The folder with a seed's database; in memory where the system has such a file system.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -531,7 +531,7 @@ impl Folder {
     }
 }
 
-/// A database in which nothing is, made once.
+/// An empty database, made once.
 fn empty_database() -> Result<&'static [u8], CliError> {
     static EMPTY: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(empty) = EMPTY.get() {

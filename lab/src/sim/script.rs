@@ -7,13 +7,13 @@ use crate::plan::Mode;
 /// When every simulation begins, in milliseconds since the Unix epoch.
 pub(super) const BEGINNING_MS: i64 = 1_763_712_000_000;
 
-/// Lives before the last one, which is not ended.
+/// The most lives before the last one, which is not ended.
 const ENDS_MAX: u64 = 5;
 
 /// What happens on the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Somebody asks the agent something.
+    /// A person asks the agent something.
     Ask {
         room: usize,
         person: usize,
@@ -21,7 +21,7 @@ pub(super) enum Act {
         /// In the thread of an earlier question, where the platform has threads.
         in_thread: bool,
     },
-    /// Somebody says something to the others.
+    /// A person says something to the others.
     Say { room: usize, person: usize },
     /// The newest thing said to the others is edited.
     Edit { room: usize },
@@ -40,9 +40,9 @@ pub(super) enum Act {
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifeEnd {
-    /// It is killed at that step: at any access to the store, the network or the model.
+    /// It is killed at that step: an access to the store, the network or the model.
     Kill { step: u64 },
-    /// It is stopped in order, so long after its start.
+    /// It is stopped in order, this long after its start.
     Stop { after_ms: i64 },
 }
 
@@ -52,25 +52,25 @@ pub(super) struct SimScript {
     pub(super) mode: Mode,
     /// What happens when, in milliseconds since the Unix epoch.
     pub(super) acts: Vec<(i64, Act)>,
-    /// How each life ends, and how long nothing runs then.
+    /// How each life ends, and how long nothing runs afterwards.
     pub(super) ends: Vec<(LifeEnd, i64)>,
     /// Faults happen until then.
     pub(super) faults_until_ms: i64,
-    /// Whether the platform tells of the bot's own posts, where it does at all.
+    /// Whether the platform sends the bot's own posts as events, where it can.
     pub(super) echoes: bool,
-    /// Whether storage refuses now and then.
+    /// Whether storage fails now and then.
     pub(super) disk_fails: bool,
-    /// Whether the platform tells again when nobody waits for it any more, minutes later.
+    /// Whether the platform delivers again minutes later, when no request waits any more.
     pub(super) is_patient: bool,
-    /// Whether it is a worker that stalls, with a model's answer in its hands; else any step may.
+    /// Whether only workers that have a model's answer stall; otherwise any step may.
     pub(super) pauses_workers: bool,
-    /// Who sees answers while they are written.
+    /// The channel's setting for live answers.
     pub(super) live: LiveSetting,
-    /// Which long texts the platform refuses.
+    /// Seed of which long texts the platform refuses.
     refused: u64,
 }
 
-/// What the channel's `live` says.
+/// The values of the channel's setting `live`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LiveSetting {
     Off,
@@ -81,10 +81,10 @@ pub(super) enum LiveSetting {
 }
 
 impl LiveSetting {
-    /// All of them.
+    /// All settings.
     pub(super) const ALL: [Self; 4] = [Self::Off, Self::On, Self::Edit, Self::Stream];
 
-    /// As configured.
+    /// The configured value.
     pub(super) fn name(self, mode: Mode) -> &'static str {
         match self {
             Self::Off => "off",
@@ -131,7 +131,7 @@ impl SimScript {
     }
 }
 
-/// The platform takes all but one in this number of long texts.
+/// The platform refuses one in this number of long texts.
 const REFUSED_OF: u64 = 12;
 
 impl SimScript {
@@ -148,7 +148,7 @@ fn act(dice: &mut SeededDice) -> Act {
     let person = if is_direct { 0 } else { dice.place(PEOPLE) };
     match dice.below(100) {
         n if is_direct && (63..70).contains(&n) => Act::StartAfresh,
-        // Whatever is said to the bot alone asks it something.
+        // Messages to the bot alone are always questions.
         n if n < 40 || is_direct && n < 70 => Act::Ask {
             room,
             person,
@@ -174,7 +174,7 @@ fn end(dice: &mut SeededDice) -> (LifeEnd, i64) {
         0 => LifeEnd::Stop {
             after_ms: dice.ms(0, 20_000),
         },
-        // Each order of magnitude as often: some die while they start, some at work.
+        // Each order of magnitude is equally likely: some lives end at the start, some at work.
         _ => {
             let order = 2 + dice.below(8);
             LifeEnd::Kill {

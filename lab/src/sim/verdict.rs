@@ -1,4 +1,4 @@
-//! Whether what the rooms show, and what is stored, is what is promised. Pure.
+//! Whether the rooms and the store show what is promised. Pure.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct StoredEnd {
     pub(super) planned: Vec<SimSchedule>,
 }
 
-/// What came of one or many seeds.
+/// The result of one or many seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SimTally {
     pub(super) seeds: usize,
@@ -33,9 +33,9 @@ pub(super) struct SimTally {
     pub(super) answered: usize,
     pub(super) lost: usize,
     pub(super) doubled: usize,
-    /// Doubled although nothing excuses it.
+    /// Answers posted twice without an excuse.
     pub(super) doubled_outside: usize,
-    /// Posts that say what gave place to something else, and should be gone.
+    /// Posts whose text was to be replaced, and that should be gone.
     pub(super) left: usize,
     pub(super) held: usize,
     pub(super) kills: usize,
@@ -105,7 +105,7 @@ pub(super) fn judge(world: &mut World, stored: &StoredEnd) -> SimTally {
     tally
 }
 
-/// Every line once, in order, in its place.
+/// Checks that every line of an answer is there once, in order, in its place.
 fn judge_answer(world: &World, question: &SimQuestion, tally: &mut SimTally) {
     let word = question.word;
     let room = &world.rooms[word.room];
@@ -117,7 +117,7 @@ fn judge_answer(world: &World, question: &SimQuestion, tally: &mut SimTally) {
             is_of_the_bot(message) && lines.any(|it| it.word == word && it.edits == question.edits)
         };
         let posts: Vec<&SimMessage> = room.iter().filter(|message| has_line(message)).collect();
-        // What nobody could know of is not what was to be changed.
+        // A post that the daemon could not know of could not be changed, so it does not count.
         let is_counted = |message: &&SimMessage| !stays_unknown(world, message);
         let counted: Vec<&SimMessage> = posts.iter().copied().filter(is_counted).collect();
         if counted.is_empty() {
@@ -157,8 +157,8 @@ fn judge_answer(world: &World, question: &SimQuestion, tally: &mut SimTally) {
     }
 }
 
-/// Whether the lines stand below each other, given the places in which each of them stands. Of a line that
-/// was said once more any copy will do: whether it may be there is judged by itself.
+/// Whether the lines stand below each other, given the places in which each of them stands. Of a line that was posted
+/// twice any copy will do: whether it may be there twice is judged separately.
 fn is_in_order(places: &[Vec<usize>]) -> bool {
     let mut last = 0;
     places.iter().all(|places| {
@@ -167,14 +167,15 @@ fn is_in_order(places: &[Vec<usize>]) -> bool {
     })
 }
 
-/// Whether a person decided about a post of this answer: what they send again comes behind what followed it.
+/// Whether a person decided about a post of this answer: a post that they send again comes after the posts that
+/// followed it.
 fn is_decided(world: &World, word: SimWord) -> bool {
     let mut decided = world.decided.iter().flat_map(|(text, _)| words(text));
     decided.any(|found| found == word)
 }
 
-/// Telegram may say once more what had arrived and was not known to have arrived when it was to be
-/// written down: the same post, once, and of a post that held the place of the answer what it said.
+/// On Telegram the same post may be sent once more if it had arrived but that could not be written down; that includes
+/// the text of a placeholder.
 fn is_excused(world: &World, posts: &[&SimMessage]) -> bool {
     let mut markers: BTreeMap<Option<&String>, usize> = BTreeMap::new();
     for post in posts {
@@ -185,8 +186,8 @@ fn is_excused(world: &World, posts: &[&SimMessage]) -> bool {
     world.mode == Mode::TelegramResend && is_once_more && known.count() <= 1
 }
 
-/// Whether a life ended between the arrival and when the daemon can have written that down: one commit
-/// after it was told, or after the stall in which that was.
+/// Whether a life ended between a post's arrival and the time by which the daemon must have written that down: one
+/// commit after it was told, or after the stall during that.
 fn was_on_its_way(arrival: &SimArrival, world: &World) -> bool {
     let Some(told_at_ms) = arrival.told_at_ms else {
         return true;
@@ -207,8 +208,8 @@ fn is_of_the_bot(message: &SimMessage) -> bool {
     message.person.is_none() && !message.is_deleted
 }
 
-/// Nothing is left of an answer that was being written, or that gave place to another one. On Telegram a
-/// post may stay of which nobody could know that it had arrived: only what is known can be edited.
+/// Checks that nothing is left of an unfinished or a replaced answer. On Telegram a post may stay whose arrival the
+/// daemon could not know: only known posts can be edited.
 fn judge_left(world: &World, messages: &[SimMessage], tally: &mut SimTally) {
     for post in messages.iter().filter(|message| is_of_the_bot(message)) {
         let what = match leftover(world, post) {
@@ -223,7 +224,7 @@ fn judge_left(world: &World, messages: &[SimMessage], tally: &mut SimTally) {
     }
 }
 
-/// What a post says that gave place to something else, if it does.
+/// Which replaced or unfinished text a post still shows, if any.
 fn leftover(world: &World, post: &SimMessage) -> Option<&'static str> {
     let is_newest = |word: SimWord, edits: usize| {
         let question = world.questions.iter().find(|it| it.word == word);
@@ -238,14 +239,13 @@ fn leftover(world: &World, post: &SimMessage) -> Option<&'static str> {
     is_old.then_some("an answer to an earlier text of its question")
 }
 
-/// Whether a post says what gave place to something else, and nobody could know that it is there.
+/// Whether a post shows a replaced text, and the daemon could not know that it is there.
 fn stays_unknown(world: &World, post: &SimMessage) -> bool {
     world.mode != Mode::Slack && leftover(world, post).is_some() && is_unknown(world, post)
 }
 
-/// Whether a person found all of these posts but one in their room, and the answer was to be changed, if in
-/// other posts than these, or one of them stands for its beginning: which messages they are is not known, so what they
-/// say is posted anew.
+/// Whether a person confirmed all of these posts but one as posted, and the answer was to be changed, be it in other
+/// posts, or one of them is its beginning: their message ids are unknown, so their text is posted anew.
 fn were_to_change(world: &World, posts: &[&SimMessage]) -> bool {
     let is_found = |post: &&&SimMessage| {
         let mut found = world.decided.iter().filter(|(_, is_there)| *is_there);
@@ -261,8 +261,8 @@ fn were_to_change(world: &World, posts: &[&SimMessage]) -> bool {
     (is_changed || is_begun) && posts.iter().filter(is_found).count() + 1 >= posts.len()
 }
 
-/// Every fresh start is told of once. On Telegram a person decides about posts of unknown outcome by what
-/// they say, and these all say the same.
+/// Checks that every fresh start is confirmed once. On Telegram a person decides about posts of unknown outcome by
+/// their text, and these all have the same one.
 fn judge_notices(world: &World, tally: &mut SimTally) {
     let room = world.rooms[DIRECT_ROOM].iter();
     let notices = room.filter(|it| is_of_the_bot(it) && it.text.starts_with(FRESH_START));
@@ -280,14 +280,14 @@ fn judge_notices(world: &World, tally: &mut SimTally) {
     }
 }
 
-/// Whether nobody could know that a post is in its room.
+/// Whether the daemon could not know that a post is in its room.
 pub(super) fn is_unknown(world: &World, post: &SimMessage) -> bool {
     let arrivals = world.arrivals.iter();
     let mut of_post = arrivals.filter(|arrival| Some(&arrival.marker) == post.marker.as_ref());
     of_post.any(|arrival| was_on_its_way(arrival, world))
 }
 
-/// The bot says nothing but answers, and of no other room.
+/// Checks that the bot posts only answers, and none about another room.
 fn judge_posts(room: usize, messages: &[SimMessage], tally: &mut SimTally) {
     for post in messages.iter().filter(|message| is_of_the_bot(message)) {
         if let Some(stranger) = words(&post.text).find(|word| word.room != room) {
@@ -305,7 +305,7 @@ fn judge_posts(room: usize, messages: &[SimMessage], tally: &mut SimTally) {
     tally.messages += messages.iter().filter(|it| it.person.is_some()).count();
 }
 
-/// Everything that people said is one turn with its newest text, in the platform's order.
+/// Checks that everything people said is one turn with its newest text, in the platform's order.
 fn judge_capture(world: &World, stored: &StoredEnd, tally: &mut SimTally) {
     let mut turns: BTreeMap<SimWord, Vec<&Turn>> = BTreeMap::new();
     let mut positions: BTreeMap<SimWord, (i64, i64)> = BTreeMap::new();
@@ -355,9 +355,9 @@ fn is_said(turn: &Turn) -> bool {
         && turn.visibility == Visibility::Room
 }
 
-/// Whether the answer to a question that was edited so often was made from a message that was deleted: it went
-/// with that, and what its posts say is not known any more. What a search found and the model was not shown,
-/// because it was deleted in between, counts as well.
+/// Whether the answer to a question after that many edits was made from a message that was deleted: it was deleted with
+/// it, and the text of its posts is not known any more. A message that a search found and that was deleted before the
+/// model saw it counts as well.
 fn is_gone(world: &World, question: SimWord, edits: usize) -> bool {
     let gone = world.rooms.iter().flatten().filter(|it| it.is_deleted);
     gone.filter_map(|it| it.word).any(|word| {
@@ -367,12 +367,12 @@ fn is_gone(world: &World, question: SimWord, edits: usize) -> bool {
     })
 }
 
-/// Whether an answer to an earlier text of a question is gone: there is none to give another one in the place of.
+/// Whether an answer to an earlier text of a question is gone, so that there is none to replace.
 fn went_before_an_edit(world: &World, question: &SimQuestion) -> bool {
     (0..question.edits).any(|edits| is_gone(world, question.word, edits))
 }
 
-/// Each question is in one reply.
+/// Checks that each question is in one reply.
 fn judge_replies(world: &World, stored: &StoredEnd, tally: &mut SimTally) {
     let mut replies: BTreeMap<(SimWord, usize), usize> = BTreeMap::new();
     let turns = stored.conversations.iter().flatten();
@@ -386,19 +386,19 @@ fn judge_replies(world: &World, stored: &StoredEnd, tally: &mut SimTally) {
         let word = question.word;
         let counts = (0..=question.edits).map(|edits| replies.get(&(word, edits)).copied());
         let counts: Vec<usize> = counts.map(Option::unwrap_or_default).collect();
-        // What was made from a message goes with it.
+        // An answer made from a deleted message is deleted with it.
         let is_any_gone = (0..=question.edits).any(|edits| is_gone(world, word, edits));
         if counts.iter().sum::<usize>() == 0 && is_any_gone {
             continue;
         }
-        // Its newest text has one, the earlier ones have none.
+        // The newest text of the question has one reply, the earlier ones have none.
         if counts.last() != Some(&1) || counts.iter().sum::<usize>() != 1 {
             tally.wrong.push(format!("{word} has {counts:?} replies"));
         }
     }
 }
 
-/// Nothing is left half done, and nothing is given up but tasks that failed for good.
+/// Checks that nothing is left half done, and nothing is given up except tasks that failed for good.
 fn judge_rest(status: &StoreStatus, failed_tasks: usize, tally: &mut SimTally) {
     let given_up = usize::try_from(status.runs_dead).unwrap_or(usize::MAX);
     let left = [

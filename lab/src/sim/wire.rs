@@ -1,20 +1,18 @@
-//! The platform's way of telling: events that come late, twice, out of order or not at all. Pure but for
-//! its dice.
+//! How the platform delivers events: late, twice, out of order or not at all. Pure except for its dice.
 //!
-//! Slack tells over a socket and tells again until it is acknowledged; without a socket it gives up
-//! after three times, and only its history knows. Telegram keeps updates in a row until a later offset
-//! confirms them.
+//! Slack delivers over a socket and again until the event is acknowledged; without a socket it gives up after three
+//! retries, and the event is only in the history. Telegram keeps updates in a row until a later offset confirms them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::dice::SeededDice;
 
-/// Slack's waits before it tells again of what nobody took, in milliseconds. Source: Events API.
+/// Slack's waits before it delivers an event again that no socket took, in milliseconds. Source: Events API.
 const RETRY_MS: [i64; 3] = [1_000, 60_000, 300_000];
-/// It tells again of what was taken and not acknowledged.
+/// The wait before it delivers an event again that was taken but not acknowledged.
 const UNACKNOWLEDGED_MS: i64 = 60_000;
 
-/// Something to tell.
+/// An event to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SimEvent {
     pub(super) room: usize,
@@ -23,12 +21,12 @@ pub(super) struct SimEvent {
     pub(super) what: What,
 }
 
-/// What happened to a message. Texts are those of that moment.
+/// What happened to a message. Texts are those of the time of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Posted {
         text: String,
-        /// Whether the kind of room is told with it.
+        /// Whether the event contains the kind of room.
         has_kind: bool,
     },
     Edited {
@@ -46,7 +44,7 @@ pub(super) enum What {
     },
 }
 
-/// An event that was handed over; its number is what is acknowledged.
+/// The number of a delivered event, by which it is acknowledged.
 pub(super) type EventNumber = usize;
 
 #[derive(Debug)]
@@ -55,25 +53,25 @@ struct TellAttempt {
     tries: usize,
 }
 
-/// What is on its way to the daemon.
+/// Events in flight to the daemon.
 #[derive(Debug, Default)]
 pub(super) struct SimWire {
     events: Vec<SimEvent>,
     acknowledged: BTreeSet<EventNumber>,
-    /// Given up; only the history knows.
+    /// Events given up; they are only in the history.
     gone: BTreeSet<EventNumber>,
     attempts: BTreeMap<(i64, u64), TellAttempt>,
     attempts_made: u64,
     socket: Option<VecDeque<EventNumber>>,
-    /// Counts sockets: what was taken from one can't be acknowledged on the next.
+    /// Counts sockets: an event taken from one can't be acknowledged on the next.
     pub(super) socket_number: u64,
-    /// Telegram's row; ids are given on arrival.
+    /// Telegram's queue; ids are given on arrival.
     updates: VecDeque<(i64, EventNumber)>,
     next_update: i64,
     is_polled: bool,
 }
 
-/// What became of an attempt to tell.
+/// The outcome of a delivery attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TellOutcome {
     Offered,
@@ -91,7 +89,7 @@ impl SimWire {
         }
     }
 
-    /// Tells of an event: at once, late, or twice.
+    /// Delivers an event: at once, late, or twice.
     pub(super) fn tell(
         &mut self,
         event: SimEvent,
@@ -119,7 +117,7 @@ impl SimWire {
         self.attempts.insert((at_ms, self.attempts_made), attempt);
     }
 
-    /// Everything that is on its way comes soon.
+    /// Makes all events in flight arrive soon.
     pub(super) fn hurry(&mut self, now_ms: i64) {
         let attempts = std::mem::take(&mut self.attempts);
         for ((at_ms, n), attempt) in attempts {
@@ -161,12 +159,12 @@ impl SimWire {
         Some((event, told))
     }
 
-    /// Slack tells of a press once: who pressed is told that nobody took it.
+    /// Whether an event is a press: Slack delivers it once, and tells the person if nobody took it.
     fn is_press(&self, event: EventNumber) -> bool {
         matches!(self.events[event].what, What::Pressed { .. })
     }
 
-    /// History says nothing of what was deleted.
+    /// Whether an event may be lost: not that of a deletion, because the history does not show it.
     fn may_be_lost(&self, event: EventNumber) -> bool {
         self.events[event].what != What::Deleted
     }
@@ -180,14 +178,14 @@ impl SimWire {
         self.socket.is_some()
     }
 
-    /// Opens a socket, in the place of another one.
+    /// Opens a socket, which replaces another one.
     pub(super) fn open_socket(&mut self) -> u64 {
         self.socket = Some(VecDeque::new());
         self.socket_number += 1;
         self.socket_number
     }
 
-    /// The socket is gone, with what it held.
+    /// Closes the socket; the events that it held are lost with it.
     pub(super) fn close_socket(&mut self) {
         self.socket = None;
     }
@@ -205,7 +203,7 @@ impl SimWire {
         self.acknowledged.insert(event);
     }
 
-    /// Updates from that offset on; what is before it is confirmed and gone.
+    /// Updates from that offset on; earlier ones are confirmed and dropped.
     pub(super) fn updates(&mut self, offset: i64) -> Vec<(i64, EventNumber)> {
         self.confirm(offset);
         self.updates.iter().copied().take(100).collect()
@@ -219,7 +217,7 @@ impl SimWire {
         }
     }
 
-    /// Whether the daemon has said that it heard of a message.
+    /// Whether the daemon has acknowledged a message's event.
     pub(super) fn is_heard_of(&self, room: usize, message: usize) -> bool {
         let is_it = |event: &EventNumber| {
             let told = &self.events[*event];
@@ -228,7 +226,7 @@ impl SimWire {
         self.acknowledged.iter().any(is_it)
     }
 
-    /// Whether nothing is on its way and nothing waits to be confirmed.
+    /// Whether no event is in flight and none waits to be confirmed.
     pub(super) fn is_quiet(&self) -> bool {
         let is_open =
             |event: &EventNumber| !self.acknowledged.contains(event) && !self.gone.contains(event);

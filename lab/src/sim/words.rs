@@ -1,7 +1,6 @@
-//! The words by which a text is known again: every message that people write has one of its own, and it
-//! names its room.
+//! The words by which a text is recognised: every message that people write has one of its own, and it names its room.
 
-/// What is read where somebody asked for a fresh start.
+/// The words that confirm a fresh start.
 pub(super) const FRESH_START: &str = "A fresh start";
 /// Lines of a long answer; short ones have one.
 pub(super) const LONG_LINES: usize = 6;
@@ -27,7 +26,7 @@ pub(super) struct SaidWord {
     pub(super) word: SimWord,
     /// In an answer: which of its lines.
     pub(super) line: Option<usize>,
-    /// How often the question was edited before it said so, or was answered so.
+    /// How often the question had been edited when it said this, or was answered like this.
     pub(super) edits: usize,
 }
 
@@ -62,7 +61,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = SimWord> {
     said(text).map(|said| said.word)
 }
 
-/// The same with what is said of each.
+/// All words of a text, with their lines and edits.
 pub(super) fn said(text: &str) -> impl Iterator<Item = SaidWord> {
     text.split_whitespace().filter_map(SaidWord::parse)
 }
@@ -77,7 +76,7 @@ pub(super) fn asked(word: SimWord, edits: usize) -> String {
     format!("{word}{}", edited(edits))
 }
 
-/// An answer to a question that was edited so often.
+/// An answer to a question after that many edits.
 pub(super) fn answer(word: SimWord, edits: usize, lines: usize) -> String {
     let edited = edited(edits);
     let line = |n| {

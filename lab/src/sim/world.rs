@@ -1,5 +1,5 @@
-//! The platform as it is: rooms, what was said in them, what is on its way. One model for both
-//! platforms; where they differ, `Mode` says which. It knows nothing of the daemon, and no runtime.
+//! The platform as it is: rooms, the messages in them, and the requests and events in flight. One model for both
+//! platforms; where they differ, `Mode` says which. It knows neither the daemon nor a runtime.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ const LAST_QUESTIONS: usize = 4;
 /// The bot's user id.
 pub(super) const BOT: &str = "9000";
 
-/// Something that stands in a room.
+/// A message in a room.
 #[derive(Clone, Debug)]
 pub(super) struct SimMessage {
     pub(super) id: String,
@@ -36,22 +36,22 @@ pub(super) struct SimMessage {
     pub(super) person: Option<usize>,
     pub(super) text: String,
     pub(super) word: Option<SimWord>,
-    /// The first message of its thread, if it hangs on one.
+    /// The first message of its thread, if it is in one.
     pub(super) thread: Option<String>,
     /// The marker of its last edit, and when that was.
     pub(super) edited: Option<(String, i64)>,
     pub(super) is_deleted: bool,
-    /// Of the bot's: the outbox id it carries.
+    /// On the bot's messages: the outbox id it carries.
     pub(super) marker: Option<String>,
     /// When history shows it.
     pub(super) visible_at_ms: i64,
-    /// Whether words can be added at its end.
+    /// Whether words can be appended at its end.
     pub(super) is_streamed: bool,
-    /// Of the bot's: what people can press below it.
+    /// On the bot's messages: the buttons below it.
     pub(super) buttons: Vec<CardButton>,
 }
 
-/// What is done to a post of the bot.
+/// A change of a post of the bot.
 #[derive(Clone, Debug)]
 pub(super) struct SimChange {
     pub(super) chat: String,
@@ -59,7 +59,7 @@ pub(super) struct SimChange {
     pub(super) to: ChangeTo,
 }
 
-/// What it is then.
+/// The result of the change.
 #[derive(Clone, Debug)]
 pub(super) enum ChangeTo {
     /// Another text, with these buttons below it.
@@ -70,7 +70,7 @@ pub(super) enum ChangeTo {
     Nothing,
 }
 
-/// What arrives although nobody waits for an answer any more.
+/// A request that arrives after its sender gave it up.
 #[derive(Clone, Debug)]
 pub(super) enum Arriving {
     Post(Box<Post>),
@@ -84,11 +84,11 @@ pub(super) struct SimQuestion {
     pub(super) thread: Option<String>,
     /// How often it was edited.
     pub(super) edits: usize,
-    /// The message by which its room was told to start afresh, where the daemon had heard of it when this
-    /// was asked: a prompt of it reads nothing older.
+    /// The message by which its room was told to start afresh, where the daemon had heard of it when this was asked:
+    /// its prompt contains nothing older.
     pub(super) afresh_since: Option<usize>,
     is_long: bool,
-    /// Whether it asks for a reminder, too.
+    /// Whether it also asks for a reminder.
     pub(super) is_plan: bool,
 }
 
@@ -98,7 +98,7 @@ impl SimQuestion {
         self.lines_after(self.edits)
     }
 
-    /// The same after a number of edits: with each, a short answer becomes a long one, and back.
+    /// The lines of the answer after a number of edits: each turns a short answer into a long one, and back.
     pub(super) fn lines_after(&self, edits: usize) -> usize {
         let is_long = self.is_long ^ (edits % 2 == 1);
         if is_long { LONG_LINES } else { 1 }
@@ -134,7 +134,7 @@ pub(super) struct World {
     pub(super) script: SimScript,
     pub(super) now_ms: i64,
     pub(super) dice: SeededDice,
-    /// What the machine shows for the time.
+    /// The machine's clock.
     pub(super) wall: WallClock,
     pub(super) rooms: Vec<Vec<SimMessage>>,
     pub(super) questions: Vec<SimQuestion>,
@@ -143,37 +143,37 @@ pub(super) struct World {
     pub(super) fresh_starts: Vec<usize>,
     pub(super) wire: SimWire,
     pub(super) plans: Plans,
-    /// What was asked of a network.
+    /// What the agents of a network were asked.
     pub(super) calls: NetworkCalls,
     acts: VecDeque<(i64, Act)>,
-    /// Posts and changes whose request is over and that arrive all the same.
+    /// Posts and changes whose request was given up and that still arrive.
     late: BTreeMap<(i64, usize), Arriving>,
     late_count: usize,
     outage_until_ms: i64,
     /// The newest id that was given: microseconds on Slack, a number on Telegram.
     newest_id: i64,
-    /// Telegram's sequences of ids where it is asked about them: rooms that number for themselves, and the
-    /// others together.
+    /// Telegram's sequences of message ids, where messages are probed: the rooms with their own, and all others
+    /// together.
     newest_numbers: [i64; 2],
-    /// The newest number of each that was told: what is newer the server may not have heard of.
+    /// The newest number of each sequence in a delivered event: newer messages may be unknown to the server.
     told_numbers: [i64; 2],
-    /// What chance decides about numbers.
+    /// The dice for message numbers.
     pub(super) numbers_dice: SeededDice,
     /// Whether people go on talking when the script is over.
     pub(super) talks_on: bool,
     pub(super) kills_ms: Vec<i64>,
-    /// When it had stopped, whatever was still under way.
+    /// When the daemon had stopped, whatever was still under way.
     pub(super) stopped_ms: Vec<i64>,
-    /// From when until when a step stalled.
+    /// The begin and end of each stalled step.
     pub(super) stalls_ms: Vec<(i64, i64)>,
     pub(super) stops: usize,
     pub(super) faults: usize,
     /// Posts that a person decided about.
     pub(super) held: usize,
-    /// What those say, and whether it was there. What is not there comes behind what follows it; so does
-    /// what was to change one that is there, because nobody knows which message it is.
+    /// The texts of those posts, and whether they were in the room. A missing one is posted after those that followed
+    /// it; so is a change of one that is there, because its message id is unknown.
     pub(super) decided: Vec<(String, bool)>,
-    /// Beginnings of answers that were refused as too long: what is posted in their place does not look like one.
+    /// Beginnings of answers that were refused as too long: the posts in their place do not begin alike.
     pub(super) refused_beginnings: Vec<String>,
     /// When a step last stalled.
     pub(super) stalled_at_ms: i64,
@@ -252,7 +252,7 @@ impl World {
         self.mode == Mode::Slack
     }
 
-    /// Whether that goes wrong now. Nothing does once faults are over.
+    /// Whether a thing of this probability goes wrong now. Nothing does once faults are over.
     pub(super) fn fails(&mut self, per_mille: u64) -> bool {
         let fails = self.has_faults() && self.dice.hits(per_mille);
         self.faults += usize::from(fails);
@@ -268,7 +268,7 @@ impl World {
         self.now_ms < self.outage_until_ms
     }
 
-    /// Lets everything happen that is due by then.
+    /// Lets everything happen that is due by `until_ms`.
     pub(super) fn advance(&mut self, until_ms: i64) {
         while let Some(due_ms) = self.due_ms().filter(|due_ms| *due_ms <= until_ms) {
             self.now_ms = self.now_ms.max(due_ms);
@@ -299,8 +299,8 @@ impl World {
         own.chain(self.wire.due_ms()).min()
     }
 
-    /// Whether nothing is left that happens by itself, nobody sleeps who goes on later, and Slack is listened
-    /// to: what it gave up is read back by whoever is connected again.
+    /// Whether nothing is left to happen by itself, no paused worker is left, and Slack has a socket: events that it
+    /// gave up are read back after a reconnection.
     pub(super) fn is_quiet(&self) -> bool {
         let is_awake = |(_, to_ms): &(i64, i64)| *to_ms < self.now_ms;
         self.stalls_ms.iter().all(is_awake)
@@ -323,7 +323,7 @@ impl World {
             Act::Edit { room } => self.edit(room),
             Act::EditQuestion { room } => self.edit_question(room),
             Act::Delete { room } if self.is_slack() => self.delete(room),
-            // Telegram tells bots of no deletes.
+            // Telegram reports no deletions to bots.
             Act::Delete { .. } => {}
             Act::StartAfresh => self.start_afresh(),
             Act::Break => {
@@ -345,7 +345,7 @@ impl World {
         let is_threaded = self.is_slack() && room != DIRECT_ROOM;
         let thread = (is_threaded && in_thread).then(|| self.open_thread(room));
         let thread = thread.flatten();
-        // A question's thread needs no mention, also where it is heard of before the question.
+        // A question's thread needs no mention, even if its event comes before the question's.
         let mentions = room != DIRECT_ROOM && thread.is_none();
         let mut question = SimQuestion {
             word,
@@ -362,12 +362,12 @@ impl World {
         question.thread = is_threaded.then_some(answered_in);
         self.questions.push(question);
         if is_threaded && mentions && self.dice.hits(300) {
-            // Slack tells of a mention once more, without the kind of room.
+            // Slack sends a second event for a mention, without the kind of room.
             self.tell_of_post(room, message, false);
         }
     }
 
-    /// A question that a thread hangs on.
+    /// A question with a thread.
     fn open_thread(&mut self, room: usize) -> Option<String> {
         let is_root = |message: &&SimMessage| {
             message.thread.is_none() && message.word.is_some_and(|word| word.is_question)
@@ -470,7 +470,7 @@ impl World {
             (newest.to_string(), self.now_ms / 1_000 * 1_000, *newest)
         } else {
             self.newest_id += 1;
-            // Telegram tells whole seconds.
+            // Telegram counts whole seconds.
             let at_ms = self.now_ms / 1_000 * 1_000;
             (self.newest_id.to_string(), at_ms, self.newest_id)
         };
@@ -535,12 +535,12 @@ impl World {
         }
     }
 
-    /// A message says something else; false where it was edited in this second before.
+    /// Changes the text of a message; false where it was edited in the same second before.
     fn edit_to(&mut self, room: usize, message: usize, text: String) -> bool {
         let now_ms = self.now_ms;
         let edited = &mut self.rooms[room][message];
         let last_ms = edited.edited.as_ref().map_or(edited.at_ms, |(_, at)| *at);
-        // An edit is known by its second.
+        // An edit is identified by its second.
         if now_ms / 1_000 <= last_ms / 1_000 {
             return false;
         }
@@ -584,7 +584,7 @@ impl World {
         }
     }
 
-    /// Whether it is Telegram, asked about numbers.
+    /// Whether this is Telegram with probing by message numbers.
     pub(super) fn is_numbered(&self) -> bool {
         self.mode == Mode::TelegramLook
     }
@@ -595,7 +595,7 @@ impl World {
         *told = (*told).max(self.rooms[room][message].ordinal);
     }
 
-    /// What Telegram says of a number in a room: nothing of what its server has not heard of.
+    /// Telegram's answer about a message number in a room: its server knows only what it has heard of.
     pub(super) fn probe(&mut self, room: usize, number: i64) -> ProbeAnswer {
         let told = self.told_numbers[sequence_of(room)];
         let is_there = |it: &&SimMessage| it.ordinal == number && !it.is_deleted;
@@ -613,14 +613,14 @@ impl World {
         answer
     }
 
-    /// Somebody says something in each room in which not everything is a question.
+    /// Has a person say something in each room that also has other messages than questions.
     pub(super) fn talk_on(&mut self) {
         for room in (0..ROOMS).filter(|room| *room != DIRECT_ROOM) {
             self.say(room, 0);
         }
     }
 
-    /// What to call an event in a trace.
+    /// The name of an event in a trace.
     pub(super) fn name_of(&self, event: usize) -> String {
         let SimEvent {
             room,
@@ -638,7 +638,7 @@ impl World {
         format!("event {event}, {kind} {}", shown(word))
     }
 
-    /// A post of the bot arrives; how the platform calls it, and which arrival it is.
+    /// Adds a post of the bot; returns its platform id, and the number of the arrival.
     pub(super) fn arrive(&mut self, post: &Post) -> Option<(Delivered, usize)> {
         let room: usize = post.target.chat.strip_prefix('C')?.parse().ok()?;
         let mut late_in_history_ms =
@@ -686,7 +686,7 @@ impl World {
         Some((delivered, self.arrivals.len() - 1))
     }
 
-    /// A post of the bot becomes another one; false where there is none that can.
+    /// Changes a post of the bot; false where that can't be changed.
     pub(super) fn change(&mut self, change: &SimChange) -> bool {
         let room = change.chat.strip_prefix('C').and_then(|it| it.parse().ok());
         let Some(room) = room.filter(|room: &usize| *room < self.rooms.len()) else {
@@ -722,7 +722,7 @@ impl World {
         true
     }
 
-    /// Something arrives later, although nobody waits for an answer any more.
+    /// Lets a request arrive later, after its sender gave it up.
     pub(super) fn arrive_late(&mut self, late: Arriving, wait_ms: i64) {
         self.late_count += 1;
         let at = (self.now_ms + wait_ms, self.late_count);
@@ -735,7 +735,7 @@ fn sequence_of(room: usize) -> usize {
     room.min(1)
 }
 
-/// The command that a text is, where commands are no words behind a mention.
+/// The command in a text, on platforms where commands are not words after a mention.
 pub(super) fn command_of(text: &str) -> Option<CommandWord> {
     Some(CommandWord {
         name: text.strip_prefix('/')?.to_owned(),

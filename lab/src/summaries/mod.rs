@@ -1,4 +1,4 @@
-//! What of a conversation survives in its summaries, fold after fold, by the kind of what was said.
+//! Which facts of a conversation survive in its summaries, fold after fold, by kind of fact.
 //!
 //! Reading order: `told` (the conversation and its facts), `perfect` (a model that keeps what it is asked to keep),
 //! this file (the daemon's own worker at work, and the table).
@@ -38,7 +38,7 @@ const LINE_MS: i64 = 60_000;
 /// Lines between two looks of the worker. The default settings fold some forty at once.
 const LINES_BETWEEN: usize = 10;
 
-/// Has conversations folded, and prints what survived.
+/// Has conversations folded, and prints which facts survived.
 ///
 /// # Errors
 /// The store refuses, or no summary is made.
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &SummariesArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who makes the summaries.
+/// The model that makes the summaries.
 #[derive(Clone, Copy)]
 enum Summariser<'a> {
     Offline,
@@ -79,7 +79,7 @@ enum Summariser<'a> {
     Real(&'a str),
 }
 
-/// Facts that are in a summary and facts that its turns hold, by kind and by the folds since they were said.
+/// Facts that survived in a summary and facts in the turns behind it, by kind and by the folds since they were said.
 #[derive(Default)]
 struct Survived {
     counts: BTreeMap<(FactKind, usize), (u32, u32)>,
@@ -215,7 +215,7 @@ fn worker(store: &Store, agent: AgentSpec) -> Summarizer {
     }
 }
 
-/// Something said to the agent, too late to be answered.
+/// A message to the agent, too old to be answered.
 fn message(account: AccountId, number: usize, (speaker, text): &(String, String)) -> NewMessage {
     let number = i64::try_from(number).unwrap_or(i64::MAX / LINE_MS);
     let sent_at_ms = FIRST_MS + number * LINE_MS;

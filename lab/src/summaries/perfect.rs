@@ -1,5 +1,5 @@
-//! A model that keeps what it is asked to keep: each fact that it reads, in the form and number that the request
-//! names. What it loses, every model loses.
+//! A model that keeps what it is asked to keep: each fact that it reads, in the form and number that the request names.
+//! Facts that it loses, every model loses.
 
 use futures_util::future::BoxFuture;
 use vocative::llm::{Answer, Model, ModelError, Request};

@@ -1,4 +1,4 @@
-//! A conversation in which some lines say what somebody may ask for later. Drawn from a seed.
+//! A conversation in which some lines say facts that may be asked for later. Drawn from a seed.
 
 use crate::dice::SeededDice;
 
@@ -61,20 +61,20 @@ impl FactKind {
     }
 }
 
-/// Something said that may be asked for later.
+/// A fact that may be asked for later.
 #[derive(Clone, Debug)]
 pub(super) struct SummaryFact {
     pub(super) kind: FactKind,
     /// The number of its line, from 0.
     pub(super) line: usize,
-    /// All of the line.
+    /// The whole line.
     pub(super) text: String,
-    /// What a summary must hold of it.
+    /// The words that a summary must contain.
     keys: Vec<String>,
 }
 
 impl SummaryFact {
-    /// Whether a summary still says it: all of what was filled in stands in one of its lines.
+    /// Whether a summary still says it: one of its lines contains all filled-in words.
     pub(super) fn is_in(&self, summary: &str) -> bool {
         summary
             .lines()
@@ -84,7 +84,7 @@ impl SummaryFact {
 
 /// A conversation.
 pub(super) struct ToldConversation {
-    /// Who says what.
+    /// The lines: who says what.
     pub(super) lines: Vec<(String, String)>,
     pub(super) facts: Vec<SummaryFact>,
 }
@@ -136,7 +136,7 @@ impl ToldConversation {
     }
 }
 
-/// A template with its braces filled, and with what.
+/// A template with its braces filled, and the words filled in.
 fn filled(template: &str, dice: &mut SeededDice) -> (String, Vec<String>) {
     let (mut text, mut keys) = (String::new(), Vec::new());
     let mut rest = template;
@@ -152,7 +152,7 @@ fn filled(template: &str, dice: &mut SeededDice) -> (String, Vec<String>) {
     (text, keys)
 }
 
-/// A value that few other lines have, too.
+/// A value that few other lines share.
 fn value_of(name: &str, dice: &mut SeededDice) -> String {
     let mut word = |syllables: &[&str], count: usize| -> String {
         let word: String = (0..count)

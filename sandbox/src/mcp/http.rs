@@ -1,4 +1,4 @@
-//! The server over HTTP: a request a message, answered with JSON.
+//! The server over HTTP: one request for each message, answered with JSON.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::world::{Era, McpReply, McpSession, McpWorld};
 use crate::socket::Serving;
 
-/// The session of the era with a handshake.
+/// The id of the session, in the era with a handshake.
 const SESSION: &str = "loopback-session";
 
 type SharedWorld = Arc<Mutex<McpWorld>>;
@@ -47,24 +47,24 @@ impl McpServer {
         self.serving.addr()
     }
 
-    /// Changes what it is.
+    /// Changes its world.
     pub fn change(&self, change: impl FnOnce(&mut McpWorld)) {
         change(&mut lock(&self.world));
     }
 
-    /// Requests that the client gave up.
+    /// How many requests the client cancelled.
     #[must_use]
     pub fn cancelled(&self) -> usize {
         lock(&self.world).cancelled
     }
 
-    /// The texts of the calls that went on with a size.
+    /// The texts of the calls that went on after a size was given.
     #[must_use]
     pub fn sized(&self) -> Vec<String> {
         lock(&self.world).sized.clone()
     }
 
-    /// Calls that it was asked for.
+    /// How many calls it got.
     #[must_use]
     pub fn calls(&self) -> usize {
         lock(&self.world).calls
@@ -131,12 +131,12 @@ async fn take(
             let kind = [("content-type", "text/event-stream")];
             (kind, Body::from_stream(stream)).into_response()
         }
-        // It plays this over standard streams only.
+        // The server's own requests are supported over standard streams only.
         McpReply::Ask(_) => StatusCode::NOT_IMPLEMENTED.into_response(),
     }
 }
 
-/// What of a request's headers is not what its body says.
+/// The header of a request that differs from its body.
 fn mismatch<'a>(
     message: &Value,
     method: &str,

@@ -1,4 +1,4 @@
-//! The server over standard streams: a message a line.
+//! The server over standard streams: one message a line.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;

@@ -14,7 +14,7 @@ const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mN
 const ASKED: &str = "asked";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// What the server is.
+/// What the server offers, and how it behaves.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct McpWorld {
@@ -22,19 +22,19 @@ pub struct McpWorld {
     pub era: Era,
     /// Its tools. Each takes a text and repeats it; `count` says how often tools were called.
     pub tools: Vec<String>,
-    /// What it says of each.
+    /// The description of each tool.
     pub description: String,
     /// What goes wrong with a call.
     pub fault: Option<McpCallFault>,
     /// The token that it wants over HTTP.
     pub token: Option<String>,
-    /// Tools on a page of its list.
+    /// How many tools are on one page of its list.
     pub page: usize,
-    /// Calls that were made.
+    /// How many calls were made.
     pub calls: usize,
-    /// Requests that the client gave up.
+    /// How many requests the client cancelled.
     pub cancelled: usize,
-    /// The texts of the calls that went on with a size.
+    /// The texts of the calls that went on after a size was given.
     pub sized: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Default for McpWorld {
 pub enum Era {
     /// A handshake, then requests.
     Legacy,
-    /// Each request says all.
+    /// Each request holds everything that is needed.
     Modern,
 }
 
@@ -68,22 +68,22 @@ pub enum Era {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpCallFault {
-    /// The server ends.
+    /// The server process ends.
     Dies,
     /// It never answers.
     Hangs,
     /// It asks a person first: for a size, `s` or `l`. Then it says the text, and what was answered. A server of the
     /// era with a handshake asks while the call is at work.
     Asks,
-    /// It says that it is half through, and never ends.
+    /// It reports that it is half done, and never ends.
     Progress,
     /// It answers with 8 MiB.
     Huge,
-    /// It answers with what is no JSON.
+    /// It answers with something that is not JSON.
     Broken,
     /// It answers with an error for the model.
     Refuses,
-    /// It answers with an image, one that is broken, a table for people and a link beside the text.
+    /// It answers with an image, a broken image, a table for people and a link beside the text.
     Files,
 }
 
@@ -94,13 +94,13 @@ pub(super) enum McpReply {
     Message(Value),
     /// Nothing: it was a notification.
     Nothing,
-    /// What is no message.
+    /// Something that is no message.
     Broken,
     /// The server ends.
     Die,
-    /// Nothing, ever.
+    /// No answer, ever.
     Hang,
-    /// This notification, then nothing, ever.
+    /// This notification, then no answer, ever.
     Notify(Value),
     /// A request of its own, about the call that waits for its answer.
     Ask(Value),
@@ -109,7 +109,7 @@ pub(super) enum McpReply {
 /// What is known of a client on one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct McpSession {
-    /// The handshake was made.
+    /// Whether the handshake was made.
     pub(super) is_open: bool,
     /// The call about which the client was asked, and its text.
     pub(super) asked_about: Option<(Value, String)>,
@@ -144,7 +144,7 @@ impl McpWorld {
         }
     }
 
-    /// What is wrong with a request before it is looked at.
+    /// What is wrong with a request, checked before its method is run.
     fn refusal(
         &self,
         message: &Value,
@@ -303,7 +303,7 @@ impl McpWorld {
 }
 
 impl McpSession {
-    /// What follows an answer of the client: the result of the call about which it was asked.
+    /// The server's message after an answer of the client: the result of the call about which it was asked.
     fn answered(&mut self, id: &Value, message: &Value) -> McpReply {
         let asked = self.asked_about.take().filter(|_| id == ASKED);
         let Some((call, said)) = asked else {
@@ -323,7 +323,7 @@ fn sizes() -> Value {
     }})
 }
 
-/// What a tool does that asks for a size: a client that can't ask is refused, and one that sends something else back.
+/// A call of the tool that asks for a size: a client that can't ask is refused, and one that sends something else back.
 fn asked(params: &Value, said: &str) -> Result<McpReply, (i64, &'static str, Value)> {
     const STATE: &str = "opaque ä 1";
     if params["_meta"][META_CAPABILITIES]["elicitation"].is_null() {

@@ -128,7 +128,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, OpenAiRefusal> {
     Ok(body)
 }
 
-/// What newer models refuse, and what no model knows.
+/// Parameters that newer models refuse, and parameters that no model knows.
 fn check_parameters(body: &Value) -> Result<(), OpenAiRefusal> {
     if let Some(name) = unknown_field(body, &PARAMETERS) {
         return Err(invalid(&format!("{name}: Extra inputs are not permitted")));
@@ -152,7 +152,7 @@ fn check_parameters(body: &Value) -> Result<(), OpenAiRefusal> {
     Ok(())
 }
 
-/// Thoughts come back unchanged, to the same system, tools and messages before them.
+/// Thoughts must come back unchanged, with the same system, tools and messages before them.
 fn check_thoughts(body: &Value, messages: &[Value]) -> Result<(), OpenAiRefusal> {
     for (n, message) in messages.iter().enumerate() {
         let blocks = message["content"].as_array().into_iter().flatten();
@@ -235,7 +235,7 @@ fn check_message(n: usize, message: &Value, last: bool) -> Result<(), OpenAiRefu
     Ok(())
 }
 
-/// At most four blocks are marked for the cache, and none that holds no text or a thought.
+/// At most four blocks may be marked for the cache, and no thought and no block without text.
 fn check_marks(body: &Value) -> Result<(), OpenAiRefusal> {
     let lists = [&body["tools"], &body["system"]];
     let contents = body["messages"].as_array().into_iter().flatten();
@@ -313,7 +313,7 @@ fn stop_reason(answer: &OpenAiAnswer) -> &'static str {
     }
 }
 
-/// Tokens as the API tells them: what the cache gave or took is not in the input.
+/// Tokens as the API reports them: tokens read from or written to the cache are not in the input.
 fn usage(answer: &OpenAiAnswer, output: u32) -> Value {
     let usage = answer.usage;
     let mut told = json!({"input_tokens": usage.uncached(), "output_tokens": output});

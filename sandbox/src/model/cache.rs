@@ -1,8 +1,7 @@
-//! What a provider's cache gives and takes, by the rules of each.
+//! What a provider's cache reads and writes, by the rules of each provider.
 //!
-//! Pure: the time comes in. A prompt is a row of blocks (tools, system, what was said); a cache keeps
-//! beginnings of that row, exactly, for a time. *Source:* OpenAI's prompt caching guide and Anthropic's
-//! prompt caching page, November 2026.
+//! Pure: the time is an argument. A prompt is a row of blocks (tools, system, messages); a cache keeps exact beginnings
+//! of that row for a time. *Source:* OpenAI's prompt caching guide and Anthropic's prompt caching page, November 2026.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,11 +14,11 @@ use super::rules::gpt;
 /// Anthropic looks this many blocks back from a mark.
 const LOOK_BACK_BLOCKS: usize = 20;
 const ANTHROPIC_LIFE_MS: i64 = 5 * 60_000;
-/// Without breakpoints OpenAI's cache forgets within five to ten minutes; the less is taken.
+/// Without breakpoints OpenAI's cache forgets within five to ten minutes; the shorter time is used here.
 const AUTOMATIC_LIFE_MS: i64 = 5 * 60_000;
 const BREAKPOINT_LIFE_MS: i64 = 30 * 60_000;
 const OPENAI_MIN_TOKENS: u32 = 1_024;
-/// What OpenAI's automatic cache gives is a multiple of this.
+/// Tokens read from OpenAI's automatic cache are a multiple of this.
 const AUTOMATIC_STEP_TOKENS: u32 = 128;
 
 /// What the cache did with a prompt, in tokens.
@@ -41,7 +40,7 @@ struct PromptBeginning {
     hash: u64,
     tokens: u32,
     is_marked: bool,
-    /// Whether a person or a tool speaks in its last block.
+    /// Whether its last block is of a person or a tool.
     is_heard: bool,
 }
 
@@ -52,7 +51,7 @@ struct PromptBlock {
 }
 
 impl PromptCache {
-    /// Looks a prompt up for Anthropic's Messages, and keeps what it marks.
+    /// Looks up a prompt of Anthropic's Messages, and keeps the beginnings that it marks.
     pub(super) fn messages(&mut self, body: &Value, now_ms: i64) -> CacheUse {
         let beginnings = beginnings(body, &messages_blocks(body));
         let min_tokens = anthropic_min_tokens(body["model"].as_str().unwrap_or_default());
@@ -74,7 +73,7 @@ impl PromptCache {
         used(&beginnings, read, end)
     }
 
-    /// Looks a prompt up for OpenAI's models, and keeps what they keep.
+    /// Looks up a prompt of OpenAI's models, and keeps the beginnings that they keep.
     pub(super) fn openai(&mut self, body: &Value, said: &Value, now_ms: i64) -> CacheUse {
         let beginnings = beginnings(body, &openai_blocks(body, said));
         if gpt(body["model"].as_str().unwrap_or_default()) >= Some((5, 6)) {
@@ -91,7 +90,8 @@ impl PromptCache {
         used(&beginnings, read, 0)
     }
 
-    /// From GPT-5.6 on a beginning is found at a breakpoint only: a set one, or the last that was heard.
+    /// From GPT-5.6 on a beginning is found at a breakpoint only: a set one, or behind the last block of a person or a
+    /// tool.
     fn at_breakpoints(
         &mut self,
         body: &Value,
@@ -153,7 +153,7 @@ fn beginnings(body: &Value, blocks: &[PromptBlock]) -> Vec<PromptBeginning> {
     beginnings
 }
 
-/// Tools, system, then what was said; a text stands for its one block.
+/// The blocks of a prompt: tools, system, then the messages; a text stands for its one block.
 fn messages_blocks(body: &Value) -> Vec<PromptBlock> {
     let texts = |value: &Value| match value {
         Value::String(text) => vec![json!({"type": "text", "text": text})],
@@ -177,7 +177,7 @@ fn messages_blocks(body: &Value) -> Vec<PromptBlock> {
     for block in texts(&body["system"]) {
         push(&json!("system"), block);
     }
-    // Another choice of tools or another way to think is another conversation.
+    // Another choice of tools or another way to think makes another conversation.
     push(
         &json!("settings"),
         json!([body["tool_choice"], body["thinking"]]),
@@ -190,7 +190,7 @@ fn messages_blocks(body: &Value) -> Vec<PromptBlock> {
     blocks
 }
 
-/// Tools, then what was said (`input` or `messages`).
+/// The blocks of a prompt: tools, then the messages (`input` or `messages`).
 fn openai_blocks(body: &Value, said: &Value) -> Vec<PromptBlock> {
     let tools = body["tools"].as_array().into_iter().flatten();
     let tools = tools.map(|tool| PromptBlock {
@@ -260,11 +260,11 @@ mod tests {
         assert!(first.read == 0 && first.written > 2_000 && first.written < first.prompt);
         let again = cache.messages(&asked("b"), ANTHROPIC_LIFE_MS - 1);
         assert_eq!((again.read, again.written), (first.written, 0));
-        // A read begins the time anew; without one it is over.
+        // A read restarts the time; without one the entry expires.
         let late = cache.messages(&asked("c"), 2 * ANTHROPIC_LIFE_MS - 2);
         assert_eq!(late.read, first.written);
         assert_eq!(cache.messages(&asked("d"), 4 * ANTHROPIC_LIFE_MS).read, 0);
-        // One byte more at the beginning is another one, and what is short is never kept.
+        // One more byte at the beginning makes another prompt, and a short prompt is never kept.
         let other = anthropic(&[("user", &format!("x{long}"), true), ("user", "e", false)]);
         assert_eq!(cache.messages(&other, 4 * ANTHROPIC_LIFE_MS + 1).read, 0);
         let short = anthropic(&[("user", "hello", true)]);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(ask(&asked("gpt-5.5", "a", false), 0).read, 0);
         let again = ask(&asked("gpt-5.5", "b", false), 1);
         assert!(again.read >= 2_048 && again.read % 128 == 0 && again.written == 0);
-        // Unmarked, the question is the breakpoint, and no two are the same.
+        // Without marks the breakpoint is behind the question, and no two questions are the same.
         let paid = ask(&asked("gpt-5.6", "a", false), 0);
         assert_eq!((paid.read, paid.written), (0, paid.prompt));
         assert_eq!(ask(&asked("gpt-5.6", "b", false), 1).read, 0);

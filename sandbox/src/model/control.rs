@@ -71,7 +71,7 @@ struct ReplyEntry {
     pace: Option<PaceEntry>,
     /// What goes wrong instead; `text` is what comes before it.
     fault: Option<FaultEntry>,
-    /// How often; once unless said.
+    /// How often; once by default.
     times: Option<usize>,
 }
 
@@ -266,7 +266,7 @@ struct TranscriptEntry {
     status: Option<u16>,
 }
 
-/// What the next voice note says, or the status that it gets.
+/// The text of the next voice note, or the status with which it is refused.
 async fn transcript(State(shared): State<SharedModel>, body: Bytes) -> ModelControlAnswer {
     let it: TranscriptEntry = read(&body)?;
     let transcript = match (it.text, it.status) {
@@ -332,7 +332,7 @@ async fn hold(State(shared): State<SharedModel>) -> ModelControlAnswer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Release {
-    /// Only so many calls; without it all.
+    /// How many calls to let go on; without it all.
     count: Option<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! `/v1/embeddings`: vectors in which texts with the same words are alike, and words that a test says mean the
-//! same. Refuses what OpenAI's API refuses. *Source:* the API's reference: an input is a text or a list of at
-//! most 2,048 texts, none of them empty, `encoding_format` is `float` or `base64`, `dimensions` a positive number.
+//! `/v1/embeddings`: vectors in which texts with the same words are alike, and so are words that a test declares as
+//! synonyms. Refuses what OpenAI's API refuses. *Source:* the API's reference: an input is a text or a list of at most
+//! 2,048 texts, none of them empty, `encoding_format` is `float` or `base64`, `dimensions` a positive number.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::openai;
 use super::server::{CallShape, SharedModel, check_key, json_response};
 
-/// How many numbers a vector has, unless a request says.
+/// How many numbers a vector has by default.
 const DIMENSIONS: usize = 64;
 const INPUTS_MAX: usize = 2_048;
 
-/// What a test makes of embeddings.
+/// The test's settings for embeddings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Embedding {
     /// Words that mean the same.
     pub(super) alike: Vec<Vec<String>>,
     /// The texts of each request that was answered.
     pub(super) requests: Vec<Vec<String>>,
-    /// The status of every answer, and what refuses only texts with this in them.
+    /// The status of refusals, and the text that refused inputs contain.
     pub(super) refuses: Option<(u16, String)>,
-    /// Never answers.
+    /// Whether it never answers.
     pub(super) hangs: bool,
-    /// Other than [`DIMENSIONS`], as after an exchange of the model.
+    /// How many numbers vectors have instead of [`DIMENSIONS`], as after a change of the model.
     pub(super) dimensions: Option<usize>,
 }
 
@@ -87,9 +87,10 @@ fn read(body: &Value) -> Option<(Vec<String>, Option<usize>)> {
     (!is_empty && texts.len() <= INPUTS_MAX && is_format).then_some((texts, dimensions))
 }
 
-/// Each word counts at a place that follows from its letters; words that mean the same count as their first.
+/// The vector of a text: each word counts at a place that follows from its letters; synonyms count as the first of
+/// them.
 fn vector(text: &str, alike: &[Vec<String>], dimensions: usize) -> Vec<f32> {
-    // Never without a direction.
+    // A vector is never zero: it always has a direction.
     let mut numbers = vec![0.01; dimensions];
     for word in text.split(|c: char| !c.is_alphanumeric()) {
         if word.is_empty() {

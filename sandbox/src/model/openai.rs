@@ -177,7 +177,7 @@ pub(super) fn check(body: &[u8]) -> Result<Value, OpenAiRefusal> {
     Ok(body)
 }
 
-/// What newer models refuse, and what no model knows.
+/// Parameters that newer models refuse, and parameters that no model knows.
 fn check_parameters(body: &Value) -> Result<(), OpenAiRefusal> {
     if let Some(name) = unknown_field(body, &PARAMETERS) {
         let message = format!("Unrecognized request argument supplied: {name}");
@@ -348,7 +348,7 @@ pub(super) struct OpenAiAnswer<'a> {
     pub(super) cut: bool,
     pub(super) usage: ModelUsage,
     pub(super) pace: Option<ModelPace>,
-    /// What it thought first.
+    /// The model's thoughts before the answer.
     pub(super) thinking: Option<&'a str>,
 }
 
@@ -503,7 +503,7 @@ pub(super) fn unanswered_text(messages: &Value) -> String {
     texts.join("\n")
 }
 
-/// Whether the results of tools are the last thing in it.
+/// Whether the last messages are the results of tools.
 pub(super) fn has_looked_up(messages: &Value) -> bool {
     let last = messages.as_array().and_then(|all| all.last());
     last.is_some_and(|message| message["role"] == "tool")

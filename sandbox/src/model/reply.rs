@@ -22,9 +22,9 @@ pub struct ModelToolCall {
 pub struct ModelUsage {
     /// Tokens of the prompt, whatever the cache did with them.
     pub input: u32,
-    /// Of these, what the cache gave.
+    /// Of these, tokens read from the cache.
     pub cache_read: u32,
-    /// Of these, what the cache took.
+    /// Of these, tokens written to the cache.
     pub cache_write: u32,
     /// Tokens of the answer.
     pub output: u32,
@@ -58,7 +58,7 @@ pub enum ModelAct {
     Hang,
     /// The connection is reset before anything is answered.
     Reset,
-    /// A 200 with a body that is no JSON (as a stream: an event that is no JSON).
+    /// A 200 with a body that is not JSON (as a stream: an event that is not JSON).
     Malformed,
     /// A stream that ends in the middle of the text, without its end mark. Not streaming: a body
     /// that ends in the middle.
@@ -75,8 +75,7 @@ pub enum ModelAct {
         /// The error's message.
         message: String,
     },
-    /// A stream that says this and then nothing more, on an open connection. Not streaming: nothing
-    /// is ever answered.
+    /// A stream that sends this and then nothing more, on an open connection. Not streaming: nothing is ever answered.
     Stalled {
         /// The text before the silence.
         text: String,
@@ -93,8 +92,7 @@ pub enum ModelAct {
         /// The whole text.
         text: String,
     },
-    /// A stream that says this again and again, until nobody listens. Not streaming: an ordinary
-    /// answer.
+    /// A stream that sends this again and again, until the client disconnects. Not streaming: an ordinary answer.
     Endless {
         /// The text of each round.
         text: String,
@@ -125,7 +123,7 @@ pub struct ModelReply {
     pub usage: Option<ModelUsage>,
     /// How fast it is streamed; `None` is word by word, all at once.
     pub pace: Option<ModelPace>,
-    /// What it thinks first: a thinking block, a reasoning item, or `reasoning_content`.
+    /// The model's thoughts before the answer: a thinking block, a reasoning item, or `reasoning_content`.
     pub thinking: Option<String>,
 }
 
@@ -238,14 +236,14 @@ impl ModelReply {
 }
 
 impl ModelUsage {
-    /// What the cache neither gave nor took.
+    /// Tokens that were neither read from nor written to the cache.
     pub(super) fn uncached(self) -> u32 {
         self.input
             .saturating_sub(self.cache_read)
             .saturating_sub(self.cache_write)
     }
 
-    /// Whether the cache had to do with it.
+    /// Whether tokens were read from or written to the cache.
     pub(super) fn is_cached(self) -> bool {
         self.cache_read > 0 || self.cache_write > 0
     }

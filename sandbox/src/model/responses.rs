@@ -36,7 +36,7 @@ const PARAMETERS: [&str; 24] = [
     "top_p",
 ];
 
-/// What reasoning items are asked for with.
+/// The value of `include` with which reasoning items are requested.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
 fn invalid(message: &str, param: &str) -> OpenAiRefusal {
@@ -92,7 +92,7 @@ fn asks_encrypted(body: &Value) -> bool {
     asked.into_iter().any(|it| it == ENCRYPTED)
 }
 
-/// Every call has its output, every output its call, and reasoning comes back whole, before what it led to.
+/// Every call must have its output, every output its call, and reasoning must come back whole, before what it led to.
 fn check_items(body: &Value, items: &[Value]) -> Result<(), OpenAiRefusal> {
     let text = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
     let of_type = |kind: &'static str| items.iter().filter(move |item| item["type"] == kind);

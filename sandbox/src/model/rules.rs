@@ -1,4 +1,4 @@
-//! What a model's name says about what it takes, and seals that show whether something was changed.
+//! What a model's name says about what it takes, and seals that show whether contents were changed.
 //!
 //! Pure. *Source:* OpenAI's and Anthropic's pages on reasoning models, as of November 2026.
 
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-/// The version of a GPT model: 5 and 6 of `gpt-5.6-mini`.
+/// The version of a GPT model: 5 and 6 for `gpt-5.6-mini`.
 pub(super) fn gpt(model: &str) -> Option<(u32, u32)> {
     let version = model.strip_prefix("gpt-")?.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
@@ -38,14 +38,14 @@ pub(super) fn takes_no_temperature(model: &str) -> bool {
     always_thinks(model) || model.contains("opus-5") || model.contains("sonnet-5")
 }
 
-/// The first field of a body that is none of these.
+/// The first field of a body that is not among the known ones.
 pub(super) fn unknown_field<'a>(body: &'a Value, known: &[&str]) -> Option<&'a str> {
     let fields = body.as_object()?;
     let mut names = fields.keys().map(String::as_str);
     names.find(|name| !known.contains(name))
 }
 
-/// Binds something to all of these; other contents have another seal.
+/// A seal over these contents; other contents have another seal.
 pub(super) fn seal(contents: &[&Value]) -> String {
     let mut hasher = DefaultHasher::new();
     for content in contents {

@@ -30,9 +30,9 @@ use super::{anthropic, control, openai, responses};
 use crate::socket::{RequestConnection, Serving};
 use crate::wire::{WireKind, WireLog, WirePeer, now_ms};
 
-/// A request body may have this many bytes, as with the hosted APIs.
+/// The most bytes of a request body, as with the hosted APIs.
 const BODY_BYTES_MAX: usize = 32 << 20;
-/// An event without an end goes out in pieces of so many bytes.
+/// The size of the pieces in which an endless event is sent, in bytes.
 const ENDLESS_PIECE_BYTES: usize = 4 << 10;
 /// The names that `GET /v1/models` lists.
 const MODELS: [&str; 2] = ["loopback-small", "loopback-large"];
@@ -46,7 +46,7 @@ pub struct ModelRequest {
     pub headers: Vec<(String, String)>,
     /// The body; a body that is no JSON is a string.
     pub body: Value,
-    /// The status that it got at once; `None` while it waits or when its script cut it off.
+    /// The status of its immediate answer; `None` while it waits, or when its script cut the connection.
     pub status: Option<u16>,
 }
 
@@ -62,15 +62,15 @@ pub(super) struct ReplyScript {
     /// How fast an answer without a script is streamed.
     pub(super) pace: Option<ModelPace>,
     pub(super) refuses_streams: bool,
-    /// How long prompts may be, in tokens of four characters; `None` = as long as they like.
+    /// How long prompts may be, in tokens of four characters; `None` = no limit.
     pub(super) context_tokens: Option<u32>,
-    /// What the provider's cache keeps; `None` = no cache is told of.
+    /// What the provider's cache keeps; `None` = no cache is reported.
     cache: Option<PromptCache>,
-    /// How far its clock is ahead, in milliseconds.
+    /// How far the cache's clock is ahead, in milliseconds.
     ahead_ms: i64,
     /// Whether fields about caches are refused, as by servers that don't know them.
     refuses_cache_fields: bool,
-    /// A word, and the calls that an answer without a script asks for before it answers who said it.
+    /// A word, and the calls that an unscripted answer to a message with it asks for first.
     pub(super) looks_up: Option<(String, Vec<ModelToolCall>)>,
 }
 
@@ -160,8 +160,8 @@ impl ModelServer {
         self.shared.script(|script| script.next.push_back(reply));
     }
 
-    /// From now on an answer without a script repeats all that was said since the last answer, not
-    /// only the last message: what several questions that are answered together get.
+    /// From now on an answer without a script repeats all that was said since the last answer, not only the last
+    /// message: used where several questions are answered together.
     pub fn echo_all(&self) {
         self.shared.script(|script| script.echoes_all = true);
     }
@@ -184,7 +184,7 @@ impl ModelServer {
             .script(|script| script.context_tokens = Some(tokens));
     }
 
-    /// From now on answers tell what the provider's cache gave and took, by its rules.
+    /// From now on answers report the tokens read from and written to the provider's cache, by its rules.
     pub fn count_cache(&self) {
         self.shared
             .script(|script| script.cache = Some(PromptCache::default()));
@@ -208,7 +208,7 @@ impl ModelServer {
         self.shared.0.streamed_bytes.load(Ordering::Relaxed)
     }
 
-    /// From now on an answer without a script to somebody who says `word` calls this tool first, once.
+    /// From now on an unscripted answer to a message that contains `word` calls this tool first, once.
     pub fn look_up(&self, word: &str, name: &str, arguments: Value) {
         let call = ModelToolCall {
             id: String::new(),
@@ -219,8 +219,8 @@ impl ModelServer {
             .script(|script| script.looks_up = Some((word.to_owned(), vec![call])));
     }
 
-    /// From now on an answer without a script to somebody who says `word` asks for these calls first, all in one
-    /// answer, once. A value `"{said}"` stands for what was said.
+    /// From now on an unscripted answer to a message that contains `word` asks for these calls first, all in one
+    /// answer, once. A value `"{said}"` stands for the message.
     pub fn call_tools(&self, word: &str, calls: &[(&str, Value)]) {
         let call = |(name, arguments): &(&str, Value)| ModelToolCall {
             id: String::new(),
@@ -232,7 +232,8 @@ impl ModelServer {
             .script(|script| script.looks_up = Some((word.to_owned(), calls)));
     }
 
-    /// Adds what the next voice note says; without one it says how long it is. A number is a status.
+    /// Adds the transcript of the next voice note; without one the answer gives the note's length. A number is a
+    /// status.
     pub fn enqueue_transcript(&self, transcript: Result<&str, u16>) {
         let transcript = transcript.map(str::to_owned);
         self.shared
@@ -245,7 +246,7 @@ impl ModelServer {
         self.shared.script(|script| script.voice_notes.clone())
     }
 
-    /// From now on these words mean the same in embeddings.
+    /// From now on these words are synonyms in embeddings.
     pub fn mean_the_same(&self, words: &[&str]) {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         self.shared
@@ -265,7 +266,7 @@ impl ModelServer {
         self.shared.script(|script| script.embedding.hangs = hangs);
     }
 
-    /// From now on vectors have this many numbers, as after an exchange of the model.
+    /// From now on vectors have this many numbers, as after a change of the model.
     pub fn exchange_embedding_model(&self, dimensions: usize) {
         self.shared
             .script(|script| script.embedding.dimensions = Some(dimensions));
@@ -321,7 +322,7 @@ impl ModelServer {
     }
 }
 
-/// Whose shape a call has.
+/// The provider whose API a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallShape {
     OpenAi,
@@ -463,7 +464,7 @@ async fn models(headers: HeaderMap) -> Response {
     json_response(200, &body)
 }
 
-/// Endings of files that the hosted API reads.
+/// The file endings that the hosted API accepts.
 const AUDIO_ENDINGS: [&str; 10] = [
     "flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm",
 ];
@@ -567,7 +568,7 @@ async fn answer(
     }
 }
 
-/// What this server refuses of a request that any other would take.
+/// The refusal of a request that this server refuses, though other servers would take it.
 fn refusal(script: &ReplyScript, provider: CallShape, body: &Value) -> Option<OpenAiRefusal> {
     if body["stream"] == true && script.refuses_streams {
         return Some(provider.no_streams());
@@ -588,7 +589,7 @@ fn refusal(script: &ReplyScript, provider: CallShape, body: &Value) -> Option<Op
     (asked > limit).then(|| provider.too_long(limit, asked))
 }
 
-/// A field about caches, wherever it stands.
+/// The name of a field about caches, wherever it is in the body.
 fn cache_field(body: &Value) -> Option<&'static str> {
     let text = body.to_string();
     let names = [
@@ -602,7 +603,7 @@ fn cache_field(body: &Value) -> Option<&'static str> {
         .find(|name| text.contains(&format!("\"{name}\":")))
 }
 
-/// What is answered without a script.
+/// The answer without a script.
 fn unscripted(script: &ReplyScript, provider: CallShape, body: &Value) -> ModelReply {
     let messages = provider.messages(body);
     let heard = if script.echoes_all {
@@ -626,7 +627,7 @@ fn unscripted(script: &ReplyScript, provider: CallShape, body: &Value) -> ModelR
     }
 }
 
-/// Arguments in which `"{said}"` is what was said.
+/// Arguments with `"{said}"` replaced by the message.
 fn with_said(arguments: &Value, heard: &str) -> Value {
     let mut arguments = arguments.clone();
     for value in arguments
@@ -641,7 +642,7 @@ fn with_said(arguments: &Value, heard: &str) -> Value {
     arguments
 }
 
-/// The reply with what the cache gave and took, where that is counted.
+/// The reply with its cache tokens, where these are counted.
 fn with_cache(
     script: &mut ReplyScript,
     provider: CallShape,
@@ -671,7 +672,7 @@ fn with_cache(
     reply
 }
 
-/// Keeps a request and tells those who wait for it; returns its place.
+/// Records a request and wakes those who wait for it; returns its place.
 fn record(shared: &SharedModel, provider: CallShape, headers: &HeaderMap, raw: &[u8]) -> usize {
     let body = serde_json::from_slice(raw)
         .unwrap_or_else(|_| json!(String::from_utf8_lossy(raw).into_owned()));
@@ -761,7 +762,7 @@ async fn pass(shared: &SharedModel) {
     }
 }
 
-/// What goes out for one reply.
+/// What is sent for one reply.
 enum Played {
     Whole {
         status: u16,
@@ -773,7 +774,7 @@ enum Played {
     Reset,
 }
 
-/// A body that goes out piece by piece.
+/// A body that is sent piece by piece.
 struct Streaming {
     is_events: bool,
     events: Vec<String>,
@@ -782,7 +783,7 @@ struct Streaming {
     then: Then,
 }
 
-/// What happens behind the last piece.
+/// What happens after the last piece.
 #[derive(Clone, Debug)]
 enum Then {
     End,
@@ -790,7 +791,7 @@ enum Then {
     Break,
     /// Nothing, on an open connection.
     Silence,
-    /// The same again and again.
+    /// This text is sent again and again.
     Repeat(String),
 }
 

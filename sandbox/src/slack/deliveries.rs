@@ -1,9 +1,9 @@
 //! Socket Mode deliveries: from an envelope to its acknowledgement, its retries, or its loss.
 //!
-//! The life of a delivery: submitted -> (held by a fault) -> attempt 0 on one random live socket ->
-//! acknowledged, or due again by the retry plan -> lost after the last attempt. Interactive payloads
-//! and slash commands have one attempt. With request URLs, attempts go to `requests` instead of a
-//! socket, and what came of them decides. Owns the list of open sockets, but no socket itself.
+//! The life of a delivery: submitted -> (held by a fault) -> attempt 0 on one random live socket -> acknowledged, or
+//! due again by the retry plan -> lost after the last attempt. Interactive payloads and slash commands have one
+//! attempt. With request URLs, attempts go to `requests` instead of a socket, and their outcome decides. Owns the list
+//! of open sockets, but no socket itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::requests::{AttemptOutcome, DeliveryAttempt, Requests};
 
 /// An envelope must be acknowledged within this time, in milliseconds (slack.md §1.4).
 const ACK_WAIT_MS: u64 = 3_000;
-/// What came of a request is known before this, in milliseconds.
+/// The outcome of a request is known within this time, in milliseconds.
 const OUTCOME_WAIT_MS: u64 = 60_000;
 /// Most open sockets of one app (slack.md §1.6).
 pub(super) const SOCKETS_MAX: usize = 10;
@@ -91,7 +91,7 @@ struct EventDelivery {
 
 struct Socket {
     commands: UnboundedSender<SocketCommand>,
-    /// Told to go; gets new envelopes only when there is no other socket.
+    /// Told to disconnect; gets new envelopes only when there is no other socket.
     draining: bool,
     /// Silent for good; gets new envelopes only when every other socket is silent, too.
     stalled: bool,
@@ -163,7 +163,7 @@ impl Deliveries {
         self.sockets.len()
     }
 
-    /// Sends a command to every open socket; gives the sockets that got it.
+    /// Sends a command to every open socket; returns the sockets that got it.
     pub(super) fn tell_all(&mut self, command: impl Fn() -> SocketCommand) -> Vec<u64> {
         for socket in self.sockets.values() {
             // A socket whose task has ended is about to be removed.
@@ -339,7 +339,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes what came of a request.
+    /// Notes the outcome of a request.
     pub(super) fn note_outcome(
         &mut self,
         attempt: &DeliveryAttempt,
@@ -501,14 +501,14 @@ impl Deliveries {
         std::mem::take(&mut self.answered)
     }
 
-    /// Forgets what was delivered; sockets stay open, and requests go where they went.
+    /// Forgets what was delivered; sockets stay open, and request URLs stay set.
     pub(super) fn reset(&mut self) {
         let old = std::mem::take(self);
         self.sockets = old.sockets;
         self.last_socket = old.last_socket;
         self.last_delivery = old.last_delivery;
         self.requests = old.requests;
-        // What is acknowledged from now on of what was sent before is no violation.
+        // Acknowledging after the reset what was sent before it is no violation.
         self.acked_deliveries = old.envelopes.values().copied().collect();
         self.envelopes = old.envelopes;
     }

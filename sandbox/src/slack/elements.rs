@@ -179,7 +179,7 @@ fn check_button(button: &Value, at: &str) -> Result<(), Complaint> {
     }
 }
 
-/// How much a person may enter.
+/// Checks the limits of how much a person may enter.
 fn check_length(input: &Value, at: &str) -> Result<(), Complaint> {
     let is_length = |name: &str, least: u64| match &input[name] {
         Value::Null => true,
@@ -310,11 +310,11 @@ fn made_up_id() -> String {
     (0..5).map(|_| letter()).collect()
 }
 
-/// How somebody names an element.
+/// How a test names an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ElementName<'a> {
     ActionId(&'a str),
-    /// The words on it.
+    /// The words shown on it.
     Words(&'a str),
 }
 
@@ -347,7 +347,7 @@ pub(super) fn find(
     None
 }
 
-/// The action ids that stand in some blocks, for whoever looks for one in vain.
+/// The action ids in some blocks, for the message of a failed search.
 pub(super) fn action_ids(blocks: &Value) -> Vec<String> {
     let mut blocks = blocks.clone();
     let list = blocks.as_array_mut().into_iter().flatten();
@@ -356,7 +356,7 @@ pub(super) fn action_ids(blocks: &Value) -> Vec<String> {
     ids.collect()
 }
 
-/// What an element says when a person chose `values` in it; in it are names of options, ids, or words.
+/// What an element reports when a person chose `values` in it: names of options, ids, or words.
 ///
 /// # Errors
 /// A sentence when the element has no such choice.

@@ -13,7 +13,7 @@ use super::world::{ChannelKind, SlackConversation, SlackWorld};
 #[derive(Clone, Debug)]
 pub(super) struct EventObject {
     pub(super) inner: Value,
-    /// Workspace of whoever caused it.
+    /// Workspace of the account that caused the event.
     pub(super) team_id: String,
     pub(super) ext_shared: bool,
 }
@@ -47,7 +47,7 @@ pub(super) fn new_event_id() -> String {
     format!("Ev0{}", &id[..10])
 }
 
-/// Whether the app hears this event: subscribed, and the scope is granted.
+/// Whether the app gets this event: it is subscribed, and the scope is granted.
 pub(super) fn is_heard(world: &SlackWorld, inner: &Value) -> bool {
     let kind = inner["type"].as_str().unwrap_or_default();
     let (subscription, scope) = match kind {
@@ -84,7 +84,7 @@ pub(super) fn of_post(
     }
     message.insert("channel_type".into(), json!(channel.kind.channel_type()));
     events.push(event(world, channel, post, Value::Object(message)));
-    // The twins arrive in either order.
+    // The two events of a mention arrive in either order.
     if rand::random() {
         events.reverse();
     }

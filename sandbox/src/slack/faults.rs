@@ -57,7 +57,7 @@ pub struct RetryPlan {
     pub reason: String,
     /// The same waits over HTTP, from the failure on.
     pub http_after_ms: Vec<u64>,
-    /// Requests in an hour from which on an app that fails to answer them is given up.
+    /// From this many requests in an hour on, an app that fails to answer them is disabled.
     pub disable_from: usize,
 }
 
@@ -108,14 +108,14 @@ pub struct SlackKnobs {
     pub retry: RetryPlan,
     /// Error that every call with either token gets, for example `token_revoked`.
     pub account_error: Option<String>,
-    /// Whether who downloads a file without a right to it is sent to the sign-in page, instead of being
+    /// Whether a client that downloads a file without a right to it is redirected to the sign-in page, instead of being
     /// shown it.
     pub sign_in_redirects: bool,
     /// Whether a share shows in `files.info` only after this many milliseconds (Slack scans files).
     pub shares_delay_ms: u64,
     /// How long a person's act lets the app open a modal, in milliseconds (slack.md §7.1).
     pub trigger_life_ms: u64,
-    /// After how long a message that is streamed takes no more words, in milliseconds (slack.md §8).
+    /// How long after its start a streamed message takes words, in milliseconds (slack.md §8).
     pub stream_life_ms: u64,
 }
 
@@ -207,7 +207,7 @@ impl SlackFaults {
         self.lock().knobs.clone()
     }
 
-    /// Forgets every queued fault and puts the knobs back.
+    /// Removes every queued fault and resets the knobs.
     pub fn clear(&self) {
         *self.lock() = FaultScript::default();
     }

@@ -145,7 +145,7 @@ pub(super) fn show_answer(shared: &SharedSlack, core: &mut SlackCore, acked: &Ac
     }
 }
 
-/// What an answer says, checked.
+/// The checked content of an answer.
 struct HookMessage {
     text: String,
     blocks: Option<Value>,

@@ -1,4 +1,4 @@
-//! What people do with what an app shows: commands, clicks, modals, and what the app answers at once.
+//! What people do with an app's messages and views: commands, clicks, modals, and the app's immediate answers.
 //!
 //! Owns the payloads of slack.md §7. Who may click is decided here: a person who sees the message, on an
 //! element that is really there.
@@ -87,7 +87,7 @@ fn submit(shared: &SharedSlack, core: &mut SlackCore, kind: EnvelopeKind, payloa
     core.deliveries.submit(kind, payload, None, &plan);
 }
 
-/// The blocks of a message, and how the payload tells of it.
+/// The blocks of a message, and how the payload describes it.
 struct Clicked {
     blocks: Value,
     container: Value,
@@ -119,7 +119,7 @@ fn message_click(core: &mut SlackCore, action: &BlockAction) -> Result<Value, St
     Ok(payload)
 }
 
-/// What a person has under the finger: a message of the app, or one that only this person sees.
+/// The message that a person clicks in: one of the app, or one that only this person sees.
 fn clicked(core: &SlackCore, channel: &str, user: &str, ts: &str) -> Result<Clicked, String> {
     let mut container = json!({
         "type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false,
@@ -183,7 +183,7 @@ fn seen_view(core: &SlackCore, id: &str, person: &SlackUser) -> Result<ShownView
         .ok_or_else(|| format!("{} sees no view {id}", person.id))
 }
 
-/// The action that a click makes of an element.
+/// The action that a click on an element causes.
 fn acted(core: &mut SlackCore, blocks: &Value, action: &BlockAction) -> Result<Value, String> {
     let named = match action.action_id.is_empty() {
         true => ElementName::Words(&action.button),
@@ -202,7 +202,7 @@ fn acted(core: &mut SlackCore, blocks: &Value, action: &BlockAction) -> Result<V
     Ok(acted)
 }
 
-/// What an element holds after a click, as `state.values` tells it; a button holds nothing.
+/// The value of an element after a click, as in `state.values`; a button has none.
 fn state_of(acted: &Value) -> Value {
     let is_button = [
         "button",
@@ -382,7 +382,7 @@ pub(super) fn open_tab(
     Ok(vec![events::plain(&core.world, inner)])
 }
 
-/// Carries out what the app said in its acknowledgements of commands and modals.
+/// Carries out the answers in the app's acknowledgements of commands and modals.
 pub(super) fn take_answers(shared: &SharedSlack, core: &mut SlackCore) {
     for acked in core.deliveries.take_answered() {
         match acked.kind {

@@ -51,22 +51,22 @@ pub struct SlackPost {
     pub reactions: BTreeMap<String, Vec<String>>,
     /// When history starts to show it, in milliseconds since the Unix epoch.
     pub visible_at_ms: i64,
-    /// Of a message that was started to take words at its end.
+    /// Set on a message that was started as a stream.
     pub stream: Option<SlackStream>,
 }
 
-/// How a streamed message stands.
+/// The state of a streamed message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SlackStream {
-    /// Whether words come as `chunks`, else as `markdown_text`; open until the first words came.
+    /// Whether words come as `chunks`, else as `markdown_text`; undecided until the first words came.
     pub in_chunks: Option<bool>,
     /// Whether it was stopped.
     pub is_stopped: bool,
-    /// Whether it was a person who did, by the button beside it.
+    /// Whether a person stopped it, by the button beside it.
     pub is_stopped_by_person: bool,
     /// Until when it takes words, in milliseconds since the Unix epoch.
     pub until_ms: i64,
-    /// On whose screen it grows.
+    /// The person on whose screen it grows.
     pub recipient: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl SlackStream {
         !self.is_stopped && now_ms < self.until_ms
     }
 
-    /// As messages show it.
+    /// The state as message objects show it.
     fn state(&self, now_ms: i64) -> &'static str {
         match (self.is_stopped, self.is_open(now_ms)) {
             (true, _) => "completed",
@@ -138,7 +138,7 @@ impl SlackPost {
         put("ts", json!(self.ts));
         put("thread_ts", json!(self.thread_ts));
         put("client_msg_id", json!(self.client_msg_id));
-        // Whose workspace shares a file is not told with the message.
+        // A message object of a shared file does not contain the author's workspace.
         let tells_team = self.subtype.as_deref() != Some("file_share");
         if tells_team {
             put("team", json!(team_id));
@@ -189,7 +189,7 @@ impl SlackPost {
     }
 }
 
-/// Markdown without its backslashes, and without what shows nothing.
+/// Markdown without its backslashes and invisible characters.
 fn without_escapes(markdown: &str) -> String {
     let mut out = String::new();
     let mut chars = markdown.chars().peekable();

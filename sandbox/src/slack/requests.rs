@@ -1,7 +1,7 @@
-//! Delivery over HTTP: request URLs, signatures, retries, and when Slack gives an app up.
+//! Delivery over HTTP: request URLs, signatures, retries, and when Slack disables an app.
 //!
-//! Owns where requests go and what came of them lately; which delivery is tried when is decided in
-//! `deliveries`. Written from slack.md §2. Only loopback addresses are called, without TLS.
+//! Owns where requests go and their recent outcomes; which delivery is tried when is decided in `deliveries`. Written
+//! from slack.md §2. Only loopback addresses are called, without TLS.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,19 +23,19 @@ use crate::wire::{WireKind, WirePeer, now_ms};
 const ANSWER_WAIT: Duration = Duration::from_secs(3);
 /// How many redirects are followed.
 const REDIRECTS_MAX: usize = 2;
-/// What is looked at before an app is given up.
+/// The time over which outcomes are counted before an app is disabled.
 const WINDOW: Duration = Duration::from_secs(60 * 60);
-/// Above this share of failures, in per cent.
+/// The share of failures, in per cent, above which an app is disabled.
 const FAILURES_MAX_PERCENT: usize = 95;
 
 /// Where an app without Socket Mode is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestUrls {
-    /// Of event subscriptions.
+    /// For event subscriptions.
     pub events: String,
-    /// Of interactivity.
+    /// For interactivity.
     pub interactivity: String,
-    /// Of every slash command.
+    /// For every slash command.
     pub commands: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct DeliveryAttempt {
     url: String,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AttemptOutcome {
     /// 2xx in time, with what the body holds.
@@ -85,7 +85,7 @@ pub(super) enum AttemptOutcome {
     },
 }
 
-/// Where an app is called, what waits to be sent there, and how it went lately.
+/// Where an app is called, which attempts wait to be sent, and their recent outcomes.
 #[derive(Default)]
 pub(super) struct Requests {
     urls: Option<RequestUrls>,
@@ -111,7 +111,7 @@ impl Requests {
         self.outcomes.clear();
     }
 
-    /// Notes an attempt to be made; false if the app was given up.
+    /// Notes an attempt to be made; false if the app was disabled.
     pub(super) fn push(
         &mut self,
         (delivery, kind): (u64, EnvelopeKind),
@@ -137,7 +137,7 @@ impl Requests {
         std::mem::take(&mut self.to_send)
     }
 
-    /// Counts an outcome; too many failures of an app that gets so many switch its events off.
+    /// Counts an outcome; too many failures of an app with many requests switch its events off.
     pub(super) fn note(&mut self, is_acknowledged: bool, busy_from: usize) {
         let now = Instant::now();
         self.outcomes.push_back((now, is_acknowledged));

@@ -1,6 +1,6 @@
-//! What happens to conversations as such: who comes and goes, names, ids, archives, direct chats.
+//! What happens to conversations as such: joining and leaving, names, ids, archiving, direct chats.
 //!
-//! Owns the changes of the list of channels and the events that tell of them; messages are in `state`.
+//! Owns the changes of the list of channels and the events that report them; messages are in `state`.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::state::SlackCore;
 use super::world::{ChannelKind, SlackConversation};
 
 impl SlackCore {
-    /// Invites or removes the bot; both are heard. Without a person it goes in by itself.
+    /// Invites or removes the bot; both cause events. Without a person the bot joins by itself.
     pub(super) fn set_bot_membership(
         &mut self,
         channel: &str,

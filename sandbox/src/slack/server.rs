@@ -158,8 +158,7 @@ impl SlackServer {
         })
     }
 
-    /// Puts a file into the workspace, as a person uploads it; gives its object, for
-    /// [`UserPost::files`].
+    /// Adds a file to the workspace, as if a person had uploaded it; returns its object, for [`UserPost::files`].
     pub fn add_file(&self, file: SlackFile) -> Value {
         self.shared.change(|core| core.add_file(file))
     }
@@ -222,7 +221,7 @@ impl SlackServer {
         self.act(|core| core.rename(channel, name));
     }
 
-    /// Gives a channel another id, as when it comes to be shared; the old one is no channel any more.
+    /// Gives a channel another id, as when it comes to be shared; the old id no longer exists.
     pub fn change_channel_id(&self, channel: &str, new_id: &str) {
         self.act(|core| core.change_id(channel, new_id));
     }
@@ -252,7 +251,7 @@ impl SlackServer {
         self.act(|core| core.user_react((channel, ts), user, reaction, false));
     }
 
-    /// Presses the button that stops a streamed message. The app hears of it where it subscribes to
+    /// Presses the button that stops a streamed message. The app gets an event where it subscribes to
     /// `agent_session_stopped`.
     pub fn press_stop(&self, channel: &str, user: &str, ts: &str) {
         self.act(|core| core.press_stop(channel, user, ts));
@@ -407,7 +406,7 @@ impl SlackServer {
         Ok(())
     }
 
-    /// The same for addresses that were proved before.
+    /// As [`Self::set_request_urls`], for addresses that were proved before.
     pub fn use_request_urls(&self, urls: RequestUrls) {
         self.shared
             .change(|core| core.deliveries.requests.set(Some(urls)));
@@ -420,7 +419,7 @@ impl SlackServer {
             .change(|core| core.deliveries.requests.set(None));
     }
 
-    /// Whether too many requests failed, so that no events are sent any more.
+    /// Whether the app was disabled because too many requests failed, so that no events are sent any more.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.shared
@@ -481,7 +480,7 @@ impl SlackServer {
         self.shared.read(|core| core.deliveries.open_sockets())
     }
 
-    /// How long there was no socket since the first one was opened, all times together.
+    /// How long in all there was no socket since the first one was opened.
     #[must_use]
     pub fn silent(&self) -> Duration {
         self.shared.read(|core| core.deliveries.silent())

@@ -25,7 +25,7 @@ use crate::wire::{WireKind, WirePeer};
 const HOST: &str = "applink-10";
 /// What `hello` says about how long the socket will live, in seconds.
 const CONNECTION_TIME_S: u64 = 18_060;
-/// With nothing due, retries are looked at this often, in seconds.
+/// How often retries are checked when none is due, in seconds.
 const IDLE_LOOK_S: u64 = 3_600;
 
 /// `GET /link/?ticket=…`: the upgrade. A ticket opens one socket, once.
@@ -228,7 +228,7 @@ impl SocketLink {
         if self.send(Message::Close(Some(frame))).await.is_break() {
             return;
         }
-        // The client gets a second to say goodbye as well.
+        // The client gets a second to send its Close frame, too.
         let goodbye = async { while let Some(Ok(_)) = self.socket.recv().await {} };
         let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
     }

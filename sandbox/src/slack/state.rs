@@ -37,7 +37,7 @@ pub struct SlackStatus {
     pub status: String,
 }
 
-/// Something that was put up on the agent surface.
+/// Something that was shown on the agent surface.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SlackDressing {
     /// Where.
@@ -101,7 +101,7 @@ impl SharedSlack {
         }
     }
 
-    /// Changes the state and tells whoever waits.
+    /// Changes the state and wakes those who wait.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut SlackCore) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.send_modify(|version| *version += 1);
@@ -125,7 +125,7 @@ impl SharedSlack {
         });
     }
 
-    /// Takes the requests that are to be sent; nothing that anybody waits for.
+    /// Takes the requests that are to be sent. Wakes nobody who waits for a change.
     pub(super) fn take_attempts(&self) -> Vec<DeliveryAttempt> {
         self.lock().deliveries.requests.take()
     }

@@ -32,7 +32,7 @@ const SHOWN: [&str; 10] = [
 /// Permission to open one modal for the person who caused it.
 struct ModalTrigger {
     user: String,
-    /// The modal that it came from.
+    /// The modal in which the person acted.
     view: Option<String>,
     made: Instant,
     is_used: bool,
@@ -50,7 +50,7 @@ pub(super) struct ShownView {
     previous_id: Option<String>,
     /// What was entered: by block, then by action.
     pub(super) values: BTreeMap<String, Map<String, Value>>,
-    /// What the app said is wrong with what was sent: by block.
+    /// The errors that the app reported for the sent values: by block.
     pub(super) errors: Value,
 }
 
@@ -112,7 +112,7 @@ impl Views {
         id
     }
 
-    /// Uses a trigger up; gives its person and the modal that it came from.
+    /// Uses up a trigger; returns its person and the modal that it came from.
     ///
     /// # Errors
     /// The platform's name of why it opens nothing.
@@ -170,12 +170,12 @@ impl Views {
         Some(view.clone())
     }
 
-    /// Takes a view away.
+    /// Closes a view.
     pub(super) fn close(&mut self, id: &str) {
         self.open.retain(|view| view.id != id);
     }
 
-    /// Takes all modals of a person away.
+    /// Closes all modals of a person.
     pub(super) fn clear(&mut self, user: &str) {
         self.open
             .retain(|view| view.user != user || !view.is_modal());

@@ -132,7 +132,7 @@ pub struct SlackConversation {
     pub members: Vec<String>,
     /// Whether the bot was invited.
     pub bot_is_member: bool,
-    /// Whether nobody can write any more.
+    /// Whether the channel is archived, so that nobody can write any more.
     pub archived: bool,
     /// Whether another workspace shares it (Slack Connect).
     pub ext_shared: bool,
@@ -179,7 +179,7 @@ pub struct SlackWorld {
     pub bot_token: String,
     /// `xapp-…`, for opening sockets only.
     pub app_token: String,
-    /// What requests to the app are signed with.
+    /// The secret with which requests to the app are signed.
     pub signing_secret: String,
     /// Granted scopes of the bot token.
     pub scopes: Vec<String>,

@@ -1,7 +1,7 @@
 //! The lists of commands that a bot registers: one for each scope and language.
 //!
-//! Owns `setMyCommands`, `getMyCommands` and `deleteMyCommands`, with what the platform refuses of
-//! them. Knows no message: registered or not, a command is text.
+//! Owns `setMyCommands`, `getMyCommands` and `deleteMyCommands`, and their refusals. Knows no messages: registered or
+//! not, a command in a message is text.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn get(rooms: &TelegramRooms, params: &MethodParams) -> MethodResult<
     Ok(commands.unwrap_or_else(|| json!([])).into())
 }
 
-/// Takes the list of exactly that scope and language away.
+/// Deletes the list of exactly that scope and language.
 pub(super) fn delete(rooms: &mut TelegramRooms, params: &MethodParams) -> MethodResult<Success> {
     let key = key_of(rooms, params)?;
     rooms.commands.remove(&key);
@@ -110,7 +110,7 @@ fn read_scope(rooms: &TelegramRooms, raw: &str) -> MethodResult<Value> {
         }
     }
     let chat = rooms.check_chat(&chat, ChatAccess::Read);
-    // A list needs a chat that the bot knows, and no right to write there.
+    // A list needs a chat that the bot knows, but no right to write there.
     let chat = chat.map_err(|_| ApiFailure::bad("chat not found"))?;
     match rooms.room(chat).kind {
         TelegramChatKind::Private if kind != "chat" => Err(ApiFailure::bad(

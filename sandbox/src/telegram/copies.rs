@@ -34,7 +34,7 @@ const OWN_FIELDS: [&str; 16] = [
     "via_bot",
 ];
 
-/// Whether the new message tells where it comes from.
+/// Whether the new message says where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyWay {
     Copy,
@@ -81,7 +81,7 @@ pub(super) fn one(
     })
 }
 
-/// `copyMessages` and `forwardMessages`: what is not there, or can't be copied, is left out.
+/// `copyMessages` and `forwardMessages`: messages that are missing or can't be copied are left out.
 pub(super) fn many(
     rooms: &mut TelegramRooms,
     params: &MethodParams,

@@ -1,4 +1,4 @@
-//! Entities that the platform finds by itself: mentions, commands, links, hashtags, addresses.
+//! Entities that the platform detects: mentions, commands, links, hashtags, addresses.
 //!
 //! Owns the detection rules and the entity type, counted in UTF-16 units. Pure.
 
@@ -53,7 +53,7 @@ pub(super) fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Finds what the platform finds in a text, in order, without overlaps.
+/// Detects the entities of a text, in order, without overlaps.
 pub(super) fn detect(text: &str) -> Vec<TextEntity> {
     let mut found: Vec<TextEntity> = Vec::new();
     let mut scan = Scan {

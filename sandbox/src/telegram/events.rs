@@ -1,4 +1,4 @@
-//! What happens in rooms besides messages: buttons, reactions, comings and goings, topics, upgrades.
+//! What happens in rooms besides messages: buttons, reactions, joining and leaving, topics, upgrades.
 //!
 //! Owns the updates and service messages of these. What people write is in `people`.
 
@@ -14,12 +14,12 @@ use super::world::{ANONYMOUS_ADMIN_ID, BotStatus, SUPERGROUP_ID_BASE, TelegramCh
 /// Updates that are about no message live this long, in seconds.
 const EVENT_LIFE_S: i64 = 24 * 3600;
 
-/// What a pressed button did.
+/// The result of a pressed button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PressResult {
-    /// The bot hears of it; the id of the callback.
+    /// The bot gets a callback; its id.
     Callback(String),
-    /// It wrote its words; the id of the message.
+    /// The button wrote its words as a message; the message's id.
     Message(i64),
 }
 
@@ -43,7 +43,7 @@ impl TelegramRooms {
             .world
             .chat(chat)
             .ok_or_else(|| format!("no chat {chat}"))?;
-        // What is public can be looked at by everybody.
+        // Public chats can be read by everybody.
         let is_open = room.kind == TelegramChatKind::Channel || room.username.is_some();
         let is_there = room.members.contains(&user) || is_open;
         if self.world.user(user).is_none() || !is_there {
@@ -106,7 +106,7 @@ impl TelegramRooms {
         let id = format!("4382bfd{:011}", self.serial());
         let wire = match self.message(chat, message) {
             Some(_) => self.wire_of(chat, message),
-            // What a bot can't see any more has no content and the date 0.
+            // A message that the bot can't access any more has no content and the date 0.
             None => json!({"chat": self.world.chat_json(chat), "message_id": message, "date": 0}),
         };
         let body = json!({
@@ -116,7 +116,7 @@ impl TelegramRooms {
         self.push_callback(id, body)
     }
 
-    /// A press in a message that a person had the bot write in a chat without it.
+    /// A press in a message that a person had the bot write (inline mode) in a chat that the bot is not in.
     pub(super) fn inline_callback(&mut self, inline_id: &str, user: i64, data: &str) -> String {
         let id = format!("4382bfd{:011}", self.serial());
         let body = json!({
@@ -151,7 +151,7 @@ impl TelegramRooms {
         })
     }
 
-    /// Another program with the bot's token posts.
+    /// Another program posts with the bot's token.
     pub(super) fn post_unheard(&mut self, chat: i64, text: &str) -> i64 {
         self.store(NewMessageDraft {
             chat,
@@ -209,7 +209,7 @@ impl TelegramRooms {
             topic: None,
             ..draft
         });
-        // The topic's id is the id of the message that made it.
+        // A topic's id is the id of the message that created it.
         if let Some(stored) = self.message_mut(chat, id) {
             stored.topic = Some(id);
             stored

@@ -1,4 +1,4 @@
-//! What a refused call answers, in the platform's words.
+//! The answers of refused calls, in the platform's words.
 //!
 //! Owns the wording rule (prefix, lower-cased first letter) and the optional `parameters`.
 

@@ -56,7 +56,7 @@ pub enum TelegramFault {
     StallAfter,
     /// `getUpdates` only: the offset is not applied, so that what was delivered comes again.
     IgnoreOffset,
-    /// `getUpdates` only: this poll is told that another one took its place.
+    /// `getUpdates` only: this poll is refused because another one took its place.
     Conflict,
     /// The answer is a 200 that is no JSON.
     Garbage,
@@ -107,7 +107,7 @@ impl TelegramFaults {
         self.with(|queued| queued.always.insert(method.to_ascii_lowercase(), fault));
     }
 
-    /// Forgets all faults to come; knobs stay.
+    /// Removes all scripted faults; knobs stay.
     pub fn clear(&self) {
         self.with(|queued| {
             queued.next.clear();
@@ -115,7 +115,7 @@ impl TelegramFaults {
         });
     }
 
-    /// Forgets everything, knobs too.
+    /// Removes all scripted faults and resets the knobs.
     pub(super) fn reset(&self) {
         self.with(|queued| *queued = Queued::default());
     }

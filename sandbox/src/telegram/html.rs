@@ -156,7 +156,7 @@ impl Html<'_> {
             "pre" => return self.close_pre(tag.begin),
             "code" => ("code", one("language", &tag.argument)),
             _ => {
-                // A link without a usable address is silently no link.
+                // A link without a usable address silently becomes plain text.
                 let text = last_units(&self.out.text, self.out.units - tag.begin);
                 let address = if tag.argument.is_empty() {
                     text

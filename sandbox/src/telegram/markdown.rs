@@ -9,7 +9,7 @@ use super::markup::{MarkupOutput, Parsed, last_units, link_url, one};
 /// Characters that MarkdownV2 reserves outside code; inside it a backtick alone is reserved.
 const RESERVED: &str = "_*[]()~`>#+-=|{}.!";
 
-/// What MarkdownV2 has open.
+/// The styles that can be open in MarkdownV2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkdownStyle {
     Bold,

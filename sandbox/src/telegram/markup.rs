@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::entities::TextEntity;
 use super::text::Formatted;
 
-/// What can't be parsed, in the platform's words.
+/// The result of parsing; the error is in the platform's words.
 pub(super) type Parsed = Result<Formatted, String>;
 
 /// The address of a link as the platform writes it back; `None` when it is no address.

@@ -14,7 +14,7 @@ use super::text::{Formatted, TextKind, formatted};
 
 /// A bot can't download a larger file, in bytes.
 const DOWNLOAD_BYTES_MAX: usize = 20 << 20;
-/// A photo has at most so many bytes.
+/// The most bytes of a photo.
 const PHOTO_BYTES_MAX: usize = 10 << 20;
 /// Most messages of an album.
 const ALBUM_MAX: usize = 10;
@@ -58,7 +58,7 @@ impl MediaKind {
         }
     }
 
-    /// As errors name it.
+    /// The name used in errors.
     fn title(self) -> &'static str {
         match self {
             Self::Animation => "Animation",
@@ -71,7 +71,7 @@ impl MediaKind {
         }
     }
 
-    /// How ids of such files begin, and where they lie.
+    /// The prefix of ids of such files, and the folder of their paths.
     fn prefix_and_folder(self) -> (&'static str, &'static str) {
         match self {
             Self::Animation => ("CgACAgIAAxkDAAI", "animations"),
@@ -329,7 +329,7 @@ pub(super) fn edit_caption(
     })
 }
 
-/// Puts an inline keyboard under a message, or takes it away.
+/// Adds an inline keyboard to a message, or removes it.
 pub(super) fn set_markup(wire: &mut Map<String, Value>, markup: Option<Value>) {
     match markup {
         Some(markup) => wire.insert("reply_markup".to_owned(), markup),
@@ -423,7 +423,7 @@ impl TelegramRooms {
         Ok(fields)
     }
 
-    /// A file by its id. Addresses of the Internet lead nowhere from here.
+    /// A file by its id. Internet addresses are not fetched here.
     fn known_file(&self, kind: MediaKind, named: &str) -> MethodResult<String> {
         match self.files.get(named) {
             Some(kept) if kept.kind == kind || kind == MediaKind::Document => Ok(named.to_owned()),

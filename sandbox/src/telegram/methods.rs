@@ -62,7 +62,7 @@ const NAMES: [&str; 42] = [
     "setMyDescription",
     "setMyShortDescription",
 ];
-/// What an administrator always may in these rooms.
+/// The rights that an administrator always has in these rooms.
 pub(super) const ADMIN_RIGHTS: [&str; 7] = [
     "can_manage_chat",
     "can_delete_messages",
@@ -72,7 +72,7 @@ pub(super) const ADMIN_RIGHTS: [&str; 7] = [
     "can_invite_users",
     "can_manage_topics",
 ];
-/// What an administrator never may in these rooms.
+/// The rights that an administrator never has in these rooms.
 pub(super) const ADMIN_NOT: [&str; 7] = [
     "can_be_edited",
     "is_anonymous",
@@ -307,7 +307,7 @@ fn member(rooms: &TelegramRooms, chat: i64, user: i64) -> Value {
         return me;
     }
     match position {
-        // The first member made the room.
+        // The first member is the creator of the room.
         Some(0) if room.kind != TelegramChatKind::Private => {
             json!({"user": who, "status": "creator", "is_anonymous": false})
         }
@@ -346,7 +346,7 @@ fn answer_callback_query(
         return Err(ApiFailure::bad("MESSAGE_TOO_LONG"));
     }
     match rooms.callbacks.get_mut(params.text("callback_query_id")) {
-        // A press is answered once.
+        // A press can be answered only once.
         Some((pressed_s, stored)) if now_s - *pressed_s <= CALLBACK_LIFE_S && stored.is_none() => {
             *stored = Some(answer);
             Ok(json!(true).into())

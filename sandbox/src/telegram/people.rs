@@ -1,7 +1,7 @@
 //! What people do: they write, edit, press buttons, add and remove the bot, rename and move rooms.
 //!
-//! Owns the acting half of [`TelegramServer`]. Every act is stored and, where the bot is to hear it,
-//! becomes an update. Naming a chat that does not exist panics: the scene is wrong.
+//! Owns the acting half of [`TelegramServer`]. Every act is stored and, where the bot may see it, becomes an update.
+//! Naming a chat that does not exist panics: the scene is wrong.
 
 use serde_json::{Map, Value, json};
 
@@ -54,7 +54,7 @@ impl TelegramServer {
         self.act(|rooms| rooms.write(message))
     }
 
-    /// Puts a file at the platform; gives its object, for a field of a message ([`UserMessage::extra`]).
+    /// Adds a file to the platform; returns its object, for a field of a message ([`UserMessage::extra`]).
     pub fn add_file(&self, name: &str, mime_type: &str, bytes: Vec<u8>) -> Value {
         self.act(|rooms| {
             rooms.keep_file(Upload {
@@ -119,14 +119,14 @@ impl TelegramServer {
         self.act(|rooms| rooms.callback((chat, message), user, data))
     }
 
-    /// Sends a press of a button in a message that a person had the bot write in a chat without it; returns the
-    /// callback's id.
+    /// Sends a press of a button in a message that a person had the bot write (inline mode) in a chat that the bot is
+    /// not in; returns the callback's id.
     pub fn inline_callback(&self, inline_id: &str, user: i64, data: &str) -> String {
         self.act(|rooms| rooms.inline_callback(inline_id, user, data))
     }
 
-    /// Presses a button that is there, named by its words or its data: an inline one gives the
-    /// callback's id, one of a keyboard of replies the id of the message that it writes.
+    /// Presses an existing button, named by its words or its data: an inline one gives the callback's id, one of a
+    /// keyboard of replies the id of the message that it writes.
     ///
     /// # Errors
     /// A sentence when there is no such button, or the person does not see it.
@@ -235,18 +235,18 @@ impl TelegramServer {
         self.act(|rooms| rooms.queue.renumber_from(first_id));
     }
 
-    /// Puts the platform's clock forward, for what expires.
+    /// Moves the platform's clock forward, so that things expire.
     pub fn advance_clock(&self, seconds: i64) {
         self.act(|rooms| rooms.clock_ahead_s += seconds);
     }
 
-    /// Another program with the bot's token posts a message; its id.
+    /// Another program posts a message with the bot's token; returns its id.
     pub fn post_by_another_program(&self, chat: i64, text: &str) -> i64 {
         self.act(|rooms| rooms.post_unheard(chat, text))
     }
 
-    /// The Bot API server lags behind the rooms: of what the bot posts it hears with the next thing that
-    /// comes in the same sequence of ids. `false`: it hears of everything.
+    /// Lets the Bot API server lag behind the rooms: it learns of the bot's posts only with the next message in the
+    /// same sequence of ids. `false`: it learns of everything at once.
     pub fn lag_behind(&self, on: bool) {
         self.act(|rooms| rooms.lag_behind(on));
     }
@@ -302,7 +302,7 @@ impl TelegramRooms {
         }
     }
 
-    /// Adds who it is from and returns the account in `from`.
+    /// Adds the fields of the sender, and returns the account in `from`.
     fn sender_fields(&self, message: &UserMessage, fields: &mut Map<String, Value>) -> Option<i64> {
         let (from, sender_chat) = match (message.automatic_forward_of, message.sender_chat) {
             (Some(channel), _) => {

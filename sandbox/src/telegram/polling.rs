@@ -1,4 +1,4 @@
-//! `getUpdates`: the long poll, its offset, and the fight over who polls.
+//! `getUpdates`: the long poll, its offset, and conflicts between pollers.
 //!
 //! Owns which poll waits. The queue's own rules are in `queue`.
 
@@ -18,7 +18,7 @@ const TIMEOUT_S_MAX: i64 = 50;
 /// A second conflict within this time is answered only after it.
 const CONFLICT_PACE: Duration = Duration::from_secs(3);
 
-/// The poll that waits, and what was last refused or asked.
+/// The poll that waits, and when the last conflict and poll were.
 #[derive(Debug, Default)]
 pub(super) struct Polls {
     waiting: Option<oneshot::Sender<ApiFailure>>,

@@ -1,7 +1,6 @@
-//! `stopMessageLiveLocation`: the method that judges a message before it does anything to it.
+//! `stopMessageLiveLocation`: the method that checks a message before it changes anything.
 //!
-//! Also which messages the Bot API server has heard of: what it was not told yet it finds nowhere, though it
-//! is in the room.
+//! Also keeps which messages the Bot API server has heard of: it does not find others, though they are in the room.
 
 use serde_json::Value;
 
@@ -51,9 +50,8 @@ fn is_live(location: &Value) -> bool {
 }
 
 impl TelegramRooms {
-    /// Whether the bot may edit a message: its own posts, those made through its inline mode, and in a
-    /// channel that it administers everybody's. None that is a service message, a forward, or was sent with
-    /// a keyboard of replies.
+    /// Whether the bot may edit a message: its own posts, those made through its inline mode, and everybody's in a
+    /// channel that it administers. It can't edit service messages, forwards, or messages sent with a reply keyboard.
     fn can_edit(&self, chat: i64, stored: &KeptMessage) -> bool {
         let room = self.room(chat);
         let is_channel =
@@ -79,8 +77,8 @@ impl TelegramRooms {
         (!is_shared).then_some(chat)
     }
 
-    /// Lets the server lag behind, or catch up: while it lags, it has not heard of what the bot posts, until
-    /// it hears of something newer in the same sequence.
+    /// Lets the server lag behind, or catch up: while it lags, it does not know the bot's posts until it learns of
+    /// something newer in the same sequence.
     pub(super) fn lag_behind(&mut self, on: bool) {
         self.lags = on;
         if !on {
@@ -88,7 +86,7 @@ impl TelegramRooms {
         }
     }
 
-    /// The server hears of a message, and of everything before it.
+    /// Notes that the server knows a message, and everything before it.
     pub(super) fn hear_of(&mut self, chat: i64, id: i64) {
         let sequence = self.sequence_of(chat);
         let is_older = |&(of, older): &(i64, i64)| self.sequence_of(of) == sequence && older <= id;

@@ -56,7 +56,7 @@ impl UpdateQueue {
         Some(id)
     }
 
-    /// Forgets what is past its time.
+    /// Removes expired updates.
     pub(super) fn expire(&mut self, now_s: i64) {
         if now_s < self.first_expiry_s {
             return;
@@ -104,7 +104,7 @@ impl UpdateQueue {
         self.pending.iter().map(|update| (update.id, &update.body))
     }
 
-    /// Forgets one update, which a webhook took.
+    /// Removes one update, which a webhook took.
     pub(super) fn remove(&mut self, id: i64) {
         self.pending.retain(|update| update.id != id);
     }
@@ -124,7 +124,7 @@ impl UpdateQueue {
         Some(body)
     }
 
-    /// Goes on numbering from `first_id`, as after a week of silence; nothing is left from before.
+    /// Goes on numbering from `first_id`, as after a week of silence; earlier updates are dropped.
     pub(super) fn renumber_from(&mut self, first_id: i64) {
         self.pending.clear();
         self.next_id = first_id;

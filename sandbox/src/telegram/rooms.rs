@@ -59,7 +59,7 @@ pub(super) struct KeptMessage {
     pub(super) topic: Option<i64>,
     /// The bot posted it; a channel post does not show that.
     pub(super) by_bot: bool,
-    /// The keyboard of replies that came with it; the wire form does not show it.
+    /// The reply keyboard that came with it; the wire form does not show it.
     pub(super) keyboard: Option<Value>,
     pub(super) edited: bool,
     pub(super) deleted: bool,
@@ -92,7 +92,7 @@ pub struct TelegramPreview {
     pub is_gone: bool,
 }
 
-/// A draft goes by itself after so many seconds.
+/// How many seconds a draft is shown before it disappears.
 pub(super) const DRAFT_LIFE_S: i64 = 30;
 
 /// A message to store.
@@ -128,9 +128,9 @@ pub(super) struct TelegramRooms {
     pub(super) files: HashMap<String, KeptFile>,
     pub(super) logged_out: bool,
     pub(super) clock_ahead_s: i64,
-    /// Whether the server hears of the bot's posts only with what comes after them.
+    /// Whether the server learns of the bot's posts only with what comes after them.
     pub(super) lags: bool,
-    /// Posts of the bot that the server has not heard of: chat and id.
+    /// Posts of the bot that the server does not know yet: chat and id.
     pub(super) unheard: BTreeSet<(i64, i64)>,
     box_next: i64,
     serial: u64,
@@ -168,7 +168,7 @@ impl TelegramRooms {
         rooms
     }
 
-    /// Everything as in `world` again; ids of messages and updates go on from here.
+    /// Resets everything to `world`; ids of messages and updates go on.
     pub(super) fn reset(&mut self, world: TelegramWorld) {
         let old = std::mem::replace(
             self,
@@ -350,7 +350,7 @@ impl TelegramRooms {
         id
     }
 
-    /// Queues an update about a message, if the bot is to hear it.
+    /// Queues an update about a message, if the bot may see it.
     pub(super) fn announce(&mut self, chat: i64, id: i64, kind: &str) {
         let wire = self.wire_of(chat, id);
         let dated = wire["edit_date"].as_i64().or(wire["date"].as_i64());
@@ -382,7 +382,7 @@ impl TelegramRooms {
         }
     }
 
-    /// Whether the bot hears a message: it is inside, and privacy mode lets it.
+    /// Whether the bot sees a message: it is in the chat, and privacy mode allows it.
     fn hears(&self, chat: i64, wire: &Value) -> bool {
         let room = self.room(chat);
         let bot = &self.world.bot;
@@ -412,7 +412,7 @@ impl TelegramRooms {
         sees_all || is_service(wire) || replies || named || bare || via
     }
 
-    /// Whether a text holds a command: one that names this bot, or one that names nobody.
+    /// Whether a text holds a command: one that names this bot, or (unless `named`) one that names no bot.
     fn has_command(&self, wire: &Value, named: bool) -> bool {
         let suffix = format!("@{}", self.world.bot.username.to_ascii_lowercase());
         commands(wire).into_iter().any(|command| {
@@ -441,7 +441,7 @@ impl TelegramRooms {
 }
 
 impl KeptMessage {
-    /// This message as another one shows it when it replies to it: one level only.
+    /// The message as another one shows it that replies to it: one level only.
     pub(super) fn quoted(&self) -> Value {
         let mut wire = self.wire.clone();
         wire.remove("reply_to_message");
@@ -462,7 +462,7 @@ impl KeptMessage {
     }
 }
 
-/// The service message that makes a topic.
+/// The service message that creates a topic.
 pub(super) fn topic_created(chat: &TelegramChat, id: i64, name: &str) -> NewMessageDraft {
     let created = json!({"name": name, "icon_color": 7_322_096});
     NewMessageDraft {
@@ -475,7 +475,7 @@ pub(super) fn topic_created(chat: &TelegramChat, id: i64, name: &str) -> NewMess
     }
 }
 
-/// Whether a message is made by the platform and has no content of its own.
+/// Whether a message was made by the platform and has no content of its own.
 pub(super) fn is_service(wire: &Value) -> bool {
     const SERVICE: [&str; 14] = [
         "new_chat_members",

@@ -591,7 +591,7 @@ impl MethodProbe<'_> {
             got = older => got,
             got = newer => got,
         };
-        // The other one was hung up on; it waits until that is noticed.
+        // The other poll was hung up on; wait until the server has noticed.
         while self.server.polls_waiting() > 0 {
             tokio::task::yield_now().await;
         }

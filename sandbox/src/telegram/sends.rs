@@ -1,6 +1,6 @@
 //! Methods that post, edit and delete messages of the bot.
 //!
-//! Owns what a call leaves behind in a room. Where it may go is checked in `target`.
+//! Owns the effects of a call in a room. Where it may go is checked in `target`.
 
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ pub(super) fn edit_message_text(
     if same {
         return Err(ApiFailure::not_modified());
     }
-    // What is refused for its rate changes nothing.
+    // A call that is refused for its rate changes nothing.
     rooms.count_send(chat, sends_max)?;
     let Some(stored) = rooms.message_mut(chat, id) else {
         return Err(ApiFailure::bad("message to edit not found"));
@@ -125,13 +125,13 @@ pub(super) fn delete_messages(
 }
 
 impl TelegramRooms {
-    /// Something else stands where a draft stood.
+    /// Notes that a message or another draft took the place of a chat's drafts.
     pub(super) fn end_drafts(&mut self, chat: i64) {
         let drafts = self.drafts.iter_mut().filter(|draft| draft.chat == chat);
         drafts.for_each(|draft| draft.is_gone = true);
     }
 
-    /// Posts a message of the bot. `keyboard` is one of replies, which is no part of the message.
+    /// Posts a message of the bot. `keyboard` is a reply keyboard, which is no part of the message.
     pub(super) fn send(
         &mut self,
         target: MessageTarget,

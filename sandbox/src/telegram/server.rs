@@ -113,7 +113,7 @@ pub struct TelegramPost {
     pub edited: bool,
     /// It is gone; people no longer see it.
     pub deleted: bool,
-    /// The buttons under it, or the keyboard of replies that came with it, as on the wire.
+    /// The buttons under it, or the reply keyboard that came with it, as on the wire.
     pub keyboard: Option<Value>,
     /// The whole message as on the wire.
     pub wire: Value,
@@ -124,7 +124,7 @@ pub struct TelegramPost {
 pub struct TelegramServer {
     shared: SharedTelegram,
     serving: Serving,
-    /// Delivers to the webhook as long as this is held.
+    /// Delivers to the webhook as long as this handle is held.
     calling: AbortOnDropHandle<()>,
 }
 
@@ -224,7 +224,7 @@ impl TelegramServer {
         mut wanted: impl FnMut(&TelegramPost) -> bool,
         timeout: Duration,
     ) -> Option<TelegramPost> {
-        // Only what changed since the last look is looked at again: rooms can be long.
+        // Only messages that changed since the last look are checked again: rooms can be long.
         let mut seen = 0;
         self.wait_for(timeout, |rooms| {
             let log = rooms.chats.get(&chat);
@@ -455,7 +455,7 @@ enum Handled {
 struct MethodAnswer {
     status: u16,
     body: Value,
-    /// A body that is no JSON.
+    /// The text of a body that is not JSON.
     text: Option<&'static str>,
 }
 
@@ -506,7 +506,7 @@ fn failed(failure: &ApiFailure) -> Response {
     MethodAnswer::of(Err(failure.clone())).into_response()
 }
 
-/// What a gateway in front of the API says.
+/// The page of a gateway in front of the API.
 const GATEWAY_PAGE: &str = "<html><head><title>502 Bad Gateway</title></head></html>";
 
 async fn handle(

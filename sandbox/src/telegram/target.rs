@@ -228,7 +228,7 @@ fn reply_parameters(params: &MethodParams) -> Result<Option<ReplyParameters>, Ap
     Ok((message > 0).then_some(reply))
 }
 
-/// Reads a keyboard of replies, a request for a reply, or the order to take a keyboard away.
+/// Reads a reply keyboard, a request for a reply, or the request to remove a keyboard.
 pub(super) fn reply_keyboard(params: &MethodParams) -> Result<Option<Value>, ApiFailure> {
     let markup = params.get("reply_markup").unwrap_or_default();
     let mut markup: Value = serde_json::from_str(markup).unwrap_or_default();
@@ -297,7 +297,7 @@ pub(super) fn reply_markup(params: &MethodParams) -> Result<Option<Value>, ApiFa
 
 /// Most buttons of an inline keyboard.
 const INLINE_BUTTONS_MAX: usize = 100;
-/// Most characters that a button copies.
+/// Most characters of the text that a button copies.
 const COPIED_CHARS_MAX: usize = 256;
 /// The styles of a button.
 const STYLES: [&str; 3] = ["danger", "success", "primary"];
@@ -320,7 +320,7 @@ fn check_button(button: &Value) -> Result<(), ApiFailure> {
     if !ACTIONS.iter().any(|action| button.get(action).is_some()) {
         return Err(bad("Text buttons are unallowed in the inline keyboard"));
     }
-    // The words of these two refusals are ours; the limits are the platform's.
+    // The words of these two refusals are our own; the limits are the platform's.
     let style = button.get("style").and_then(Value::as_str);
     if button.get("style").is_some() && !style.is_some_and(|style| STYLES.contains(&style)) {
         return Err(bad("unknown style specified"));

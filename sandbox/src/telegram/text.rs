@@ -39,7 +39,7 @@ impl Formatted {
     }
 }
 
-/// Which limits a text has.
+/// Which limits apply to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     /// The text of a message: 1 to 4096 characters.

@@ -1,8 +1,8 @@
 //! The webhook: set and removed as the platform does it, and called in its order.
 //!
-//! Owns where updates are delivered and what came of it. Each chat's messages form a sub-queue that
-//! is strictly in order with one in flight; sub-queues run in parallel up to `max_connections`
-//! (telegram.md §4). Only loopback addresses are called, and only when a knob lets them be set.
+//! Owns where updates are delivered and with what result. Each chat's messages form a sub-queue that is strictly in
+//! order with one in flight; sub-queues run in parallel up to `max_connections` (telegram.md §4). Only loopback
+//! addresses are called, and only when a knob lets them be set.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -21,18 +21,18 @@ use super::server::{self, SharedTelegram};
 use crate::probe;
 use crate::wire::{WireKind, WirePeer};
 
-/// The ports of a webhook on the cloud's server.
+/// The ports that Telegram's own servers allow for a webhook.
 const PORTS: [&str; 4] = ["443", "80", "88", "8443"];
 /// The longest secret.
 const SECRET_MAX_CHARS: usize = 256;
-/// Chats that are delivered at the same time unless asked otherwise.
+/// How many chats are delivered at the same time by default.
 const CONNECTIONS_DEFAULT: i64 = 40;
 /// The longest wait that a `Retry-After` of the webhook may ask for, in seconds.
 const RETRY_AFTER_MAX_S: u64 = 3_600;
-/// Between two calls of setWebhook.
+/// The least time between two calls of setWebhook.
 const SET_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where updates go, and how that went.
+/// Where updates go, and how deliveries went.
 #[derive(Debug, Default)]
 pub(super) struct RegisteredWebhook {
     url: String,
@@ -40,13 +40,13 @@ pub(super) struct RegisteredWebhook {
     max_connections: i64,
     last_error: Option<(i64, String)>,
     set_at: Option<Instant>,
-    /// Sub-queues with an update on its way.
+    /// Sub-queues with an update in flight.
     in_flight: HashSet<String>,
     /// Updates that failed: how often, and when they are due again.
     failed: HashMap<i64, (u32, Instant)>,
 }
 
-/// An update on its way.
+/// An update in flight.
 #[derive(Debug)]
 struct WebhookCall {
     update: i64,
@@ -65,7 +65,7 @@ impl RegisteredWebhook {
         &self.url
     }
 
-    /// Takes what can be sent now; with it, when the next one is due.
+    /// Takes the updates that can be sent now; also returns when the next one is due.
     fn start(&mut self, queue: &UpdateQueue) -> (Vec<WebhookCall>, Option<Instant>) {
         let (mut calls, mut next) = (Vec::new(), None::<Instant>);
         if !self.is_set() {
@@ -120,7 +120,7 @@ impl RegisteredWebhook {
     }
 }
 
-/// Why an update was not taken.
+/// Why an update was not accepted.
 #[derive(Debug)]
 struct Failure {
     message: String,
@@ -144,7 +144,7 @@ fn line_of(id: i64, body: &Value) -> String {
     }
 }
 
-/// Delivers whatever waits while a webhook is set, until the server stops.
+/// Delivers waiting updates while a webhook is set, until the server stops.
 pub(super) async fn run(shared: SharedTelegram) {
     let mut changes = shared.changes();
     loop {
@@ -262,7 +262,7 @@ fn address_of(url: &str) -> Option<(SocketAddr, String)> {
     addr.ip().is_loopback().then(|| (addr, path.to_owned()))
 }
 
-/// `setWebhook`. `is_local`: loopback addresses without TLS are taken, as by a server of one's own.
+/// `setWebhook`. `is_local`: loopback addresses without TLS are accepted, as by a self-hosted server.
 pub(super) fn set(
     rooms: &mut TelegramRooms,
     params: &MethodParams,

@@ -26,11 +26,11 @@ pub struct TelegramBot {
     pub token: String,
     /// True when privacy mode is off, so that the bot hears everything in groups.
     pub can_read_all_group_messages: bool,
-    /// Whether it may be added to groups.
+    /// Whether the bot may be added to groups.
     pub can_join_groups: bool,
     /// Whether the bot-to-bot communication mode is on.
     pub hears_bots: bool,
-    /// Whether people can have it write messages in any chat (inline mode).
+    /// Whether people can have the bot write messages in any chat (inline mode).
     pub has_inline_mode: bool,
 }
 
@@ -249,7 +249,7 @@ impl TelegramWorld {
         self.chats.iter_mut().find(|chat| chat.id == id)
     }
 
-    /// The `User` object of the bot or of somebody else; strangers get a made-up name.
+    /// The `User` object of the bot or another account; unknown ids get a made-up name.
     pub(super) fn user_json(&self, id: i64) -> Value {
         match id {
             _ if id == self.bot.id => self.bot.as_user(),

@@ -1,4 +1,4 @@
-//! What follows from whom a captured message addresses.
+//! The effects of a captured message's addressees: runs, stops, notices and reactions.
 
 pub(crate) mod follow_ups;
 
@@ -16,8 +16,8 @@ use vocative_core::ids::{RunId, Seq};
 use vocative_core::running::follow_ups::RootMessage;
 
 impl Arrival<'_> {
-    /// Notes whom the turn addresses, queues what is missing, stops what is to be stopped, and tells
-    /// the room what is to be told. What was said below it before it was captured is judged again.
+    /// Notes whom the turn addresses, queues missing runs, stops runs that are to be stopped, and posts
+    /// notices. Replies below it that were captured before it are judged again.
     pub(crate) fn address_txn(
         &self,
         connection: &Connection,
@@ -52,7 +52,7 @@ impl Arrival<'_> {
         Ok(addressed)
     }
 
-    /// Stops what is to be stopped, and tells the room what is to be told. Returns the runs that end.
+    /// Stops the runs that the verdict stops, and posts its notice. Returns the runs that end.
     pub(crate) fn stop_and_tell_txn(
         &self,
         connection: &Connection,
@@ -71,7 +71,7 @@ impl Arrival<'_> {
         Ok(stopped)
     }
 
-    /// Says with a reaction that it was heard.
+    /// Adds the reaction that shows that the message was heard.
     fn react_txn(&self, connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
         let is_asked = self.verdict.runs == RunVerdict::Run;
         let Some(reaction) = self.verdict.reaction.as_ref().filter(|_| is_asked) else {
@@ -90,7 +90,7 @@ impl Arrival<'_> {
         react_txn(connection, &reaction)
     }
 
-    /// Since when it addresses whom it does.
+    /// Since when the message addresses its addressees.
     fn addresses_since_ms(&self) -> i64 {
         let message = self.message;
         let root = RootMessage {

@@ -1,4 +1,4 @@
-//! An album grows: a further item of it is captured.
+//! Captures a further item of an album.
 
 use crate::StoreError;
 use crate::acts::arrival::{Arrival, captured, sent_at_ms};
@@ -48,7 +48,7 @@ pub(crate) fn add_item_txn(
         tokens: message.tokens.as_ref().filter(|_| content == message.text),
         content,
         attachments: stored_attachments(&attachments),
-        // Nothing is replaced: the album grows.
+        // No revision is kept: the item is added, nothing is replaced.
         keep_revision: false,
         now_ms: message.received_at_ms,
     };

@@ -1,5 +1,5 @@
-//! What a person says in a chat about calls that wait there: listed, or forbidden all at once, in the transaction that
-//! captures the command. `core/approving/listing.rs` decides who sees what and what an order covers.
+//! Commands of a person about the calls that wait in a chat: to list them, or to deny all at once, in the transaction
+//! that captures the command. `core/approving/listing.rs` decides who sees what and what an order covers.
 
 use crate::StoreError;
 use crate::acts::command_giver::CommandGiver;
@@ -12,7 +12,7 @@ use vocative_core::approving::{
     StoredApproval, denied_outcome, other_list,
 };
 
-/// The most open approvals of a chat that are looked at: more are never open there.
+/// The most open approvals of a chat that are read; there are never more.
 const LOOKED_AT_MAX: usize = 50;
 
 /// Carries out what a person asks for in a chat about calls that wait there. Returns what they are told.

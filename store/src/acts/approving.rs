@@ -1,5 +1,5 @@
-//! Approvals: a call is written down as waiting, with its card, in one transaction, and its run waits without a lease.
-//! What becomes of them: `deciding`.
+//! Approvals: a call is stored as waiting, with its card, in one transaction, and its run waits without a lease.
+//! `deciding` has the decisions.
 
 use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
@@ -23,7 +23,7 @@ use vocative_core::approving::{
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::tool_call::{CHANGED_DIGEST, CallState};
 
-/// How far ahead of the time a grant may have been written, in milliseconds: clocks are put right by little.
+/// How far in the future a grant may have been written, in milliseconds: small clock corrections are tolerated.
 const AHEAD_MAX_MS: i64 = 60_000;
 
 impl<C: MayReply> Store<C> {
@@ -40,8 +40,8 @@ impl<C: MayReply> Store<C> {
         Ok(asked)
     }
 
-    /// Lets a run wait for people, or for agents that it asked, without lease and placeholder, unless all was decided meanwhile. Neither an
-    /// attempt nor its age counts the wait.
+    /// Lets a run wait for people, or for agents that it asked, without lease and placeholder, unless all was decided
+    /// meanwhile. The wait counts neither as an attempt nor towards the run's age.
     ///
     /// # Errors
     /// Storage refuses.
@@ -138,7 +138,7 @@ fn ask_txn(connection: &Connection, new: &NewApproval) -> Result<AskOutcome, Sto
     Ok(AskOutcome::Waits)
 }
 
-/// Why people are asked about a call: one that was changed is asked for whatever its settings say.
+/// The rule by which people are asked about a call: a changed call is always asked about, whatever its settings say.
 fn asking_for(
     connection: &Connection,
     (run_row, step, call_row): (i64, u32, i64),
@@ -193,7 +193,7 @@ fn park_txn(
     Ok(Parked::Waits)
 }
 
-/// Whether a call of a run was changed and is still to be asked for: nobody sees that it waits.
+/// Whether a changed call of a run still has to be asked about: it has no card yet, so the run must not wait.
 fn has_call_to_ask_anew(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -215,7 +215,7 @@ pub(crate) fn consent(
         return Ok((consent, by, None));
     }
     let nobody = DecidedBy::default();
-    // What people put in place of what was asked for is allowed by nobody yet, whatever it is.
+    // Changed arguments have not been approved yet, whatever they are.
     if was_changed(connection, call_row)? {
         return Ok((Consent::Missing, nobody, None));
     }
@@ -223,11 +223,11 @@ pub(crate) fn consent(
         return Ok((Consent::NotNeeded, nobody, None));
     }
     let grant = match requesters(connection, run_row)?.len() {
-        // Nor does it cover what a schedule started.
+        // A grant does not cover runs that a schedule started.
         1 if !is_of_firing(connection, run_row)? => {
             grant_of(connection, (run_row, call_row), sought, now_ms)?
         }
-        // What one person was granted covers nothing that others asked for with them.
+        // A grant of one person does not cover a run that others asked for, too.
         _ => None,
     };
     Ok(match grant {
@@ -242,8 +242,8 @@ fn is_of_firing(connection: &Connection, run_row: i64) -> Result<bool, StoreErro
         .query_row([asked_run(connection, run_row)?], |row| row.get("is_so"))?)
 }
 
-/// A grant of the person, the chat and the agent that covers a call. One that would last longer than any may was
-/// written under another clock.
+/// A grant of the person, the chat and the agent that covers a call. A grant that would last longer than allowed
+/// was written under a wrong clock, and does not count.
 fn grant_of(
     connection: &Connection,
     (run_row, call_row): (i64, i64),
@@ -283,7 +283,7 @@ pub(crate) fn use_grant_txn(connection: &Connection, grant: i64) -> Result<(), S
     Ok(())
 }
 
-/// What of people's consent a call of a step needs, given what its run had read by then.
+/// Which consent a call of a step needs, given what its run had read by then.
 pub(crate) fn sought_after(
     connection: &Connection,
     of_step: (i64, u32),

@@ -1,4 +1,4 @@
-//! A message that was admitted, on its way to its turn.
+//! An admitted message, before it becomes a turn.
 
 use std::path::PathBuf;
 
@@ -24,19 +24,19 @@ pub(crate) struct Arrival<'a> {
     pub(crate) person: ParticipantId,
     pub(crate) facts: MessageFacts,
     pub(crate) verdict: Verdict,
-    /// Where orders to erase are written, too.
+    /// The ledger file to which erasure orders are also written.
     pub(crate) ledger: Option<PathBuf>,
 }
 
 impl Arrival<'_> {
-    /// Whether it addresses an agent that this turn did not address before.
+    /// Whether the message addresses an agent that its turn did not address before.
     pub(crate) fn addresses_anew(&self) -> bool {
         let before = &self.facts.addressed_before;
         let addressed = &self.verdict.addressed_to;
         addressed.iter().any(|agent| !before.contains(agent))
     }
 
-    /// Counts what bots say to agents in a row; a person's word ends the row.
+    /// Counts consecutive messages of bots to agents; a person's message resets the count.
     pub(crate) fn count_exchange_txn(&self, connection: &Connection) -> Result<(), StoreError> {
         let known = self.facts.bot_exchanges;
         let now = match self.message.sender.kind {

@@ -1,4 +1,4 @@
-//! Files that tools gave: attachments of the turns of their results, kept with them from the first.
+//! Files that tools returned: attachments of the turns of their results, stored in the same transaction.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const OF_RUN_SQL: &str = "SELECT k.step, k.call_id, t.uuid, f.id, f.platform_id,
      WHERE r.uuid = ?1 ORDER BY k.step, k.n, f.id";
 
 impl Reader {
-    /// The files that the calls of a run gave, in the order of the calls.
+    /// The files that the calls of a run returned, in the order of the calls.
     ///
     /// # Errors
     /// Storage refuses.

@@ -1,4 +1,4 @@
-//! Tool calls of a leased run: written down as they are asked for, begun, and brought to their result.
+//! Tool calls of a leased run: recorded when the model asks for them, begun, and finished with their result.
 //!
 //! A call that acts is marked as begun, and that is on disk, before it is made. Its result and its two turns of
 //! the timeline are one transaction, so that every call has exactly one pair of turns, however often its run is
@@ -30,8 +30,8 @@ use vocative_core::ids::{LeaseToken, RunId, ToolCallId};
 use vocative_core::tool_call::{CHANGED_DIGEST, CallDigest, CallRule, CallState, StoredCall};
 
 impl<C: MayReply> Store<C> {
-    /// Writes down what a recorded step asks for; calls that are written down stay as they are. Returns the
-    /// step's calls in order: none if the step was forgotten, `None` if the lease is no longer held.
+    /// Records the calls that a recorded step asks for; calls that are recorded already stay as they are. Returns
+    /// the step's calls in order: none if the step was forgotten, `None` if the lease is no longer held.
     ///
     /// # Errors
     /// Storage refuses.
@@ -53,7 +53,7 @@ impl<C: MayReply> Store<C> {
                 )?
                 .query_row((leased.row, step), |row| row.get("has_step"))?;
             if !has_step {
-                // It was forgotten with something that it was made from.
+                // The step was forgotten together with one of its sources.
                 return Ok(Some(Vec::new()));
             }
             for (n, call) in calls.iter().enumerate() {
@@ -64,8 +64,8 @@ impl<C: MayReply> Store<C> {
         .await
     }
 
-    /// Decides whether a call is made. One that acts is on disk as begun when this returns; of any other a power
-    /// cut may undo it.
+    /// Decides whether a call is made. A call that acts is on disk as begun when this returns; for any other call
+    /// a power cut may undo the mark.
     ///
     /// # Errors
     /// Storage refuses; then the call is not to be made.
@@ -78,7 +78,7 @@ impl<C: MayReply> Store<C> {
         }
     }
 
-    /// A call whose server asked people goes on: from here on it may act.
+    /// Lets a call go on whose server asked people: from here on it may act.
     ///
     /// # Errors
     /// Storage refuses; then the call is not to be made.
@@ -106,7 +106,7 @@ impl<C: MayReply> Store<C> {
         .await
     }
 
-    /// Brings a call to its result.
+    /// Finishes a call with its result.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -147,7 +147,7 @@ fn record_call_txn(
     Ok(())
 }
 
-/// A call as it is read before something becomes of it.
+/// The row of a call, read before it is changed.
 struct CallRow {
     row: i64,
     step: u32,
@@ -223,8 +223,8 @@ fn begin_call_txn(connection: &Connection, call: &CallToBegin) -> Result<CallBeg
     Ok(CallBegun::Decided(decided))
 }
 
-/// Gives a call the arguments that hooks put in place of its own, if it is still what they were asked about. Returns
-/// what the call would do now.
+/// Gives a call the arguments that hooks put in place of its own, if it is still the call that they were asked about.
+/// Returns what the call would do now.
 fn narrow_txn(
     connection: &Connection,
     row: &mut CallRow,
@@ -334,7 +334,7 @@ fn finish_call_txn(
     Ok(StepOutcome::Written)
 }
 
-/// Marks the run if what the call gave is a text that its askers did not write.
+/// Marks the run as tainted if the call's result is a text that the run's askers did not write.
 fn note_reading_txn(
     connection: &Connection,
     (run_row, step): (i64, u32),

@@ -1,7 +1,7 @@
-//! Capturing one message: is it known, is it admitted, whom does it address, and what is written.
+//! Capturing one message: whether it is known and admitted, whom it addresses, and what is written.
 //!
-//! Everything happens in one transaction. What an edit, an album's item or a refused message does
-//! is in `edits`, `album_items` and `notices`; what follows from whom a turn addresses in `addressing`.
+//! Everything happens in one transaction. Edits, album items and refused messages are handled in `edits`,
+//! `album_items` and `notices`; the effects of a turn's addressees in `addressing`.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ impl<C: MayCapture> Store<C> {
     /// As there.
     pub async fn capture_judged(&self, message: NewMessage) -> Result<JudgedMessage, StoreError> {
         let ledger = self.ledger_path();
-        // The text that an edit replaces is to be nowhere, the write-ahead log included.
+        // The replaced text must not stay anywhere, not even in the write-ahead log.
         if message.is_edit && !message.keep_revisions {
             return self
                 .write_and_clean(message.received_at_ms, move |connection| {
@@ -148,7 +148,7 @@ pub(crate) fn capture_txn(
     })
 }
 
-/// Whether its sender or its place was erased after it was sent: history does not bring it back.
+/// Whether the message's sender or place was erased after it was sent: reading back history must not restore it.
 pub(crate) fn is_from_before_erasure(
     connection: &Connection,
     message: &NewMessage,
@@ -165,7 +165,7 @@ pub(crate) fn is_from_before_erasure(
     erasure::is_erased(connection, &heard)
 }
 
-/// Makes a message new that was captured before: the promise of one turn is broken on purpose.
+/// Forgets that a message was captured, so that it counts as new and gets a second turn on purpose.
 fn forget_message_txn(
     connection: &Connection,
     chat: &ChatRow,
@@ -179,7 +179,7 @@ fn forget_message_txn(
     Ok(())
 }
 
-/// Writes what an admitted message tells besides its text: its chat and its sender.
+/// Stores the chat and the sender of an admitted message.
 fn admit_txn<'a>(
     connection: &Connection,
     message: &'a NewMessage,
@@ -227,7 +227,7 @@ fn note_captured_txn(connection: &Connection, message: &NewMessage) -> Result<()
     Ok(())
 }
 
-/// Makes the turn of a message that is not known.
+/// Inserts the turn of a new message.
 pub(crate) fn insert_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
@@ -306,8 +306,8 @@ pub(crate) fn insert_txn(
     Ok(Captured::New(captured(&turn, runs)))
 }
 
-/// Carries out the command that a new message is. Only the timeline shows the message then: it was not
-/// said to the room.
+/// Carries out a new message that is a command. Only the timeline shows such a message: it was not said to
+/// the room.
 fn command_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,

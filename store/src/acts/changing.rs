@@ -1,8 +1,8 @@
-//! Other arguments for a call that waits for people: what was asked for ends as changed, the call has the new arguments,
-//! and its run is woken to ask for it anew, in one transaction.
+//! Changing the arguments of a call that waits for people: its approval ends as changed, the call gets the new
+//! arguments, and its run is woken to ask about it again, in one transaction.
 //!
-//! Until the run has read them, what the call does is not known here (`CHANGED_DIGEST`): no approval, no grant and no
-//! button is of such a call, so nothing makes it. Its hooks are asked anew, too.
+//! Until the run has read the new arguments, the store does not know what the call does (`CHANGED_DIGEST`): no
+//! approval, grant or button matches it, so it can't be made. Its hooks are asked again, too.
 
 use crate::StoreError;
 use crate::acts::deciding::{ApprovalDecision, decide_txn, show_outcome_txn};
@@ -54,7 +54,7 @@ pub(crate) fn waiting_call(
     }))
 }
 
-/// A captured reply changes a call, if it still waits.
+/// Changes a call by a captured reply, if the call still waits.
 pub(crate) fn change_by_reply_txn(
     connection: &Connection,
     change: &ChangedCall,
@@ -101,7 +101,7 @@ pub(crate) fn change_txn(
             &CHANGED_DIGEST[..],
             CallState::Ready
         ])?;
-    // What hooks said was said of other arguments.
+    // The verdicts of hooks were about the old arguments.
     connection
         .prepare_cached(
             "DELETE FROM hook_verdicts WHERE run_id = ?2 AND point = ?3 AND (step, n) IN (
@@ -112,7 +112,7 @@ pub(crate) fn change_txn(
             found.run_row,
             HookPoint::BeforeTool.name()
         ])?;
-    // It asks anew, whatever else of it still waits.
+    // The run is woken to ask again, even if other calls of it still wait.
     connection
         .prepare_cached(
             "UPDATE runs SET state = 'queued', waiting_for = NULL, waiting_until_ms = NULL, not_before_ms = ?2,
@@ -124,8 +124,8 @@ pub(crate) fn change_txn(
     Ok(true)
 }
 
-/// Writes down what a changed call does, once its run has read it. Returns whether it has: a worker that read the call
-/// before it was changed is to read it again.
+/// Stores what a changed call does, once its run has read it. Returns `false` if the worker read the call before it
+/// was changed, and so has to read it again.
 pub(crate) fn know_changed_txn(
     connection: &Connection,
     call_row: i64,

@@ -1,7 +1,7 @@
-//! Cleaning: what was deleted goes from the unused bytes of the database file, too ([`crate::engine::pages`]).
+//! Cleaning: removes deleted text from the unused bytes of the database file, too ([`crate::engine::pages`]).
 //!
 //! A transaction that deletes what people said queues a job; the job walks the file, a bounded number of pages at a
-//! time. Pages are read outside of any transaction; only those that hold something are written, few in one commit.
+//! time. Pages are read outside of any transaction; only pages with leftovers are written, a few in each commit.
 
 use crate::capability::{Capability, MayWork};
 use crate::engine::pages::{PAGES_MAX, blank_unused};
@@ -24,13 +24,13 @@ const WRITE_PAGE_SQL: &str = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1
 pub struct PageWalk {
     /// Pages that were looked at.
     pub pages: u64,
-    /// Pages of them in whose unused bytes something was left: it was overwritten.
+    /// Pages of them whose unused bytes held leftovers, which were overwritten.
     pub cleaned: u64,
 }
 
 impl<C: Capability> Store<C> {
-    /// Runs a job that may delete what a person said: if it changes anything, that goes from the write-ahead log, and
-    /// a walk through the file is queued.
+    /// Runs a job that may delete what a person said: if it changes anything, the write-ahead log is emptied and a walk
+    /// through the file is queued.
     pub(crate) fn write_and_clean<T: Send + 'static>(
         &self,
         now_ms: i64,
@@ -48,8 +48,8 @@ impl<C: Capability> Store<C> {
 }
 
 impl<C: MayWork> Store<C> {
-    /// Cleans the next pages. `false` once all were looked at: then nothing of what was deleted before the walk began
-    /// is left in the file.
+    /// Cleans the next pages. Returns `false` once all were looked at: then nothing that was deleted before the walk
+    /// began is left in the file.
     ///
     /// # Errors
     /// Storage refuses, or this build's SQLite can't reach pages.
@@ -90,7 +90,7 @@ pub(crate) fn want_clean_pages_txn(connection: &Connection, now_ms: i64) -> Resu
     enqueue_txn(connection, &Job::CleanPages, None, now_ms)
 }
 
-/// How many pages there are from a number on, up to a bound, and which of them hold something in unused bytes.
+/// The number of pages from a page on, up to a limit, and which of them have leftovers in their unused bytes.
 fn unclean_pages(connection: &Connection, from: i64) -> Result<(u64, Vec<i64>), StoreError> {
     let pragma = |name: &str| -> Result<i64, StoreError> {
         let mut statement = connection.prepare_cached(&format!("PRAGMA {name}"))?;
@@ -119,7 +119,7 @@ fn unclean_pages(connection: &Connection, from: i64) -> Result<(u64, Vec<i64>), 
     Ok((read, unclean))
 }
 
-/// Cleans pages as they are now; how many had to be.
+/// Cleans pages as they are now; returns how many had leftovers.
 fn clean_txn(connection: &Connection, numbers: &[i64]) -> Result<u64, StoreError> {
     let mut cleaned = 0;
     for number in numbers {

@@ -1,4 +1,4 @@
-//! Who gave a command: what carries one out asks for whom.
+//! Who gave a command, and where.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) struct CommandGiver<'a> {
     pub(crate) at: Position,
     /// Where an answer goes.
     pub(crate) target: Target,
-    /// Where orders to erase are written, too.
+    /// The ledger file to which erasure orders are also written.
     pub(crate) ledger: Option<&'a Path>,
     pub(crate) now_ms: i64,
 }

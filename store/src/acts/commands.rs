@@ -1,8 +1,8 @@
-//! Commands of people: carried out in the transaction that captures them, or noted there as an inquiry, which is
-//! looked up and told later. `core/judging/commands.rs` decides.
+//! Commands of people: carried out in the transaction that captures them, or stored there as an inquiry, which is
+//! answered later. `core/judging/commands.rs` decides.
 //!
-//! A command's identity is the message that it is, or the platform's own id of it; told twice, it is
-//! carried out once. What it is answered is a post that is no turn, so that no prompt ever holds it.
+//! A command is identified by its message, or by the platform's own id of it; received twice, it is carried
+//! out once. Its answer is a post that is no turn, so that no prompt ever holds it.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub type CommandJudge = Box<dyn FnOnce(CommandFacts) -> Option<CommandVerdict> +
 
 /// A command that is not a message.
 pub struct NewCommand {
-    /// What is kept of it.
+    /// The event that is stored of it.
     pub event: NonMessage,
     /// Where it was given.
     pub place: Place,
@@ -120,7 +120,7 @@ fn capture_command_txn(
     if !keep_non_message_txn(connection, &event)? {
         return Ok(CommandOutcome::default());
     }
-    // A command may be given where the bot is not; that is not to be taken for being there.
+    // A command may be given in a chat that the bot is not in; it must not count as a sign that the bot is there.
     if facts.is_in_room {
         hear_chat_txn(connection, &chat, &place, now_ms)?;
     }
@@ -157,7 +157,7 @@ fn capture_command_txn(
     })
 }
 
-/// Does what a command says and commits its answer.
+/// Carries out a command and commits its answer.
 pub(crate) fn carry_out_txn(
     connection: &Connection,
     asker: &CommandGiver<'_>,
@@ -243,7 +243,7 @@ pub(crate) fn carry_out_txn(
     Ok(done)
 }
 
-/// Commits what a command is answered at once.
+/// Commits the immediate answer to a command.
 fn answer_txn(
     connection: &Connection,
     account: AccountId,
@@ -256,7 +256,7 @@ fn answer_txn(
     let Some(answer) = &verdict.answer else {
         return Ok(());
     };
-    // It may say what somebody wrote, which is no markup.
+    // The answer may quote people's words, which must not be read as markup.
     let platform = platform_of(connection, account)?;
     let person = verdict.is_private.then(|| sender.to_owned());
     let posts = NewPosts {

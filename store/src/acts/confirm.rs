@@ -1,4 +1,4 @@
-//! Our own posts coming back: the surest word on a post whose outcome is unknown.
+//! Our own posts coming back as events: the surest evidence for a post of unknown outcome.
 
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -13,9 +13,9 @@ use crate::{Store, StoreError};
 use vocative_core::ids::{AccountId, ChatId, OutboxId};
 
 impl<C: MayCapture> Store<C> {
-    /// Notes that a post of ours was seen. If its marker is an entry that is leased, of unknown
-    /// outcome or held for it, that entry is sent. What was said below the post before it was known
-    /// to be ours is judged again.
+    /// Notes that a post of ours was seen. If its marker names an entry that is leased, of unknown
+    /// outcome or held for it, that entry becomes sent. Replies below the post that were captured before
+    /// it was known to be ours are judged again.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -109,8 +109,8 @@ fn follow_up_txn(connection: &Connection, seen: &OwnPost) -> Result<Addressed, S
     judge_follow_ups_txn(connection, &rooted)
 }
 
-/// The entry of a marker, if its outcome is open: it is unknown whether it is on the platform. One
-/// that is pending was tried before, and is there after all: it need not be sent again.
+/// The entry of a marker, if it is not known yet whether it is on the platform. A pending entry with that
+/// marker was tried before and did arrive: it need not be sent again.
 fn open_entry(
     connection: &Connection,
     account: AccountId,

@@ -1,6 +1,6 @@
-//! What becomes of approvals: one transaction decides, by a press, by an operator or by time, with what takes the card's
-//! place, and wakes the run. `core/approving` decides what a press does. What people and operators do with cards:
-//! `pressing`.
+//! Decisions about approvals: by a press, by an operator or by time. One transaction stores the decision, replaces the
+//! card and wakes the run. `core/approving` decides what a press does; `pressing` takes the actions of people and
+//! operators.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use vocative_contract::outbound::{Operation, Part, Target};
@@ -15,10 +15,10 @@ use vocative_core::approving::{ApprovalDeadline, ApprovalState, DecidedVia, GRAN
 use vocative_core::ids::{AccountId, GrantId, OutboxId, ParticipantId};
 use vocative_core::turn::ParticipantKind;
 
-/// How many approvals one transaction lets expire.
+/// The most approvals that expire in one transaction.
 const EXPIRED_AT_ONCE: i64 = 100;
 
-/// The name that people see of somebody.
+/// The name under which a participant is shown to people.
 pub(crate) fn known_name(
     connection: &Connection,
     account: AccountId,
@@ -36,7 +36,7 @@ pub(crate) fn known_name(
     Ok(name.flatten())
 }
 
-/// Whom a press is answered.
+/// The press that is to be answered.
 pub(crate) struct AnsweredPress {
     pub(crate) account: AccountId,
     pub(crate) interaction: String,
@@ -84,7 +84,7 @@ pub(crate) struct ApprovalDecision {
     pub(crate) now_ms: i64,
 }
 
-/// Decides an open approval; of two decisions the first one counts. Returns whether this is it.
+/// Decides an open approval; of two decisions the first one counts. Returns whether this one counted.
 pub(crate) fn decide_txn(
     connection: &Connection,
     found: &ApprovalRow,
@@ -129,8 +129,8 @@ pub(crate) fn decide_txn(
     Ok(true)
 }
 
-/// Makes the standing consent that comes with an approval: of exactly this call for a day, or of the tool where its
-/// first call is asked for. Where several people asked for the run together there is none.
+/// Makes the grant that comes with an approval: for exactly this call for a day, or for the tool if only its first
+/// call is asked about. There is no grant if several people asked for the run together.
 fn grant_txn(
     connection: &Connection,
     found: &ApprovalRow,
@@ -167,8 +167,8 @@ fn grant_txn(
     Ok(())
 }
 
-/// Puts what became of an approval in its card's place: as another text of a card that is not sent yet, else by an
-/// edit that goes behind it.
+/// Replaces an approval's card with its outcome: by changing the text of a card that is not sent yet, else by an
+/// edit that is queued behind it.
 pub(crate) fn show_outcome_txn(
     connection: &Connection,
     approval_row: i64,
@@ -188,8 +188,8 @@ pub(crate) fn show_outcome_txn(
     Ok(())
 }
 
-/// Puts another post in a card's place; returns the entry that does it, unless the card itself was not sent yet and is
-/// that post.
+/// Replaces a card with another post; returns the entry of the edit, or nothing if the card was not sent yet and its
+/// own entry was changed.
 pub(crate) fn replace_card_txn(
     connection: &Connection,
     card: CardRow,
@@ -229,7 +229,7 @@ pub(crate) fn replace_card_txn(
     Ok(Some(id))
 }
 
-/// Lets approvals expire whose time is over; how many.
+/// Lets approvals expire whose time is over; returns how many.
 pub(crate) fn expire_txn(connection: &Connection, now_ms: i64) -> Result<usize, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, asked_at_ms, expires_at_ms FROM approvals
@@ -275,7 +275,7 @@ fn end_txn(
         .execute((row, state, now_ms))?;
     let outcomes: Vec<Part> = serde_json::from_str(&outcomes).unwrap_or_default();
     let which = usize::from(state != ApprovalState::Expired);
-    // A card whose outcome can't be read is left; a press of its buttons is told how it stands.
+    // A card whose outcome text can't be decoded stays; a press of its buttons is answered with the state.
     if let Some(outcome) = outcomes.get(which) {
         show_outcome_txn(connection, row, outcome, now_ms)?;
     }
@@ -283,7 +283,7 @@ fn end_txn(
     wake_txn(connection, run_row, now_ms)
 }
 
-/// Cancels what a run still asks people for, with the cards.
+/// Cancels the open approvals of a run, with their cards.
 pub(crate) fn cancel_approvals_txn(
     connection: &Connection,
     run_row: i64,
@@ -299,7 +299,8 @@ pub(crate) fn cancel_approvals_txn(
     Ok(())
 }
 
-/// Queues a run again that waits for people or agents, once all is decided and answered. It keeps the read bound of its first claim.
+/// Queues a run again that waits for people or agents, once all is decided and answered. It keeps the read bound of
+/// its first claim.
 pub(crate) fn wake_txn(
     connection: &Connection,
     run_row: i64,

@@ -1,4 +1,4 @@
-//! Agents that ask other agents: the other one's run is queued with the call that waits for it in one transaction, it
+//! Agents that ask other agents: one transaction queues the other agent's run and makes the call wait for it. That run
 //! answers once, and ends with the run that asked. `core/delegating` decides who may ask whom.
 
 use crate::capability::MayReply;
@@ -18,7 +18,7 @@ use vocative_core::delegating::{DelegatingFacts, RESULT_MAX_CHARS, Share, TaskSt
 use vocative_core::tool_call::CallState;
 use vocative_core::turn::TurnKind;
 
-/// What stands at the end of a result that was cut.
+/// The end of a result that was cut.
 const CUT: &str = " [cut here: the answer was longer]";
 
 impl<C: MayReply> Store<C> {
@@ -27,7 +27,7 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn give_task(&self, new: NewTask) -> Result<TaskGiven, StoreError> {
-        // As a question to a person it makes a call wait, so both end at the same points.
+        // A task makes a call wait as a question to a person does, so both use the same crash points.
         crash::point("approval.before-commit");
         let given = self
             .write(move |connection| give_txn(connection, &new))
@@ -84,7 +84,7 @@ fn give_txn(connection: &Connection, new: &NewTask) -> Result<TaskGiven, StoreEr
     Ok(TaskGiven::Waits)
 }
 
-/// Queues a run below another one: for the same person, in the same conversation, with what that one may read of it.
+/// Queues a child run: for the same person, in the same conversation, with the read bound of its parent.
 fn queue_child_txn(connection: &Connection, parent: i64, new: &NewTask) -> Result<i64, StoreError> {
     let (conversation, chat, person) = connection
         .prepare_cached(
@@ -106,7 +106,7 @@ fn queue_child_txn(connection: &Connection, parent: i64, new: &NewTask) -> Resul
         now_ms: new.now_ms,
     };
     let (child, _) = queue_run_txn(connection, &run)?;
-    // It reads the room as of the same moment.
+    // The child reads the room as of the same moment as its parent.
     connection
         .prepare_cached(
             "UPDATE runs SET parent_run_id = ?2, as_of_seq = (SELECT p.as_of_seq FROM runs p WHERE p.id = ?2)
@@ -144,7 +144,7 @@ fn insert_txn(
     Ok(())
 }
 
-/// What a run had read when it gave a task may speak through the task: who works on it has read that, too.
+/// Gives a child run the taints that its parent had when it gave the task, which may pass on what the parent read.
 fn inherit_taints_txn(
     connection: &Connection,
     (parent, step): (i64, u32),
@@ -161,7 +161,7 @@ fn inherit_taints_txn(
     Ok(())
 }
 
-/// Marks a run whose call gave a task if who worked on it has read what the askers did not write.
+/// Taints a run that gave a task if the run that worked on the task is tainted.
 pub(crate) fn taint_by_task_txn(
     connection: &Connection,
     (run_row, step): (i64, u32),
@@ -192,7 +192,7 @@ pub(crate) fn is_child(connection: &Connection, run_row: i64) -> Result<bool, St
         .query_row([run_row], |row| row.get("is_so"))?)
 }
 
-/// Gives what a run says to the run that asked for it, if that still waits.
+/// Gives a run's answer to the run that asked for it, if that still waits.
 pub(crate) fn report_txn(
     connection: &Connection,
     run_row: i64,
@@ -221,7 +221,7 @@ pub(crate) fn end_task_txn(
     close_txn(connection, run_row, (TaskState::Cancelled, ""), now_ms)
 }
 
-/// Closes the open task of a run, and wakes the one that waits for it.
+/// Closes the open task of a run, and wakes the run that waits for it.
 fn close_txn(
     connection: &Connection,
     run_row: i64,

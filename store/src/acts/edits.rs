@@ -1,4 +1,4 @@
-//! An edit of a known message: a new revision of its turn, and what that does to waiting runs.
+//! An edit of a known message: a new revision of its turn, and its effects on waiting runs.
 
 use std::cmp::Ordering;
 
@@ -22,15 +22,15 @@ use crate::rows::turns::{Replacement, revise_turn_txn};
 use vocative_core::addressing::RunVerdict;
 use vocative_core::ids::{AgentName, RunId};
 
-/// Whether a known message can't change anything: the stored one is of a later edit.
+/// Whether a message changes nothing because the stored one is of a later edit.
 pub(crate) fn is_outdated(message: &NewMessage, known: &KnownMessage) -> bool {
     compare(message, known) == Ordering::Less
 }
 
-/// Whether a known message, as it is told now, is an edit that is not stored yet.
+/// Whether a message is an edit of the known one that is not stored yet.
 ///
-/// Telegram's markers count whole seconds, and other bots edit faster than that: of two edits with one
-/// such marker the one told last is what the room shows, because a chat's updates come in order.
+/// Telegram's markers count whole seconds, and other bots edit faster than that: of two edits with the same
+/// marker the room shows the one received last, because a chat's updates come in order.
 pub(crate) fn is_newer(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
     let marker = message.edit_marker.as_deref();
     let may_be_of_another = marker.is_some_and(|marker| !marker.contains('.'));
@@ -42,8 +42,8 @@ pub(crate) fn is_newer(message: &NewMessage, known: &KnownMessage, turn: &TurnRo
             && has_another_text(message, known, turn))
 }
 
-/// Whether a known message is of a later edit than the stored one. Without a marker on either side only
-/// the text can tell.
+/// Whether a message is of a later edit than the stored one. Without a marker on either side only the text
+/// can show it.
 pub(crate) fn is_later(message: &NewMessage, known: &KnownMessage, turn: &TurnRow) -> bool {
     match compare(message, known) {
         Ordering::Greater => true,
@@ -142,7 +142,7 @@ pub(crate) fn edit_txn(
         report.new_runs.extend(again.new_runs);
         report.cancelled_runs.extend(again.cancelled_runs);
     }
-    // Also the trigger of a run that this edit brought back.
+    // This includes the trigger of a run that this edit brought back.
     if is_revised || !report.new_runs.is_empty() {
         refresh_triggers_txn(connection, &turn)?;
     }
@@ -175,8 +175,8 @@ fn note_edit_txn(
     Ok(())
 }
 
-/// Takes back what the edited text no longer addresses. Another item of an album may address too,
-/// so there nothing is taken back while another item says something.
+/// Takes back the addressing of agents that the edited text no longer addresses. In an album another item may
+/// still address them, so nothing is taken back while another item has text.
 fn settle_addressing_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,

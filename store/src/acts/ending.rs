@@ -1,11 +1,10 @@
-//! The end of a run: the only place that ends one, whatever state it is in and whoever ends it, and the only
-//! one that brings one back.
+//! The end of a run. This is the only module that ends a run, whatever its state and whoever ends it, and the
+//! only one that brings a run back.
 //!
-//! Its placeholder is taken back and its signs are taken away in the transaction that ends it, so no
-//! ending leaves the beginning of an answer in a room. Runs that it started end with it, and the one that waits for it goes
-//! on. An answer that is committed with the end has
-//! taken the placeholder's place before. `tests/architecture.rs` holds that no other module writes an
-//! ended state.
+//! The transaction that ends a run also retracts its placeholder and removes its reactions, so no ending
+//! leaves the beginning of an answer in a room. Runs that it started end with it, and a run that waits for it
+//! goes on. An answer that is committed with the end has replaced the placeholder before.
+//! `tests/architecture.rs` checks that no other module writes an ended state.
 
 use crate::acts::timeline::end_calls_txn;
 use crate::engine::sql::{Connection, params};
@@ -34,11 +33,11 @@ pub(crate) enum EndOfRun<'a> {
     Done,
     /// It was given up.
     Dead { reason: &'a str },
-    /// It ends without a word, for the reason it was asked to stop.
+    /// It ends without an answer, for the reason it was asked to stop.
     Cancelled,
 }
 
-/// Ends a run, with what shows of it in the room.
+/// Ends a run, and removes its signs in the room.
 pub(crate) fn end_run_txn(
     connection: &Connection,
     row: i64,
@@ -57,7 +56,7 @@ pub(crate) fn end_run_txn(
     tell_end_txn(connection, row, kind, now_ms)?;
     forget_live_text_txn(connection, row)?;
     forget_given_txn(connection, row)?;
-    // One statement for each answer: why a run was to stop stays its reason, and an earlier failure does not.
+    // A stopped run keeps the reason for the stop; the reason of an earlier failure is cleared.
     connection
         .prepare_cached(
             "UPDATE runs SET state = ?2, reason = coalesce(?3, iif(stop_cause IS NULL, NULL, reason)),
@@ -71,7 +70,7 @@ pub(crate) fn end_run_txn(
     take_reactions_back_txn(connection, row, now_ms)
 }
 
-/// Ends a run that no worker has; one that a worker has is asked to stop. The first reason is kept.
+/// Ends a run that no worker holds; a run that a worker holds is asked to stop. The first reason is kept.
 pub(crate) fn stop_run_txn(
     connection: &Connection,
     row: i64,
@@ -98,7 +97,7 @@ pub(crate) fn stop_run_txn(
     Ok(stop)
 }
 
-/// Queues a run again that is at its end, held or set aside: it has not waited yet. It is due at `not_before_ms`, or
+/// Queues a run again that has ended, is held or is set aside; its wait begins anew. It is due at `not_before_ms`, or
 /// when it was before.
 pub(crate) fn bring_back_txn(
     connection: &Connection,
@@ -139,7 +138,7 @@ pub(crate) fn bring_back_txn(
     move_events_txn(connection, row)
 }
 
-/// Stops each of these runs; returns those that were not at their end.
+/// Stops each of these runs; returns those that had not ended yet.
 pub(crate) fn stop_runs_txn(
     connection: &Connection,
     runs: Vec<(i64, RunId)>,
@@ -155,7 +154,7 @@ pub(crate) fn stop_runs_txn(
     Ok(stopped)
 }
 
-/// Stops what other agents do for a run that ends, or whose steps are forgotten.
+/// Stops the tasks that other agents work on for a run that ends, or whose steps are forgotten.
 pub(crate) fn cancel_tasks_txn(
     connection: &Connection,
     run_row: i64,

@@ -1,4 +1,4 @@
-//! Making room for files: of the account that holds the most, the contents that were read longest ago go.
+//! Making room for files: of the account that holds the most, the contents read longest ago are removed.
 
 use crate::capability::MayWork;
 use crate::engine::sql::{Connection, params};
@@ -7,14 +7,14 @@ use crate::rows::files::drop_content_txn;
 use crate::{Store, StoreError};
 use vocative_core::file::{ContentId, FileState};
 
-/// The most contents that go at once.
+/// The most contents that are removed at once.
 const EVICTED_MAX: i64 = 1_000;
 /// Why a file that made room is only named.
 const REASON: &str = "it made room for newer files (files.max_total_mib)";
 
 /// The contents of the account that holds the most bytes, with their sizes, the one read or fetched longest ago
-/// first. What several accounts hold stays, and so does a voice note that is still to be written down. A time in the
-/// future was written by a clock that was ahead, and counts as long ago.
+/// first. Contents that several accounts hold stay, and so do voice notes that are still to be transcribed. A time
+/// in the future was written by a clock that was ahead, and counts as long ago.
 const CANDIDATES: &str = "
     WITH read AS (
         SELECT f.sha256, f.size_bytes, h.account_id, f.speech,
@@ -41,9 +41,9 @@ const CANDIDATES: &str = "
     ORDER BY read_at_ms, sha256 LIMIT ?3";
 
 impl<C: MayWork> Store<C> {
-    /// Lets contents go until at least `bytes` are free, but none that was fetched or read by a run since
-    /// `kept_since_ms`; their files are only named from then on. How many bytes are free now: fewer than asked for if
-    /// there is nothing else that may go.
+    /// Removes contents until at least `bytes` are free, but none that was fetched or read by a run since
+    /// `kept_since_ms`; their files are only named from then on. Returns how many bytes were freed: fewer than asked
+    /// for if nothing else may be removed.
     ///
     /// # Errors
     /// Storage refuses; then none went.

@@ -1,10 +1,10 @@
-//! Retention: what is older than its channel keeps goes, in bounded batches. Ids stay.
+//! Retention: data older than its channel keeps is removed, in bounded batches. Ids stay.
 //!
 //! Three classes. *Text*: turns with their revisions, raw events, full text, and the copies of them in
-//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands, and texts before an edit. *Runs*: steps,
-//! run events, what prompts were made from, tool calls and results, the text of posts that are done, and their attempts. A chat with an open run or
-//! post waits: what a retry reads or a post says must not change under it. Summaries stay: they are
-//! what the room remembers of what is gone.
+//! steps and posts. *Raw*: events that did not translate, raw envelopes, commands, and texts before an edit.
+//! *Runs*: steps, run events, what prompts were made from, tool calls and results, the text of posts that are
+//! done, and their attempts. A chat with an open run or post waits: what a retry reads or a post says must
+//! not change meanwhile. Summaries stay: they are the room's memory of the expired turns.
 
 use crate::acts::forgetting::delete_steps_txn;
 use crate::contract::Expired;
@@ -27,7 +27,7 @@ use vocative_core::ids::AccountId;
 /// The most turns, raw events or runs that expire in one transaction.
 const BATCH_MAX: i64 = 100;
 
-/// Up to when an account's data goes, in milliseconds since the Unix epoch; `None` = it stays.
+/// The times before which an account's data expires, in milliseconds since the Unix epoch; `None` = it stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpiryBounds {
     /// Turns sent before.
@@ -72,11 +72,11 @@ impl Reader {
 }
 
 impl Store {
-    /// Lets go what of an account is older than its bounds, at most `share` rows of each class, in batches
+    /// Expires data of an account that is older than its bounds, at most `share` rows of each class, in batches
     /// with live writes between them.
     ///
     /// # Errors
-    /// Storage refuses; what went is gone, the rest goes the next time.
+    /// Storage refuses; what has expired by then stays removed, the rest expires the next time.
     pub async fn expire(
         &self,
         account: AccountId,
@@ -120,7 +120,7 @@ impl Store {
         Ok(expired)
     }
 
-    /// Repeats a batch until one is not full or all went that may; returns how much went.
+    /// Repeats a batch until one is not full or the share is used up; returns how many rows expired.
     async fn in_batches(
         &self,
         pass: ExpiryPass,
@@ -193,7 +193,7 @@ fn note_txn(connection: &Connection, pass: ExpiryPass, count: i64) -> Result<(),
     Ok(())
 }
 
-/// Conversations of chats at rest that hold turns to let go.
+/// Conversations with expired turns, in chats without open runs or posts.
 fn rooms_to_expire(
     connection: &Connection,
     account: AccountId,
@@ -210,7 +210,7 @@ fn rooms_to_expire(
     Ok(rooms.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// Lets the oldest turns of a conversation go.
+/// Expires the oldest turns of a conversation.
 fn text_txn(
     connection: &Connection,
     room: i64,

@@ -1,6 +1,6 @@
-//! What is learnt from one reading of a conversation: the entries, those that they replace and how far it was read, in
-//! one transaction. A line that is gone or says something else by then takes its entries along, and a conversation
-//! that somebody else has read meanwhile is left to them. `core/remembering` decides.
+//! Stores what is learnt from one reading of a conversation: new entries, replaced entries and how far it was read, in
+//! one transaction. Entries from a line that is gone or was changed by then are dropped, and so is the whole reading if
+//! the conversation was read elsewhere meanwhile. `core/remembering` decides.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use vocative_core::remembering::{
 };
 
 impl<C: MayRemember> Store<C> {
-    /// Writes down what was learnt from a reading, and that it was read.
+    /// Stores what was learnt from a reading, and how far was read.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written, and the conversation is read again.
@@ -36,14 +36,14 @@ impl<C: MayRemember> Store<C> {
     }
 }
 
-/// A turn that still says what was read of it.
+/// A turn whose text is still what was read.
 struct UnchangedTurn {
     seq: i64,
     said_by: ParticipantId,
     sent_at_ms: i64,
 }
 
-/// Where it is learnt.
+/// The room of a reading.
 struct LearningRoom {
     at: AskedRoom,
     kind: Option<ChatKind>,
@@ -89,7 +89,7 @@ fn write_txn(connection: &Connection, extraction: &Extraction) -> Result<Extract
         extraction.mark,
         extraction.now_ms,
     )?;
-    // Only now is a changed line behind the mark.
+    // Only now that the mark has moved past it can a changed line be queued to be read again.
     for (turn, content) in &extraction.lines {
         note_read_txn(connection, *turn, content)?;
     }
@@ -117,7 +117,7 @@ fn room_of(connection: &Connection, conversation: i64) -> Result<LearningRoom, S
         })?)
 }
 
-/// A line that was read, if it is a served person's and still says the same here.
+/// The turn of a line that was read, if it is a served person's and its text is unchanged.
 fn line_txn(
     connection: &Connection,
     extraction: &Extraction,
@@ -145,7 +145,7 @@ fn line_txn(
         .map(|(line, _)| line))
 }
 
-/// A line was read; if it says something else by now, it is read again.
+/// Notes that a line was read; if its text has changed since, it is queued to be read again.
 fn note_read_txn(connection: &Connection, turn: TurnId, content: &str) -> Result<(), StoreError> {
     let Some(seq) = seq_of(connection, turn)? else {
         return Ok(());
@@ -167,7 +167,7 @@ fn seq_of(connection: &Connection, turn: TurnId) -> Result<Option<i64>, StoreErr
         .optional()?)
 }
 
-/// One reading being written.
+/// One reading that is being stored.
 struct Learning<'a> {
     extraction: &'a Extraction,
     room: LearningRoom,
@@ -238,8 +238,8 @@ impl Learning<'_> {
         Ok(())
     }
 
-    /// What becomes of the note that an entry is said to replace: only who may change it does. Others' words stand
-    /// beside it.
+    /// What becomes of the note that an entry is said to replace. It is replaced only if the teller may change it; else
+    /// both stay.
     fn replaced(&self, entry: &ReadEntry, since_ms: i64) -> Replaced {
         let Some(named) = entry.replaces.filter(|it| !self.over.contains_key(&it.id)) else {
             return Replaced::Nothing;
@@ -250,7 +250,7 @@ impl Learning<'_> {
         let askers = [entry.teller];
         let facts = old.change_facts(named, self.room.at.chat, &askers);
         match judge_change(MemoryChange::Replace, &facts) {
-            // A line that was captured late says what was so before.
+            // A line that was captured late may be older than the existing note.
             Ok(()) if old.since_ms > since_ms => Replaced::IsNewer,
             Ok(()) => Replaced::By(named),
             Err(_) => Replaced::Nothing,
@@ -263,6 +263,6 @@ impl Learning<'_> {
 enum Replaced {
     Nothing,
     By(MemoryRef),
-    /// What holds was said later.
+    /// The existing note is newer.
     IsNewer,
 }

@@ -16,7 +16,7 @@ use vocative_core::ids::{AccountId, AgentName, ChatId};
 use vocative_core::price::Spent;
 use vocative_core::turn::ParticipantKind;
 
-/// A run that was made more than this after the present, in milliseconds, was made under a wrong clock.
+/// A run made more than this in the future, in milliseconds, was made under a wrong clock.
 const AHEAD_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -49,7 +49,7 @@ pub(crate) fn read_facts(
     }
     let seat = ConversationSeat::of(&message.place, &message.message_id);
     let Some(chat) = chat else {
-        // A thread that is not known has no root and no agents either.
+        // An unknown thread has no root and no agents.
         facts.thread = matches!(seat, ConversationSeat::Thread(_)).then(ThreadFacts::default);
         return Ok(facts);
     };
@@ -103,7 +103,7 @@ fn agents(connection: &Connection, sql: &str, key: i64) -> Result<Vec<AgentName>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Who wrote the message that a message replies to: an agent by its name, or by that of the network that it spoke for;
+/// Who wrote the message that a message replies to: an agent by its name or by that of the network it spoke for,
 /// others by platform id.
 fn replied_author(
     connection: &Connection,
@@ -165,7 +165,8 @@ fn thread_facts(
     })
 }
 
-/// The agents that wrote in a conversation, or the networks that they spoke for: one probe each, however long it is.
+/// The agents that wrote in a conversation, or the networks they spoke for: one index probe for each agent, however
+/// long the conversation is.
 fn agents_in(
     connection: &Connection,
     account: AccountId,
@@ -186,7 +187,7 @@ fn agents_in(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What is compared with the limits of a channel, and when it was restored.
+/// The usage that is compared with a channel's limits, and when the database was last restored.
 struct LimitUsage {
     spent: Spent,
     spent_by_person: Spent,
@@ -195,7 +196,7 @@ struct LimitUsage {
     restored_at_ms: Option<i64>,
 }
 
-/// Asked for every message, so it is one statement. In a chat that is not known nothing ran.
+/// Read for every message, so it is one statement. An unknown chat has no runs.
 fn usage(
     connection: &Connection,
     message: &NewMessage,

@@ -1,4 +1,4 @@
-//! What people think of answers, by their thumbs.
+//! Feedback of people on answers, by thumbs.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::messages::{MessageKey, find_message_of_merged_chat};
@@ -11,9 +11,8 @@ use vocative_core::ids::AccountId;
 use vocative_core::turn::ParticipantKind;
 
 impl<C> Store<C> {
-    /// Keeps thumbs with the run whose answer they are on, or that they were taken away: of the changes of one thumb
-    /// the latest by the platform's clock holds, in whatever order they come. Returns whether they are on an answer
-    /// that is there.
+    /// Stores a thumb with the run whose answer it is on, or that it was removed: of the changes of one thumb the
+    /// latest by the platform's clock counts, in whatever order they come. Returns whether it is on a known answer.
     ///
     /// # Errors
     /// Storage refuses.
@@ -67,7 +66,7 @@ fn thumb_txn(
     Ok(true)
 }
 
-/// The run whose answer a message is.
+/// The run whose answer a message is a part of.
 fn answered_run(
     connection: &Connection,
     account: AccountId,

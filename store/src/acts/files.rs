@@ -1,4 +1,4 @@
-//! Files of turns: what becomes of each, and what its turn says of it then.
+//! Files of turns: their states, and how their turns name them.
 
 use crate::capability::{MayUseModels, MayWork};
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -20,7 +20,7 @@ use vocative_core::ids::FileId;
 use vocative_core::job::Job;
 
 impl<C: MayWork> Store<C> {
-    /// Stores what the platform says of a file of which its message said nothing; the message names it from
+    /// Stores the platform's description of a file that its message did not describe; the message names it from
     /// then on.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl<C: MayWork> Store<C> {
             .await
     }
 
-    /// Keeps the bytes of a file under their hash. Returns `false` where nobody wants them any more: the
-    /// message was deleted meanwhile. A voice note that is to be written down is queued for it.
+    /// Stores the bytes of a file under their hash. Returns `false` if the message was deleted meanwhile. A voice
+    /// note that is to be transcribed is queued for it.
     ///
     /// # Errors
     /// Storage refuses; the file is still to be fetched then.
@@ -97,7 +97,7 @@ impl<C: MayWork> Store<C> {
         Ok(kept)
     }
 
-    /// Stores what is said in a voice note, and adds it to its turn: there models and searches find it.
+    /// Stores the transcript of a voice note, and adds it to its turn, where models and searches find it.
     ///
     /// # Errors
     /// Storage refuses.
@@ -111,7 +111,7 @@ impl<C: MayWork> Store<C> {
             .await
     }
 
-    /// Notes that a voice note never will be written down.
+    /// Notes that a voice note will never be transcribed.
     ///
     /// # Errors
     /// Storage refuses.
@@ -120,7 +120,7 @@ impl<C: MayWork> Store<C> {
             .await
     }
 
-    /// Queues voice notes to be written down that never were; how many.
+    /// Queues voice notes for transcription that never were queued; returns how many.
     ///
     /// # Errors
     /// Storage refuses.
@@ -142,8 +142,8 @@ impl<C: MayWork> Store<C> {
         .await
     }
 
-    /// Sends files that were given up back to be fetched, and with `hears_since_ms` voice notes back to be
-    /// written down that were given up since then; how many.
+    /// Queues given-up files to be fetched again and, with `hears_since_ms`, voice notes given up since then to be
+    /// transcribed again; returns how many.
     ///
     /// # Errors
     /// Storage refuses.
@@ -186,7 +186,7 @@ impl<C: MayWork> Store<C> {
 }
 
 impl<C: MayUseModels> Store<C> {
-    /// Sends files back to be fetched whose content is not on the disk any more.
+    /// Queues files to be fetched again whose content is no longer on the disk.
     ///
     /// # Errors
     /// Storage refuses.
@@ -221,7 +221,7 @@ fn describe_txn(
     attachment.name.clone_from(&facts.name);
     attachment.mime_type.clone_from(&facts.mime_type);
     attachment.size_bytes = facts.size_bytes;
-    // As messages that say it are labelled.
+    // The same label as for messages that describe their file.
     let label = match facts.name.as_deref().filter(|_| facts.kind != "photo") {
         Some(name) => format!("[{} {name}]", facts.kind),
         None => format!("[{}]", facts.kind),
@@ -230,7 +230,7 @@ fn describe_txn(
         content: turn.content.replacen("[file]", &label, 1),
         attachments: stored_attachments(&attachments),
         tokens: None,
-        // Nothing is replaced: the message is told in full.
+        // No revision is kept: the text is only completed, not replaced.
         keep_revision: false,
         now_ms,
     };
@@ -259,7 +259,7 @@ fn transcript_txn(
         content: with_words(&turn.content, transcript),
         attachments: turn.attachments.clone(),
         tokens: None,
-        // Nothing is replaced: the message is heard.
+        // No revision is kept: the transcript is added, nothing is replaced.
         keep_revision: false,
         now_ms,
     };
@@ -267,7 +267,7 @@ fn transcript_txn(
     refresh_triggers_txn(connection, &turn)
 }
 
-/// What is known of files whose message, told again, says nothing of them.
+/// Completes attachments of a message that was received again with the known descriptions of its files.
 pub(crate) fn with_known_facts(
     attachments: &[Attachment],
     known: Option<&str>,

@@ -1,5 +1,5 @@
-//! Firings: what becomes of a schedule whose time has come, in one transaction: its row, which is unique by schedule
-//! and time, with what it starts and the time that is next. `core/scheduling` decides.
+//! Firings of schedules that are due. One transaction writes the firing's row, which is unique by schedule and time,
+//! what it starts, and the schedule's next time. `core/scheduling` decides.
 
 use crate::acts::overlap::add_trigger_txn;
 use crate::acts::schedules::set_next_txn;
@@ -29,7 +29,7 @@ use vocative_core::turn::{ParticipantKind, TurnKind};
 const FIRINGS_KEPT: i64 = 1_000;
 
 impl<C: MayReply> Store<C> {
-    /// Decides about a schedule whose time has come, and starts what it starts, in one transaction.
+    /// Decides about a schedule that is due, and starts its run or posts, in one transaction.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -79,7 +79,7 @@ fn fire_txn(connection: &Connection, new: &NewFiring) -> Result<Fired, StoreErro
     Ok(outcome)
 }
 
-/// Notes what becomes of a time; returns whether nothing did before.
+/// Records the outcome of a schedule's due time; returns whether this is its first record.
 fn note_firing_txn(
     connection: &Connection,
     id: i64,
@@ -107,7 +107,7 @@ fn note_firing_txn(
     Ok(added > 0)
 }
 
-/// Moves a schedule to its next time, with what became of this one.
+/// Moves a schedule to its next time, and stores the outcome of this one.
 fn settle_txn(
     connection: &Connection,
     schedule: &StoredSchedule,
@@ -149,7 +149,7 @@ fn settle_txn(
     Ok(())
 }
 
-/// Starts what a firing starts: a turn of the system, and a run or posts. Returns the run.
+/// Writes a firing's turn of the system, and its run or posts. Returns the run.
 fn start_txn(
     connection: &Connection,
     schedule: &StoredSchedule,
@@ -217,7 +217,7 @@ fn remind_txn(
     insert_posts_txn(connection, &posts).map(drop)
 }
 
-/// A turn of the system on behalf of the owner, whose id it bears: what is erased of them takes it along.
+/// Inserts a turn of the system with the owner's id, so that an erasure of the owner also erases it.
 fn say_txn(
     connection: &Connection,
     schedule: &StoredSchedule,
@@ -252,7 +252,7 @@ fn say_txn(
         connection,
         &NewTurn {
             conversation: place,
-            // That of the newest turn there: its seq puts it behind.
+            // The time of the newest turn there; the new turn's seq orders it after that.
             sent_at_ms,
             ordinal: ordinal.unwrap_or_default(),
             kind,

@@ -1,8 +1,8 @@
-//! Folding turns into a summary: what can be folded (`views/foldable`), and storing what came of it.
+//! Folding turns into a summary: what can be folded (`views/foldable`), and storing the result.
 //!
-//! Nothing is claimed. A summary is made from a snapshot, and stored only if the turns it was made
-//! from, and the summary before them, are still what they were; so two that make the same one, or a
-//! change meanwhile, cost one call and harm nothing.
+//! There is no lease. A summary is made from a snapshot, and stored only if the turns it was made
+//! from, and the summary before them, are unchanged; so two workers that make the same summary, or a
+//! change meanwhile, cost one model call and do no harm.
 
 use crate::capability::MayFold;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -25,7 +25,7 @@ use vocative_core::summary::{
 use vocative_core::turn::Position;
 
 impl Reader {
-    /// Reads what can be folded into the next summary; `None` if nothing has to be.
+    /// Reads what can be folded into the next summary; `None` if no summary is needed.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -34,8 +34,8 @@ impl Reader {
             .await
     }
 
-    /// The conversations, of the newest so many by activity, in which an agent has more kept turns
-    /// in no summary than its threshold; with that agent.
+    /// The conversations in which an agent has more kept turns outside any summary than its threshold, with
+    /// that agent; of a limited number of conversations, newest activity first.
     ///
     /// # Errors
     /// Storage refuses.
@@ -64,8 +64,8 @@ impl Reader {
         .await
     }
 
-    /// Whether all that a summary is to be made from is still as it was read. A deleted or edited turn
-    /// must not go to the model that summarises.
+    /// Whether everything that a summary is to be made from is unchanged since it was read. A deleted or edited
+    /// turn must not go to the model that summarises.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -136,7 +136,7 @@ fn newest_places(
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// Whatever there is by now, behind the newest fresh start.
+/// All turns that exist by now after the newest fresh start.
 fn now_behind(floor: Position) -> SummaryBound {
     SummaryBound {
         as_of_seq: LAST.seq,
@@ -247,7 +247,7 @@ struct StoredBase {
     turns: Vec<KeptTurn>,
 }
 
-/// The stored base of a summary; `None` if it is not what was read.
+/// The stored base of a summary; `None` if it has changed since it was read.
 fn unchanged_base(
     connection: &Connection,
     conversation_row: i64,
@@ -274,7 +274,8 @@ fn unchanged_base(
     Ok(is_unchanged.then_some(StoredBase { after, turns }))
 }
 
-/// Summaries that can't be used and end after the last that can were made on top of each other. Returns how many go.
+/// Removes unusable summaries that end after the last usable one, because each was made on top of the one before.
+/// Returns how many.
 fn remove_replaced_txn(
     connection: &Connection,
     conversation_row: i64,
@@ -355,7 +356,7 @@ fn note_turns_txn(
     Ok(())
 }
 
-/// What is known of summaries that were set aside, if turns from a position on were in one of them.
+/// What is known of summaries that were set aside, if one of them held turns after a position.
 fn refold_of(
     connection: &Connection,
     conversation_row: i64,

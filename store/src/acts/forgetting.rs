@@ -1,4 +1,4 @@
-//! What goes with a turn or with the steps of a run: everything that repeats their words, wherever it is.
+//! Forgetting a turn or the steps of a run, with everything that repeats their words, wherever it is.
 
 use vocative_contract::outbound::Part;
 
@@ -18,7 +18,7 @@ use crate::rows::titles::forget_titles_of_turn_txn;
 use crate::rows::turn_rows::TurnRow;
 use crate::rows::turns::is_in_index;
 
-/// Takes everything a turn said out of the store; the row stays, hidden.
+/// Removes all text of a turn from the store; the row stays, hidden.
 pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<(), StoreError> {
     if is_in_index(connection, turn.seq)? {
         let row = turn.conversation.row;
@@ -48,8 +48,8 @@ pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }
 
-/// Takes out of the store what was made from a turn, but answers (`made_from` has those): the text of turns that quote it, and the
-/// recorded steps of their runs.
+/// Removes what was made from a turn, except answers (`made_from` has those): the text of turns that quote it, and
+/// the recorded steps of their runs.
 pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result<(), StoreError> {
     let quoting = "IN (SELECT t.run_id FROM turn_sources s JOIN turns t ON t.seq = s.turn_seq
                        WHERE s.source_seq = ?1 AND t.kind <> 'message')";
@@ -61,12 +61,12 @@ pub(crate) fn forget_derived_txn(connection: &Connection, source: i64) -> Result
     ] {
         connection.prepare_cached(sql)?.execute([source])?;
     }
-    // A result that is told and not recorded yet has not noted what it quotes.
+    // A streamed result that is not recorded yet has no record of its sources.
     forget_results_txn(connection, source)
 }
 
-/// Deletes the steps of some runs, and what was kept beside them: marks, verdicts of hooks, decisions, results, live text.
-/// Returns how many steps.
+/// Deletes the steps of some runs, and what is stored beside them: taints, hook verdicts, decisions, results, live
+/// text. Returns how many steps.
 ///
 /// `of` says which runs, as a comparison with `?1`.
 pub(crate) fn delete_steps_txn(
@@ -101,7 +101,8 @@ pub(crate) fn delete_steps_txn(
     Ok(deleted)
 }
 
-/// Marks runs by their tasks anew whose own marks were just taken away with their steps. `of` says which, as a comparison with `?1`.
+/// Gives runs whose taints were just deleted with their steps the taints of their tasks again. `of` says which runs,
+/// as a comparison with `?1`.
 fn inherit_again_txn(
     connection: &Connection,
     of: &'static str,
@@ -119,7 +120,7 @@ fn inherit_again_txn(
     Ok(())
 }
 
-/// Forgets what runs gave as results whose steps are forgotten. `of` says which runs, as a comparison with `?1`.
+/// Forgets the results of runs whose steps are forgotten. `of` says which runs, as a comparison with `?1`.
 fn forget_results_of_txn(
     connection: &Connection,
     of: &'static str,
@@ -134,8 +135,8 @@ fn forget_results_of_txn(
     Ok(())
 }
 
-/// Forgets the calls of a run whose steps go. Of those that began and may have acted, that they did stays, so that
-/// the run does not act a second time; their words go.
+/// Forgets the calls of a run whose steps are deleted. Calls that began and may have acted keep a row without words,
+/// so that the run does not act a second time.
 fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     forget_approvals_txn(connection, run_row)?;
     forget_questions_txn(connection, run_row)?;
@@ -152,8 +153,8 @@ fn forget_calls_txn(connection: &Connection, run_row: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Lets go of the calls of a run whose steps are forgotten: what it still asks for is cancelled, and what its cards
-/// said goes from the outbox.
+/// Forgets the approvals of a run whose steps are forgotten: open ones are cancelled, and the text of the cards is
+/// removed from the outbox.
 fn forget_approvals_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     let now_ms: Option<i64> = connection
         .prepare_cached("SELECT max(asked_at_ms) AS at_ms FROM approvals WHERE run_id = ?1")?
@@ -176,8 +177,8 @@ fn forget_approvals_txn(connection: &Connection, run_row: i64) -> Result<(), Sto
     Ok(())
 }
 
-/// Lets go of the questions of a run whose steps are forgotten: what it still asks is taken back, and what was asked
-/// goes, from the outbox too.
+/// Forgets the questions of a run whose steps are forgotten: open ones are cancelled, and the text of all is removed,
+/// from the outbox too.
 fn forget_questions_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     let now_ms: Option<i64> = connection
         .prepare_cached("SELECT max(asked_at_ms) AS at_ms FROM questions WHERE run_id = ?1")?
@@ -203,8 +204,8 @@ fn forget_questions_txn(connection: &Connection, run_row: i64) -> Result<(), Sto
     Ok(())
 }
 
-/// Lets go of the tasks of a run whose steps are forgotten: what is being worked on is stopped, and their words go, with
-/// all that was made of them.
+/// Forgets the tasks of a run whose steps are forgotten: work on them is stopped, and their words are removed, with all
+/// that was made from them.
 fn forget_tasks_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     let given: Vec<(i64, i64)> = connection
         .prepare_cached("SELECT child_id, asked_at_ms FROM delegations WHERE parent_id = ?1")?
@@ -228,7 +229,7 @@ fn forget_tasks_txn(connection: &Connection, run_row: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What tools were asked for a task, and what they gave, was made of the task.
+/// Blanks the tool calls and results of a run that worked on a task, since they were made from the task.
 fn blank_timeline_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(

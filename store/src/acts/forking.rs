@@ -1,5 +1,5 @@
-//! Forks: conversations that go on from a turn of another one. What was said up to that turn is read where it stands
-//! (`views/history/`) and copied nowhere, so that it is found, edited and erased once.
+//! Forks: conversations that go on from a turn of another one. The turns up to that one are read from the original
+//! conversation (`views/history/`) and never copied, so that each is found, edited and erased once.
 
 use crate::capability::MayCapture;
 use crate::contract::Forking;
@@ -12,8 +12,8 @@ use vocative_core::history::FORKS_DEEP_MAX;
 use vocative_core::ids::{ConversationId, Seq};
 
 impl<C: MayCapture> Store<C> {
-    /// Begins a conversation that goes on from a turn of another one, once under its key, which must be one that no
-    /// message of the chat has.
+    /// Begins a conversation that goes on from a turn of another one, once for each key. No message of the chat may
+    /// have the key as its id.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation, or no such message in it.
@@ -29,8 +29,8 @@ impl<C: MayCapture> Store<C> {
     }
 }
 
-/// Asked of a turn: whether it is a message of a conversation that is there, whether a question up to it is still open,
-/// and how many forks its conversation is one of.
+/// Reads of a turn: whether it is a message of an existing conversation, whether a question up to it is still open,
+/// and how deep its conversation is nested in forks.
 const AT_SQL: &str = concat!(
     "WITH RECURSIVE above (id, depth) AS (
          SELECT ?2, 0
@@ -87,8 +87,8 @@ fn fork_txn(
     Ok(Forking::Made(id))
 }
 
-/// When the turn was said with which a fork left its conversation: what is said in it stands behind that, whatever the
-/// clock says.
+/// The time of the turn that a fork goes on from: the fork's own turns are ordered after it, whatever the clock
+/// says.
 pub(crate) fn begin_of_fork(
     connection: &Connection,
     conversation: &ConversationRow,

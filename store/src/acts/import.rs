@@ -1,10 +1,10 @@
 //! Importing: messages of an export become turns as captured ones do, many in one transaction.
 //!
 //! An imported message has the same identity as its live event, so whichever comes first makes the
-//! turn. It never addresses anybody anew and makes no run; it tells nothing about the present (that a
-//! chat can be posted to, what somebody is called) where that is known. Messages that every account
-//! numbers for itself can't be recognised by their id: only what is older than the first live turn of
-//! their chat is taken, and what is there already is found by sender, second and text.
+//! turn. It never newly addresses an agent and makes no run; it does not change what is known of the
+//! present (that a chat can be posted to, names of people). Messages that every account numbers for
+//! itself can't be recognised by their id: only those older than the first live turn of their chat are
+//! imported, and those that exist already are found by sender, second and text.
 
 use std::collections::HashMap;
 
@@ -68,7 +68,7 @@ impl Reader {
         .await
     }
 
-    /// How many things of an export an import that was cut off had dealt with; 0 if there was none.
+    /// How many items of an export an interrupted import had processed; 0 if there was none.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -145,7 +145,7 @@ fn import_txn(connection: &Connection, batch: ImportBatch) -> Result<ImportCount
             _ => false,
         };
         match found {
-            // An edit that changes no word makes no revision.
+            // An edit that does not change the text makes no revision.
             ExportedMatch::Edited { .. } if !is_revised => counts.known += 1,
             found => count(&mut counts, &found),
         }
@@ -164,15 +164,15 @@ enum ExportedMatch {
         known: KnownMessage,
         seq: i64,
     },
-    /// The message.
+    /// The message itself.
     Known,
     /// A turn of the same message, imported from another account's export.
     Twin { chat: ChatRow, seq: i64 },
-    /// That it was deleted or erased.
+    /// The message was deleted or erased.
     Gone,
-    /// That answers of ours stand for it.
+    /// The message is an answer of ours, which is stored already.
     Own,
-    /// A live turn that looks like it, or that there should be one.
+    /// A live turn that looks like the message (`is_found`), or a time for which there should be one.
     Overlap { is_found: bool },
     /// Another message with its id.
     Conflict,
@@ -192,10 +192,10 @@ fn count(counts: &mut ImportCounts, found: &ExportedMatch) {
     *field += 1;
 }
 
-/// What is asked of the store once for a whole batch: within its transaction it does not change.
+/// Facts that are read once for a whole batch: they do not change within its transaction.
 struct Books {
     has_erased: bool,
-    /// When the first post of ours was made; what this bot posted before, another store knew.
+    /// When the first post of ours was made; earlier posts of this bot were made from another store.
     first_post_ms: Option<i64>,
     /// When the first live message of a chat was sent, by platform chat id.
     live_since_ms: HashMap<String, Option<i64>>,
@@ -322,8 +322,8 @@ fn found_known(
     )
 }
 
-/// Whether the message that is known under the id was sent by somebody at another time. One that
-/// claims to be of the future was captured with another time than its own.
+/// Whether the message that is known under the id was sent by somebody at another time. A message dated in
+/// the future was captured with another time than its own.
 fn is_another(
     connection: &Connection,
     message: &NewMessage,
@@ -347,7 +347,7 @@ fn is_another(
 
 fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Result<(), StoreError> {
     let chat = ensure_chat_txn(connection, message.account, &message.place.chat)?;
-    // A topic that is known may have been renamed since.
+    // A known topic may have been renamed since.
     let seat = ConversationSeat::of(&message.place, &message.message_id);
     if message.place.topic_title.is_some()
         && find_conversation(connection, chat.id, seat.key())?.is_some()
@@ -362,7 +362,7 @@ fn insert_import_txn(connection: &Connection, message: &mut NewMessage) -> Resul
     insert_txn(connection, &arrival).map(|_| ())
 }
 
-/// Applies an edit that was not heard. The turn goes on to address the same agents.
+/// Applies an edit that was not received live. The turn still addresses the same agents.
 fn edit_import_txn(
     connection: &Connection,
     message: &NewMessage,
@@ -413,7 +413,7 @@ fn arrival_txn<'a>(
     })
 }
 
-/// Notes kind and title of a chat of which they are not known.
+/// Stores the kind and title of a chat where they are unknown.
 fn learn_chat_txn(
     connection: &Connection,
     message: &NewMessage,

@@ -1,8 +1,8 @@
-//! The queue of jobs: claimed, finished, and what operators decide. What a job's end says of its noun stands
-//! here, for every kind.
+//! The queue of jobs: claims, ends, and decisions of operators. For every kind of job, this file also says what
+//! its end does to the thing that the job is about.
 //!
-//! A lease has an owner, a token and an end. Its end is for a stranger's only: what this process works on it
-//! gives back itself, whatever the clock says, and an open takes back what a predecessor held.
+//! A lease has an owner, a token and an end. The end only matters for leases of other processes: this process
+//! gives its own back itself, whatever the clock says, and opening the store takes back a predecessor's leases.
 
 use vocative_contract::crash;
 
@@ -23,10 +23,10 @@ use vocative_core::ids::{AccountId, JobId, LeaseToken};
 use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, WaitsFor};
 use vocative_core::queueing::{Head, JobChange, has_lapsed};
 
-/// The most jobs that one claim passes over because they are of no use any more.
+/// The most obsolete jobs that one claim passes over.
 const LAPSED_MAX: usize = 100;
 
-/// What an operator's word leaves in the noun of a job.
+/// The reason that is stored with a file or voice note whose job an operator cancelled.
 const CANCELLED: &str = "an operator cancelled it";
 
 impl Reader {
@@ -39,7 +39,7 @@ impl Reader {
             .await
     }
 
-    /// Whether there is a job of that kind and key, however it stands.
+    /// Whether there is a job of that kind and key, in whatever state.
     ///
     /// # Errors
     /// Storage refuses.
@@ -48,7 +48,7 @@ impl Reader {
             .await
     }
 
-    /// The jobs of these leases that still hold; the others were cancelled, or their noun is gone.
+    /// The jobs of those leases that still hold; the others were cancelled, or the thing they are about is gone.
     ///
     /// # Errors
     /// Storage refuses.
@@ -66,7 +66,7 @@ impl Reader {
         .await
     }
 
-    /// The jobs that are not done: first those that need a person, of each state at most so many.
+    /// The jobs that are not done: first those that need a person; at most `limit` of each state.
     ///
     /// # Errors
     /// Storage refuses.
@@ -112,7 +112,7 @@ impl<C: MayWork> Store<C> {
             .await
     }
 
-    /// Makes leases last until then.
+    /// Extends leases to a new end.
     ///
     /// # Errors
     /// Storage refuses.
@@ -134,7 +134,7 @@ impl<C: MayWork> Store<C> {
         .await
     }
 
-    /// Ends a lease with what became of its job. Returns whether the lease still held; if not, nothing changed.
+    /// Ends a lease with the outcome of its job. Returns whether the lease still held; if not, nothing changed.
     ///
     /// # Errors
     /// Storage refuses.
@@ -146,7 +146,7 @@ impl<C: MayWork> Store<C> {
         now_ms: i64,
     ) -> Result<bool, StoreError> {
         crash::point("job.before-finish");
-        // A finish that a power failure takes back is made good by doing the job again.
+        // If a power cut undoes the finish, the job is done again.
         let finished =
             self.write_riding(move |connection| finish_txn(connection, id, token, &change, now_ms));
         let finished = finished.await?;
@@ -154,7 +154,7 @@ impl<C: MayWork> Store<C> {
         Ok(finished)
     }
 
-    /// Sets a leased job aside whose noun can't be decoded.
+    /// Sets a leased job aside because the row that it is about can't be decoded.
     ///
     /// # Errors
     /// Storage refuses.
@@ -192,7 +192,7 @@ impl<C: MayWork> Store<C> {
 }
 
 impl Store {
-    /// A person has a job done now: one that is dead, or waits for its time or for something.
+    /// Makes a job due now on a person's request, if it is dead, or waits for its time or for an event.
     ///
     /// # Errors
     /// `NotFound` if there is no such job, or it is at work or can't be decoded.
@@ -201,7 +201,7 @@ impl Store {
             .await
     }
 
-    /// A person takes a job away, also one at work.
+    /// Removes a job on a person's request, even while it is at work.
     ///
     /// # Errors
     /// `NotFound` if there is no such job, or one of its kind can't be cancelled.
@@ -264,8 +264,8 @@ pub(crate) fn claim_txn(
     Ok(claimed)
 }
 
-/// Leases one job. `None` = it can't be decoded and is set aside, is of no use any more and gone, or killed the
-/// process again and again and is dead.
+/// Leases one job. `None` = it can't be decoded and is set aside, is obsolete and removed, or killed the process
+/// again and again and is dead.
 fn claim_head_txn(
     connection: &Connection,
     kind: JobKind,
@@ -353,7 +353,7 @@ pub(crate) fn finish_txn(
     Ok(true)
 }
 
-/// A job is dead; its noun says so.
+/// Marks a job as dead; the file or voice note that it is about is given up.
 fn kill_txn(
     connection: &Connection,
     stored: &StoredJob,
@@ -384,12 +384,12 @@ fn kill_txn(
         | Job::ExtractMemories { .. }
         | Job::SummarizeConversation { .. }
         | Job::TitleConversation { .. }
-        // What it would have told stays, for who has it told again.
+        // The event for the hook stays, so that it can be sent again.
         | Job::TellHook { .. } => Ok(()),
     }
 }
 
-/// A job is taken away undone; its noun says so, or goes with it.
+/// Removes a job undone; its file or voice note is given up, its inquiry or hook event is removed.
 pub(crate) fn take_away_txn(
     connection: &Connection,
     job: &Job,
@@ -458,7 +458,7 @@ pub(crate) fn cancel_txn(
     match stored.job() {
         Ok(job) if !job.kind().limits().is_cancellable => return Err(missing()),
         Ok(job) => take_away_txn(connection, &job, now_ms)?,
-        // Nothing is known of its noun.
+        // It is not known what an undecodable job is about.
         Err(_) => {}
     }
     remove_txn(connection, id)

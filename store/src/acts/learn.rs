@@ -1,5 +1,5 @@
-//! What is learnt about chats, topics and persons besides messages. Nothing here makes a row for a
-//! place or person of which nothing was captured.
+//! Stores facts about chats, topics and persons that do not come with messages. Nothing here makes a row
+//! for a place or person of which nothing was captured.
 
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, params};
@@ -59,7 +59,7 @@ impl Reader {
 }
 
 impl<C: MayCapture> Store<C> {
-    /// Learns a known chat's title or kind, or a topic's name.
+    /// Stores a known chat's title or kind, or a topic's name.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -73,8 +73,8 @@ impl<C: MayCapture> Store<C> {
             .await
     }
 
-    /// Notes that the bot joined or left a known chat; joining lifts a parked chat. With an
-    /// introduction, a room that it joins is told it, once.
+    /// Notes that the bot joined or left a known chat; joining unparks a parked chat. An introduction is
+    /// posted once in a room that the bot joins.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -95,7 +95,7 @@ impl<C: MayCapture> Store<C> {
             let Some(chat) = find_chat(connection, account, &place.chat)? else {
                 return Ok(());
             };
-            // A broadcast channel is no room: what is said there goes out to everybody who reads it.
+            // A broadcast channel is no room: a post there goes out to all its readers.
             let is_room = !matches!(
                 place.kind.or(chat.kind),
                 Some(ChatKind::Direct | ChatKind::Broadcast)
@@ -115,7 +115,7 @@ impl<C: MayCapture> Store<C> {
         .await
     }
 
-    /// Learns the names of a participant that was heard before.
+    /// Stores the names of a known participant.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -185,8 +185,8 @@ fn learn_place_txn(
 /// A run that waits longer than this is not waiting to learn its chat's kind, but for quiet hours to end.
 const KIND_WAIT_MAX_MS: i64 = 10_000;
 
-/// Sets right what was captured while a chat's kind was not known: a platform may tell of a mention
-/// before it tells where it was. `chat` is the row as it was before.
+/// Corrects what was captured while a chat's kind was not known: a platform may report a mention before it
+/// reports the chat. `chat` is the row as it was before.
 pub(crate) fn settle_kind_txn(
     connection: &Connection,
     chat: &ChatRow,
@@ -199,7 +199,7 @@ pub(crate) fn settle_kind_txn(
     if Scope::of(Some(kind), false) == Scope::Dm {
         answer_in_line_txn(connection, chat)?;
     }
-    // What waited for the kind to be learnt waits no longer; an album's run still does.
+    // Runs that waited for the kind to be learnt wait no longer; an album's run still waits.
     connection
         .prepare_cached(
             "UPDATE runs SET not_before_ms = min(not_before_ms, ?2)
@@ -212,8 +212,8 @@ pub(crate) fn settle_kind_txn(
     Ok(())
 }
 
-/// Direct chats are scope `dm` all through, and their answers open no threads: a run that waits in
-/// a thread in which nothing was said goes back to where its trigger is.
+/// Turns of direct chats all have scope `dm`, and answers open no threads there: a run that waits in a thread
+/// without turns moves back to the conversation of its trigger.
 fn answer_in_line_txn(connection: &Connection, chat: &ChatRow) -> Result<(), StoreError> {
     connection
         .prepare_cached(

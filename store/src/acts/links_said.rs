@@ -1,5 +1,5 @@
-//! What a person says about their accounts elsewhere, in the transaction that captures the command.
-//! `core/linking.rs` says what a link is.
+//! Commands of a person about links to their accounts elsewhere, carried out in the transaction that captures
+//! them. `core/linking.rs` says what a link is.
 
 use crate::StoreError;
 use crate::acts::command_giver::CommandGiver;
@@ -87,7 +87,7 @@ fn tell_txn(
 ) -> Result<(), StoreError> {
     let chat = ensure_chat_txn(connection, owner.account, &owner.chat)?;
     let text = platform_of(connection, owner.account)?.as_text(text);
-    // Only where the bot is not does it go to the person alone: that is seen by who is there just then.
+    // Sent to the person alone only where the bot is no member: they see such a post only if they are present then.
     let person = owner.person.as_deref().filter(|_| chat.last_heard_ms == 0);
     let place = (owner.account, chat.id);
     tell_chat_txn(connection, place, (&owner.chat, person), &text, now_ms)

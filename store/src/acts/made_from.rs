@@ -1,8 +1,8 @@
-//! What was made from a turn, and taking it out of the store: what replies quote of it, our answers that
-//! were certainly made from it, and their posts.
+//! Finds and removes what was made from a turn: its quotes in replies, our answers that were certainly made
+//! from it, and their posts.
 //!
-//! Deletes, `forget` and erasures all ask here, so that a message is gone to the same extent whoever took
-//! it away, and also when an older copy of the database is brought up to date.
+//! Deletes, `forget` and erasures all use this module, so that a message is removed to the same extent whoever
+//! removes it, and also when an older copy of the database is brought up to date.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::rows::summaries::{SummaryFate, invalidate_summaries_txn, void_summari
 use vocative_core::outbox::{DeadCause, Emptied, PostStage, emptied};
 use vocative_core::running::made_from::{ReadingTurn, SourceExtent};
 
-/// What went with a turn.
+/// What was removed with a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gone {
     /// Turns of ours that were blanked.
@@ -27,8 +27,8 @@ pub(crate) struct Gone {
     pub(crate) quotes: u64,
 }
 
-/// Takes out what was made from a turn. Runs that are being worked on and read it are not answered from
-/// what they read: they are tried again.
+/// Removes what was made from a turn. Runs at work that read the turn do not answer from what they read: they
+/// are tried again.
 pub(crate) fn forget_made_from_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -47,7 +47,7 @@ pub(crate) fn forget_made_from_txn(
     Ok(gone)
 }
 
-/// Our turns that go, of the runs that read a turn for certain.
+/// Our turns that are to be removed, of the runs that certainly read a turn.
 fn made_from(
     connection: &Connection,
     turn: &TurnRow,
@@ -70,10 +70,10 @@ fn made_from(
     Ok(gone.map(|turn| turn.seq).collect())
 }
 
-/// Our turns of the runs that read a turn for certain: it triggered them, one of their triggers
+/// Our turns of the runs that certainly read a turn: it triggered them, one of their triggers
 /// replies to it, their prompts held its files, their tools found it, or (parameter 3) it is the root of
-/// the thread they answered in. What an earlier run read before the answer that a run at work is to replace, that run's
-/// tools' turns and the answer itself have kept.
+/// the thread they answered in. If a run at work is to replace an answer, `turn_sources` of that answer and of
+/// its tools' turns say what the earlier run had read.
 pub(crate) const MADE_FROM_SQL: &str = concat!(
     "WITH read_by (run_id, is_asked, read_at_seq) AS (
          SELECT run_id, 1, 0 FROM run_triggers WHERE turn_seq = ?1
@@ -98,7 +98,7 @@ pub(crate) const MADE_FROM_SQL: &str = concat!(
      WHERE t.visibility <> 'hidden'"
 );
 
-/// Whether something that a run read for certain is gone: its answer would bring it back.
+/// Whether a turn that a run certainly read is gone: the run's answer would bring it back.
 pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -108,7 +108,7 @@ pub(crate) fn has_lost_source(connection: &Connection, run_row: i64) -> Result<b
         .query_row([run_row], |row| row.get("is_so"))?)
 }
 
-/// Forgets what a run did so far: the next attempt reads anew.
+/// Forgets what a run did so far, so that its next attempt reads everything again.
 pub(crate) fn begin_again_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     delete_steps_txn(connection, "= ?1", run_row)?;
     connection
@@ -117,7 +117,7 @@ pub(crate) fn begin_again_txn(connection: &Connection, run_row: i64) -> Result<(
     Ok(())
 }
 
-/// Takes what replies quote of a turn out of them.
+/// Removes the quotes of a turn from replies.
 fn unquote_txn(connection: &Connection, seq: i64) -> Result<u64, StoreError> {
     let unquoted: Vec<i64> = connection
         .prepare_cached(
@@ -132,7 +132,7 @@ fn unquote_txn(connection: &Connection, seq: i64) -> Result<u64, StoreError> {
     Ok(unquoted.len() as u64)
 }
 
-/// Blanks a turn of ours that was made from something that is gone, and the steps of its run. Returns
+/// Blanks a turn of ours that was made from a removed turn, and deletes the steps of its run. Returns
 /// whether it said anything.
 pub(crate) fn blank_ours_txn(
     connection: &Connection,
@@ -146,8 +146,8 @@ pub(crate) fn blank_ours_txn(
     blank_any_txn(connection, &turn, now_ms)
 }
 
-/// Empties a turn whatever it is, with its posts; its messages stay as tombstones. Returns whether
-/// there was anything.
+/// Empties a turn of any kind, with its posts; its messages stay as tombstones. Returns whether there was
+/// anything to empty.
 pub(crate) fn blank_any_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -164,7 +164,7 @@ pub(crate) fn blank_any_txn(
         .prepare_cached("SELECT visibility = 'hidden' AS is_hidden FROM turns WHERE seq = ?1")?
         .query_row([seq], |row| row.get("is_hidden"))?;
     if is_hidden {
-        // It went by its age, and summaries may hold it.
+        // The turn expired by age, but summaries may still hold it.
         invalidate_summaries_txn(connection, turn, SummaryFate::Void)?;
         return Ok(false);
     }
@@ -172,8 +172,8 @@ pub(crate) fn blank_any_txn(
     Ok(true)
 }
 
-/// Empties posts. What was not sent yet is not sent; what may be out keeps its state, so that it is
-/// known where it went.
+/// Empties posts. Unsent posts are not sent any more; posts that may be out keep their state, so that it
+/// is known where they went.
 pub(crate) fn empty_posts_txn(
     connection: &Connection,
     which: &'static str,

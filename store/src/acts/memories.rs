@@ -1,5 +1,5 @@
-//! What calls of tools write into memory: everything that one call asks for in one transaction, once, however often the
-//! call is made. `core/remembering` decides whose words count and who may change what.
+//! Memory writes of tool calls: all that one call asks for is written in one transaction, once, however often the call
+//! is made. `core/remembering` decides whose words count and who may change what.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ use vocative_core::remembering::{
 use vocative_core::words::Language;
 
 impl<C: MayRemember> Store<C> {
-    /// Writes what a call of a tool asks for: all of it or, where one part is refused, nothing.
+    /// Writes what a tool call asks for: all of it or, if one part is refused, nothing.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -126,7 +126,7 @@ impl SourceTurn {
         self.is_person && is_served(&self.platform_id)
     }
 
-    /// Whether all that it says are its speaker's own words.
+    /// Whether the whole turn is its speaker's own words.
     fn is_all_own(&self) -> bool {
         let has_forward = self
             .content
@@ -136,17 +136,17 @@ impl SourceTurn {
     }
 }
 
-/// Where a call writes.
+/// A call that writes memory, with its room.
 struct WritingCall<'a> {
     room: &'a ReplyRoom,
     agent: AgentName,
-    /// What is being answered, oldest first.
+    /// The triggers of the call's run, oldest first.
     triggers: Vec<SourceTurn>,
-    /// What may appear there.
+    /// The entries that may be shown in that room.
     entries: Vec<StoredMemory>,
 }
 
-/// What a new entry is made of, once its words were found.
+/// A new entry with its source, once its words were found.
 struct Sourced<'a> {
     new: &'a NewMemory,
     teller: ParticipantId,
@@ -209,7 +209,7 @@ fn triggers_of(connection: &Connection, run_row: i64) -> Result<Vec<SourceTurn>,
 type JudgedSources<'a> = Result<Vec<Sourced<'a>>, MemoryRefusal>;
 
 impl WritingCall<'_> {
-    /// Whether all of a call may be written, and what its new entries are made of.
+    /// Whether all of a call may be written, and the sources of its new entries.
     fn judge<'w>(
         &self,
         connection: &Connection,
@@ -270,7 +270,7 @@ impl WritingCall<'_> {
         self.entries.iter().filter(move |it| it.chat() == chat)
     }
 
-    /// What a change of an entry leaves of the room's use.
+    /// Subtracts an entry that is changed or forgotten from the room's use.
     fn give_back(&self, room: &mut RoomUse, change: MemoryChange, id: MemoryId) {
         let Some(entry) = self.of_room().find(|it| it.at.id == id) else {
             return;
@@ -284,7 +284,8 @@ impl WritingCall<'_> {
         }
     }
 
-    /// What a new entry is learnt from: the line that has its words, else what the last of those says who ask.
+    /// The source of a new entry: the line that has its words; if it names no words, the triggers of the last person
+    /// who asks.
     fn source_of<'w>(
         &self,
         connection: &Connection,
@@ -322,7 +323,7 @@ impl WritingCall<'_> {
             SourceTurn::read,
         )?;
         let turns: Vec<SourceTurn> = rows.collect::<crate::engine::sql::Result<_>>()?;
-        // A thread is opened by a line of its room, which is asked in it.
+        // The line that opens a thread is a trigger, but stands in the room and not in the thread.
         let turns = self.triggers.iter().rev().chain(&turns);
         let says =
             |turn: &&SourceTurn| turn.is_of_served(is_served) && has_words(&turn.content, words);
@@ -361,7 +362,7 @@ impl WritingCall<'_> {
         Ok(done)
     }
 
-    /// Writes an entry, unless the same person's same words are remembered already.
+    /// Writes an entry, unless the same words of the same person are remembered already.
     fn insert_txn(
         &self,
         connection: &Connection,
@@ -404,7 +405,7 @@ impl WritingCall<'_> {
     }
 }
 
-/// What a call did when it was made before.
+/// The stored outcome of a call that was made before.
 fn done_before(
     connection: &Connection,
     call: ToolCallId,
@@ -427,7 +428,7 @@ fn text_of(done: &MemoryDone) -> String {
     .to_string()
 }
 
-/// What can't be read says that the call was made.
+/// Decodes a stored outcome; one that can't be decoded still shows that the call was made.
 fn done_of(outcome: &str) -> MemoryDone {
     let outcome: Value = serde_json::from_str(outcome).unwrap_or_default();
     let list = |name: &str| outcome[name].as_array().cloned().unwrap_or_default();

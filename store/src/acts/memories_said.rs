@@ -1,5 +1,5 @@
-//! What a person says in a chat about what is remembered there: listed, taken away or corrected, in the transaction that
-//! captures the command. `core/remembering` decides who sees and changes what.
+//! Commands of a person about the memories of a chat: to list, forget or correct them, in the transaction that captures
+//! the command. `core/remembering` decides who sees and changes what.
 
 use crate::StoreError;
 use crate::acts::command_giver::CommandGiver;
@@ -54,9 +54,9 @@ pub(crate) fn order_memory_txn(
 struct MemoryRequest<'a> {
     asker: &'a CommandGiver<'a>,
     command: &'a MemoryCommand,
-    /// What the person is shown.
+    /// The entries that the person is shown.
     seen: &'a MemorySeen,
-    /// All that may appear there: what an admin may take away.
+    /// All entries that may be shown there; an admin may forget any of them.
     all: &'a [StoredMemory],
 }
 
@@ -70,7 +70,7 @@ impl MemoryRequest<'_> {
         found.ok_or_else(|| self.command.language.memory_no_entry(id))
     }
 
-    /// All of these go, or none.
+    /// Forgets all the named entries, or none.
     fn forget_txn(
         &self,
         connection: &Connection,
@@ -101,7 +101,7 @@ impl MemoryRequest<'_> {
         })
     }
 
-    /// Words are corrected by who said them.
+    /// Corrects an entry; only the person who said it may do that.
     fn change_txn(
         &self,
         connection: &Connection,

@@ -1,4 +1,4 @@
-//! What becomes true in one transaction, a file per thing.
+//! The writes of the store: each act is one transaction, in a file per subject.
 
 pub(crate) mod addressing;
 pub(crate) mod album_items;

@@ -1,4 +1,4 @@
-//! Lines the daemon tells a chat by itself: that it is not served, that a limit is met.
+//! Notices that the daemon posts in a chat by itself: that it is not served, that a limit is met.
 
 use crate::acts::arrival::Arrival;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -48,7 +48,7 @@ pub(crate) fn refuse_txn(
     Ok(Captured::NotAdmitted { has_notice: true })
 }
 
-/// What somebody is told who is not served: a code, where they may be let in by one.
+/// The notice for a person who is not served: with a code, where they may be admitted by one.
 fn refusal_text_txn(
     connection: &Connection,
     message: &NewMessage,
@@ -64,7 +64,7 @@ fn refusal_text_txn(
     Ok(offered.unwrap_or_else(|| notice.text.clone()))
 }
 
-/// Tells one person a line where they said something; no turn, because the room does not see it.
+/// Posts a notice to one person where they wrote; it is no turn, because the room does not see it.
 fn tell_person_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
@@ -90,7 +90,7 @@ fn tell_person_txn(
     queue_post_txn(connection, &post)
 }
 
-/// Tells the room a line about a captured turn, where the answer would have been.
+/// Posts a notice about a captured turn where the answer would have been.
 pub(crate) fn post_notice_turn_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
@@ -163,7 +163,7 @@ pub(crate) fn post_notice_turn_txn(
     queue_post_txn(connection, &post)
 }
 
-/// A turn of ours takes the position of the newest turn there; its seq puts it behind.
+/// The position of the newest turn there. A turn of ours takes it, and is ordered after that turn by its seq.
 fn newest_position(
     connection: &Connection,
     place: &ConversationRow,
@@ -195,7 +195,7 @@ fn note_notice_txn(
         NoticeKind::LimitMet | NoticeKind::NotAtWork => {
             "UPDATE chats SET limit_notice_at_ms = ?2 WHERE id = ?1"
         }
-        // Said as often as it is asked for.
+        // Sent each time, so no time is noted.
         NoticeKind::Stopped | NoticeKind::NotCounted => return Ok(()),
         NoticeKind::Quiet { until_ms } => {
             connection
@@ -214,7 +214,7 @@ struct NewPost<'a> {
     account: AccountId,
     chat: ChatId,
     turn_seq: Option<i64>,
-    /// Who alone sees it.
+    /// The only person who sees the post; `None` = everybody.
     person: Option<&'a str>,
     target: &'a Target,
     text: &'a str,
@@ -235,7 +235,7 @@ fn queue_post_txn(connection: &Connection, post: &NewPost<'_>) -> Result<(), Sto
     insert_posts_txn(connection, &posts).map(drop)
 }
 
-/// Says a line in a chat itself, or to one person there, by the platform's ids of both. It is no turn.
+/// Posts a notice in a chat, or to one person there, by the platform's ids of both. It is no turn.
 pub(crate) fn tell_chat_txn(
     connection: &Connection,
     (account, chat): (AccountId, ChatId),
@@ -261,8 +261,8 @@ pub(crate) fn tell_chat_txn(
     queue_post_txn(connection, &post)
 }
 
-/// How long an introduction waits to learn whether the room was introduced to under another id: when a group is
-/// upgraded, Telegram may first tell that the bot was added to the new one.
+/// How long an introduction waits in case the room already got one under another id: when a group is upgraded,
+/// Telegram may first report that the bot was added to the new one.
 const INTRODUCTION_WAIT_MS: i64 = 2_000;
 
 /// Says who the bot is in a room that it was added to, once.
@@ -292,13 +292,13 @@ pub(crate) fn introduce_txn(
     Ok(())
 }
 
-/// Takes back an introduction that waits in a room which turns out to be another one, where it was made.
+/// Withdraws an introduction that waits in a room which turns out to be another room that already got one.
 pub(crate) fn withdraw_introduction_txn(
     connection: &Connection,
     from: ChatId,
     target: ChatId,
 ) -> Result<(), StoreError> {
-    // Nothing else that is no turn and no answer is committed at that very time.
+    // The introduction is the only such post without turn and run that is committed at exactly that time.
     connection
         .prepare_cached(
             "UPDATE outbox SET state = 'replaced', payload = ?3

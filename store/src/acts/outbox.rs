@@ -3,15 +3,15 @@
 //! Life of an entry: *pending* -> *leased* (claimed; once [`Store::mark_send_started`] is written,
 //! bytes may be out) -> *sent*. A lease that ends or is taken back after that mark is *unknown*: it
 //! is claimed again only to be looked for. *Held* and *dead* wait for a person; a *replaced* entry
-//! lives on as other entries in its place. The end of a lease is for a stranger's only: what this process
-//! holds it gives back itself, and a start takes over what its predecessor held.
+//! lives on as other entries in its place. The end of a lease only matters for leases of other processes:
+//! this process gives its own back itself, and a start takes over those of its predecessor.
 //!
 //! Within a line (a thread, a topic, the top of a chat) entries go in order of `sort_key`; so one of
 //! unknown outcome holds back only its line. Lines of a chat take turns, oldest first, with one entry
-//! in flight, and rest together when the platform says so. Parts of one turn keep their order, and
-//! what is done to a message waits for it, whatever lines they are of. A held entry holds back only
-//! the later parts of its own turn. `send_started` says that bytes may be out; the open row in
-//! `outbox_attempts` says that they left under the present lease.
+//! in flight, and pause together when the platform says so. Parts of one turn keep their order, and an edit
+//! or deletion waits for its message, even across lines. A held entry holds back only the later parts of its
+//! own turn. `send_started` says that bytes may be out; the open row in `outbox_attempts` says that they
+//! left under the present lease.
 
 use crate::capability::MayDeliver;
 use crate::engine::sql::{Connection, OptionalExtension};
@@ -89,11 +89,11 @@ macro_rules! with_heads {
     };
 }
 
-/// How far ahead of the time an entry's wait may have begun, in milliseconds: clocks are put right by little.
+/// How far in the future an entry's wait may have begun, in milliseconds: small clock corrections are tolerated.
 const AHEAD_MAX_MS: i64 = 60_000;
 
-/// One entry of each chat, and one of its signs: the oldest that is due, while none is in flight. An entry whose wait
-/// began in the future waits by a clock that was ahead and was put right since: it is due.
+/// One entry of each chat, and one of its reactions: the oldest that is due, while none is in flight. If an entry's
+/// wait began in the future, the clock was ahead and was corrected since: the entry is due.
 const CLAIMABLE_SQL: &str = with_heads!(
     "SELECT o.id, o.state = 'leased' AS is_expired, c.id AS chat, min(o.sort_key),
             coalesce(o.created_at_ms <= ?1 - c.parked_keep_ms, 0) AS is_stale
@@ -148,8 +148,8 @@ impl<C: MayDeliver> Store<C> {
             .await
     }
 
-    /// Bytes are about to leave: after this a crash leaves the outcome unknown. `sequence`: where the platform numbers
-    /// the messages of the chat.
+    /// Notes that bytes are about to leave: after this a crash leaves the outcome unknown. `sequence`: the sequence in
+    /// which the platform numbers the messages of the chat.
     ///
     /// # Errors
     /// Storage refuses.
@@ -166,7 +166,7 @@ impl<C: MayDeliver> Store<C> {
         .await
     }
 
-    /// Gives back an entry whose handling ended without a word of what became of it.
+    /// Gives back an entry whose handling ended without an outcome.
     ///
     /// # Errors
     /// Storage refuses.
@@ -201,7 +201,7 @@ impl<C: MayDeliver> Store<C> {
         .await
     }
 
-    /// Keeps how far an operation of several calls is. Empty = it begins anew.
+    /// Stores the progress of an operation that takes several calls. Empty = it begins anew.
     ///
     /// # Errors
     /// Storage refuses.
@@ -228,7 +228,7 @@ impl<C: MayDeliver> Store<C> {
 }
 
 impl Store {
-    /// A person decides about a held or dead entry: `send` again, or drop.
+    /// Carries out a person's decision about a held or dead entry: `send` it again, or drop it.
     ///
     /// # Errors
     /// `NotFound` if no such entry is held or dead.
@@ -275,7 +275,7 @@ pub(crate) fn claim_posts_txn(
         if is_expired {
             close_attempt_txn(connection, row, "lease expired", request.now_ms)?;
         }
-        // Its chat refused posts, and takes them again unheard.
+        // The chat refused posts, and is only now tried again: entries that are too old are given up.
         if let Some(chat) = stale_in.filter(|_| !is_expired) {
             give_up_old_txn(connection, chat, request.now_ms)?;
             continue;
@@ -376,7 +376,7 @@ pub(crate) fn take_back_posts_txn(connection: &Connection, now_ms: i64) -> Resul
         ),
         [now_ms],
     )?;
-    // All at once, as `PostStage::given_back` says of one: at a start there may be many.
+    // One statement for all, with the rule of `PostStage::given_back`: at a start there may be many.
     let taken = connection.execute(
         concat!("UPDATE outbox SET state = CASE send_started WHEN 1 THEN 'unknown' ELSE 'pending' END,
                 not_before_ms = min(not_before_ms, ?1), owner = NULL, token = NULL, lease_until_ms = NULL

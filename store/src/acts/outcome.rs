@@ -1,4 +1,4 @@
-//! What becomes of a post after an attempt or a look. The life of an entry is told in `outbox`.
+//! The outcome of a post after an attempt or a look. `outbox` describes the states of an entry.
 
 use crate::capability::MayDeliver;
 use crate::engine::sql::{Connection, OptionalExtension};
@@ -22,7 +22,7 @@ use vocative_core::ids::{AccountId, ChatId, LeaseToken, OutboxId, Seq};
 use vocative_core::outbox::DeadCause;
 
 impl<C: MayDeliver> Store<C> {
-    /// Writes what became of an attempt.
+    /// Writes the outcome of an attempt.
     ///
     /// # Errors
     /// Storage refuses.
@@ -48,7 +48,7 @@ struct Leased {
     part_number: u32,
     sort_key: f64,
     operation: Operation,
-    /// It holds the place of an answer that is being written, and is no message of any turn yet.
+    /// The entry is the placeholder of an answer that is being written, and is no message of any turn yet.
     is_placeholder: bool,
     /// Bytes of an earlier attempt may be out, and none left under the present lease.
     is_look: bool,
@@ -163,7 +163,7 @@ pub(crate) fn update_post_txn(
     Ok(LeaseOutcome::Written)
 }
 
-/// It is in the room; what shows there is kept where it is something else.
+/// Notes that a post is in the room; text that the platform changed is stored as it shows there.
 fn sent_txn(
     connection: &Connection,
     leased: &Leased,
@@ -213,7 +213,7 @@ fn outcome_name(update: &OutboxUpdate) -> &str {
     }
 }
 
-/// What an entry becomes when its lease ends without success.
+/// The new state of an entry whose lease ends without success.
 struct Released<'a> {
     state: &'static str,
     dead_cause: Option<DeadCause>,
@@ -229,7 +229,7 @@ struct Released<'a> {
 }
 
 impl<'a> Released<'a> {
-    /// What an update makes of its entry; `None` where it was sent.
+    /// The state after an update; `None` if the entry was sent.
     fn after(update: &'a OutboxUpdate, leased: &Leased, now_ms: i64) -> Option<Self> {
         Some(match update {
             OutboxUpdate::Sent(_) => return None,
@@ -302,8 +302,8 @@ impl<'a> Released<'a> {
         }
     }
 
-    /// The chat or account refused: what was attempted was not sent, but a refused look says nothing
-    /// about an earlier attempt.
+    /// The state after the chat or account refused: an attempt was not sent, but a refused look says nothing about
+    /// an earlier attempt.
     fn unchanged(leased: &Leased, now_ms: i64, reason: &'a str) -> Self {
         if leased.is_look {
             Self::unknown(now_ms, reason)
@@ -361,8 +361,8 @@ impl<'a> Released<'a> {
     }
 }
 
-/// Marks an entry as being on the platform. What was told and is no turn is kept no longer: only a turn
-/// is let go, deleted and erased with its posts.
+/// Marks an entry as being on the platform. The text of a post without a turn is removed: only posts of turns
+/// expire, are deleted and are erased with their turn.
 pub(crate) fn mark_sent_txn(
     connection: &Connection,
     row: i64,
@@ -385,8 +385,8 @@ pub(crate) fn mark_sent_txn(
     Ok(())
 }
 
-/// Makes the platform's message id a name of the turn. Our own post may have come back before; a
-/// message known as deleted stays so, and one of no turn never comes to be one.
+/// Records the platform's message id for the turn. Our own post may have come back as an event before; a
+/// message known as deleted stays so, and a message without a turn never gets one.
 fn record_message_txn(
     connection: &Connection,
     leased: &Leased,
@@ -410,11 +410,11 @@ fn record_message_txn(
     Ok(())
 }
 
-/// What comes in the place of an entry.
+/// The parts that replace an entry.
 struct EntryReplacement<'a> {
     parts: &'a [Part],
     target: &'a Target,
-    /// What is done with the first part.
+    /// The operation of the first part.
     operation: &'a Operation,
 }
 
@@ -433,7 +433,7 @@ impl<'a> EntryReplacement<'a> {
     }
 }
 
-/// Puts other parts in the place of one: after it, and before whatever followed it.
+/// Inserts other parts in place of an entry: after it, and before whatever followed it.
 fn insert_replacing_txn(
     connection: &Connection,
     leased: &Leased,
@@ -486,7 +486,7 @@ fn insert_replacing_txn(
     }
 }
 
-/// The parts that come at the place of an entry: the others are said by later messages of its answer.
+/// The parts that are posted at the place of an entry; the others move on to later messages of its answer.
 fn remaining_txn<'a>(
     connection: &Connection,
     leased: &Leased,
@@ -494,7 +494,7 @@ fn remaining_txn<'a>(
     now_ms: i64,
 ) -> Result<&'a [Part], StoreError> {
     let said = unsaid(connection, leased, with)?;
-    // What gives place to another text anyway shows its beginning: nobody would take the rest away.
+    // A post that another text will replace shows only its first part: further messages would never be removed.
     if gives_place(connection, leased.row)? {
         return Ok(&said[..said.len().min(1)]);
     }
@@ -513,8 +513,8 @@ fn remaining_txn<'a>(
     Ok(if is_moved { here } else { with.parts })
 }
 
-/// The parts without those at the beginning that a post before it says which a person dropped: they found it in its
-/// room or want it nowhere, and posting the text anew would double it.
+/// The parts without leading ones that equal an earlier post which a person dropped: the person found that post in
+/// the room or does not want it, and posting its text again would double it.
 fn unsaid<'a>(
     connection: &Connection,
     leased: &Leased,
@@ -544,7 +544,7 @@ fn unsaid<'a>(
     Ok(parts)
 }
 
-/// An edit in the place of another one is of the same message.
+/// Lets an edit that replaces another one refer to the same message.
 fn follow_alike_txn(connection: &Connection, from: i64, to: OutboxId) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -555,8 +555,8 @@ fn follow_alike_txn(connection: &Connection, from: i64, to: OutboxId) -> Result<
     Ok(())
 }
 
-/// A message that could not be edited is no message of its turn: it is taken away, behind what is posted
-/// in its place.
+/// Removes a message that could not be edited from its turn, and queues its deletion behind the posts that
+/// replace it.
 fn abandon_txn(
     connection: &Connection,
     leased: &Leased,

@@ -1,7 +1,7 @@
-//! The rows of what an addressed message does to the runs that its conversation still has open: it joins one that
-//! waits, takes what another works on along with it, or says stop. `core/running` decides.
+//! Writes what an addressed message does to the open runs of its conversation: it joins a waiting run, takes over
+//! the messages of another, or stops runs. `core/running` decides.
 //!
-//! A trigger belongs to exactly one run all the time.
+//! At any time a trigger belongs to exactly one run.
 
 use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, OptionalExtension, Row, params};
@@ -24,7 +24,7 @@ use vocative_core::running::triggers::{OnDelete, TriggeredRun, on_delete};
 pub(crate) struct OpenRuns<'a> {
     pub(crate) place: &'a ConversationRow,
     pub(crate) agent: &'a AgentName,
-    /// Whose message comes.
+    /// The person whose message arrives.
     pub(crate) person: ParticipantId,
 }
 
@@ -36,7 +36,7 @@ struct LineRun {
 }
 
 impl OpenRuns<'_> {
-    /// The runs, newest first, as long as they are wanted.
+    /// The runs, newest first, until the callback returns `false`.
     fn newest(
         &self,
         connection: &Connection,
@@ -78,7 +78,7 @@ impl OpenRuns<'_> {
         Ok(found)
     }
 
-    /// Whether a question is not answered because another one is.
+    /// Whether a question is dropped because another one is being answered.
     pub(crate) fn drops(
         &self,
         connection: &Connection,
@@ -161,8 +161,8 @@ pub(crate) fn add_trigger_txn(
     Ok(())
 }
 
-/// Ends the other open runs of a line whose messages `run` is to answer, if it is; it has so many triggers by now.
-/// Returns them.
+/// Ends the other open runs of a line if `run`, which has `triggers` triggers by now, is to answer their messages, too.
+/// Returns the ended runs.
 pub(crate) fn take_over_txn(
     connection: &Connection,
     line: &OpenRuns<'_>,
@@ -188,15 +188,15 @@ fn move_triggers_txn(connection: &Connection, from: i64, to: i64) -> Result<(), 
     connection
         .prepare_cached("UPDATE run_triggers SET run_id = ?2 WHERE run_id = ?1")?
         .execute((from, to))?;
-    // The run that takes over also takes over the answer that is to be replaced.
+    // An answer that the old run was to replace is now replaced by the new one.
     connection
         .prepare_cached("UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND kind = 'message'")?
         .execute((from, to))?;
     Ok(())
 }
 
-/// Ends the runs of what was asked before a turn where it was said, or in the threads that were opened
-/// there: the person's own, or everybody's. Returns them.
+/// Ends the runs of questions asked before a turn in its conversation, or in the threads opened there: the
+/// person's own, or everybody's. Returns them.
 pub(crate) fn stop_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -234,12 +234,12 @@ pub(crate) fn stop_txn(
     stop_those_txn(connection, open, of_everybody, now_ms)
 }
 
-/// What a command stops.
+/// Which runs a command stops.
 pub(crate) struct Stopped {
     pub(crate) chat: ChatId,
     /// The only thread, if it is not the whole chat.
     pub(crate) thread: Option<i64>,
-    /// Who gave it.
+    /// The person who gave the command.
     pub(crate) person: ParticipantId,
     /// Whether other people's questions end, too.
     pub(crate) of_everybody: bool,
@@ -329,8 +329,8 @@ fn triggered_row(row: &Row<'_>) -> crate::engine::sql::Result<TriggeredRow> {
     })
 }
 
-/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. What else they
-/// were to answer is answered without it. Returns the runs that this ends.
+/// Ends the runs of a deleted turn: waiting ones at once, leased ones are asked to stop. Their other triggers
+/// are still answered, without it. Returns the runs that this ends.
 pub(crate) fn cancel_runs_of_deleted_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -364,7 +364,7 @@ pub(crate) fn cancel_runs_of_deleted_txn(
     Ok(ended)
 }
 
-/// Takes a turn out of a run, and what its model said to it.
+/// Removes a turn from a run, and the steps in which the model answered it.
 pub(crate) fn leave_txn(connection: &Connection, run: i64, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM run_triggers WHERE run_id = ?1 AND turn_seq = ?2")?
@@ -377,7 +377,7 @@ pub(crate) fn leave_txn(connection: &Connection, run: i64, seq: i64) -> Result<(
     Ok(())
 }
 
-/// Another run in the place of one that ends.
+/// Queues another run in place of one that ends.
 fn queue_again_txn(connection: &Connection, run: i64, now_ms: i64) -> Result<i64, StoreError> {
     let successor = Successor {
         of: run,

@@ -1,4 +1,4 @@
-//! Lets people in to direct chats by the code that an operator was told, and tells them so.
+//! Admits people to direct chats by the code that an operator was told, and tells them.
 
 use crate::acts::notices::tell_chat_txn;
 use crate::capability::MayAdmit;
@@ -11,7 +11,7 @@ use vocative_core::pairing::{PAIRED_MAX, PAIRING_CODE_LIFE_MS};
 use vocative_core::words::Language;
 
 impl<C: MayAdmit> Store<C> {
-    /// Lets the person of a code in, and tells them.
+    /// Admits the person of a code, and tells them.
     ///
     /// # Errors
     /// Storage refuses.
@@ -21,7 +21,7 @@ impl<C: MayAdmit> Store<C> {
     }
 }
 
-/// Somebody who waits.
+/// A person who waits to be admitted.
 struct WaitingPerson {
     person: String,
     chat: String,

@@ -1,5 +1,6 @@
-//! Chats that refuse posts: nothing is sent there until something is heard of them, or a time. What has
-//! waited too long by then is given up, so that a bot that is invited again says nothing stale.
+//! Chats that refuse posts are parked: nothing is sent there until an event comes from the chat, or a time is
+//! reached. Posts that have waited too long by then are given up, so that a bot that is invited again posts
+//! nothing stale.
 
 use crate::engine::sql::{Connection, params};
 use crate::rows::open::open_post;
@@ -17,9 +18,9 @@ const KEEP_MS: i64 = 86_400_000;
 /// The reason stored with a post that waited too long for its chat.
 const WAITED_OUT: &str = "the chat refused posts for too long";
 
-/// How a chat is parked.
+/// How long a chat is parked, and why.
 pub(crate) struct Parking<'a> {
-    /// Tried again at the latest then.
+    /// The time at which the chat is tried again at the latest.
     pub(crate) until_ms: i64,
     /// Posts that have waited this long are given up.
     pub(crate) keep_ms: i64,
@@ -46,7 +47,7 @@ pub(crate) fn park_txn(
     Ok(())
 }
 
-/// Lets posts go to a chat again, but for those that waited too long.
+/// Unparks a chat; posts that waited too long are given up.
 pub(crate) fn unpark_txn(
     connection: &Connection,
     chat: ChatId,
@@ -62,7 +63,7 @@ pub(crate) fn unpark_txn(
     Ok(())
 }
 
-/// Gives up what waited too long for a parked chat. What is in flight is not touched.
+/// Gives up posts that waited too long for a parked chat, except those in flight.
 pub(crate) fn give_up_old_txn(
     connection: &Connection,
     chat: ChatId,
@@ -87,8 +88,8 @@ pub(crate) fn give_up_old_txn(
     Ok(())
 }
 
-/// Notes what an event tells about a chat: that it is heard, its title and kind. Something heard
-/// lifts a parked chat.
+/// Stores what an event tells about a chat: that it is heard, its title and kind. An event unparks a parked
+/// chat.
 pub(crate) fn hear_chat_txn(
     connection: &Connection,
     chat: &ChatRow,

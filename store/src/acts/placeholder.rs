@@ -1,10 +1,10 @@
-//! The placeholder of a run: a post that shows the beginning of an answer while it is written. The rows;
+//! The rows of a run's placeholder: a post that shows the beginning of an answer while it is written.
 //! `core/sending/placeholder.rs` decides what becomes of them.
 //!
-//! It is an entry of the outbox like any other, so it outlives a kill and is looked for when nobody
-//! knows what became of it. It says nothing for good: the commit of the answer makes it the answer's
-//! first post, by another text while it waits, else by an edit that goes behind it in the chat. A run
-//! that ends without a word takes it back. Either way the run lets go of it in the same transaction.
+//! A placeholder is an outbox entry like any other, so it survives a kill and is looked for when its
+//! outcome is unknown. It is temporary: the commit of the answer makes it the answer's first post, by
+//! changing its text while it waits, else by an edit that is queued behind it in the chat. A run that ends
+//! without an answer retracts it. Either way the run gives it up in the same transaction.
 
 use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
@@ -27,7 +27,7 @@ use vocative_core::sending::placeholder::{
     showing,
 };
 
-/// The message of an entry (?1) by its platform id (?2) is gone.
+/// Marks the message with platform id ?2 of the entry ?1 as deleted.
 const MESSAGE_GONE_SQL: &str = "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'deleted'
      WHERE account_id = (SELECT account_id FROM outbox WHERE id = ?1)
        AND chat_id IN (SELECT i.identity_id
@@ -178,7 +178,7 @@ fn find(connection: &Connection, run_row: i64, now_ms: i64) -> Result<Option<Hel
     };
     let at = (Queue::Posts, held.row);
     let decoded = serde_json::from_str(&target).map_err(StoreError::from);
-    // The run goes on without it.
+    // If it can't be decoded, the run goes on without a placeholder.
     let target = kept_or_set_aside_txn(connection, at, decoded, now_ms)?;
     Ok(target.map(|target| HeldRow { target, ..held }))
 }
@@ -227,8 +227,8 @@ pub(crate) fn insert_answer_txn(
     Ok(ids)
 }
 
-/// Commits the edit that makes a placeholder the answer's first post. Who replies to it replies to
-/// the answer from here on.
+/// Commits the edit that makes a placeholder the answer's first post. From here on a reply to it is a reply
+/// to the answer.
 fn edit_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
@@ -271,7 +271,7 @@ fn edit_txn(
     Ok(id)
 }
 
-/// Takes the placeholder of a run back: it says nothing after all.
+/// Retracts the placeholder of a run that ends without an answer.
 pub(crate) fn retract_txn(
     connection: &Connection,
     run_row: i64,
@@ -315,7 +315,7 @@ pub(crate) fn retract_txn(
     Ok(())
 }
 
-/// Forgets a placeholder that is not visible, or of which it stays unknown whether it is.
+/// Forgets a placeholder that is not visible, or whose visibility will stay unknown.
 fn let_go_txn(connection: &Connection, held: &HeldRow) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -327,8 +327,8 @@ fn let_go_txn(connection: &Connection, held: &HeldRow) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Drops a post that would be deleted as soon as it was there, unless bytes of it may be out. Returns
-/// whether it is such a one.
+/// Drops a post that would be deleted as soon as it was posted, unless bytes of it may be out. Returns whether
+/// it is such a post.
 fn drop_unwanted_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<bool, StoreError> {
     let nothing = json(&Part::plain(""));
     let dropped = connection
@@ -359,8 +359,8 @@ fn drop_unwanted_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<b
     Ok(true)
 }
 
-/// Finds out to which message an entry is done that waited for another one to be sent. Returns whether
-/// there is still something to do.
+/// Finds the message that an entry edits or deletes, which had to wait for its post to be sent. Returns
+/// whether there is still something to do.
 pub(crate) fn resolve_txn(
     connection: &Connection,
     row: i64,
@@ -445,7 +445,7 @@ fn follower(connection: &Connection, row: i64) -> Result<Option<FollowerRow>, St
         .optional()?)
 }
 
-/// Ends an entry that is wanted no more, or for which another one stands.
+/// Ends an entry that is no longer wanted, or that another one replaces.
 fn finish_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -456,8 +456,8 @@ fn finish_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), Stor
     Ok(())
 }
 
-/// What an entry said is not what its message says from here on. A message that is taken away is no
-/// message of a turn any more: so that the platform's word of it changes nothing.
+/// Empties an entry whose message says something else from here on. A deleted message is also removed from its
+/// turn, so that the platform's event about the deletion changes nothing.
 fn replace_said_txn(
     connection: &Connection,
     before: i64,
@@ -474,8 +474,8 @@ fn replace_said_txn(
     Ok(())
 }
 
-/// Whether what an entry says gives place to another text: it is a placeholder, or something waits to be
-/// done to its message.
+/// Whether the text of an entry will be replaced: it is a placeholder, or an edit or deletion of its message
+/// waits.
 pub(crate) fn gives_place(connection: &Connection, row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(concat!(
@@ -490,7 +490,7 @@ pub(crate) fn gives_place(connection: &Connection, row: i64) -> Result<bool, Sto
         .query_row([row], |row| row.get("gives_place"))?)
 }
 
-/// An entry lives on as another one: so do the run that holds it and the edit that waits for it.
+/// Moves the references to an entry to the entry that replaces it: the run that holds it and the edit that waits.
 pub(crate) fn move_txn(
     connection: &Connection,
     from: i64,

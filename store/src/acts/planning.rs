@@ -1,4 +1,4 @@
-//! What agents plan for people: a schedule that a call of a tool makes, once, in the name of who asked for its run.
+//! Schedules that agents make: a tool call makes one, once, in the name of the person who asked for its run.
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, OptionalExtension};
@@ -15,8 +15,8 @@ use vocative_core::turn::ParticipantKind;
 use vocative_core::words::Language;
 
 impl<C: MayReply> Store<C> {
-    /// Makes what a call plans, in its run's conversation, for the person whose message triggered the run. Made again,
-    /// the call finds what it made.
+    /// Makes the schedule of a call, in its run's conversation, for the person whose message triggered the run. If the
+    /// call is repeated, it finds the schedule that it made.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -26,7 +26,7 @@ impl<C: MayReply> Store<C> {
     }
 }
 
-/// Whose run a call belongs to.
+/// The run that a call belongs to.
 struct CallingRun {
     conversation_row: i64,
     person: Option<ParticipantId>,
@@ -88,7 +88,7 @@ fn made_before(connection: &Connection, call: ToolCallId) -> Result<Option<i64>,
         .optional()?)
 }
 
-/// Whose run makes a call; `None` if the call is not being made.
+/// The run that makes a call; `None` if the call is not being made.
 fn caller(connection: &Connection, call: ToolCallId) -> Result<Option<CallingRun>, StoreError> {
     let run: i64 = connection
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! What people and operators do with cards: a press, a form that was sent, an operator's word, or none in time.
+//! Actions on cards: a press, a sent form, an operator's decision, or expiry.
 
 use crate::acts::changing::change_txn;
 use crate::acts::deciding::{
@@ -39,7 +39,7 @@ impl<C: MayReply> Store<C> {
 }
 
 impl<C: MayCapture> Store<C> {
-    /// Takes a press of a card's button: once, with what it does, in one transaction.
+    /// Captures a press of a card's button, once, with its effect, in one transaction.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
@@ -146,7 +146,7 @@ fn press_txn(connection: &Connection, mut press: NewPress) -> Result<Pressed, St
     })
 }
 
-/// A form changes the call that its card is of, or nothing of it is kept: sent once more it is judged anew.
+/// Changes a card's call by a sent form. A refused form is not stored, so that it is judged anew if sent again.
 fn form_txn(
     connection: &Connection,
     press: &NewPress,
@@ -185,7 +185,7 @@ fn form_txn(
     })
 }
 
-/// The decision of who pressed.
+/// The decision in the name of the person who pressed.
 fn by_presser_txn(
     connection: &Connection,
     press: &NewPress,
@@ -193,7 +193,7 @@ fn by_presser_txn(
     state: ApprovalState,
 ) -> Result<ApprovalDecision, StoreError> {
     let (account, now_ms) = (press.event.account, press.event.received_at_ms);
-    // A press may name its person otherwise than messages do.
+    // A press may give its person another name than messages do.
     let heard = HeardSender {
         kind: ParticipantKind::User,
         platform_id: &press.sender.id,
@@ -303,7 +303,7 @@ fn decide_by_operator_txn(
     Ok(OperatorDecided::Done(decided))
 }
 
-/// A digest as people read it.
+/// A digest in hexadecimal.
 fn hex(digest: &CallDigest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

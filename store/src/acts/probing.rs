@@ -1,7 +1,7 @@
-//! Numbers of messages, and what was learnt by asking about them.
+//! Message numbers, and what was learnt by probing for them on the platform.
 //!
-//! Holds numbers and times only, never what was said. Of a sequence the newest number is kept, and which of
-//! the last ones are known; `delivery::probe` decides what follows.
+//! Stores numbers and times only, never what was said: the newest number of each sequence, and which of the
+//! last numbers are known. `delivery::probe` decides what follows.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use vocative_core::probing::{ProbeFacts, ProbeStage, Probing};
 const REMEMBERED: i64 = 4_096;
 
 impl Reader {
-    /// What was learnt of a post by asking, and what is known besides; `None` where its chat has no numbers
-    /// that tell anything.
+    /// What was learnt of a post by probing, and what else is known; `None` if the numbers of its chat tell
+    /// nothing.
     ///
     /// # Errors
     /// Storage refuses.
@@ -92,13 +92,13 @@ impl<C: MayDeliver> Store<C> {
     }
 }
 
-/// What a post that was given up may have left is reckoned with until a message is heard that was sent so long after
-/// its request ended, in milliseconds: longer than a platform was seen to apply one late.
+/// A given-up post may still have arrived. That doubt ends with a message that was sent this long after the post's
+/// request ended, in milliseconds: longer than any delay with which a platform was seen to apply a request.
 const DOUBT_MS: i64 = 3_600_000;
-/// The same where nobody knows when the request ended but by the machine's clock.
+/// The same where only the machine's clock tells when the request ended.
 const LONG_DOUBT_MS: i64 = 86_400_000;
 
-/// A version of this form is stored, so that a later one can tell it apart.
+/// The version of the stored format, so that a later version can tell it apart.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -251,8 +251,8 @@ fn note_other_sender_txn(
     Ok(())
 }
 
-/// A send begins: above which number its messages will be. Nothing is noted where numbers tell nothing: in
-/// broadcast channels, in chats of unknown kind that may be such, and where no number is known yet.
+/// Notes, when a send begins, above which number its messages will be. Nothing is noted where numbers tell
+/// nothing: in broadcast channels, in chats of unknown kind that may be one, and where no number is known yet.
 pub(crate) fn begin_probing_txn(
     connection: &Connection,
     row: i64,
@@ -279,7 +279,7 @@ pub(crate) fn begin_probing_txn(
     Ok(())
 }
 
-/// A post of ours is on the platform under that id.
+/// Notes that a post of ours is on the platform under that id.
 pub(crate) fn note_own_message_txn(
     connection: &Connection,
     row: i64,
@@ -307,7 +307,7 @@ pub(crate) fn note_own_message_txn(
     Ok(())
 }
 
-/// A post of ours is there no more: nothing follows from what the platform says of it.
+/// Forgets the number of a post of ours that is gone: the platform's answer about it would tell nothing.
 pub(crate) fn forget_own_message_txn(
     connection: &Connection,
     identity: ChatId,
@@ -322,8 +322,8 @@ pub(crate) fn forget_own_message_txn(
     Ok(())
 }
 
-/// A post that may be there is given up without an answer: what it may have left in the chat is not another post's.
-/// Its number can be told from no other before a message is heard that was sent long after it.
+/// Notes that a post which may have arrived is given up: a message that it may have left in the chat must not be taken
+/// for another post's. Numbers there are ambiguous until a message is heard that was sent long after it.
 pub(crate) fn give_up_probing_txn(
     connection: &Connection,
     row: i64,
@@ -411,7 +411,7 @@ fn known_above(
     Ok(numbers.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// Whether another post of the chat may have arrived without anybody knowing, and whether one is on its way.
+/// Whether another post of the chat may have arrived unnoticed, and whether one is on its way.
 fn rivals(connection: &Connection, row: i64, chat: ChatId) -> Result<(bool, bool), StoreError> {
     Ok(connection
         .prepare_cached(concat!(

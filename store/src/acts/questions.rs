@@ -1,5 +1,5 @@
-//! Questions to people: asked with the call that waits for the answer in one transaction, answered once, and ended by
-//! time or with their runs. `core/questioning` decides what is an answer.
+//! Questions to people: one transaction asks a question and makes its call wait. A question is answered once, or ends
+//! by time or with its run. `core/questioning` decides what is an answer.
 
 use crate::acts::reply_room::room_of;
 use crate::capability::MayReply;
@@ -31,10 +31,10 @@ use vocative_core::questioning::{
 use vocative_core::tool_call::CallState;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
-/// How many questions one transaction lets expire.
+/// The most questions that expire in one transaction.
 const EXPIRED_AT_ONCE: i64 = 100;
 
-/// What takes a question's place, in the order in which the row has it.
+/// The outcomes that can replace a question's post, in the order in which the row stores them.
 #[derive(Clone, Copy)]
 enum QuestionEnd {
     Expired,
@@ -48,7 +48,7 @@ impl<C: MayReply> Store<C> {
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn ask_question(&self, new: NewQuestion) -> Result<QuestionAsked, StoreError> {
-        // Both ask a person, so both end at the same points.
+        // Questions and approvals both ask a person, so both use the same crash points.
         crash::point("approval.before-commit");
         let asked = self
             .write(move |connection| ask_txn(connection, &new))
@@ -59,7 +59,7 @@ impl<C: MayReply> Store<C> {
 }
 
 impl Store {
-    /// Takes a question back; its run goes on without an answer. Returns whether it was open.
+    /// Cancels a question; its run goes on without an answer. Returns whether it was open.
     ///
     /// # Errors
     /// `NotFound` if there is no such question.
@@ -77,7 +77,7 @@ impl Store {
 }
 
 impl Store {
-    /// An operator answers a question in the place of those whom it asks. Returns whether it was open.
+    /// Takes an operator's answer in place of the people who were asked. Returns whether the question was open.
     ///
     /// # Errors
     /// `NotFound` if there is no such question.
@@ -248,7 +248,7 @@ fn facts_of(
     })
 }
 
-/// Captures what somebody chose as what they said: where the run answers, or in the room of the experts.
+/// Captures a person's choice as a message of theirs: where the run answers, or in the room of the experts.
 fn say_txn(
     connection: &Connection,
     found: &QuestionRow,
@@ -277,7 +277,7 @@ fn say_txn(
     insert_answer_txn(connection, found, seat, &said)
 }
 
-/// Takes what an operator says as the answer: a turn of the system where the question was asked.
+/// Stores an operator's answer as a turn of the system where the question was asked.
 fn answer_by_operator_txn(
     connection: &Connection,
     answer: &OperatorAnswer,
@@ -414,7 +414,7 @@ pub(crate) fn answer_by_reply_txn(
     Ok(())
 }
 
-/// Answers an open question, and wakes its run; of two answers the first one counts. Returns whether this is it.
+/// Answers an open question, and wakes its run; of two answers the first one counts. Returns whether this one counted.
 fn answer_txn(
     connection: &Connection,
     found: &QuestionRow,
@@ -438,7 +438,7 @@ fn answer_txn(
     Ok(true)
 }
 
-/// An answer stays in what the agent reads of its room.
+/// Involves the agent in the answer, so that it stays in what the agent reads of its room.
 fn involve_txn(
     connection: &Connection,
     found: &QuestionRow,
@@ -481,7 +481,7 @@ pub(crate) fn expire_questions_txn(
     Ok(expired)
 }
 
-/// Takes back what a run still asks people, with the posts.
+/// Cancels the open questions of a run, with their posts.
 pub(crate) fn cancel_questions_txn(
     connection: &Connection,
     run_row: i64,
@@ -497,7 +497,7 @@ pub(crate) fn cancel_questions_txn(
     Ok(())
 }
 
-/// Takes back the question whose post was deleted: nobody can answer it.
+/// Cancels a question whose post was deleted, since it can't be answered any more.
 pub(crate) fn cancel_question_of_post_txn(
     connection: &Connection,
     chat: ChatId,
@@ -531,7 +531,7 @@ fn end_txn(
         }
     };
     let outcome = outcome_of(connection, row, which)?;
-    // A post whose outcome can't be read is left; an answer to it is told how it stands.
+    // A post whose outcome text can't be decoded stays; an answer to it is told the state.
     if let Some(outcome) = outcome {
         show_txn(connection, row, &outcome, now_ms)?;
     }

@@ -1,4 +1,4 @@
-//! Up to where the person of a program's conversation has read it.
+//! How far the person of a program's conversation has read it.
 
 use crate::capability::MayCapture;
 use crate::engine::sql::{Connection, OptionalExtension};
@@ -7,7 +7,7 @@ use crate::{Store, StoreError};
 use vocative_core::ids::{ConversationId, Seq};
 
 impl<C: MayCapture> Store<C> {
-    /// Notes that a conversation was read up to a turn; what was read before stays read. Returns up to where it is read.
+    /// Notes that a conversation was read up to a turn; the mark never moves back. Returns how far it is read.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation, or no such turn in it.

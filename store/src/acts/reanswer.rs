@@ -1,11 +1,11 @@
-//! The rows of answering again what was edited after it was answered: another run for the same question, whose
-//! answer takes the earlier one's place. `core/running/reanswer.rs` decides.
+//! Answers a question again that was edited after it was answered: queues another run, whose answer replaces the
+//! earlier one. `core/running/reanswer.rs` decides.
 //!
-//! The run takes over the triggers of the run that answered, and its turns. So an answer that belongs
-//! to a run which has not ended yet is one that the run replaces: nothing else says so. The prompt of
-//! such a run leaves that answer out. It is committed as a new revision of the answer's turn, and its
-//! posts are edited, part by part; what has no message of its own yet is posted behind, and messages
-//! that are left over are deleted.
+//! The new run takes over the triggers and the turns of the run that answered. So if an answer belongs to a
+//! run which has not ended yet, the run is to replace that answer; nothing else says so. The prompt of such
+//! a run leaves the old answer out. The new answer is committed as a new revision of the answer's turn, and
+//! its posts are edited, part by part; further parts are posted behind, and messages that are left over are
+//! deleted.
 
 use crate::acts::arrival::Arrival;
 use crate::acts::forgetting::delete_steps_txn;
@@ -26,8 +26,8 @@ use vocative_core::ids::{AgentName, OutboxId, RunId, Seq};
 use vocative_core::run::{RunStage, StopCause};
 use vocative_core::running::reanswer::{AnsweredRun, Edit, Reanswer, replaces_answer};
 
-/// Queues the runs that answer an edited question again. A run that is answering it as it was ends for
-/// that.
+/// Queues the runs that answer an edited question again. A run that is still answering the earlier text is
+/// ended.
 pub(crate) fn answer_again_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
@@ -98,7 +98,7 @@ fn answered_run(
         .optional()?)
 }
 
-/// The turn that a run answered with. Of a run that has not ended: the one that it replaces.
+/// The turn that a run answered with; if the run has not ended, the turn that it is to replace.
 pub(crate) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -110,7 +110,7 @@ pub(crate) fn answer_of(connection: &Connection, run_row: i64) -> Result<Option<
         .optional()?)
 }
 
-/// Another run in the place of one: it has its triggers, and replaces its answer.
+/// Queues a run that succeeds another: it takes over its triggers, and replaces its answer.
 fn succeed_txn(
     connection: &Connection,
     arrival: &Arrival<'_>,
@@ -135,18 +135,18 @@ fn succeed_txn(
              WHERE run_id = ?1",
         )?
         .execute((answered, run))?;
-    // Calls of tools that somebody still waits for stay with the run that made them.
+    // The turns of tool calls that are still at work stay with the run that made them.
     connection
         .prepare_cached(
             "UPDATE turns SET run_id = ?2 WHERE run_id = ?1 AND (kind = 'message' OR NOT ?3)",
         )?
         .execute((answered, run, is_at_work))?;
-    // What its model said to the earlier text goes where nobody would find it from the question.
+    // The old run no longer has the question as a trigger, so its steps would not be found when that is deleted.
     delete_steps_txn(connection, "= ?1", answered)?;
     Ok(id)
 }
 
-/// Notes of the answer what it was made from: what its run read, its successor did not.
+/// Copies the sources of a run to its answer, since the run's successor did not read them.
 fn keep_sources_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     if let Some(answer) = answer_of(connection, run_row)? {
         connection
@@ -189,7 +189,7 @@ pub(crate) fn replaces_for_good(connection: &Connection, run: RunId) -> Result<b
     }
 }
 
-/// Whether earlier texts are kept: those of the answer are where those of its question were.
+/// Whether earlier texts are kept: those of an answer are kept if those of its question were.
 fn keeps_texts(connection: &Connection, run_row: i64) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -199,7 +199,7 @@ fn keeps_texts(connection: &Connection, run_row: i64) -> Result<bool, StoreError
         .query_row([run_row], |row| row.get("is_so"))?)
 }
 
-/// Makes a reply the newest revision of an answer, and its posts what people see of it.
+/// Makes a reply the newest revision of an answer, and updates its posts.
 pub(crate) fn replace_answer_txn(
     connection: &Connection,
     reply: &ReplyCommit,
@@ -207,7 +207,7 @@ pub(crate) fn replace_answer_txn(
     answer: &mut TurnRow,
 ) -> Result<Vec<OutboxId>, StoreError> {
     let keep_revision = keeps_texts(connection, posts.run_row.unwrap_or_default())?;
-    // An earlier text that is kept goes with what it was made from.
+    // An earlier text that is kept needs its sources, so that it is removed with them.
     if !keep_revision {
         forget_sources_txn(connection, answer.seq)?;
     }

@@ -10,11 +10,11 @@ use vocative_core::job::JobState;
 use vocative_core::outbox::{DeadCause, PostStage};
 use vocative_core::run::StopCause;
 
-/// What is told of a row that a person gave up.
+/// The reason stored with a row that an operator dropped.
 const BY_OPERATOR: &str = "dropped by an operator";
 
 impl Store {
-    /// A person decides about a row that is set aside: it is tried `again`, or dropped.
+    /// Carries out a person's decision about a row that is set aside: it is tried `again`, or dropped.
     ///
     /// # Errors
     /// `NotFound` if no such row is set aside.
@@ -41,7 +41,7 @@ impl Store {
     }
 }
 
-/// Tries again what another version of the program could not decode. Returns how many rows.
+/// Tries rows again that another version of the program could not decode. Returns how many.
 pub(crate) fn release_of_other_versions_txn(
     connection: &Connection,
     now_ms: i64,
@@ -68,7 +68,7 @@ fn release_txn(
     row: i64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // An entry that its row has left behind brings nothing back.
+    // Quarantine entries whose row has changed since are removed, and bring nothing back.
     leave_quarantine_txn(connection)?;
     let is_set_aside: bool = connection
         .prepare_cached(

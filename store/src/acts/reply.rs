@@ -1,5 +1,5 @@
-//! The end of a run: its answer, its posts and its state, in one transaction; and where an answer
-//! goes.
+//! Commits the end of a run (its answer, its posts and its state) in one transaction, and finds where an
+//! answer goes.
 
 use crate::acts::reply_room::{ReplyRoom, Trigger, position, room_of, triggers};
 use crate::capability::MayReply;
@@ -37,15 +37,15 @@ impl Reader {
 }
 
 impl<C: MayReply> Store<C> {
-    /// Commits the answer of a run: reply turn, one outbox row per part, end of the run. One that another run started
-    /// posts nothing: what it says is that run's.
+    /// Commits the answer of a run: reply turn, one outbox row per part, end of the run. A run that another run started
+    /// posts nothing: its answer goes to that run.
     ///
     /// # Errors
     /// Storage refuses; then nothing is written.
     pub async fn commit_reply(&self, reply: ReplyCommit) -> Result<CommittedReply, StoreError> {
         let (run, now_ms) = (reply.run, reply.now_ms);
         let job = move |connection: &Connection| commit_reply_txn(connection, &reply);
-        // The text that an answer replaces may have to be nowhere, the write-ahead log included.
+        // The replaced text may have to be removed everywhere, even from the write-ahead log.
         if self.read(move |it| replaces_for_good(it, run)).await? {
             return self.write_and_clean(now_ms, job).await;
         }
@@ -109,7 +109,7 @@ pub(crate) fn commit_reply_txn(
     };
     keep_verdicts_txn(connection, leased.row, &reply.verdicts, reply.now_ms)?;
     if let Some(values) = &reply.values {
-        // Values that somebody else changed meanwhile stay as they are: the caller was told when it read them.
+        // Values that were changed elsewhere meanwhile stay as they are: the caller was told when it read them.
         keep_values_txn(connection, leased.conversation_row, values, reply.now_ms)?;
     }
     finish_txn(connection, leased.row, reply)?;
@@ -179,7 +179,7 @@ fn insert_reply_txn(
     Ok((turn.id, Seq(turn.seq)))
 }
 
-/// The agent speaks for itself; a notice is the daemon's word about it.
+/// The speaker of a reply: the agent itself, or the daemon for a notice.
 fn speaker_txn(
     connection: &Connection,
     (reply, words): (&ReplyCommit, &SpokenWords<'_>),
@@ -199,7 +199,7 @@ fn speaker_txn(
     upsert_participant_txn(connection, account, speaker, reply.now_ms)
 }
 
-/// The reply concerns its agent, and its triggers are answered.
+/// Involves the agent in the reply, and marks its triggers as answered.
 fn involve_txn(
     connection: &Connection,
     reply: &ReplyCommit,
@@ -346,7 +346,7 @@ fn trigger_person(connection: &Connection, run_row: i64) -> Result<Option<String
         .map_or_else(|| owner_of_firing(connection, run_row), |id| Ok(Some(id)))?)
 }
 
-/// The platform's id of whom the schedule is that started a run.
+/// The platform's id of the owner of the schedule that started a run.
 fn owner_of_firing(
     connection: &Connection,
     run_row: i64,
@@ -395,7 +395,7 @@ mod tests {
             .unwrap();
         let reply = turns.last().unwrap();
         assert_eq!((reply.id, reply.reply_to), (turn, Some(asked.turn)));
-        // Behind the newest turn of the room, and by its own seq.
+        // The reply has the position of the room's newest turn, and comes after it by its own seq.
         assert_eq!((reply.position.sent_at_ms, reply.position.ordinal), (40, 0));
         assert!(reply.seq() > overheard.seq);
         assert_eq!(reply.participant.shown_name(), "Helper");

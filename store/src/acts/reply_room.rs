@@ -1,4 +1,4 @@
-//! Where what a run says goes: its room, and the place behind what it answers.
+//! Where a run's answer goes: its room, and its position after the triggers.
 
 use vocative_contract::envelope::ChatKind;
 
@@ -61,8 +61,8 @@ pub(crate) fn triggers(connection: &Connection, run_row: i64) -> Result<Vec<Trig
     Ok(triggers.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// The newest position of the conversation (of its root where it has no turns), and never before
-/// what is answered; the turn's own seq puts it behind.
+/// The newest position of the conversation (of its root where it has no turns), but never before the
+/// triggers; the turn's own seq orders it after them.
 pub(crate) fn position(
     connection: &Connection,
     room: &ReplyRoom,

@@ -8,8 +8,8 @@ use crate::{Store, StoreError};
 use vocative_core::ids::RunId;
 
 impl<C: MayCapture> Store<C> {
-    /// Captures a question of a program with what it gave, and queues its run, in one transaction. A request that has
-    /// a name is captured once.
+    /// Captures a program's question with the data of its request, and queues its run, in one transaction. A request
+    /// that has a name is captured once.
     ///
     /// # Errors
     /// Storage refuses; then nothing was written.
@@ -35,7 +35,7 @@ impl<C: MayCapture> Store<C> {
                     keep_request_txn(connection, *run, &request)?;
                     Ok(CapturedRequest::Asked(asked(&turn, *run)))
                 }
-                // Its message is there and its request is not: an erasure took how it was answered.
+                // The message exists but the request does not: an erasure removed how it was answered.
                 None if !is_new => Ok(CapturedRequest::Gone),
                 None => Ok(CapturedRequest::NotAdmitted),
             }

@@ -1,5 +1,5 @@
-//! What a restore makes of a backup: what was open in it is held, because its posts may have gone out since, and
-//! nothing may be said twice.
+//! Prepares a restored backup: its open runs and posts are held, because the posts may have gone out since, and
+//! nothing may be posted twice.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub fn restore(
     restore_and_hold(backup, database, now_ms, hold_what_is_open_txn, tell)
 }
 
-/// Holds what was open in a backup. Its schema may be an older one.
+/// Holds the open runs and posts of a backup, whose schema may be older.
 fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<HeldCounts> {
     connection.execute(
         "UPDATE outbox_attempts SET ended_at_ms = ?1, outcome = 'restored from a backup'
@@ -53,11 +53,11 @@ fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<He
         ),
         [HELD],
     )?;
-    // Inquiries of then were answered since, or are of no use any more. Backups of older versions have none.
+    // Inquiries of the backup were answered since, or are obsolete. Backups of older versions have none.
     for (table, sql) in [
         ("inquiries", "DELETE FROM inquiries"),
         ("jobs", "DELETE FROM jobs WHERE kind = 'answer-inquiry'"),
-        // What was asked for then was decided since, or nobody sees its card any more.
+        // Open approvals of the backup were decided since, or their cards are out of sight.
         (
             "approvals",
             "UPDATE approvals SET state = 'cancelled', outcomes = '', decided_at_ms = asked_at_ms
@@ -68,12 +68,12 @@ fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<He
             "UPDATE questions SET state = 'cancelled', outcomes = '', ended_at_ms = asked_at_ms
              WHERE state = 'open'",
         ),
-        // Who waited for them is held; it goes on without them once it is released.
+        // The run that waited for a task is held; once released, it goes on without the task.
         (
             "delegations",
             "UPDATE delegations SET state = 'cancelled', ended_at_ms = asked_at_ms WHERE state = 'open'",
         ),
-        // Whether a time that has passed since fired is not known here: their next times are worked out anew.
+        // It is unknown which schedules fired since the backup, so their next times are computed anew.
         ("schedules", "UPDATE schedules SET set_at_ms = NULL"),
     ] {
         let has_table = connection.query_row(
@@ -85,7 +85,7 @@ fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<He
             connection.execute(sql, [])?;
         }
     }
-    // Messages from before now that are read back may have been answered from the database that is replaced.
+    // Messages from before the restore that are read back may have been answered from the replaced database.
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS restores (
     at_ms        INTEGER PRIMARY KEY
@@ -101,7 +101,7 @@ fn hold_what_is_open_txn(connection: &Connection, now_ms: i64) -> sql::Result<He
     })
 }
 
-/// What runs at work had said so far is told at their end only. Backups of older versions have no such rows.
+/// Forgets the live text of runs at work; it is shown at their end only. Backups of older versions have no such rows.
 fn forget_live_texts_txn(connection: &Connection) -> sql::Result<()> {
     let has_events = connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'run_events') AS is_there",

@@ -1,4 +1,4 @@
-//! Runs that were given up are attempted anew, or dropped.
+//! Retries or drops runs that were given up.
 
 use crate::acts::ending::{EndOfRun, bring_back_txn, end_run_txn};
 use crate::contract::DeadFilter;
@@ -39,8 +39,8 @@ impl Store {
         .await
     }
 
-    /// A person decides about a run that was given up: it is attempted anew, from what is recorded
-    /// of it and as of its first claim, or dropped.
+    /// Carries out a person's decision about a run that was given up: it is retried, from its recorded steps
+    /// and as of its first claim, or dropped.
     ///
     /// # Errors
     /// `NotFound` if no such run was given up.

@@ -66,14 +66,14 @@ macro_rules! with_heads {
     };
 }
 
-/// The oldest runs of conversations without a run at work, and the runs that others started: these keep no place in
-/// their conversation, and go side by side as far as parameter 6 says. A wait that begins in the future, or lasts longer
-/// than any may, was written under another clock and counts as over. A run that was claimed before and was not put off
-/// waits for no time: its `not_before_ms` is when it was queued again.
-/// Attempts of a run that its process did not outlive and that do not count: a question outlives as many kills. Behind them
-/// they count as any other, so that a run at which the process ends each time comes to an end.
+/// How many attempts of a run that ended with a kill of the process do not count. Further ones count as any other, so
+/// that a run that kills its process each time comes to an end.
 const INTERRUPTIONS_FREE: u32 = 20;
 
+/// The oldest runs of conversations without a run at work, and child runs: these keep no place in their conversation,
+/// and run side by side up to parameter 6. A wait that begins in the future, or is longer than allowed, was
+/// written under a wrong clock and counts as over. A run that was claimed before and was not put off waits for no time:
+/// its `not_before_ms` is when it was queued again.
 const WAITING_SQL: &str = with_heads!(concat!(
     "SELECT r.id, r.conversation_id, r.agent, r.asked_model, h.account_id, r.person_participant_id,
             max(r.not_before_ms, r.created_at_ms,
@@ -120,7 +120,7 @@ const WAITING_SQL: &str = with_heads!(concat!(
      ORDER BY 2, 1"
 ));
 
-/// A head that is blocked by another live lease is due when that ends. What keeps no place is due at its own time.
+/// A head that another live lease blocks is due when that lease ends. A run that keeps no place is due at its own time.
 const NEXT_DUE_SQL: &str = with_heads!(concat!(
     "SELECT min(max(CASE r.state WHEN 'leased' THEN r.lease_until_ms ELSE r.not_before_ms END,
                     coalesce((SELECT max(o.lease_until_ms) FROM runs o INDEXED BY runs_waiting
@@ -170,7 +170,7 @@ impl<C: MayReply> Store<C> {
             .await
     }
 
-    /// Makes a lease last until then.
+    /// Extends a lease to a new end.
     ///
     /// # Errors
     /// Storage refuses.
@@ -184,7 +184,7 @@ impl<C: MayReply> Store<C> {
             .await
     }
 
-    /// Gives a run back, to be claimed again not before that time. One that was asked to stop is
+    /// Gives a run back, to be claimed again not before a given time. A run that was asked to stop is
     /// cancelled instead.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl<C: MayReply> Store<C> {
             .await
     }
 
-    /// Puts a run off whose model can't answer for now, to be claimed again not before that time. The
+    /// Puts a run off whose model can't answer for now, to be claimed again not before a given time. The
     /// attempt does not count: such a run is given up by its age.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl<C: MayReply> Store<C> {
             .await
     }
 
-    /// Ends a run without a word in the room: a queued one at once, a leased one is asked to stop.
+    /// Ends a run without a post in the room: a queued one at once, a leased one is asked to stop.
     /// Returns whether it was unfinished.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl<C: MayReply> Store<C> {
 }
 
 impl Store {
-    /// A person decides that a held run is worked on after all.
+    /// Releases a held run on a person's decision, so that it is worked on.
     ///
     /// # Errors
     /// `NotFound` if no such run is held.
@@ -334,7 +334,7 @@ pub(crate) fn claim_run_txn(
     }
 }
 
-/// Ends a run that was asked to stop; one that can't be decoded stops no other.
+/// Ends a run that was asked to stop; one that can't be decoded is set aside, so that it does not block others.
 fn end_or_set_aside_txn(connection: &Connection, row: i64, now_ms: i64) -> Result<(), StoreError> {
     let ended = end_run_txn(connection, row, EndOfRun::Cancelled, now_ms);
     kept_or_set_aside_txn(connection, (Queue::Questions, row), ended, now_ms).map(drop)
@@ -435,7 +435,7 @@ fn lease_txn(
             },
         )?;
     if attempt > 1 {
-        // The attempt before this one may have ended with an answer half written.
+        // The previous attempt may have left half an answer as live text.
         forget_live_text_txn(connection, row)?;
     }
     Ok(ClaimedRun {
@@ -523,8 +523,8 @@ pub(crate) fn cancel_run_txn(
     Ok(stop_run_txn(connection, row, stopping, now_ms)? != Stop::Over)
 }
 
-/// Takes back runs that an earlier process leased and no longer works on. Returns how many. Runs of a restored backup
-/// that others had started end: who waited for them goes on without them.
+/// Takes back runs that an earlier process leased and no longer works on. Returns how many. Child runs of a restored
+/// backup end: the runs that waited for them go on without them.
 ///
 /// A post whose bytes may have left is of unknown outcome; every other one is pending again.
 pub(crate) fn take_back_leases_txn(

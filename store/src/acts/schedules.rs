@@ -1,5 +1,4 @@
-//! Schedules: made, changed, ended and forgotten. `core/scheduling` decides. What becomes of one whose time has come:
-//! `firing`.
+//! Schedules: made, changed, ended and forgotten. `core/scheduling` decides; `firing` starts a schedule that is due.
 
 use crate::acts::command_giver::CommandGiver;
 use crate::capability::MayReply;
@@ -17,9 +16,9 @@ use vocative_core::scheduling::{
     renewed,
 };
 
-/// The most that are listed in a room.
+/// The most schedules that are listed in a room.
 const LISTED_MAX: usize = 50;
-/// So many schedules of a chat are kept that are over.
+/// How many ended schedules of a chat are kept.
 const OVER_KEPT: i64 = 20;
 
 impl<C: MayReply> Store<C> {
@@ -39,8 +38,8 @@ impl<C: MayReply> Store<C> {
         .await
     }
 
-    /// Makes a schedule of the configuration what it says; one that is there already keeps its number, and whether it
-    /// is paused. Returns whether anything changed.
+    /// Makes or updates a schedule as the configuration says; an existing one keeps its number, and whether it is
+    /// paused. Returns whether anything changed.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -247,7 +246,7 @@ pub(crate) fn insert_txn(
     Ok(id)
 }
 
-/// Lets the oldest schedules of a chat go that are over.
+/// Removes the oldest ended schedules of a chat.
 fn forget_over_txn(connection: &Connection, chat: ChatId) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM firings WHERE schedule_id IN (
@@ -262,7 +261,7 @@ fn forget_over_txn(connection: &Connection, chat: ChatId) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Takes the schedules of people and of conversations away, as of an order to erase.
+/// Removes the schedules of the people and conversations that an erasure order names.
 pub(crate) fn forget_schedules_txn(
     connection: &Connection,
     people: &str,
@@ -285,7 +284,7 @@ pub(crate) fn forget_schedules_txn(
     Ok(())
 }
 
-/// Takes the schedules away that a deleted message made.
+/// Removes the schedules that a deleted message made.
 pub(crate) fn forget_schedules_of_message_txn(
     connection: &Connection,
     chat: ChatId,
@@ -303,7 +302,7 @@ pub(crate) fn forget_schedules_of_message_txn(
     Ok(())
 }
 
-/// Writes when a schedule is due; without a time it is over.
+/// Writes when a schedule is due; without a time it has ended.
 pub(crate) fn set_next_txn(
     connection: &Connection,
     id: i64,
@@ -341,7 +340,7 @@ fn change_txn(
         .prepare_cached("UPDATE schedules SET state = ?2, reason = NULL WHERE id = ?1")?
         .execute((id, state))?;
     match change {
-        // What came while it was paused is nobody's to make up for.
+        // Times that passed while it was paused are not made up for.
         ScheduleChange::Resume if schedule.state == ScheduleState::Paused => {
             set_next_txn(connection, id, what, renewed(&what.timing, now_ms), now_ms)?;
         }

@@ -1,4 +1,4 @@
-//! What is settled when a store is opened for writing: what a predecessor had begun, and what lies beside the database.
+//! Settles, when a store is opened for writing, the leases of a predecessor and the files beside the database.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::engine::sql::Connection;
 use crate::rows::files::lose_content_txn;
 use crate::rows::stem_index;
 
-/// Takes back what a predecessor had leased; the lock says that every lease is of a process that is gone. Returns
+/// Takes back the leases of a predecessor; as the lock is held, every lease is of a process that is gone. Returns
 /// how many leases.
 pub(crate) fn settle_leases_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     let taken_back = take_back_leases_txn(connection, now_ms)?;
@@ -20,8 +20,8 @@ pub(crate) fn settle_leases_txn(connection: &Connection, now_ms: i64) -> Result<
     Ok(taken_back)
 }
 
-/// Brings folder and database together: bytes that nobody refers to are removed, and files whose bytes
-/// are gone are to be fetched again. Returns sentences for people.
+/// Makes folder and database agree: bytes that no row refers to are removed, and files whose bytes are gone
+/// are queued to be fetched again. Returns sentences for people.
 ///
 /// # Errors
 /// Storage or the disk refuses.

@@ -1,4 +1,4 @@
-//! What stands in a room for the parts of an answer, and how it comes to say other parts.
+//! The messages in a room that show the parts of an answer, and how they are changed to show other parts.
 //!
 //! A message is known by the entry that posts it; an entry that edits it follows that one (`edit_of`), or
 //! another edit that does. The newest of such a chain says what the message says or is to say. The order
@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::rows::outbox_rows::{NewPosts, append_post_txn, entry_by_row, json};
 use vocative_core::ids::{OutboxId, Seq};
 
-/// The newest entry of a message, or of one that is to come.
+/// The newest entry of a message, or of a message that is not posted yet.
 struct NewestEntry {
     row: i64,
     id: OutboxId,
@@ -29,13 +29,13 @@ struct NewestEntry {
 }
 
 impl NewestEntry {
-    /// A file's message can't come to say something else.
+    /// Whether it is a file's message, whose content can't be edited.
     fn has_file(&self) -> bool {
         self.is_upload || self.part.file.is_some()
     }
 }
 
-/// What stands for the parts of a turn, in the order of its messages.
+/// The newest entries of the parts of a turn, in the order of its messages.
 fn standing(connection: &Connection, seq: Seq) -> Result<Vec<NewestEntry>, StoreError> {
     let places = places(connection, seq)?;
     let mut statement = connection.prepare_cached(
@@ -98,7 +98,7 @@ fn place_of_message(places: &PostOrder, row: i64) -> f64 {
     place
 }
 
-/// Commits what makes the messages of an answer say the parts of another one.
+/// Commits the edits that make the messages of an answer say the parts of another one.
 pub(crate) fn edit_posts_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
@@ -155,8 +155,8 @@ pub(crate) fn move_on_txn(
     {
         return Ok(false);
     }
-    // A file's message can't say them, one in another room is not of this order, and what was let go is
-    // not known any more.
+    // A file's message can't be edited to say them, one in another room is not of this order, and the text of
+    // an emptied one is not known any more.
     let is_fixed = |entry: &NewestEntry| {
         let is_elsewhere = entry.target.chat != posts.target.chat;
         entry.has_file() || is_elsewhere || entry.part.text.is_empty()
@@ -179,7 +179,7 @@ pub(crate) fn move_on_txn(
     Ok(true)
 }
 
-/// The same of an edit whose message never came to be, so that it would be posted behind the later parts.
+/// Like `move_on_txn`, for an edit whose message was never posted, so that it would come after the later parts.
 pub(crate) fn move_edit_on_txn(
     connection: &Connection,
     row: i64,
@@ -202,7 +202,7 @@ pub(crate) fn move_edit_on_txn(
     move_on_txn(connection, &posts, row)
 }
 
-/// One that was never sent goes out with the new text; any other is edited behind it.
+/// Changes the text of a message: an unsent post goes out with the new text; any other gets an edit behind it.
 fn edit_post_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
@@ -221,7 +221,7 @@ fn edit_post_txn(
     follow_txn(connection, posts, number, entry, &edit, part)
 }
 
-/// One that was never sent never is; any other message is taken away.
+/// Removes a message: an unsent post is never sent; any other message is deleted.
 fn remove_post_txn(
     connection: &Connection,
     posts: &NewPosts<'_>,
@@ -234,7 +234,7 @@ fn remove_post_txn(
         follow_txn(connection, posts, 0, entry, &deletion, &nothing)?;
         return Ok(());
     }
-    // An edit that was not made yet is of a message that is there.
+    // An unsent edit belongs to a message that exists and must still be deleted.
     connection
         .prepare_cached(
             "UPDATE outbox SET payload = ?2,

@@ -1,4 +1,4 @@
-//! Hooks are to be told that a run has ended, or that an approval was decided.
+//! Queues events for hooks: that a run has ended, or that an approval was decided.
 
 use crate::StoreError;
 use crate::engine::sql::{Connection, params};
@@ -10,7 +10,7 @@ use vocative_core::ids::{AccountId, TellingId};
 use vocative_core::job::Job;
 use vocative_core::run::RunStage;
 
-/// A run has ended: its agent's hooks are to be told.
+/// Queues an event for an agent's hooks when its run has ended.
 pub(crate) fn tell_run_end_txn(
     connection: &Connection,
     run_row: i64,
@@ -26,7 +26,7 @@ pub(crate) fn tell_run_end_txn(
     tell_txn(connection, &of, now_ms)
 }
 
-/// An approval is not open any more: the hooks of the agent whose call it was are to be told.
+/// Queues an event for the hooks of the agent whose call an approval was about, when it is no longer open.
 pub(crate) fn tell_decision_txn(
     connection: &Connection,
     approval_row: i64,
@@ -43,7 +43,7 @@ pub(crate) fn tell_decision_txn(
     tell_txn(connection, &of, now_ms)
 }
 
-/// What is told of.
+/// The run that an event is about.
 struct EndedRun<'a> {
     point: HookPoint,
     run_row: i64,

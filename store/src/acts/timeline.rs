@@ -1,4 +1,4 @@
-//! The timeline of a run: the two turns of each call, and those of calls that were at work when the run ended.
+//! The timeline of a run: two turns for each call, also for calls that were at work when the run ended.
 
 use crate::StoreError;
 use crate::acts::reply_room::{ReplyRoom, position, room_of, triggers};
@@ -160,8 +160,8 @@ impl Timeline {
     }
 }
 
-/// Brings the calls of a run that ends to their end: one that acts and was at work may have acted, the others do no
-/// more. The timeline shows the tool's name; what it was asked may be what the run ends for.
+/// Ends the open calls of a run that ends: a call that acts and was at work may have acted, the others will not act.
+/// The timeline shows only the tool's name, because the run may end to remove the words that the tool was asked.
 pub(crate) fn end_calls_txn(
     connection: &Connection,
     run_row: i64,

@@ -1,5 +1,5 @@
-//! What a person says in a conversation about what it is called: told, given or taken away, in the transaction that
-//! captures the command. `core/title.rs` cleans titles.
+//! Commands of a person about a conversation's title: to show, set or remove it, in the transaction that captures the
+//! command. `core/title.rs` cleans titles.
 
 use crate::StoreError;
 use crate::acts::command_giver::CommandGiver;
@@ -31,7 +31,7 @@ pub(crate) fn order_title_txn(
                 return Ok(language.title_says_nothing());
             };
             give_title_txn(connection, row, &title, asker.person)?;
-            // The words are theirs: they stand in the title's place alone, where an erasure finds them.
+            // The title is the person's words: it is stored only in its column, where an erasure finds it.
             Ok(language.title_given())
         }
         (TitleOrder::TakeAway, Some(_)) => {

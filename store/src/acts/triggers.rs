@@ -1,4 +1,4 @@
-//! Whom a turn addresses, and the runs that come of it.
+//! Stores whom a turn addresses, and queues the runs that follow.
 
 use crate::acts::ending::bring_back_txn;
 use crate::acts::forgetting::delete_steps_txn;
@@ -23,17 +23,17 @@ use vocative_core::running::overlap::UnansweredMessage;
 use vocative_core::running::triggers::{OnAddress, OnUnaddress, on_address, on_unaddress};
 use vocative_core::turn::Position;
 
-/// What addressing agents did to runs.
+/// The effects on runs of addressing agents.
 #[derive(Default)]
 pub(crate) struct Addressed {
     pub(crate) new_runs: Vec<RunId>,
-    /// Ended, or asked to.
+    /// Runs that were ended, or asked to end.
     pub(crate) cancelled_runs: Vec<RunId>,
     /// Orders to erase that a command gave.
     pub(crate) erasures: Vec<ErasureId>,
-    /// What was decided about follow-ups that were judged again.
+    /// The verdicts on follow-ups that were judged again.
     pub(crate) follow_ups: Vec<RunVerdict>,
-    /// How many agents answer nothing, because they answer something else.
+    /// How many agents drop the question because they are answering another one.
     pub(crate) dropped: usize,
 }
 
@@ -47,9 +47,9 @@ impl Addressed {
     }
 }
 
-/// Notes the agents a turn addresses; what has no run yet joins one that waits, or gets one.
+/// Notes the agents a turn addresses; for each agent without a run of the turn, it joins a waiting run or gets one.
 ///
-/// `is_revised`: it says something else than before.
+/// `is_revised`: the turn's text has changed.
 ///
 /// A turn is in one run per agent, ever: the (turn, agent) pair of its trigger is unique.
 pub(crate) fn address_txn(
@@ -86,7 +86,7 @@ pub(crate) fn address_txn(
                     agent,
                     person,
                 };
-                // An event that comes again asks nothing that was dropped.
+                // A repeated event does not ask a dropped question again.
                 let was_dropped = question.overlap == Overlap::Drop && !is_new && !is_revised;
                 match was_dropped || line.drops(connection, &question)? {
                     true => addressed.dropped += 1,
@@ -105,14 +105,14 @@ pub(crate) fn address_txn(
             .prepare_cached("UPDATE run_triggers SET is_unsure = ?2 WHERE turn_seq = ?1")?
             .execute((turn.seq, verdict.is_unsure))?;
     }
-    // An event that comes again asks for nothing that another question has changed since.
+    // A repeated event must not undo the model choice of a later question.
     if is_told && (is_revised || verdict.asked_model.is_some()) {
         ask_model_txn(connection, turn.seq, verdict.asked_model.as_deref())?;
     }
     Ok(addressed)
 }
 
-/// Puts a turn into the line of what an agent has to answer.
+/// Puts a turn into the queue of what an agent has to answer.
 fn ask_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -135,7 +135,7 @@ fn ask_txn(
     Ok(addressed)
 }
 
-/// Notes that a turn addresses an agent, in the conversation it was posted into. Returns whether that was not known.
+/// Notes that a turn addresses an agent, in the conversation it was posted into. Returns whether that is new.
 pub(crate) fn involve_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -202,7 +202,7 @@ fn queue_question_txn(
 }
 
 /// Takes back the addressing of agents that an edit no longer addresses; returns the runs cancelled.
-/// A waiting run with other triggers goes on without this one. What is being answered, or was, stays.
+/// A waiting run with other triggers goes on without this one. Runs at work or done are not touched.
 pub(crate) fn unaddress_txn(
     connection: &Connection,
     turn: &TurnRow,
@@ -232,8 +232,8 @@ pub(crate) fn unaddress_txn(
     Ok(cancelled)
 }
 
-/// Points the waiting runs of a turn to its newest revision. What a model answered to an older one
-/// in an attempt that failed later is not replayed.
+/// Points the waiting runs of a turn to its newest revision. Steps of a failed attempt that answered an older
+/// revision are not replayed.
 pub(crate) fn refresh_triggers_txn(
     connection: &Connection,
     turn: &TurnRow,

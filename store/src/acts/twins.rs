@@ -1,4 +1,4 @@
-//! Twins: one message that was heard and imported, where the platform has no ids that both know.
+//! Twins: one message that was both received live and imported, where the platform has no shared ids.
 
 use crate::StoreError;
 use crate::acts::arrival::{known_message, sent_at_ms};
@@ -10,8 +10,8 @@ use crate::rows::places::{ChatRow, ConversationSeat, find_conversation};
 /// Two instants within this time are the same where a platform tells whole seconds only.
 pub(crate) const SECOND_MS: i64 = 1_000;
 
-/// A live message that an import brought before it was heard, where the platform has no shared ids: it
-/// becomes known as the imported turn with the same sender, second and text.
+/// Finds the imported turn of a live message where the platform has no shared ids: the message is linked to
+/// the turn with the same sender, second and text.
 pub(crate) fn claim_twin_txn(
     connection: &Connection,
     message: &NewMessage,
@@ -41,9 +41,9 @@ pub(crate) fn claim_twin_txn(
 /// Which turns count as twins of a message.
 #[derive(Clone, Copy)]
 pub(crate) enum TwinRule {
-    /// All turns count, and the one after that many is taken.
+    /// All turns count; the turn after the given number of matches is taken.
     After(u32),
-    /// Those that were imported and not heard live.
+    /// Only turns that were imported and not received live count.
     Unheard,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn nth_twin(
     Ok(found)
 }
 
-/// Lets a turn that another account's export brought be known under this one's id, too.
+/// Links a turn that was imported from another account's export to this account's message id, too.
 pub(crate) fn note_twin_txn(
     connection: &Connection,
     message: &NewMessage,

@@ -166,7 +166,7 @@ fn bring(
         let from = path_of(&source.folder, id);
         match take(id, source, &from, into, path)? {
             None => return Ok(Ok(true)),
-            // The last source is the database's own folder, whose fault is the one to report.
+            // Only the fault of the last source is reported: it is the one that ought to have the file.
             Some(what) => wrong = Some(format!("the stored file {} {what}", from.display())),
         }
     }

@@ -1,7 +1,7 @@
 //! How the store speaks to its database: connections, statements, rows and the values in their columns.
 //!
 //! A thin layer: a statement goes to SQLite as it is written. A type of our own is stored in a column by [`ToSql`] and
-//! read back by [`FromSql`]; `rows` has those of the state names. Only the files of the engine use the library directly.
+//! read back by [`FromSql`]; `rows` has those of the stored names. Only the engine's files use the library directly.
 #![allow(
     clippy::needless_pass_by_value,
     reason = "parameters are written where a statement is called, as the library takes them"

@@ -72,7 +72,7 @@ pub(super) async fn post_message(State(shared): Server, body: Bytes) -> SlackCon
     Ok(Json(json!({"ts": ts})))
 }
 
-/// A person posts where they are, and replies to what is there.
+/// Checks a posting: a person can post only where they are a member, and reply only to an existing thread.
 fn check_place(core: &SlackCore, posting: &SlackPosting) -> Result<(), String> {
     let channel = core.channel(&posting.channel)?;
     if posting.bot_id.is_none() {

@@ -26,7 +26,7 @@ pub(super) async fn fault(State(shared): Server, body: Bytes) -> SlackControlAns
     done()
 }
 
-/// Forgets every fault to come and puts the knobs back.
+/// Removes every scripted fault and resets the knobs.
 pub(super) async fn clear(State(shared): Server) -> SlackControlAnswer {
     shared.faults.clear();
     done()
@@ -76,7 +76,7 @@ pub(super) async fn knobs(State(shared): Server, body: Bytes) -> SlackControlAns
     done()
 }
 
-/// Turns one knob; false when it is not there or takes something else.
+/// Turns one knob; false when there is no such knob or the value does not fit.
 fn turned(knobs: &mut SlackKnobs, name: &str, value: &Value) -> bool {
     let (number, flag) = (value.as_u64(), value.as_bool());
     match name {

@@ -99,7 +99,7 @@ impl From<String> for SlackControlRefusal {
 
 type SlackControlAnswer = Result<Json<Value>, SlackControlRefusal>;
 
-/// A body as its fields; none is an empty object, a field that is not known is refused.
+/// A body as its fields; no body counts as an empty object, an unknown field is refused.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, SlackControlRefusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|why| SlackControlRefusal(why.to_string()))

@@ -103,7 +103,7 @@ struct SlackPersonEntry {
     bot_id: Option<String>,
     app_id: Option<String>,
     deleted: Option<bool>,
-    /// Of this workspace, in some channels only.
+    /// Whether the person is a guest: a member of this workspace in some channels only.
     guest: Option<bool>,
 }
 
@@ -387,7 +387,7 @@ fn known_file(core: &SlackCore, id: &str) -> Result<(), String> {
     }
 }
 
-/// Everything as it was at the start; sockets stay open, ids and times go on.
+/// Resets everything to the start; sockets stay open, ids and times go on.
 pub(super) async fn reset(State(shared): Server) -> SlackControlAnswer {
     shared.reset();
     done()

@@ -146,7 +146,7 @@ fn parse_json(body: &[u8], takes_json: bool) -> Result<Map<String, Value>, &'sta
     }
 }
 
-/// The fields of a multipart form; files among them are passed over.
+/// The fields of a multipart form; files among them are skipped.
 async fn read_parts(headers: &HeaderMap, body: Bytes) -> Result<Map<String, Value>, &'static str> {
     let parts = parts::read(headers, body).await;
     let parts = parts.ok_or("invalid_form_data")?;

@@ -71,7 +71,7 @@ pub(super) fn post_message(
     Ok(reply.with_events(events))
 }
 
-/// A post of the bot, under the name and picture that the call gives. Under another name it is one of no user.
+/// A post of the bot, under the name and picture that the call gives. Under another name it has no user.
 pub(super) fn author(
     core: &mut SlackCore,
     call: &MethodCall,
@@ -428,7 +428,7 @@ pub(super) fn allowed(core: &SlackCore, id: &str) -> Result<SlackConversation, A
     }))
 }
 
-/// The thread of a new post. A reply's ts is taken, as Slack takes it, and leads nowhere.
+/// The thread of a new post. A reply's ts is accepted, as by Slack, and has no effect.
 pub(super) fn thread(
     core: &SlackCore,
     call: &MethodCall,
@@ -469,7 +469,7 @@ pub(super) fn keep_pace(
     Ok(())
 }
 
-/// Whether a message still takes words at its end: nothing else can be done to it.
+/// Whether a message is an open stream: then nothing but appending can be done to it.
 fn is_open(post: &SlackPost) -> bool {
     let stream = post.stream.as_ref();
     stream.is_some_and(|stream| stream.is_open(now_ms()))

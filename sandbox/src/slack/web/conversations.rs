@@ -119,7 +119,7 @@ fn listed_types(core: &SlackCore, call: &MethodCall) -> Result<Vec<String>, ApiE
     Ok(types)
 }
 
-/// The conversations that the bot, or somebody else, is in.
+/// The conversations that the bot, or another user, is in.
 pub(super) fn of_user(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let user = call
         .given("user")
@@ -129,7 +129,7 @@ pub(super) fn of_user(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -
         return Err(ApiError::new("user_not_found"));
     }
     let types = listed_types(core, call)?;
-    // Of what the bot can't see, nobody's membership is told.
+    // Membership in channels that the bot can't see is not shown.
     let is_in = |channel: &SlackConversation| match is_bot {
         true => channel.bot_is_member,
         false => {
@@ -152,7 +152,7 @@ pub(super) fn of_user(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -
     })))
 }
 
-/// The bot goes into a public channel by itself.
+/// The bot joins a public channel by itself.
 pub(super) fn join(core: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let id = required(call, "channel")?;
     let channels = core.world.channels.iter();

@@ -24,7 +24,7 @@ pub(super) fn auth_test(core: &mut SlackCore, _: &MethodCall, _: &SlackKnobs) ->
     })))
 }
 
-/// `api.test`: gives its arguments back, or the error that it is asked for.
+/// `api.test`: returns its arguments, or the requested error.
 pub(super) fn api_test(_: &mut SlackCore, call: &MethodCall, _: &SlackKnobs) -> MethodOutcome {
     let args = call.arguments();
     match call.given("error") {
@@ -39,7 +39,7 @@ pub(super) fn connections_open(
     _: &SlackKnobs,
 ) -> MethodOutcome {
     if core.deliveries.requests.is_on() {
-        // The sheet names no error for this; the frame that ends sockets then has this name.
+        // The sheet names no error for this; the frame that ends sockets in this case has this name.
         return Err(ApiError::new("link_disabled"));
     }
     let ticket = Uuid::new_v4().to_string();

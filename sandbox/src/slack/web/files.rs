@@ -1,8 +1,8 @@
 //! Files: `files.info`, the upload flow in three steps, and where their bytes are served.
 //!
-//! A file is uploaded by people (`SlackServer::add_file`) or by the app; it is shared by the message
-//! that carries it. Downloads want the bot's token in the header, as Slack does: whoever comes without
-//! it gets the sign-in page with HTTP 200, or is sent to it.
+//! A file is uploaded by people (`SlackServer::add_file`) or by the app; it is shared by the message that carries it.
+//! Downloads want the bot's token in the header, as Slack does: a client without it gets the sign-in page with HTTP
+//! 200, or a redirect to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use super::{ApiError, MethodOutcome, MethodReply, log};
 use crate::parts;
 use crate::wire::{WireKind, now_ms};
 
-/// The names under which downloads and uploads take faults.
+/// The names of downloads and uploads in the queue of faults.
 const DOWNLOAD: &str = "files-pri";
 const UPLOAD: &str = "upload";
 
@@ -41,14 +41,14 @@ const SIGN_IN: &str = "<!DOCTYPE html><html><head><title>Slack</title></head><bo
 pub(in super::super) struct WorkspaceFile {
     pub(in super::super) id: String,
     pub(in super::super) name: String,
-    /// What people read above it; its name unless the app gave it another one.
+    /// The title that people see; its name unless the app gave it another one.
     title: Option<String>,
     pub(in super::super) mime_type: String,
     /// `hosted`, `snippet`, `post`, `external`, `tombstone`, `hidden_by_limit`.
     pub(in super::super) mode: String,
     /// `None` until the bytes of an upload came.
     pub(in super::super) bytes: Option<Bytes>,
-    /// What an upload announced.
+    /// The size that an upload announced.
     length: usize,
     /// The part of the upload URL that only the app knows.
     ticket: String,
@@ -62,7 +62,7 @@ struct SharedFile {
     channel: String,
     is_public: bool,
     ts: String,
-    /// When `files.info` starts to tell it, in milliseconds since the Unix epoch.
+    /// When `files.info` starts to show it, in milliseconds since the Unix epoch.
     visible_at_ms: i64,
 }
 
@@ -71,7 +71,7 @@ struct SharedFile {
 pub struct SlackFile {
     /// Name with extension.
     pub name: String,
-    /// MIME type as Slack tells it.
+    /// MIME type as Slack reports it.
     pub mime_type: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -419,7 +419,7 @@ pub(in super::super) async fn download(
     }
 }
 
-/// The page for whoever has no session, or the way to it.
+/// The sign-in page for clients without a session, or a redirect to it.
 fn sign_in(shared: &SharedSlack) -> Response {
     if shared.faults.knobs().sign_in_redirects {
         let to = shared.read(|core| format!("http://{}/signin", core.addr));
@@ -441,7 +441,7 @@ fn page() -> Response {
         .into_response()
 }
 
-/// What a fault makes of a transfer, where it keeps it from taking place.
+/// The answer of a fault that prevents a transfer, if there is one.
 async fn struck(cut: &ConnectionCut, fault: Option<&CallFault>) -> Option<Response> {
     match fault? {
         CallFault::Status(status) => Some(

@@ -19,7 +19,7 @@ const TIER_WINDOW_S: u64 = 60;
 pub(super) enum TokenKind {
     Bot,
     App,
-    /// It takes none.
+    /// The method takes no token.
     None,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum TokenKind {
 pub(super) struct Method {
     name: &'static str,
     pub(super) token: TokenKind,
-    /// Any of these must be granted; none for no scope.
+    /// Any one of these must be granted; empty if no scope is needed.
     pub(super) scopes: &'static [&'static str],
     /// Calls in a minute.
     per_minute_max: usize,

@@ -35,9 +35,9 @@ use super::faults::{CallFault, SlackKnobs};
 use super::state::{SharedSlack, SlackCore};
 use crate::wire::{WireKind, WirePeer};
 
-/// How long a call waits for its echo to be acknowledged, when it is told to wait, in milliseconds.
+/// How long a call waits at most for its echo to be acknowledged, in milliseconds, if it is to wait at all.
 const ECHO_WAIT_MS_MAX: u64 = 1_000;
-/// How long an echo comes after its call, when it comes after, in milliseconds.
+/// How long after its call an echo is sent, in milliseconds, when it comes after.
 const ECHO_AFTER_MS: u64 = 5;
 
 /// Why a call is refused.
@@ -104,7 +104,7 @@ impl From<(&'static str, String)> for ApiError {
     }
 }
 
-/// What a method gives back when it worked.
+/// The result of a method that succeeded.
 #[derive(Default)]
 pub(super) struct MethodReply {
     fields: Map<String, Value>,
@@ -302,7 +302,7 @@ fn check_token(
     Ok(())
 }
 
-/// Sends the events of a call: before its answer and heard, or shortly after it.
+/// Sends the events of a call: before its answer, waiting for the acknowledgement, or shortly after it.
 async fn echo(shared: &Arc<SharedSlack>, events: Vec<EventObject>) {
     let knobs = shared.faults.knobs();
     if events.is_empty() || !knobs.echo_own_posts {

@@ -21,7 +21,7 @@ use crate::wire::now_ms;
 
 pub(super) fn start(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) -> MethodOutcome {
     let channel = writable(core, &required(call, "channel")?)?;
-    // Without a thread only in session channels, which this workspace has not.
+    // Streams outside of threads exist only in session channels, which this workspace lacks.
     let thread_ts = thread(core, call, &channel)?;
     let thread_ts = thread_ts.ok_or_else(|| ApiError::new("invalid_thread_ts"))?;
     let recipient = recipient(core, call, &channel)?;
@@ -33,7 +33,7 @@ pub(super) fn start(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs)
         thread_ts: Some(thread_ts),
         text: posted_to_stored(&words.text),
         stream: Some(SlackStream {
-            // The first words decide how all later ones come.
+            // The first words decide in which form all later ones must come.
             in_chunks: words.in_chunks,
             is_stopped: false,
             is_stopped_by_person: false,
@@ -81,7 +81,7 @@ pub(super) fn stop(core: &mut SlackCore, call: &MethodCall, knobs: &SlackKnobs) 
     Ok(reply)
 }
 
-/// Changes a message that takes words, and tells of it.
+/// Changes a streamed message, and sends the events.
 fn change(
     core: &mut SlackCore,
     call: &MethodCall,
@@ -105,7 +105,7 @@ fn change(
     Ok(MethodReply::of(json!({"channel": channel.id, "ts": ts})).with_events(events))
 }
 
-/// Words at the end of a message, if it takes them, in the mode in which it was started.
+/// Appends words to a streamed message, if it is open, in the form in which it was started.
 fn add(post: &mut SlackPost, words: &StreamWords) -> Result<(), ApiError> {
     let stream = post.stream.as_mut();
     if stream.as_ref().is_some_and(|it| it.is_stopped_by_person) && words.in_chunks.is_some() {
@@ -123,7 +123,7 @@ fn add(post: &mut SlackPost, words: &StreamWords) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// On whose screen it grows. In a direct chat there is one person, and none is to be named.
+/// The person on whose screen it grows. A direct chat has one person, and none may be named there.
 fn recipient(
     core: &SlackCore,
     call: &MethodCall,
@@ -146,7 +146,7 @@ fn recipient(
     }
 }
 
-/// What a call adds; `in_chunks` is the form, `None` = nothing.
+/// The words that a call adds; `in_chunks` is the form, `None` = no words.
 struct StreamWords {
     text: String,
     in_chunks: Option<bool>,
@@ -188,7 +188,7 @@ impl StreamWords {
     }
 }
 
-/// The words of chunks; the other kinds say nothing here.
+/// The words of chunks; the other kinds of chunks hold none here.
 fn chunked(chunks: &Value) -> Result<String, ApiError> {
     let wrong = || ApiError::new("invalid_chunks");
     let list = chunks.as_array().filter(|list| !list.is_empty());

@@ -246,7 +246,7 @@ pub(super) async fn channel_post(
     })
 }
 
-/// Another program with the bot's token posts.
+/// Another program posts with the bot's token.
 pub(super) async fn other_program(
     State(shared): State<SharedTelegram>,
     body: Bytes,
@@ -263,7 +263,7 @@ pub(super) async fn other_program(
 struct TelegramEditing {
     chat: i64,
     message_id: i64,
-    /// Without it the bot sees the same content again.
+    /// Without a text the bot gets the same content again.
     text: Option<String>,
 }
 
@@ -335,7 +335,7 @@ struct Calling {
     inline_message_id: Option<String>,
 }
 
-/// What a client may send that was changed: a press whether the button is there or not, with whatever data.
+/// A press as a modified client may send it: whether the button is there or not, with any data.
 pub(super) async fn callback(
     State(shared): State<SharedTelegram>,
     body: Bytes,

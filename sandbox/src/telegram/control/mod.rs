@@ -80,7 +80,7 @@ impl From<String> for TelegramControlRefusal {
 
 type TelegramControlAnswer = Result<Json<Value>, TelegramControlRefusal>;
 
-/// A body as its fields; none is an empty object, a field that is not known is refused.
+/// A body as its fields; no body counts as an empty object, an unknown field is refused.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, TelegramControlRefusal> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|why| TelegramControlRefusal(why.to_string()))
@@ -94,7 +94,7 @@ fn message_id(id: i64) -> TelegramControlAnswer {
     Ok(Json(json!({"message_id": id})))
 }
 
-/// A chat that is there.
+/// Checks that a chat exists.
 fn known_chat(rooms: &TelegramRooms, chat: i64) -> Result<(), TelegramControlRefusal> {
     match rooms.world.chat(chat) {
         Some(_) => Ok(()),
@@ -104,7 +104,7 @@ fn known_chat(rooms: &TelegramRooms, chat: i64) -> Result<(), TelegramControlRef
     }
 }
 
-/// A person or bot that is there.
+/// Checks that a person or bot exists.
 fn known_user(rooms: &TelegramRooms, user: i64) -> Result<(), TelegramControlRefusal> {
     match rooms.world.user(user) {
         Some(_) => Ok(()),
@@ -114,7 +114,7 @@ fn known_user(rooms: &TelegramRooms, user: i64) -> Result<(), TelegramControlRef
     }
 }
 
-/// A message that is there.
+/// Checks that a message exists.
 fn known_message(
     rooms: &TelegramRooms,
     chat: i64,
@@ -215,7 +215,7 @@ struct TelegramById {
     id: String,
 }
 
-/// What the bot answered to a pressed button; `null` while it did not.
+/// The bot's answer to a pressed button; `null` as long as there is none.
 async fn callback(
     State(shared): State<SharedTelegram>,
     Query(which): Query<TelegramById>,

@@ -128,7 +128,7 @@ pub(super) async fn chat(
     })
 }
 
-/// A chat whose id is as ids of its kind are.
+/// A new chat, after checking that its id fits its kind.
 fn new_room(it: &ChatEntry) -> Result<TelegramChat, TelegramControlRefusal> {
     let is_large = it.id < SUPERGROUP_ID_BASE;
     let (kind, fits) = match it.kind {
@@ -168,7 +168,7 @@ fn new_room(it: &ChatEntry) -> Result<TelegramChat, TelegramControlRefusal> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bot {
-    /// Privacy mode is off.
+    /// Whether privacy mode is off.
     can_read_all_group_messages: Option<bool>,
     can_join_groups: Option<bool>,
     hears_bots: Option<bool>,
@@ -213,7 +213,7 @@ struct BotStanding {
     status: MemberStanding,
 }
 
-/// The bot comes, goes, is promoted or barred; `user` does it.
+/// The bot joins, leaves, is promoted or banned; `user` does it.
 pub(super) async fn bot_status(
     State(shared): State<SharedTelegram>,
     body: Bytes,
@@ -288,9 +288,9 @@ pub(super) async fn rename(
 struct TopicAct {
     chat: i64,
     user: i64,
-    /// Of a new topic.
+    /// The name of a new topic.
     name: Option<String>,
-    /// One that is there.
+    /// The id of an existing topic.
     topic: Option<i64>,
     closed: Option<bool>,
 }
@@ -362,7 +362,7 @@ pub(super) struct NewTelegramFile {
     mime_type: Option<String>,
 }
 
-/// A file at the platform: its bytes are the body. Gives its object, for `file` of `say`.
+/// Adds a file to the platform: its bytes are the body. Returns its object, for `file` of `say`.
 pub(super) async fn add_file(
     State(shared): State<SharedTelegram>,
     Query(new): Query<NewTelegramFile>,
@@ -410,7 +410,7 @@ struct ClockAdvance {
     advance_s: i64,
 }
 
-/// Puts the platform's clock forward, for what expires.
+/// Moves the platform's clock forward, so that things expire.
 pub(super) async fn clock(
     State(shared): State<SharedTelegram>,
     body: Bytes,
@@ -436,7 +436,7 @@ pub(super) async fn update_ids(
     done()
 }
 
-/// Everything as it was at the start; ids go on, a webhook stays.
+/// Resets everything to the start; ids go on, a webhook stays.
 pub(super) async fn reset(State(shared): State<SharedTelegram>) -> TelegramControlAnswer {
     shared.reset();
     done()

@@ -1,11 +1,11 @@
 //! Follow-ups that were captured before their thread was known to be an agent's.
 //!
-//! Events come late and out of order, and what was missed is read back while people go on talking. So
-//! a turn that would go on with its thread, were that an agent's, is marked as such when it is captured
-//! and addresses nobody. Whatever makes the thread an agent's afterwards (its root is captured, is
-//! edited into a question, or turns out to be a post of ours) has these turns judged again in its own
-//! transaction, in the room's order, as if they came now. The mark goes with the verdict that it
-//! addresses somebody, so that happens once.
+//! Events come late and out of order, and missed messages are read back while people go on talking. So
+//! a turn that addresses nobody, but would be a follow-up if its thread were an agent's, is marked when it
+//! is captured. Whatever makes the thread an agent's afterwards (its root is captured, is edited into a
+//! question, or turns out to be a post of ours) has these turns judged again in its own transaction, in
+//! the room's order, as if they came now. A verdict that the turn addresses an agent removes the mark, so
+//! that happens once.
 
 use crate::acts::arrival::Arrival;
 use crate::engine::sql::{Connection, Row, params};
@@ -48,7 +48,7 @@ pub(crate) fn note_follow_up_txn(
     Ok(())
 }
 
-/// Judges again what was said in a thread since it is an agent's, and was captured before that was
+/// Judges again the turns said in a thread since it became an agent's, but captured before that was
 /// known.
 pub(crate) fn judge_follow_ups_txn(
     connection: &Connection,
@@ -70,7 +70,7 @@ pub(crate) fn judge_follow_ups_txn(
         );
     }
     for follow_up in waiting {
-        // Judging the one before may have told the chat something.
+        // Judging the previous follow-up may have changed the chat's row by posting a notice.
         let Some(chat) = find_chat()? else { break };
         let changes = judge_again_txn(connection, rooted, chat, &follow_up)?;
         addressed.add(changes);
@@ -116,7 +116,7 @@ fn follow_up(row: &Row<'_>) -> crate::engine::sql::Result<FollowUp> {
             id: row.get("sender")?,
             display_name: row.get("display_name")?,
             username: row.get("username")?,
-            // Only a person's words are marked, and only of one who is served.
+            // Only turns of served persons are marked.
             kind: SenderKind::Person,
             is_stranger: false,
         },
@@ -185,7 +185,7 @@ fn as_captured(
     })
 }
 
-/// What the judge reads of it. It mentions nobody, else it would not be marked.
+/// The message as the judge reads it. It mentions nobody, else it would not be marked.
 fn as_said(message: &NewMessage) -> InboundMessage {
     InboundMessage {
         place: message.place.clone(),

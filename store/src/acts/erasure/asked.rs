@@ -1,4 +1,4 @@
-//! Orders that a person gives in a room, written in the transaction that captures what they said.
+//! Erasure orders that a person gives in a room, written in the transaction that captures the command.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::rows::jobs::enqueue_txn;
 use vocative_core::ids::{AccountId, ChatId, ErasureId};
 use vocative_core::job::Job;
 
-/// A person may have all that they said forgotten once within this time, in milliseconds.
+/// The time within which a person may have all that they said forgotten only once, in milliseconds.
 const PERSON_EVERY_MS: i64 = 86_400_000;
 
 /// What a person wants forgotten.
@@ -25,7 +25,7 @@ pub(crate) enum Forgotten<'a> {
         /// The message.
         message_id: &'a str,
     },
-    /// All that a person said, by the platform's id.
+    /// All that a person said; the person by the platform's id.
     Person {
         /// The person.
         person: &'a str,
@@ -38,7 +38,7 @@ pub(crate) enum Forgotten<'a> {
 }
 
 /// Writes orders into the ledger and queues them: from here on they are carried out, whatever happens. Returns
-/// them.
+/// the orders.
 pub(crate) fn order_txn(
     connection: &Connection,
     file: Option<&Path>,
@@ -109,7 +109,7 @@ pub(crate) const LATELY_SQL: &str =
                       AND account_id = ?1 AND platform_id = ?2
                       AND erased_at_ms > ?3 AND erased_at_ms < ?4) AS is_so";
 
-/// Every id the chat has had: a copy from before a change of ids knows only the old one.
+/// Every id that the chat has had: a copy from before a change of ids knows only the old id.
 fn ids_of(connection: &Connection, chat: ChatId) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT platform_id FROM chat_ids WHERE chat_id = ?1 ORDER BY platform_id",

@@ -1,4 +1,4 @@
-//! Emptying the turns of an order, with what was made from them.
+//! Blanks the turns of an order, and what was made from them.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::turn_rows::turn_at;
@@ -17,7 +17,7 @@ use vocative_core::running::made_from::SourceExtent;
 /// The most turns that are blanked in one transaction.
 const TURNS_MAX: i64 = 32;
 
-/// Blanks the next turns of an order; returns how far that is, or `None` at the end.
+/// Blanks the next turns of an order; returns the cursor, or `None` at the end.
 pub(super) fn blank_batch_txn(
     connection: &Connection,
     order: &Order,
@@ -45,8 +45,8 @@ pub(super) const OF_ROOM_SQL: &str = "SELECT conversation_id, sent_at_ms, ordina
        AND sent_at_ms <= ?6 AND ?2 IS NOT NULL
      ORDER BY sent_at_ms, ordinal, seq LIMIT ?7";
 
-/// The turns behind the last one that was blanked, in the order of the index that they are found by: the
-/// cost follows their number, not the store's.
+/// The next turns after the last blanked one, in the order of the index that finds them: the cost depends on
+/// their number, not on the size of the store.
 fn next_turns(
     connection: &Connection,
     order: &Order,
@@ -114,7 +114,7 @@ fn blank_theirs_txn(
     })
 }
 
-/// Takes the names of a person off their rows, and off their direct chats, which bear them.
+/// Removes the names of a person from their rows, and from the titles of their direct chats.
 pub(super) fn unname_txn(
     connection: &Connection,
     order: &Order,
@@ -124,7 +124,7 @@ pub(super) fn unname_txn(
     forget_schedules_txn(connection, &people, &rooms, order.entry.erased_at_ms)?;
     forget_memories_of_people_txn(connection, &people, order.entry.erased_at_ms)?;
     forget_titles_of_people_txn(connection, &people)?;
-    // The chat of a person who is heard again is named again.
+    // If the person writes again, the chat gets its title again.
     connection
         .prepare_cached(
             "UPDATE chats SET title = NULL WHERE kind = 'direct' AND id IN (
@@ -145,7 +145,7 @@ pub(super) fn unname_txn(
              WHERE id IN (SELECT value FROM json_each(?1)) AND last_seen_ms <= ?2",
         )?
         .execute(params![people, order.entry.erased_at_ms])?;
-    // One account alone is joined to none.
+    // A person with a single account left is not linked to any other.
     connection
         .prepare_cached(
             "UPDATE participants SET person_id = NULL
@@ -163,7 +163,7 @@ pub(super) fn unname_txn(
             "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
         )?
         .execute([&people])?;
-    // What they think of an answer; also what was thought of answers in an erased room.
+    // The person's feedback on answers, and all feedback on answers in an erased room.
     connection
         .prepare_cached(
             "DELETE FROM feedback WHERE participant_id IN (SELECT value FROM json_each(?1)) AND captured_at_ms <= ?3
@@ -171,7 +171,7 @@ pub(super) fn unname_txn(
                               WHERE conversation_id IN (SELECT value FROM json_each(?2)) AND created_at_ms <= ?3)",
         )?
         .execute(params![people, rooms, order.entry.erased_at_ms])?;
-    // A record holds a room's title, and no more of what was said than a hash.
+    // A record of a prompt holds the room's title, but only a hash of what was said.
     connection
         .prepare_cached(
             "DELETE FROM sent_prompts WHERE run_id IN (
@@ -199,7 +199,7 @@ pub(super) fn unname_txn(
     Ok(())
 }
 
-/// Whether a turn of the order was captured behind the cursor while it was carried out.
+/// Whether no turn of the order was captured behind the cursor while it was carried out.
 pub(super) fn is_blank(
     connection: &Connection,
     order: &Order,

@@ -1,5 +1,5 @@
-//! Searching the database's own rows for what was erased: every column that the registry says people's words or
-//! names may be in.
+//! Searches the database's own rows for what was erased: every column that may hold people's words or names,
+//! according to the registry.
 
 use super::needles::Needles;
 use crate::StoreError;
@@ -18,7 +18,7 @@ pub struct ColumnHit {
     pub rows: u64,
 }
 
-/// Searches every column of words or names. A full-text index holds no texts: its bytes are searched with the file's.
+/// Searches every column of words or names. A full-text index holds no texts: its bytes are searched with the file.
 pub(super) fn search_columns(
     connection: &Connection,
     needles: &Needles,

@@ -1,4 +1,4 @@
-//! Deletes: what a message said goes from everywhere, its identity stays so that it can't come back.
+//! Deletes: the text of a message is removed everywhere; its identity stays so that it can't come back.
 
 use crate::acts::forgetting::{blank_turn_txn, forget_derived_txn};
 use crate::capability::MayCapture;
@@ -25,7 +25,7 @@ use vocative_core::ids::AccountId;
 use vocative_core::running::made_from::SourceExtent;
 
 impl<C: MayCapture> Store<C> {
-    /// Blanks a deleted message; one that is not known is remembered, so that it can't come later.
+    /// Blanks a deleted message; the id of an unknown one is remembered, so that it can't be captured later.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -111,8 +111,8 @@ pub(crate) fn delete_txn(
     Ok((blanked, true))
 }
 
-/// A message that went by its age goes from the summaries that still hold it. Its turn is known by its
-/// time. Returns whether it was there by then.
+/// Removes an expired message from the summaries that still hold it. Its time says which turn it was. Returns
+/// whether it was there by then.
 fn forget_expired_txn(
     connection: &Connection,
     key: MessageKey<'_>,
@@ -143,7 +143,7 @@ fn forget_expired_txn(
     Ok(true)
 }
 
-/// Makes a message a tombstone, and empties the post that it was.
+/// Makes a message a tombstone, and empties its post if it was one of ours.
 fn bury_txn(
     connection: &Connection,
     key: MessageKey<'_>,
@@ -173,7 +173,7 @@ fn has_live_messages(connection: &Connection, seq: i64) -> Result<bool, StoreErr
     Ok(has)
 }
 
-/// Leaves a turn what its remaining messages say and show.
+/// Reduces a turn to the text and files of its remaining messages.
 fn shrink_turn_txn(
     connection: &Connection,
     turn: &mut TurnRow,
@@ -204,7 +204,7 @@ fn shrink_turn_txn(
     invalidate_summaries_txn(connection, turn, SummaryFate::Void)
 }
 
-/// What the posts of a turn of ours still say.
+/// The text that the remaining posts of a turn of ours say.
 fn posted_text(connection: &Connection, seq: i64) -> Result<String, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT payload FROM outbox WHERE turn_seq = ?1 AND state <> 'replaced'

@@ -1,4 +1,4 @@
-//! The files: old copies are removed, and all are searched for what was erased.
+//! Files beside the database: removes old copies, and searches all files for what was erased.
 
 use std::fs::File;
 use std::io::Read;
@@ -27,9 +27,9 @@ pub struct Verification {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Files that hold one.
+    /// Files that hold one of the texts.
     pub hits: Vec<FileHit>,
-    /// Columns of the database that hold one.
+    /// Columns of the database that hold one of the texts.
     pub columns: Vec<ColumnHit>,
 }
 
@@ -38,11 +38,11 @@ pub struct Verification {
 pub struct FileHit {
     /// The file.
     pub path: PathBuf,
-    /// How many.
+    /// How many occurrences.
     pub count: u64,
 }
 
-/// Removes the copies that migrations and restores of a database kept, but for those that have
+/// Removes the copies that migrations and restores of a database kept, except those that have
 /// carried out these erasures themselves: a database that a restore replaced may be newer than the
 /// backup in its place, and the only copy of what was said since.
 pub(super) fn remove_old_copies(
@@ -76,7 +76,7 @@ pub(super) fn old_copies(database: &Path, ids: &[ErasureId]) -> Result<Vec<PathB
     Ok(copies)
 }
 
-/// Whether the stored files in a folder belong to a copy that is there.
+/// Whether the stored files in a folder belong to an existing copy.
 fn is_folder_of_a_copy(folder: &Path) -> bool {
     let copy = folder.to_str().and_then(|name| name.strip_suffix(ENDING));
     copy.is_some_and(|copy| Path::new(copy).is_file())

@@ -1,4 +1,4 @@
-//! The ledger: which identities were erased or deleted, ids only.
+//! The ledger: the ids of the identities that were erased or deleted.
 //!
 //! It is kept twice: as rows, and as lines of a file beside the database. Whichever of the two is
 //! older (a backup that was put back, a file that was lost) is brought up to date at the next open.
@@ -30,7 +30,7 @@ pub enum LedgerKind {
     Person,
     /// A conversation.
     Conversation,
-    /// A chat with all its threads and topics, those that nothing is known of yet too.
+    /// A chat with all its threads and topics, even those that are not known yet.
     Chat,
     /// One message, deleted by its platform.
     Message,
@@ -58,8 +58,8 @@ impl LedgerKind {
 /// How far an order goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderReach {
-    /// Whatever repeats what is erased goes too, in every account, and old copies of the database: an
-    /// operator ordered it.
+    /// Everything that repeats what is erased, in every account, and old copies of the database: an operator
+    /// ordered it.
     #[default]
     Everywhere,
     /// The turns themselves and what was certainly made from them, in their account: a person asked for it.
@@ -86,9 +86,9 @@ impl OrderReach {
 /// One erased identity: ids only, so that it may be kept for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// The same in every copy of the ledger.
+    /// The order's id, the same in every copy of the ledger.
     pub id: ErasureId,
-    /// What it is.
+    /// What kind of identity it is.
     pub kind: LedgerKind,
     /// How far the order goes.
     pub reach: OrderReach,
@@ -101,7 +101,7 @@ pub struct LedgerEntry {
     pub platform_id: String,
     /// The platform's chat id; empty for a person.
     pub chat: String,
-    /// What was sent later is not meant, in milliseconds since the Unix epoch.
+    /// The order covers only messages sent up to this time, in milliseconds since the Unix epoch.
     pub erased_at_ms: i64,
 }
 
@@ -209,7 +209,7 @@ fn ends_a_line(path: &Path) -> std::io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// What the file holds, and how many of its lines do not read.
+/// The entries of the file, and how many of its lines can't be decoded.
 fn read_file(path: &Path) -> std::io::Result<(Vec<LedgerEntry>, u64)> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
@@ -232,8 +232,8 @@ fn read_file(path: &Path) -> std::io::Result<(Vec<LedgerEntry>, u64)> {
     Ok((entries, unread))
 }
 
-/// Makes rows and file agree; returns how many orders the file knew and the database did not, and a
-/// sentence about what a person should look at.
+/// Makes rows and file agree; returns how many orders only the file knew, and a sentence about what a person
+/// should look at.
 pub(super) fn reconcile_txn(
     connection: &Connection,
     path: &Path,
@@ -271,7 +271,8 @@ pub(super) fn reconcile_txn(
     Ok((added, warning))
 }
 
-/// Notes a message that its platform deleted. The row is the truth; the line serves an older copy.
+/// Notes a message that its platform deleted. The row is authoritative; the line is for an older copy that is
+/// put back.
 pub(crate) fn note_deleted_txn(
     connection: &Connection,
     file: Option<&Path>,

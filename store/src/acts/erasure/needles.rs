@@ -1,4 +1,4 @@
-//! Finding many texts in one pass over bytes, whatever their case in ASCII.
+//! Finds many texts in one pass over bytes, ignoring ASCII case.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,11 +15,11 @@ const CUT: &str = "[erased]";
 pub(super) struct Needle {
     /// Lower case in ASCII.
     bytes: Vec<u8>,
-    /// Only in turns of ours, and only there.
+    /// If set, the text is looked for only in these turns of ours.
     pub(super) only: Option<OursAfter>,
 }
 
-/// A chat, and the capture order from which on.
+/// Our turns of a chat from a seq on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OursAfter {
     pub(super) chat: i64,
@@ -37,7 +37,7 @@ pub(super) struct Needles {
 }
 
 impl Needles {
-    /// Texts with the forms they take when they are stored escaped.
+    /// Needles for texts, with the forms that they take when stored escaped.
     pub(super) fn new(texts: impl IntoIterator<Item = (String, Option<OursAfter>)>) -> Self {
         let mut all = Self {
             first: vec![0; 1 << 10],
@@ -68,7 +68,7 @@ impl Needles {
         self.starts.entry(key).or_default().push(needle);
     }
 
-    /// The length of the longest one, in bytes.
+    /// The length of the longest needle, in bytes.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
@@ -77,13 +77,13 @@ impl Needles {
         self.starts.is_empty()
     }
 
-    /// Whether a text holds one that is accepted.
+    /// Whether a text holds an accepted needle.
     pub(super) fn is_in(&self, text: &str, accept: impl Fn(&Needle) -> bool) -> bool {
         let lower = text.to_ascii_lowercase();
         self.next(lower.as_bytes(), 0, &accept).is_some()
     }
 
-    /// How often bytes hold one; only what begins in the first `within` bytes counts.
+    /// How many needles the bytes hold; only those that begin in the first `within` bytes count.
     pub(super) fn count(&self, bytes: &[u8], within: usize) -> u64 {
         let lower = bytes.to_ascii_lowercase();
         let (mut at, mut count) = (0, 0);
@@ -97,7 +97,7 @@ impl Needles {
         count
     }
 
-    /// The text without those that are looked for anywhere; `None` if it holds none.
+    /// The text without the needles that are looked for anywhere; `None` if it holds none.
     pub(super) fn cut(&self, text: &str) -> Option<String> {
         let lower = text.to_ascii_lowercase();
         let (mut at, mut out) = (0, String::new());
@@ -143,7 +143,7 @@ fn those_at<'n>(needles: &'n [Needle], text: &[u8]) -> impl Iterator<Item = &'n 
     let (mut left, mut depth) = (needles, KEY_BYTES);
     std::iter::from_fn(move || {
         loop {
-            // All that are left begin with the same bytes, up to the depth; the shortest is the first.
+            // All remaining needles begin with the same `depth` bytes; the shortest is the first.
             let (first, others) = left.split_first()?;
             if first.bytes.len() == depth {
                 left = others;
@@ -159,7 +159,7 @@ fn those_at<'n>(needles: &'n [Needle], text: &[u8]) -> impl Iterator<Item = &'n 
     })
 }
 
-/// A plain word counts only as a whole one.
+/// Whether a needle that is a plain word stands there as a whole word.
 fn is_whole(needle: &Needle, lower: &[u8], at: usize) -> bool {
     let end = at + needle.bytes.len();
     let is_letter = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric());

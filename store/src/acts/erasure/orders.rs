@@ -1,4 +1,4 @@
-//! Orders: their rows, whom they name here, and whether a message that comes is meant by one.
+//! Erasure orders: their rows, whom they name in this database, and whether an incoming message falls under one.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use vocative_core::ids::{AccountId, ChatId};
 
 pub use vocative_core::ids::ErasureId;
 
-/// What an order took away.
+/// What an order removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErasureCounts {
     /// Turns blanked.
@@ -35,18 +35,18 @@ impl ErasureCounts {
     }
 }
 
-/// An order and how far it is.
+/// An order and its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erasure {
     /// Its id.
     pub id: ErasureId,
-    /// What it took away so far.
+    /// What it removed so far.
     pub counts: ErasureCounts,
     /// When it was finished, in milliseconds since the Unix epoch.
     pub finished_at_ms: Option<i64>,
 }
 
-/// What of this database an order names.
+/// The rows of this database that an order names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Targets {
     pub(super) participants: Vec<i64>,
@@ -68,7 +68,7 @@ impl Targets {
     }
 }
 
-/// An order in work.
+/// An order that is being carried out.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) row: i64,
@@ -80,7 +80,7 @@ pub(super) struct Order {
     pub(super) reached: Option<Reached>,
 }
 
-/// How far turns are blanked: the place of the last one in the index that they are found by.
+/// How far turns are blanked: the key of the last one in the index that finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reached {
     pub(super) conversation: i64,
@@ -98,7 +98,7 @@ impl Reached {
     };
 }
 
-/// A message that comes, as far as the ledger asks.
+/// The fields of an incoming message that are compared with the ledger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IncomingMessage<'a> {
     pub(crate) account: AccountId,
@@ -111,7 +111,7 @@ pub(crate) struct IncomingMessage<'a> {
 }
 
 impl Reader {
-    /// How far an order is.
+    /// The progress of an order.
     ///
     /// # Errors
     /// `NotFound` if there is no such order.
@@ -166,8 +166,8 @@ impl Store {
     }
 }
 
-/// Whether what comes was sent before its sender or its place was erased: then nothing of it is
-/// stored. What they say later is heard like anybody's.
+/// Whether an incoming message was sent before its sender or place was erased: then nothing of it is
+/// stored. Later messages are captured as usual.
 pub(crate) fn is_erased(
     connection: &Connection,
     heard: &IncomingMessage<'_>,
@@ -204,7 +204,7 @@ pub(crate) fn is_erased(
     Ok(found)
 }
 
-/// Adds an order that is not known, and makes its identity one that does not come back.
+/// Adds an order that is not known, and notes its identity so that its messages are not captured again.
 pub(super) fn add_order_txn(
     connection: &Connection,
     entry: &LedgerEntry,
@@ -352,7 +352,7 @@ pub(super) fn targets(connection: &Connection, entry: &LedgerEntry) -> Result<Ta
     }
 }
 
-/// Conversations with all forks of them: those go on from what is erased, and their answers were made from it.
+/// Conversations with all their forks: forks go on from what is erased, and their answers were made from it.
 fn with_forks(connection: &Connection, mut rooms: Vec<i64>) -> Result<Vec<i64>, StoreError> {
     let mut forks = connection.prepare_cached(
         "SELECT id FROM conversations WHERE parent_id = ?1 AND is_fork ORDER BY id",

@@ -1,4 +1,4 @@
-//! Runs that read what an order blanks, and are not done: only those are stopped.
+//! Finds unfinished runs that read what an order blanks: only those are stopped.
 
 use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -20,8 +20,7 @@ struct Unfinished {
 }
 
 /// Asks the runs of the order's account that read a turn of it to stop; those that wait for another
-/// attempt ask their model anew. Returns whether there is one at work of which it is not known yet what
-/// it read.
+/// attempt ask their model again. Returns whether a run is at work whose reads are not known yet.
 pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result<bool, StoreError> {
     let targets = targets(connection, &order.entry)?;
     let (people, rooms) = targets.json();
@@ -63,7 +62,7 @@ pub(super) fn stop_readers_txn(connection: &Connection, order: &Order) -> Result
     Ok(is_unsure)
 }
 
-/// Those at work, and those that wait and have made a prompt before.
+/// The runs at work, and the waiting runs that have made a prompt before.
 fn unfinished_runs(connection: &Connection, order: &Order) -> Result<Vec<Unfinished>, StoreError> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT r.id, r.state = 'leased' AS is_leased, s.turns

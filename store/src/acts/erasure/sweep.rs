@@ -1,4 +1,4 @@
-//! Taking the traces of an order out of everything else, table by table, in the order of their keys.
+//! Removes the traces of an order from everything else, table by table, in the order of their keys.
 
 use crate::acts::forgetting::delete_steps_txn;
 use crate::engine::sql::{Connection, params};
@@ -27,7 +27,7 @@ pub(super) const UNTRANSLATED_SQL: &str = "SELECT id, raw FROM raw_envelopes
 pub(super) const COMMANDS_SQL: &str = "DELETE FROM non_messages INDEXED BY non_messages_by_sender
      WHERE account_id = ?1 AND sender_id = ?2 AND received_at_ms <= ?3";
 
-/// What is swept; in this order.
+/// The tables that are swept, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SweepStage {
     Turns,
@@ -72,7 +72,7 @@ impl SweepStage {
     }
 }
 
-/// The needles of one order, made once and not for each batch.
+/// The needles of one order, which are kept between batches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweeper {
     order: Option<i64>,
@@ -105,8 +105,8 @@ fn traces(
     Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// What comes behind a place; `None` at the end. What somebody asked for themselves is taken from where it
-/// is known to be, and looked for nowhere else.
+/// The next stage of a sweep; `None` at the end. A person's own order sweeps only the places where their words
+/// are known to be.
 pub(super) fn place_behind(order: &Order, place: Option<SweepStage>) -> Option<SweepStage> {
     let places: &[SweepStage] = match (order.entry.reach, order.entry.kind) {
         (OrderReach::Everywhere, _) => &SweepStage::ALL,
@@ -120,7 +120,7 @@ pub(super) fn place_behind(order: &Order, place: Option<SweepStage>) -> Option<S
     places.get(next).copied()
 }
 
-/// Sweeps the next rows of a place; returns where to go on, or `None` at the end.
+/// Sweeps the next rows of a stage; returns the cursor, or `None` at the end.
 pub(super) fn sweep_batch_txn(
     connection: &Connection,
     order: &Order,
@@ -129,7 +129,7 @@ pub(super) fn sweep_batch_txn(
     now_ms: i64,
 ) -> Result<(ErasureCounts, Option<i64>), StoreError> {
     let needles = sweeper.needles(connection, order)?;
-    // Raw events and commands name a person also where nothing was said.
+    // Raw events and commands may name a person even if they hold no words.
     let by_id = order.entry.kind == LedgerKind::Person
         && matches!(place, SweepStage::Raw | SweepStage::Commands);
     if needles.is_empty() && !by_id {
@@ -176,7 +176,7 @@ pub(super) fn sweep_batch_txn(
     }
 }
 
-/// One batch.
+/// One batch of a sweep.
 struct Sweep<'a> {
     connection: &'a Connection<'a>,
     order: &'a Order,
@@ -259,7 +259,7 @@ impl Sweep<'_> {
         Ok(counts)
     }
 
-    /// Gives a turn of somebody else the text that is left of it.
+    /// Stores the remaining text of another person's turn.
     fn cut_turn_txn(
         &self,
         seq: i64,
@@ -277,7 +277,7 @@ impl Sweep<'_> {
         revise_turn_txn(self.connection, &mut turn, replacement)?;
         for sql in [
             "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
-            // An edit would bring what was said back.
+            // Otherwise an edit would bring the erased words back from the transcript.
             "UPDATE files SET transcript = NULL WHERE turn_seq = ?1",
         ] {
             self.connection.prepare_cached(sql)?.execute([seq])?;
@@ -344,8 +344,8 @@ impl Sweep<'_> {
                 && names_id(text, &self.order.entry.platform_id))
     }
 
-    /// A trace may lie across two pieces of a text: while somebody is erased, what is being said is
-    /// told at its end only.
+    /// Forgets all live text, since a trace may span two pieces of it: during an erasure, answers that are being
+    /// written are shown only once they are complete.
     fn events_txn(&self) -> SweptBatch {
         let counts = ErasureCounts {
             details: forget_texts_txn(self.connection)?,

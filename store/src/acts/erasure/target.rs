@@ -1,4 +1,4 @@
-//! What an operator wants erased, found by name; and how much that is.
+//! Finds by name what an operator wants erased, and counts how much that is.
 
 use crate::engine::sql::{Connection, params};
 
@@ -22,7 +22,7 @@ pub enum ErasureTarget {
     Conversation(String),
 }
 
-/// What an erasure would take away.
+/// What an erasure would remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErasurePlan {
     /// Who or what it is, for people.
@@ -60,7 +60,7 @@ impl PersonRow {
 }
 
 impl Reader {
-    /// What erasing would take away; changes nothing.
+    /// What erasing would remove; changes nothing.
     ///
     /// # Errors
     /// `NotFound` if nothing has that name, `Ambiguous` if several things have: it names them.
@@ -140,7 +140,7 @@ macro_rules! select_persons {
     };
 }
 
-/// Those an exact id names; else those of that username or display name.
+/// The persons whose id is exactly that name; if there are none, those with that username or display name.
 fn persons(connection: &Connection, name: &str) -> Result<Vec<PersonRow>, StoreError> {
     let whole = persons_named(connection, None, name)?;
     if !whole.is_empty() {
@@ -176,7 +176,7 @@ fn persons_named(
     Ok(Vec::new())
 }
 
-/// Who is known to be the same person elsewhere.
+/// The other participants that are known to be the same person.
 fn joined(connection: &Connection, row: i64) -> Result<Vec<PersonRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_persons!(
         "p.id <> ?1 AND p.person_id = (SELECT person_id FROM participants WHERE id = ?1)"
@@ -197,7 +197,7 @@ fn person_from_row(row: &crate::engine::sql::Row<'_>) -> crate::engine::sql::Res
     })
 }
 
-/// One entry for each id the chat has had: a copy from before a change of ids knows only the old one.
+/// One entry for each id that the chat has had: a copy from before a change of ids knows only the old id.
 fn entries_of_conversation(
     connection: &Connection,
     conversation: &vocative_core::place::Conversation,

@@ -1,4 +1,4 @@
-//! Traces: what of an erased text is looked for elsewhere, because it was theirs alone.
+//! Traces: the parts of an erased text that are looked for elsewhere, because only the erased person said them.
 //!
 //! A line of at least [`LINE_MIN_BYTES`] and a *mark* (a word of at least [`MARK_MIN_BYTES`] that
 //! holds more than letters: a number, a code, an address, a link) are traces if nobody in the whole
@@ -7,8 +7,8 @@
 //! repeats them. A plain word of at least [`WORD_MIN_CHARS`] letters that is theirs by the same rule
 //! is looked for only in what our agents said later in the same chat.
 //!
-//! The lines and marks of a text file that they sent are traces by the same rule. What everybody says who
-//! uses a bot is no trace: commands, usernames, the names of our bots and agents.
+//! The lines and marks of a text file that they sent are traces by the same rule. Words that all users of a
+//! bot write are no traces: commands, usernames, the names of our bots and agents.
 //!
 //! For a conversation a trace is what no turn outside it holds.
 
@@ -38,9 +38,9 @@ const LINE_MAX_BYTES: usize = 400;
 const MARK_MIN_BYTES: usize = 8;
 /// Words shorter than this, in characters, are not searched for.
 const WORD_MIN_CHARS: usize = 6;
-/// A text that more turns of other people hold is common, and no trace.
+/// A text that more than this many turns of other people hold is common, and no trace.
 const OTHERS_MAX: i64 = 20;
-/// The most turns with a text that are looked at; a text that more turns hold is common.
+/// The most turns with a text that are read; a text that more turns hold is common.
 const HELD_MAX: i64 = 256;
 /// The most traces that one turn leaves.
 const TURN_TRACES_MAX: usize = 400;
@@ -54,12 +54,12 @@ const ORDER_TRACES_MAX: i64 = 20_000;
 const MENTION_START: char = '\u{fff9}';
 const MENTION_END: char = '\u{fffb}';
 
-/// Something to look for.
+/// A text to look for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TraceCandidate {
-    /// A line or a mark: anywhere.
+    /// A line or a mark, which is looked for anywhere.
     Anywhere(String),
-    /// A plain word: only in what we said.
+    /// A plain word, which is looked for only in our own turns.
     InOurs(String),
 }
 
@@ -88,7 +88,7 @@ pub(super) fn note_traces_txn(
     for text in file_texts(connection, turn.seq)? {
         let mut of_file = HashSet::new();
         candidates(&text, &names, &mut of_file);
-        // The plain words of a whole file are everybody's.
+        // The plain words of a whole file are too common to be traces.
         found.extend(
             of_file
                 .into_iter()
@@ -196,7 +196,7 @@ fn file_texts(connection: &Connection, seq: i64) -> Result<Vec<String>, StoreErr
     let contents = statement.query_map([seq], |row| row.get::<_, ContentId>("sha256"))?;
     let mut texts = Vec::new();
     for content in contents {
-        // Bytes that are lost, or no longer on the disk of an older copy, are in no answer's way.
+        // Bytes that are lost, or missing beside an older copy, must not stop the erasure.
         let bytes = read_at_most(&path_of(&folder, content?), FILE_BYTES_MAX)?;
         texts.extend(bytes.and_then(decoded));
     }
@@ -206,9 +206,9 @@ fn file_texts(connection: &Connection, seq: i64) -> Result<Vec<String>, StoreErr
 /// The names of our bots and agents, in lower case.
 #[derive(Debug, Default)]
 pub(super) struct OwnNames {
-    /// Those of one word.
+    /// Names of one word.
     words: HashSet<String>,
-    /// Those of several.
+    /// Names of several words.
     phrases: HashSet<Vec<String>>,
 }
 
@@ -229,7 +229,7 @@ impl OwnNames {
         }
     }
 
-    /// How many words there are in the name of several that words begin with; 0 = they begin with none.
+    /// The number of words of the longest name of several words at the beginning of `words`; 0 = there is none.
     fn phrase_at(&self, words: &[&str]) -> usize {
         let is_here = |phrase: &&Vec<String>| {
             words.len() >= phrase.len()
@@ -282,7 +282,7 @@ fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Whether everybody writes a word who speaks to a bot: a command, a username, one of our names.
+/// Whether a word is one that all users of a bot write: a command, a username, one of our names.
 fn is_common(word: &str, names: &OwnNames) -> bool {
     word.starts_with('@') || is_command(word) || names.words.contains(&bare(word).to_lowercase())
 }
@@ -299,7 +299,7 @@ fn is_command(word: &str) -> bool {
         && [name, bot].iter().all(|it| it.chars().all(is_name))
 }
 
-/// The parts of a line between words that everybody writes.
+/// The parts of a line between common words.
 fn own_parts<'a>(line: &'a str, names: &OwnNames) -> Vec<&'a str> {
     let (mut parts, mut from) = (Vec::new(), 0);
     let place_of = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
@@ -320,10 +320,10 @@ fn own_parts<'a>(line: &'a str, names: &OwnNames) -> Vec<&'a str> {
     parts
 }
 
-/// What of a text could be looked for.
+/// Adds the parts of a text that could be looked for.
 pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<TraceCandidate>) {
     looked_at(text.len());
-    // Whom a text mentions is an id, and somebody else's.
+    // A mention holds the id of another person, so it is left out.
     let said = text.split(MENTION_START).enumerate().map(|(n, part)| {
         let id_and_rest = (n > 0).then(|| part.split_once(MENTION_END)).flatten();
         id_and_rest.map_or(part, |(_, rest)| rest)
@@ -346,7 +346,7 @@ pub(super) fn candidates(text: &str, names: &OwnNames, found: &mut HashSet<Trace
     }
 }
 
-/// What a text alone would have looked for.
+/// The needles of a text alone, without regard to other turns.
 pub(super) fn needles_of(text: &str) -> Needles {
     let mut found = HashSet::new();
     candidates(text, &OwnNames::default(), &mut found);

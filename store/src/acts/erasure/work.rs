@@ -1,4 +1,4 @@
-//! Carrying orders out: one batch after the other, online between live writes or at open.
+//! Carries out orders: one batch after the other, online between live writes or at open.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -37,16 +37,16 @@ const FILES: &str = "files";
 pub(super) const SETTLE_MS: i64 = 20_000;
 /// The pause between two checks whether such runs have ended.
 const SETTLE_LOOK: Duration = Duration::from_millis(100);
-/// How often the write-ahead log is asked to be empty, and the wait in between.
+/// How often the write-ahead log is checked for being empty, and the wait in between.
 const SCRUB_LOOKS: u32 = 100;
 const SCRUB_LOOK: Duration = Duration::from_millis(100);
 
-/// What a batch left to do.
+/// What is left to do after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchLeft {
     /// Further batches.
     More,
-    /// Runs that began before are still at work.
+    /// Runs that began before the order are still at work.
     Runs,
     /// Nothing is left to do in the database.
     Files,
@@ -59,7 +59,7 @@ enum BatchLeft {
 pub struct CarriedOut {
     /// Copies from before a migration that were removed: they held everything.
     pub removed_copies: Vec<PathBuf>,
-    /// Copies that still hold what people had forgotten: they are the operator's.
+    /// Copies that still hold what people wanted forgotten: the operator decides about them.
     pub kept_copies: Vec<PathBuf>,
     /// What the search of the files found, if one was asked for.
     pub verification: Option<Verification>,
@@ -90,7 +90,7 @@ impl<C: MayWork> Store<C> {
         for id in ids {
             self.drop_traces(*id).await?;
         }
-        // What people ask for themselves costs what it deletes: a walk is queued for it.
+        // People's own orders should cost only what they delete, so the walk through the file is queued for later.
         if self.of_operators(ids).await?.is_empty() {
             let at_ms = now_ms();
             self.write(move |connection| want_clean_pages_txn(connection, at_ms))
@@ -189,7 +189,7 @@ impl<C: MayWork> Store<C> {
         .await
     }
 
-    /// Removes the copies that an operator's orders concern; returns them, and those that only orders of
+    /// Removes the copies that operators' orders concern; returns them, and the copies that only orders of
     /// other people concern.
     async fn settle_copies(
         &self,
@@ -282,7 +282,7 @@ fn blank_txn(connection: &Connection, order: &Order, now_ms: i64) -> Result<Batc
             reach_txn(connection, order, Some(reached))?;
             move_txn(connection, order, counts, None, 0)?;
         }
-        // Two chats that became one meanwhile may have moved turns.
+        // A merge of two chats may have moved turns meanwhile.
         None if !is_blank(connection, order, &targets)? => reach_txn(connection, order, None)?,
         None => {
             unname_txn(connection, order, &targets)?;
@@ -306,8 +306,8 @@ fn reach_txn(
     Ok(())
 }
 
-/// Runs that began before the order may still answer from what they read: they end first, so that
-/// the sweep meets their answers. Those that take long are asked to stop.
+/// Waits for runs that began before the order, which may still answer from what they read, so that the sweep
+/// finds their answers. Runs that take long are asked to stop.
 fn settle_txn(
     connection: &Connection,
     order: &Order,
@@ -389,7 +389,7 @@ fn sweep_txn(
     Ok(BatchLeft::More)
 }
 
-/// Notes how far an order is.
+/// Stores the progress of an order.
 fn move_txn(
     connection: &Connection,
     order: &Order,
@@ -436,8 +436,8 @@ fn finish_txn(connection: &Connection, id: ErasureId, now_ms: i64) -> Result<(),
     Ok(())
 }
 
-/// Brings ledger and database together and finishes what a kill left open or an older copy brought
-/// back, before anybody reads. Returns sentences for people.
+/// Makes ledger and database agree, and finishes orders that a kill left open or an older copy brought back,
+/// before anybody reads. Returns sentences for people.
 ///
 /// # Errors
 /// Storage or the ledger file refuses: then nothing is served.
@@ -465,7 +465,7 @@ pub(crate) fn settle_at_open(
             }
             drop_traces_txn(&inside, order.entry.id)?;
             finish_txn(&inside, order.entry.id, now_ms)?;
-            // One that was put off under an earlier process is due as well.
+            // This also makes a walk due that an earlier process had put off.
             forget_job_txn(&inside, JobKind::CleanPages, &Job::CleanPages.key())?;
             want_clean_pages_txn(&inside, now_ms)?;
             forget_job_txn(&inside, JobKind::Erase, &order.entry.id.to_string())?;
@@ -479,8 +479,8 @@ pub(crate) fn settle_at_open(
             break;
         }
     }
-    // Also where nothing is left to finish: a kill may have come after the last commit and before what
-    // it took away had left the files.
+    // Even if nothing is left to finish: a kill may have come after the last commit, but before the deleted
+    // text had left the files.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     if finished > 0 {
         report.push(format!(

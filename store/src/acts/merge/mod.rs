@@ -1,4 +1,4 @@
-//! Two chats that are found to be one become one, in bounded steps.
+//! Merges two chats that turn out to be one, in bounded steps.
 //!
 //! The chat of the old id merges into the chat of the new one. Its conversations move; where the
 //! new chat has the same thread or topic already, the smaller conversation's turns move into the
@@ -6,9 +6,9 @@
 //! positions: after a supergroup upgrade a handful of new turns moves, and not years of old ones.
 //! The old chat's row stays as the identity of its messages (see `messages`).
 //!
-//! The first commit ([`begin_txn`]) makes the two one for everything that is captured, asked and sent
-//! from then on. What is left over goes in steps ([`steps`]), each a commit of its own; two tables say
-//! what there is to do. A chat of the usual size leaves nothing over. `docs/adr/0037-merging-chats.md`
+//! The first commit ([`begin_txn`]) makes the two one chat for everything that is captured, asked and sent
+//! from then on. The remaining rows move in steps ([`steps`]), each a commit of its own; two tables say
+//! what there is to do. A chat of the usual size needs no further steps. `docs/adr/0037-merging-chats.md`
 //! says what readers see meanwhile.
 
 pub(crate) mod steps;
@@ -71,7 +71,7 @@ fn is_under_way(connection: &Connection) -> Result<bool, StoreError> {
         .query_row([], |row| row.get("is_so"))?)
 }
 
-/// Everything that is captured, asked or sent from this commit on finds one chat.
+/// Begins a merge: everything that is captured, asked or sent from this commit on finds one chat.
 fn begin_txn(
     connection: &Connection,
     from: &ChatRow,
@@ -115,7 +115,7 @@ fn begin_txn(
     }
 }
 
-/// What is still to be sent goes to the new id; the message it answers has another id there.
+/// Redirects unsent posts to the new chat id, without the message they reply to, which has another id there.
 fn redirect_posts_txn(
     connection: &Connection,
     from: ChatId,
@@ -147,7 +147,7 @@ fn redirect_posts_txn(
     Ok(())
 }
 
-/// Whether a conversation holds more turns than another, as they are counted at capture.
+/// Whether a conversation holds more turns than another, by the counts kept at capture.
 fn is_larger(
     connection: &Connection,
     one: &ConversationRow,
@@ -161,7 +161,7 @@ fn is_larger(
         .query_row([one.row, other.row], |row| row.get("is_larger"))?)
 }
 
-/// Parents first, so that a thread finds its parent moved.
+/// The conversations of a chat, parents first, so that a thread's parent has moved before it.
 fn conversations_of(
     connection: &Connection,
     chat: ChatId,
@@ -177,7 +177,7 @@ fn conversations_of(
     Ok(conversations)
 }
 
-/// The target knows better, where it knows something.
+/// Joins the attributes of two chats; the target's values win where it has any.
 fn join_attributes_txn(
     connection: &Connection,
     from: ChatId,
@@ -218,8 +218,8 @@ fn move_conversation_txn(
     Ok(())
 }
 
-/// Makes one conversation the rest of another: what is open goes at once, and the source gives up its
-/// seat. It is empty when the steps are through, and gone.
+/// Begins to move one conversation into another: open runs move at once, and the source gives up its
+/// seat. When the steps are done the source is empty, and is removed.
 fn join_txn(
     connection: &Connection,
     source: &ConversationRow,
@@ -250,7 +250,7 @@ fn join_txn(
             .prepare_cached(sql)?
             .execute([source.row, target.row])?;
     }
-    // No platform has such a thread or topic: whatever is heard comes to the other one.
+    // No platform has a thread or topic of this name, so new messages go to the other conversation.
     connection
         .prepare_cached(
             "UPDATE conversations SET chat_id = ?2, thread = 'merging-' || id, is_topic = 1,
@@ -261,7 +261,7 @@ fn join_txn(
     Ok(())
 }
 
-/// What a conversation knows of itself becomes the other's, where that knows nothing.
+/// Copies attributes of the source to the target where the target has none.
 const JOIN_ATTRIBUTES_SQL: &str = "UPDATE conversations
      SET last_activity_ms = max(conversations.last_activity_ms, s.last_activity_ms),
          expired_through_ms = min(conversations.expired_through_ms, s.expired_through_ms),

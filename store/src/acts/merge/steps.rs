@@ -1,9 +1,9 @@
 //! The steps of a merge: each moves a bounded number of rows and leaves a state that every reader may see.
 //!
-//! Turns go newest first, so that the larger conversation grows into its past, as one does whose
-//! history is read back: what a prompt reads is there from the first step on. Within one place of the
-//! room's order (the same time and ordinal) they go in capture order, because their new seqs say
-//! which of them is first. A turn is in one of the two conversations at any time, with all that hangs on it.
+//! Turns move newest first, so that the larger conversation grows into its past, as when history is read
+//! back: what a prompt reads is there from the first step on. Turns at one place of the room's order (the
+//! same time and ordinal) move in capture order, because their new seqs say which of them is first. At any
+//! time a turn is in one of the two conversations, with all rows that belong to it.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::indexed::in_index;
@@ -22,7 +22,7 @@ use crate::rows::search_text::{index_turn_txn, unindex_turn_txn};
 use crate::rows::summaries::set_aside_txn;
 use vocative_core::ids::ChatId;
 
-/// Turns that move with the first commit: the newest of each conversation, and so many of those that
+/// Turns that move with the first commit: this many of the newest of each conversation, and as many that
 /// concern an agent. More than a prompt reads with the default options.
 pub(crate) const FIRST_TURNS: usize = 500;
 
@@ -35,7 +35,7 @@ const STEP_ROWS: usize = 200;
 /// The posts that a step looks at.
 const STEP_POSTS: usize = 2_000;
 
-/// How many of the steps that follow the last turn the first commit makes at once.
+/// How many steps for the rows other than turns the first commit makes at once, after the last turn.
 const FIRST_LEAVES: usize = 8;
 
 /// A conversation that is being emptied, and the one that its turns go to.
@@ -45,7 +45,7 @@ struct Pair {
     target: i64,
 }
 
-/// Moves what prompts read, and all of a chat of the usual size.
+/// Moves the turns that prompts read; for a chat of the usual size, all rows.
 pub(super) fn first_step_txn(
     connection: &Connection,
     from: ChatId,
@@ -65,7 +65,7 @@ pub(super) fn first_step_txn(
     for pair in pairs {
         let newest = move_newest_txn(connection, pair, FIRST_TURNS)?;
         let newest_seq = newest.max(move_concerning_txn(connection, pair, FIRST_TURNS)?);
-        // Runs at work go on to read these turns, which had a lower seq when the runs were claimed.
+        // Runs at work must still read these turns, which had a lower seq when the runs were claimed.
         connection
             .prepare_cached(concat!(
                 "UPDATE runs INDEXED BY runs_waiting SET as_of_seq = max(as_of_seq, ?2)
@@ -87,7 +87,7 @@ pub(super) fn first_step_txn(
     Ok(())
 }
 
-/// The next step of whatever is under way; whether there is another.
+/// Makes the next step of the merges in progress; returns whether there is another.
 pub(super) fn step_txn(connection: &Connection) -> Result<bool, StoreError> {
     let pair = connection
         .prepare_cached("SELECT source_id, target_id FROM conversation_merges LIMIT 1")?
@@ -133,7 +133,7 @@ const AGENTS_SQL: &str = "WITH RECURSIVE agents (name) AS (
          FROM agents WHERE name IS NOT NULL)
      SELECT name FROM agents WHERE name IS NOT NULL";
 
-/// Without those that others of the same place go before: they go together, later.
+/// Leaves out turns with earlier turns at the same place of the order: those move together, later.
 const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
      SELECT i.seq FROM (SELECT sent_at_ms, ordinal, seq FROM involvements
                         WHERE conversation_id = ?1 AND agent = ?3
@@ -142,7 +142,7 @@ const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
                        WHERE x.conversation_id = ?1 AND x.sent_at_ms = i.sent_at_ms
                          AND x.ordinal = i.ordinal AND x.seq < i.seq)";
 
-/// Where a turn's seq stands besides the turn itself. Each is found by an index.
+/// The columns that refer to a turn's seq. Each has an index.
 pub(crate) const SEQ_COLUMNS: [(&str, &str); 14] = [
     ("messages", "turn_seq"),
     ("revisions", "turn_seq"),
@@ -266,8 +266,8 @@ fn index_anew_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError>
     Ok(())
 }
 
-/// What ends before the first turn that moves is as true as it was. A summary over turns that went by their
-/// age stands: it can't be made again.
+/// Sets summaries aside that reach the first moved turn; earlier ones stay valid. A summary over expired turns
+/// stays: it can't be made again.
 fn stale_summaries_txn(connection: &Connection, pair: Pair) -> Result<(), StoreError> {
     let (sent_at_ms, ordinal): (i64, i64) = connection
         .prepare_cached(
@@ -292,10 +292,10 @@ fn is_empty(connection: &Connection, source: i64) -> Result<bool, StoreError> {
         .query_row([source], |row| row.get("is_so"))?)
 }
 
-/// What is done for each row that moved.
+/// A function that is called for each row that moved.
 type FollowTxn = fn(&Connection, i64) -> Result<(), StoreError>;
 
-/// Moves what is left beside turns; whether the source is gone.
+/// Moves the remaining rows other than turns; returns whether the source is gone.
 fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     let rows: [(&str, FollowTxn); 3] = [
         (
@@ -356,7 +356,8 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Ended runs, the newest first: they count for the chat's limits; all grants, schedules and entries of memory. Whether there was any run.
+/// Moves all grants, schedules and memories, and some ended runs, the newest first, as they count for the chat's
+/// limits. Returns whether there was any run.
 fn move_runs_txn(
     connection: &Connection,
     from: ChatId,
@@ -378,7 +379,7 @@ fn move_runs_txn(
     Ok(moved > 0)
 }
 
-/// Posts that are through. No index finds them by their chat: the table is passed through once.
+/// Moves finished posts. No index finds them by their chat, so the whole table is scanned once, in steps.
 fn move_posts_txn(connection: &Connection, from: ChatId) -> Result<(), StoreError> {
     for sql in [
         "UPDATE outbox SET chat_id = m.chat_id FROM chat_merges m
@@ -398,7 +399,7 @@ fn move_posts_txn(connection: &Connection, from: ChatId) -> Result<(), StoreErro
     Ok(())
 }
 
-/// A merge is through when nothing is known under the old chat but its messages' identity.
+/// Ends a merge when nothing refers to the old chat any more but the identity of its messages.
 fn settle_chat_txn(connection: &Connection, from: ChatId) -> Result<(), StoreError> {
     connection
         .prepare_cached(
