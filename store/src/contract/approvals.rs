@@ -14,18 +14,18 @@ use vocative_core::tool_call::{CallDigest, CallRule};
 
 use crate::contract::{NonMessage, PressedOption};
 
-/// What of people's consent a call needs, before it is made.
+/// The consent that a call needs from people before it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsentSought {
-    /// Whether it asks, as its settings say.
+    /// Whether the call needs a person's consent, as its settings say.
     pub asking: ApprovalRule,
-    /// The tool as it is defined.
+    /// The digest of the tool's definition.
     pub definition: CallDigest,
-    /// Whose grants cover it.
+    /// The person whose grants cover the call.
     pub person: Option<ParticipantId>,
-    /// What follows when it is not known whether it acted.
+    /// What follows when it is not known whether the call acted.
     pub rule: CallRule,
-    /// What becomes of it once its run has read what its askers did not write.
+    /// What becomes of the call once its run has read what its askers did not write.
     pub after_untrusted: AfterUntrusted,
 }
 
@@ -51,11 +51,11 @@ pub struct NewApproval {
     pub token: LeaseToken,
     /// The call.
     pub call: ToolCallId,
-    /// Why it asks.
+    /// The consent that the call needs.
     pub sought: ConsentSought,
-    /// Where its calls go, for people.
+    /// Where the tool's calls go, as people are shown it.
     pub target: String,
-    /// The JSON schema of its tool's arguments, against which others are held.
+    /// The JSON schema of the tool's arguments; changed arguments are checked against it.
     pub parameters: String,
     /// Who may decide.
     pub approvers: Approvers,
@@ -65,9 +65,9 @@ pub struct NewApproval {
     pub place: Target,
     /// The card.
     pub card: Part,
-    /// What takes its place when nobody decides in time.
+    /// What replaces the card when nobody decides in time.
     pub expired: Part,
-    /// What takes its place when the run ends first.
+    /// What replaces the card when the run ends first.
     pub cancelled: Part,
     /// When it expires, in milliseconds since the Unix epoch; `None` = never.
     pub expires_at_ms: Option<i64>,
@@ -75,7 +75,7 @@ pub struct NewApproval {
     pub now_ms: i64,
 }
 
-/// What became of asking.
+/// The outcome of asking for an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskOutcome {
     /// The call waits; its card is committed.
@@ -88,25 +88,25 @@ pub enum AskOutcome {
     SourceGone,
 }
 
-/// What became of a run that is to wait for people.
+/// The outcome of parking a run that is to wait for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
     /// It waits, without a lease.
     Waits,
-    /// All was decided meanwhile: it goes on.
+    /// Everything was decided meanwhile: the run goes on.
     Decided,
     /// The lease is no longer held, or the run was ended because it was asked to stop.
     LetGo,
 }
 
-/// What is known when somebody decides.
+/// What is known of an approval when a person decides about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalFacts {
     /// The approval.
     pub approval: StoredApproval,
     /// Whether it is known which message the card is.
     pub is_card_known: bool,
-    /// Whether it was pressed in the card's own message.
+    /// Whether the button was pressed in the card's own message.
     pub is_in_card: bool,
     /// Whether the one who pressed asked for the run.
     pub is_requester: bool,
@@ -116,21 +116,21 @@ pub struct ApprovalFacts {
     pub parameters: Option<String>,
 }
 
-/// What a press comes to.
+/// The outcome of a press.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PressAnswer {
     /// What is done.
     pub verdict: PressVerdict,
-    /// What takes the card's place, where something was decided.
+    /// What replaces the card, if something was decided.
     pub outcome: Option<Part>,
-    /// What the person who pressed is told; an empty text only ends the platform's sign that it waits.
+    /// What the person who pressed is told; an empty text only ends the platform's waiting indicator.
     pub answer: Part,
 }
 
 /// Decides about a press, given what is known of its approval; pure.
 pub type PressJudge = Box<dyn FnOnce(ApprovalFacts) -> PressAnswer + Send>;
 
-/// A press of a button of ours, by its form.
+/// A press of one of our buttons, by the button's form.
 pub enum PressedButton {
     /// One of an approval's card.
     Card(PressedCard),
@@ -143,40 +143,40 @@ pub enum PressedButton {
 /// Decides about a form with other arguments, given what is known of its approval; pure.
 ///
 /// # Errors
-/// What is wrong with it, for who sent it.
+/// What is wrong with the form, for the person who sent it.
 pub type FormJudge = Box<dyn FnOnce(ApprovalFacts) -> Result<ChangedCall, String> + Send>;
 
 /// A form with other arguments for a call.
 pub struct SentForm {
     /// The button that had opened it.
     pub button: ApprovalButton,
-    /// Decides.
+    /// Decides about the form.
     pub judge: FormJudge,
-    /// What its sender is told where its call is not there, or not open, any more.
+    /// What the sender is told if the call is gone or no longer open.
     pub not_valid: String,
 }
 
-/// A press of a button that has the form of those of cards.
+/// A press of a button that has the form of a card's button.
 pub struct PressedCard {
     /// Which button.
     pub button: ApprovalButton,
-    /// Decides.
+    /// Decides about the press.
     pub judge: PressJudge,
 }
 
 /// A press of a button in a message.
 pub struct NewPress {
-    /// What it was. Its id is the platform's of the interaction.
+    /// The event; its id is the platform's id of the interaction.
     pub event: NonMessage,
-    /// Whether that is kept: its person is served. Only such a press can decide.
+    /// Whether the event is kept, which it is if its person is served. Only such a press can decide.
     pub is_kept: bool,
-    /// Which button, where it may be one of a card; any other one does nothing.
+    /// Which button, if it may be one of ours; any other button does nothing.
     pub pressed: Option<PressedButton>,
     /// The message that it was pressed in.
     pub message_id: String,
     /// Who pressed.
     pub sender: Sender,
-    /// Where the person is told something.
+    /// Where the person who pressed is told something.
     pub place: Target,
 }
 
@@ -185,9 +185,9 @@ pub struct NewPress {
 pub struct Pressed {
     /// Whether it decided something.
     pub is_decided: bool,
-    /// Whether who pressed is to be asked for other arguments.
+    /// Whether the person who pressed is asked for other arguments.
     pub opens_form: bool,
-    /// What is wrong with a form, for who sent it: nothing of it is kept.
+    /// What is wrong with a form, for the person who sent it; nothing of the form is kept then.
     pub form_problem: Option<String>,
 }
 
@@ -202,7 +202,7 @@ pub struct OperatorDecision {
     pub digest: Option<String>,
     /// Whether the call may be made.
     pub is_approved: bool,
-    /// Arguments that the call is to have instead, held against its tool's schema: it is asked for anew with them.
+    /// Arguments that replace the call's, checked against its tool's schema; the call is asked for anew with them.
     pub changed: Option<String>,
     /// Whether calls like it may be made for a day without asking.
     pub has_grant: bool,
@@ -210,11 +210,11 @@ pub struct OperatorDecision {
     pub operator: String,
     /// The platform's ids of the people who are that operator, where they are known.
     pub people: Vec<String>,
-    /// How it was said.
+    /// The interface through which it was decided.
     pub via: DecidedVia,
     /// What the operator said.
     pub note: Option<String>,
-    /// What takes the card's place, of what was decided.
+    /// Makes what replaces the card, from what was decided.
     pub outcome: OutcomeMaker,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
@@ -229,9 +229,9 @@ pub enum OperatorDecided {
     Over(StoredApproval),
     /// The call does something else than what was looked at.
     OtherCall(StoredApproval),
-    /// Its person must be another one than those who asked.
+    /// The decision must come from a person who did not ask for the run.
     IsRequester(StoredApproval),
-    /// Its person must be another one than those who changed it.
+    /// The decision must come from a person who did not change the call.
     IsChanger(StoredApproval),
 }
 
@@ -248,13 +248,13 @@ pub struct ApprovalCount {
     pub approved: u32,
     /// How many were forbidden.
     pub denied: u32,
-    /// How many nobody decided about in time.
+    /// How many expired without a decision.
     pub expired: u32,
     /// How many ended with their runs.
     pub cancelled: u32,
     /// How many ended because their arguments were changed: they were asked about anew.
     pub changed: u32,
-    /// How long half of those that a person decided about waited at most, in milliseconds; `None` = there are none.
+    /// The median wait of those that a person decided about, in milliseconds; `None` = there are none.
     pub median_wait_ms: Option<i64>,
 }
 

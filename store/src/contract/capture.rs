@@ -42,13 +42,13 @@ pub struct NewMessage {
     pub attachments: Vec<Attachment>,
     /// The platform id of the message it replies to, in the same chat.
     pub reply_to: Option<String>,
-    /// The passage of it that is quoted.
+    /// The quoted passage of that message.
     pub quote: Option<String>,
     /// An album's id: all its items are one turn.
     pub album: Option<String>,
     /// Platform time, in milliseconds since the Unix epoch; the store caps it at `received_at_ms`.
     pub sent_at_ms: i64,
-    /// The platform's order within it.
+    /// The platform's order among messages with the same time.
     pub ordinal: i64,
     /// Whether it is an edit.
     pub is_edit: bool,
@@ -57,7 +57,7 @@ pub struct NewMessage {
     pub edit_marker: Option<String>,
     /// When this process received it.
     pub received_at_ms: i64,
-    /// What the text costs.
+    /// The token count of the text.
     pub tokens: Option<TokenCount>,
     /// Whether an edit keeps the text it replaces as a revision.
     pub keep_revisions: bool,
@@ -79,11 +79,11 @@ pub struct OwnPost {
     pub place: Place,
     /// The platform's message id.
     pub message_id: String,
-    /// The outbox entry it says it is.
+    /// The outbox entry that the post's own marker names.
     pub marker: Option<String>,
     /// When it was seen, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// Decides anew for what was said below it before it was known to be ours.
+    /// Decides anew about what was said below the post before it was known to be ours.
     pub judge_follow_up: Option<FollowUpJudge>,
 }
 
@@ -155,7 +155,7 @@ pub enum Deleted {
         /// Runs cancelled: queued ones at once, leased ones asked to stop.
         cancelled_runs: Vec<RunId>,
     },
-    /// An unknown or already deleted message; remembered so that it can't come later.
+    /// An unknown or already deleted message; remembered so that it is not stored if it comes later.
     Remembered,
 }
 

@@ -7,15 +7,15 @@ use super::ThumbCounts;
 pub struct ConversationStats {
     /// Messages of people, and of bots that are not ours.
     pub messages_of_people: u64,
-    /// Those who sent them.
+    /// People and bots that sent them.
     pub speakers: u64,
     /// Messages of agents.
     pub messages_of_agents: u64,
     /// Runs that were made for questions.
     pub runs: u64,
-    /// Those that answered.
+    /// Of these, runs that answered.
     pub runs_answered: u64,
-    /// Those that were given up.
+    /// Of these, runs that were given up.
     pub runs_dead: u64,
     /// From a question to its answer; `None` if none was answered.
     pub answer_times: Option<AnswerTimes>,
@@ -34,8 +34,8 @@ pub struct ConversationStats {
 /// How long answers took, in milliseconds: from when the run was made until its answer was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerTimes {
-    /// Of half of them at most.
+    /// The median.
     pub p50_ms: u64,
-    /// Of nineteen in twenty at most.
+    /// The 95th percentile.
     pub p95_ms: u64,
 }

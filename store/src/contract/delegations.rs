@@ -17,7 +17,7 @@ pub struct NewTask {
     pub asked_by: AgentName,
     /// Whom it asks.
     pub agent: AgentName,
-    /// Of a network, the agents that may be called for it.
+    /// If the asked agent is a network: the agents that may be called for it.
     pub members: Vec<AgentName>,
     /// What is to be done.
     pub task: String,
@@ -31,7 +31,7 @@ pub struct NewTask {
     pub now_ms: i64,
 }
 
-/// What became of asking.
+/// The outcome of asking another agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskGiven {
     /// The run waits for the agent's answer.

@@ -8,7 +8,7 @@ use vocative_core::turn::{Position, Turn};
 /// Which page of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportQuery {
-    /// What stands behind this position; `None` = from the first turn.
+    /// Only turns behind this position; `None` = from the first turn.
     pub after: Option<Position>,
     /// Nothing captured after this; `None` = everything captured by now.
     pub as_of: Option<Seq>,
@@ -38,7 +38,7 @@ pub struct ExportTurn {
     pub replied_to: Option<RepliedTo>,
     /// Names for its mention tokens: id and name.
     pub names: Vec<(String, String)>,
-    /// Those of its mention tokens that are of the bot itself.
+    /// The ids of its mention tokens that mean the bot itself.
     pub bot_ids: Vec<String>,
     /// What became of its attached files.
     pub files: Vec<TurnFile>,

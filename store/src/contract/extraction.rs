@@ -62,15 +62,15 @@ pub struct UnreadTurns {
 /// A turn that an agent has not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadTurn {
-    /// It.
+    /// The turn.
     pub id: TurnId,
     /// Who said it.
     pub said_by: ParticipantId,
     /// The platform's id of them.
     pub platform_id: String,
-    /// The best name there is.
+    /// Their best known name.
     pub name: String,
-    /// What was said, mentions as tokens: what must still stand there when an entry is written.
+    /// What was said, mentions as tokens; it must be unchanged when an entry is written.
     pub content: String,
     /// The same with mentions as names.
     pub shown: String,
@@ -93,7 +93,7 @@ pub struct Extraction {
     pub passed_over: Vec<TurnId>,
     /// What is learnt; its lines are places in `lines`.
     pub entries: Vec<ReadEntry>,
-    /// Whose words count.
+    /// Tells which people are served: only their words count.
     pub is_served: IsServed,
     /// When, in milliseconds since the Unix epoch.
     pub now_ms: i64,
@@ -104,7 +104,7 @@ pub struct Extraction {
 pub enum Extracted {
     /// It is written down.
     Done(ExtractionDone),
-    /// The conversation was read by somebody else meanwhile, or is gone: nothing is written.
+    /// Another reading of the conversation came first, or it is gone: nothing is written.
     Outdated,
 }
 
@@ -117,7 +117,7 @@ pub struct ExtractionDone {
     pub replaced: Vec<MemoryId>,
     /// Entries whose lines are gone or say something else by now.
     pub gone: usize,
-    /// Entries that say what was so before what holds.
+    /// Entries older than the existing ones that they would have replaced.
     pub older: usize,
     /// Entries for which there is no room.
     pub refused: Vec<MemoryRefusal>,

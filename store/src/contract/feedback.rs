@@ -1,10 +1,10 @@
 //! What people think of answers.
 
-/// Thumbs.
+/// How many thumbs answers got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThumbCounts {
-    /// Of those who found it good.
+    /// Thumbs up.
     pub up: u64,
-    /// Of those who did not.
+    /// Thumbs down.
     pub down: u64,
 }

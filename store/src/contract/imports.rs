@@ -39,8 +39,8 @@ pub struct ImportBatch {
 pub struct ImportMessage {
     /// The message. Its judge is not asked: it is admitted, and starts no run.
     pub message: NewMessage,
-    /// Of a message whose id counts in somebody's own message box: how many before it in the export
-    /// have the same sender, second and text.
+    /// For a message whose id is numbered per user, not per chat: how many messages before it in the export have the
+    /// same sender, second and text.
     pub own_box: Option<u32>,
     /// Whether this bot posted it.
     pub is_own: bool,
@@ -51,9 +51,9 @@ pub struct ImportMessage {
 pub struct ImportProgress {
     /// What is imported: the same for the same files and choice of chats.
     pub fingerprint: String,
-    /// Things of the export that are dealt with; a resumed import passes over them.
+    /// Items of the export that were processed; a resumed import skips them.
     pub things: u64,
-    /// Whether it is at its end: the next one starts over.
+    /// Whether the import is finished; the next one starts over.
     pub is_finished: bool,
 }
 
@@ -62,17 +62,17 @@ pub struct ImportProgress {
 pub struct ImportCounts {
     /// New turns.
     pub imported: u64,
-    /// Turns that got a newer text: edits that were not heard.
+    /// Turns that got a newer text, by edits that the bot had missed.
     pub revised: u64,
     /// Known before.
     pub known: u64,
     /// Deleted or erased before: they do not come back.
     pub gone: u64,
-    /// Posts of this bot that its own answers stand for.
+    /// Posts of this bot that are stored already as its own answers.
     pub own: u64,
-    /// Not older than the first live turn of a chat without shared ids, and found there.
+    /// Messages not older than the first live turn of a chat without shared ids that were found among its turns.
     pub overlap_found: u64,
-    /// The same, and not found there.
+    /// Such messages that were not found there.
     pub overlap_missing: u64,
     /// Another message is known under the same id.
     pub conflicts: u64,

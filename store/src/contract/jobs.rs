@@ -17,7 +17,7 @@ pub struct JobClaim {
     pub accounts: Vec<AccountId>,
     /// Jobs of each kind that may be at work at once.
     pub slots: Vec<(JobKind, usize)>,
-    /// Who has which of the slots.
+    /// How the slots are shared between accounts.
     pub shares: Shares,
 }
 
@@ -26,9 +26,9 @@ pub struct JobClaim {
 pub enum JobsDue {
     /// There is.
     Now,
-    /// The next one may be claimed then, in milliseconds since the Unix epoch.
+    /// The next job may be claimed at this time, in milliseconds since the Unix epoch.
     At(i64),
-    /// None waits for a time.
+    /// No job waits for a time.
     None,
 }
 
@@ -37,7 +37,7 @@ pub enum JobsDue {
 pub struct JobRow {
     /// Its id.
     pub id: JobId,
-    /// Its kind's name; of another build's jobs, too.
+    /// Its kind's name, which this build may not know.
     pub kind: String,
     /// What it is about.
     pub key: String,
@@ -51,18 +51,18 @@ pub struct JobRow {
     pub not_before_ms: i64,
     /// Attempts that count.
     pub attempts: u32,
-    /// Why it was not done the last time.
+    /// Why the last attempt did not do it.
     pub cause: Option<String>,
     /// When it was asked for, in milliseconds since the Unix epoch.
     pub asked_at_ms: i64,
 }
 
-/// How many jobs of a kind stand like that.
+/// How many jobs of a kind are in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCount {
     /// The kind's name.
     pub kind: String,
-    /// How they stand.
+    /// Their state.
     pub state: JobState,
     /// How many.
     pub count: u64,

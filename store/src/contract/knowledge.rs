@@ -11,9 +11,9 @@ pub struct KnownDocument {
     pub root: String,
     /// Its path below that.
     pub path: String,
-    /// Its file when it was read; empty = to be read again.
+    /// The file's stamp when it was read; empty = to be read again.
     pub stamp: String,
-    /// The hash of what was read; `None` = nothing was.
+    /// The hash of what was read; `None` = nothing was read.
     pub hash: Option<Vec<u8>>,
     /// Why nothing of it is kept.
     pub refused: Option<String>,
@@ -28,9 +28,9 @@ pub struct ReadDocument {
     pub root: String,
     /// Its path below that.
     pub path: String,
-    /// The file as it was; empty = it is to be read again.
+    /// The file's stamp when it was read; empty = to be read again.
     pub stamp: String,
-    /// The hash of what was read, if it was.
+    /// The hash of what was read; `None` = nothing was read.
     pub hash: Option<Vec<u8>>,
     /// What it is called.
     pub title: String,
@@ -53,7 +53,7 @@ pub struct OpenCollection {
     pub id: i64,
     /// Its name.
     pub name: String,
-    /// What its reader noted of its paths, as the reader writes it.
+    /// What its reader noted about its paths, in the reader's own format.
     pub roots: String,
     /// When an operator asked that all of it is read again.
     pub asked_at_ms: Option<i64>,
@@ -91,7 +91,7 @@ pub struct CollectionStatus {
     pub bytes: u64,
     /// When it was last read through, in milliseconds since the Unix epoch.
     pub read_at_ms: Option<i64>,
-    /// Whether an operator asked that it is read again, and that is still to come.
+    /// Whether an operator asked for another reading that has not happened yet.
     pub is_asked: bool,
     /// What the last reading could not do.
     pub problems: Vec<String>,
@@ -131,7 +131,7 @@ pub struct KnowledgeQuery {
     pub text_max_chars: usize,
 }
 
-/// A piece of a document that answers.
+/// A piece of a document that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnowledgeHit {
     /// The collection.
@@ -150,7 +150,7 @@ pub struct KnowledgeHit {
     pub text: String,
     /// How well it answers: 1 = as well as can be.
     pub score: f64,
-    /// How many others say nearly the same.
+    /// How many other pieces say nearly the same.
     pub same: usize,
     /// When the document was read, in milliseconds since the Unix epoch.
     pub read_at_ms: i64,
@@ -167,6 +167,6 @@ pub struct KnowledgeHits {
     pub is_bounded: bool,
     /// Whether the query was longer than its limits.
     pub is_query_cut: bool,
-    /// Words that are nowhere, with those that were looked for in their place.
+    /// Words that are in no piece, each with those that were looked for in its place.
     pub taken_for: Vec<(String, Vec<String>)>,
 }

@@ -11,6 +11,6 @@ pub struct PinnedTool {
     pub approved: Option<String>,
     /// All that the server says of it now, if that waits for a person.
     pub waiting: Option<String>,
-    /// Whether the server listed it last.
+    /// Whether the server's last list had it.
     pub is_listed: bool,
 }

@@ -12,16 +12,16 @@ use vocative_core::remembering::{
 /// Whether a person, by the platform's id, is served in the room of a run.
 pub type IsServed = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Which entries are read: of those that may appear in a conversation, never another.
+/// Which of the entries that may appear in a conversation are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryQuery {
     /// Where they are to appear.
     pub conversation: ConversationId,
     /// Whose they are.
     pub agent: AgentName,
-    /// Whether those that something newer replaced are read, too.
+    /// Whether replaced entries are read, too.
     pub with_replaced: bool,
-    /// Only these, as far as they are the same still; `None` = all.
+    /// Only these, if they have not changed since; `None` = all.
     pub only: Option<Vec<MemoryRef>>,
 }
 
@@ -47,29 +47,29 @@ pub struct MemoryFilter {
 /// What an operator does to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorChange {
-    /// It goes.
+    /// The entry is deleted.
     Forget,
-    /// It says something else, if it is in this version still.
+    /// The entry gets another text, if it is still in this version.
     Edit {
-        /// What, within its limits.
+        /// The new text, within its limits.
         text: String,
-        /// The version that was looked at; `None` = whichever.
+        /// The version that was looked at; `None` = any.
         version: Option<u32>,
     },
     /// It may appear in other rooms of the account, or no longer.
     Share(MemoryScope),
 }
 
-/// What became of it.
+/// The outcome of an operator's change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorChanged {
     /// It is done; the entry as it is, or as it was.
     Done(Box<StoredMemory>),
     /// There is no such entry.
     Missing,
-    /// Another version is there.
+    /// The entry is in another version by now.
     Changed,
-    /// It can't be, and why.
+    /// The change can't be made, and why.
     Refused(String),
 }
 
@@ -80,7 +80,7 @@ pub enum MemoryAbout {
     Teller,
     /// The room.
     Room,
-    /// Somebody.
+    /// A person.
     Person(ParticipantId),
 }
 
@@ -93,7 +93,7 @@ pub struct NewMemory {
     pub text: String,
     /// Whom it is about.
     pub about: MemoryAbout,
-    /// The words that say so, of a line of the conversation; `None` = those who ask say so.
+    /// The words in a line of the conversation that say so; `None` = the run's askers say so.
     pub words: Option<String>,
     /// The entry whose place it takes.
     pub replaces: Option<MemoryRef>,
@@ -110,7 +110,7 @@ pub struct MemoryWrite {
     pub call: ToolCallId,
     /// What is written.
     pub new: Vec<NewMemory>,
-    /// What goes.
+    /// The entries to delete.
     pub forget: Vec<MemoryRef>,
     /// Whose words count.
     pub is_served: IsServed,
@@ -118,21 +118,21 @@ pub struct MemoryWrite {
     pub now_ms: i64,
 }
 
-/// What became of it.
+/// The outcome of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryWritten {
-    /// It is written, by this call or when it was made before.
+    /// It is written, now or when the same call was made before.
     Done(MemoryDone),
-    /// Nothing is.
+    /// Nothing is written.
     Refused(MemoryRefusal),
-    /// The run is somebody else's.
+    /// The lease is no longer held: nothing is written.
     Stale,
 }
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryDone {
-    /// The new entries, in order; one that says what an entry said already is that.
+    /// The new entries, in order; where an entry already says the same, that entry.
     pub written: Vec<MemoryRef>,
     /// Entries that new ones replaced.
     pub replaced: Vec<MemoryId>,

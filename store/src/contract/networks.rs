@@ -20,9 +20,9 @@ pub struct AskedInRun {
 /// Values that a network keeps in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptValues {
-    /// From 1; each change counts one up.
+    /// The version, from 1; each change adds one.
     pub version: i64,
-    /// As JSON.
+    /// The values, as JSON.
     pub values: String,
     /// When they were kept, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -33,8 +33,8 @@ pub struct KeptValues {
 pub struct ValuesToKeep {
     /// Whose they are.
     pub network: AgentName,
-    /// The version that they were made of; 0: there were none. They are kept only if that is the newest.
+    /// The version that they were made from; 0: there were none. They are kept only if that is still the newest.
     pub read_version: i64,
-    /// As JSON.
+    /// The values, as JSON.
     pub values: String,
 }

@@ -9,11 +9,11 @@ pub struct Pairing {
     pub account: AccountId,
     /// The platform's id of the person.
     pub person: String,
-    /// How they are called, if they were heard since they were let in.
+    /// Their name, if they wrote since they were let in.
     pub name: Option<String>,
     /// When they were told the code, in milliseconds since the Unix epoch.
     pub offered_at_ms: i64,
-    /// When they were let in, in the same, and by whom; `None` while they wait.
+    /// When they were let in, in milliseconds since the Unix epoch, and by whom; `None` while they wait.
     pub approved: Option<(i64, String)>,
 }
 
@@ -24,7 +24,7 @@ pub enum LetIn {
     Now(Pairing),
     /// The channel did not tell that code, or it was used, or it is too old.
     NoSuchCode,
-    /// As many people as may be were let in to the channel.
+    /// The channel has let in as many people as its limit allows.
     Full,
 }
 

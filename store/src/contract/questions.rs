@@ -8,7 +8,7 @@ use vocative_core::questioning::{AnswerVerdict, QuestionButton, StoredQuestion};
 /// Somebody who may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Askable {
-    /// Who that is.
+    /// Their id.
     pub id: ParticipantId,
     /// The best name there is.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct NewQuestion {
     pub call: ToolCallId,
     /// Who asked for the run, for limits.
     pub person: Option<ParticipantId>,
-    /// Whose answer counts; `None` = of everybody who asked for the run.
+    /// Whose answer counts; `None` = that of anybody who asked for the run.
     pub asked: Option<ParticipantId>,
     /// Whether it is asked in a room of experts, where everybody's answer counts.
     pub is_for_experts: bool,
@@ -35,7 +35,7 @@ pub struct NewQuestion {
     pub text: String,
     /// The answers that it offers.
     pub options: Vec<String>,
-    /// What of a call it asks for, where a server of tools asks and no model.
+    /// The form of a call that it asks for, if a tool server asks and not a model.
     pub form: Option<AskedForm>,
     /// Where it is asked.
     pub place: Target,
@@ -64,7 +64,7 @@ pub enum GoneOn {
     SourceGone,
 }
 
-/// What became of asking.
+/// The outcome of asking a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionAsked {
     /// The run waits for the answer; the question's post is committed.
@@ -103,30 +103,30 @@ pub struct OptionFacts {
     pub is_post_known: bool,
     /// Whether it was pressed in the question's own message.
     pub is_at_post: bool,
-    /// Whether the one who pressed is asked.
+    /// Whether the person who pressed is one of those asked.
     pub is_asked: bool,
     /// The name by which the one who pressed is known, if any is.
     pub presser_name: Option<String>,
 }
 
-/// What a press of a question's button comes to.
+/// The outcome of a press of a question's button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionAnswer {
     /// Whether it is the answer.
     pub verdict: AnswerVerdict,
-    /// What takes the question's place, where it is.
+    /// What replaces the question, if the press is the answer.
     pub outcome: Option<Part>,
-    /// What the person who pressed is told; an empty text only ends the platform's sign that it waits.
+    /// What the person who pressed is told; an empty text only ends the platform's waiting indicator.
     pub told: Part,
 }
 
 /// Decides about a press, given what is known of its question; pure.
 pub type OptionJudge = Box<dyn FnOnce(OptionFacts) -> OptionAnswer + Send>;
 
-/// A press of a button that has the form of those of questions.
+/// A press of a button that has the form of a question's button.
 pub struct PressedOption {
     /// Which button.
     pub button: QuestionButton,
-    /// Decides.
+    /// Decides about the press.
     pub judge: OptionJudge,
 }

@@ -1,4 +1,4 @@
-//! How far what was said is known, and what is missing.
+//! How far conversations were read, and what is missing.
 
 use vocative_contract::envelope::{ChatKind, Place};
 
@@ -7,13 +7,13 @@ use vocative_core::ids::AccountId;
 /// Since when an account may lack messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountReach {
-    /// Since then, in milliseconds since the Unix epoch; `None` if nothing is missing.
+    /// In milliseconds since the Unix epoch; `None` if nothing is missing.
     pub unread_from_ms: Option<i64>,
-    /// Which loss this is; ending an earlier one ends nothing.
+    /// The number of this loss; ending an earlier loss does not end it.
     pub epoch: i64,
 }
 
-/// A chat that the bot is in, and how far what was said there is known.
+/// A chat that the bot is in, and how far it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatReach {
     /// The platform's id of it.
@@ -22,11 +22,11 @@ pub struct ChatReach {
     pub kind: Option<ChatKind>,
     /// Whether anything was heard there.
     pub is_heard: bool,
-    /// What was unread before this was read, in milliseconds since the Unix epoch.
+    /// Up to when what was missing has been read, in milliseconds since the Unix epoch.
     pub read_through_ms: Option<i64>,
-    /// It could not be read since then.
+    /// Since when the chat could not be read, in milliseconds since the Unix epoch.
     pub unread_from_ms: Option<i64>,
-    /// What was said before this is still to be read.
+    /// Messages before this time are still to be read, in milliseconds since the Unix epoch.
     pub backfill_until_ms: Option<i64>,
 }
 
@@ -42,22 +42,22 @@ impl ChatReach {
     }
 }
 
-/// Something is missing in a chat.
+/// A notice that something is missing in a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryGap {
     /// The account.
     pub account: AccountId,
     /// The chat.
     pub place: Place,
-    /// Where in the timeline it is said, in milliseconds since the Unix epoch.
+    /// Where in the timeline the notice stands, in milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// What the timeline says.
     pub text: String,
     /// Why, in short, for `status`.
     pub reason: String,
-    /// Whether another attempt may still read it; then a later notice takes this one's place.
+    /// Whether a later attempt may still read what is missing; then a later notice replaces this one.
     pub may_be_read_later: bool,
-    /// Since when the chat is unread, where what is missing is not older than the bot's joining.
+    /// Since when the chat is unread, if what is missing is not older than the bot's joining.
     pub unread_from_ms: Option<i64>,
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,

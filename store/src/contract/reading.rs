@@ -12,7 +12,7 @@ use vocative_core::summary::Summary;
 use vocative_core::turn::{Participant, Turn};
 use vocative_core::vector::Vector;
 
-/// The most turns that are looked at, of all conversations: the newest by capture.
+/// The most turns behind the index that are looked at, over all conversations: the newest by capture.
 pub(crate) const TAIL_MAX: usize = 20_000;
 
 /// How a listing of conversations is bounded.
@@ -100,12 +100,12 @@ pub struct SearchQuery {
     /// Vectors of the queries by the current embedding model, where there is one: what means nearly the same is
     /// found besides. Only [`SearchMode::Forgiving`] uses them, and not with a filter for files.
     pub vectors: Vec<Vector>,
-    /// What hits must be besides.
+    /// Further conditions on hits.
     pub filter: SearchFilter,
     /// The most hits.
     pub limit: usize,
-    /// Tokens of all texts together, neighbours included (by `utf16_div4`); the first hit always, then it stops at
-    /// the first that would pass it.
+    /// The most tokens of all texts together, neighbours included (by `utf16_div4`). The first hit is always given;
+    /// the list ends before the first other hit that would pass this.
     pub token_cap: usize,
     /// The length to which a hit's text is cut around its first match, in characters.
     pub text_max_chars: usize,
@@ -116,8 +116,8 @@ pub struct SearchQuery {
     pub exclude: Vec<TurnId>,
     /// Only what was captured up to there; `None` = everything. Only [`SearchMode::Forgiving`] with words heeds it.
     pub as_of_seq: Option<Seq>,
-    /// The most turns behind the index that are read, the newest; beyond them words count as they are written. At most
-    /// 20,000.
+    /// The most turns behind the index that are read, the newest; in older ones words are found only as they are
+    /// written. At most 20,000.
     pub tail_max: usize,
     /// Whether only what people said is found: nothing of agents, other bots and the platform. Only
     /// [`SearchMode::Forgiving`] with words heeds it.
@@ -149,7 +149,7 @@ impl SearchQuery {
     }
 }
 
-/// What hits must be, whatever they say.
+/// Conditions on hits besides what they say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchFilter {
     /// Said by a participant of what is searched: a shown name, a username or a platform's id.
@@ -195,14 +195,13 @@ pub struct SearchHits {
     pub taken_for: Vec<(String, Vec<String>)>,
     /// The wordings, with how their words are spread. Only of [`SearchMode::Forgiving`].
     pub wordings: Vec<Wording>,
-    /// How alike the query's vector and one are that is near, but no nearer than many; `None` where too few were
-    /// compared.
+    /// The median likeness between the query's vector and the nearest ones; `None` where too few were compared.
     pub near_usually: Option<f32>,
-    /// What it took.
+    /// What the search cost.
     pub effort: SearchEffort,
 }
 
-/// What a search took: both are bounded, whatever a room holds.
+/// What a search cost: all of it is bounded, whatever a room holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchEffort {
     /// Entries of the index that were read.
@@ -282,7 +281,8 @@ pub struct PageQuery {
     pub limit: usize,
     /// Only what stands before the turn with this seq; `None` = the newest.
     pub before: Option<Seq>,
-    /// Also what is not in the room: tool calls and results, deleted turns; and runs and summaries.
+    /// Whether the page also has what is not in the room (tool calls and results, deleted turns), and runs and
+    /// summaries.
     pub is_timeline: bool,
 }
 

@@ -41,7 +41,7 @@ pub struct ReplyCommit {
     pub live_settle_ms: i64,
     /// What hooks said of it.
     pub verdicts: Vec<HookVerdict>,
-    /// What the text costs.
+    /// The token count of the text.
     pub tokens: Option<TokenCount>,
     /// Tokens used.
     pub usage: Usage,
@@ -62,7 +62,7 @@ pub struct SaidBefore {
     pub text: String,
     /// The rendered posts, in order.
     pub parts: Vec<Part>,
-    /// What the text costs.
+    /// The token count of the text.
     pub tokens: Option<TokenCount>,
 }
 
@@ -88,7 +88,7 @@ pub enum Placed {
     Committed,
     /// An earlier attempt of the run made one.
     Found,
-    /// The run is another's by now, or is to stop.
+    /// The run is another worker's by now, or is to stop.
     Refused,
 }
 
@@ -104,7 +104,7 @@ pub enum Placeholder {
         /// The platform's message id.
         message_id: String,
     },
-    /// It will not be.
+    /// It will never be shown.
     Over,
 }
 
@@ -125,7 +125,7 @@ pub struct ReplyRoute {
     pub scope: Scope,
     /// The kind of chat.
     pub chat_kind: Option<ChatKind>,
-    /// Whether there is an answer that it replaces.
+    /// Whether the answer replaces an earlier one.
     pub replaces_answer: bool,
     /// The platform's id of the person who said the newest trigger.
     pub person: Option<String>,
@@ -146,8 +146,8 @@ pub enum CommittedReply {
     /// Something that the run read for certain is gone: nothing was written, and what it did so far is
     /// forgotten. It is to be tried again.
     SourceGone,
-    /// The run was cancelled meanwhile: it ended without a word, whatever was to be said.
+    /// The run was cancelled meanwhile and ended without an answer.
     Cancelled,
-    /// Another run started it, and has what it said: nothing is posted.
+    /// The run was started by another run, which got its answer: nothing is posted.
     Reported,
 }

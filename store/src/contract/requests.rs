@@ -3,15 +3,15 @@
 use vocative_core::given::Given;
 use vocative_core::ids::{AgentName, ConversationId, RunId, TurnId};
 
-/// SHA-256 of something.
+/// A SHA-256 digest.
 pub type Sha256Digest = [u8; 32];
 
 /// What a program's question is besides its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRequest {
-    /// Of the name that the program gave its request; asked again under it, it is the same one.
+    /// The digest of the name that the program gave its request; asked again under that name, it is the same request.
     pub key: Option<Sha256Digest>,
-    /// Of what it asks: under the same name nothing else can be asked.
+    /// The digest of what it asks: nothing else can be asked under the same name.
     pub body: Sha256Digest,
     /// Whom it asks.
     pub agent: AgentName,
@@ -32,18 +32,18 @@ pub struct AskedRun {
     pub turn: TurnId,
 }
 
-/// What became of a wish for a fork.
+/// The outcome of a request for a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forking {
     /// It is made.
     Made(ConversationId),
     /// It was made before, under the same key.
     Known(ConversationId),
-    /// The key is that of something else.
+    /// The key was used for something else.
     Other,
     /// Nothing is made: what was asked up to that message is not answered yet.
     Open,
-    /// Nothing is made: it is a fork of as many as there may be.
+    /// Nothing is made: the limit on forks of forks is reached.
     TooDeep,
 }
 

@@ -24,11 +24,11 @@ pub struct RunStory {
     pub asked: Vec<StoryLine>,
     /// What its models answered, oldest first; empty once its details were forgotten.
     pub steps: Vec<StoryStep>,
-    /// What they called, in their order.
+    /// The tool calls of its models, in order.
     pub calls: Vec<StoryCall>,
     /// What it said in its room.
     pub said: Vec<StoryLine>,
-    /// What people think of that.
+    /// The thumbs on what it said.
     pub thumbs: ThumbCounts,
     /// Of a run of a network: who was called, and why. Else empty.
     pub course: Course,
@@ -68,12 +68,12 @@ pub struct StoryStep {
     pub completion_tokens: u64,
 }
 
-/// A call of a tool, with whom it was put before.
+/// A tool call, with the approval and the question that came of it.
 #[derive(Clone, Debug)]
 pub struct StoryCall {
     /// The call.
     pub call: StoredCall,
-    /// Who was to allow it.
+    /// The approval that was asked for it.
     pub approval: Option<StoredApproval>,
     /// The question that it asked.
     pub question: Option<StoredQuestion>,

@@ -94,7 +94,7 @@ pub enum WaitingFor {
     },
     /// People, who are to decide about its tool calls.
     Person {
-        /// When the first of them is decided by time, in milliseconds since the Unix epoch.
+        /// When the first of their decisions expires, in milliseconds since the Unix epoch.
         until_ms: Option<i64>,
     },
     /// Other agents, which it asked.
@@ -127,7 +127,7 @@ pub enum NewRunEvent {
         /// The next piece.
         text: String,
     },
-    /// All text before is void.
+    /// All text told before is void.
     Restarted,
     /// A tool is called.
     ToolCall {
@@ -140,7 +140,7 @@ pub enum NewRunEvent {
         /// What it is asked.
         arguments: String,
     },
-    /// It says how far it is, in place of what it said before.
+    /// A tool reports its progress, in place of its earlier report.
     ToolProgress {
         /// In which step.
         step: u32,
@@ -151,7 +151,7 @@ pub enum NewRunEvent {
         /// What it says.
         text: String,
     },
-    /// It gave a result, which is not recorded yet.
+    /// A tool gave a result, which is not recorded yet.
     ToolResult {
         /// In which step.
         step: u32,
@@ -210,7 +210,7 @@ pub struct NewToolCall {
     pub tool: String,
     /// The arguments, byte for byte as they are to be made.
     pub arguments: String,
-    /// What it does.
+    /// The digest of what it does.
     pub digest: CallDigest,
     /// What follows when it is not known whether it acted.
     pub rule: CallRule,
@@ -221,7 +221,7 @@ pub struct NewToolCall {
 pub struct NarrowedCall {
     /// The arguments, byte for byte as they are to be made.
     pub arguments: String,
-    /// What the call then does.
+    /// The digest of what the call then does.
     pub digest: CallDigest,
 }
 
@@ -240,15 +240,15 @@ pub struct CallToBegin {
     pub is_changed: bool,
     /// What hooks said of it, where they were asked this time.
     pub verdicts: Vec<HookVerdict>,
-    /// The arguments that they put in place of its own.
+    /// The arguments that hooks put in place of the call's own.
     pub narrowed: Option<NarrowedCall>,
-    /// What it may do when its outcome is not known.
+    /// What follows when it is not known whether the call acted.
     pub rule: CallRule,
     /// Who asks.
     pub asker: Asker,
     /// How often it may be made.
     pub limits: CallLimits,
-    /// What of people's consent it needs.
+    /// The consent that the call needs from people.
     pub sought: ConsentSought,
     /// Whether a call before it in its step waits for a person.
     pub is_behind_open: bool,
@@ -269,7 +269,7 @@ pub enum CallBegun {
     SourceGone,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallToFinish {
     /// The run.
@@ -278,7 +278,7 @@ pub struct CallToFinish {
     pub token: LeaseToken,
     /// The call.
     pub call: ToolCallId,
-    /// How it stands: over.
+    /// Its final state.
     pub state: CallState,
     /// Why it was not made, if a limit refused it.
     pub refusal: Option<Refusal>,
@@ -349,11 +349,11 @@ pub struct ToolTurn {
     pub is_known: bool,
     /// What was called, as text.
     pub call: String,
-    /// What the call's text costs.
+    /// The token count of the call's text.
     pub call_tokens: Option<TokenCount>,
     /// What came back.
     pub result: String,
-    /// What the result's text costs.
+    /// The token count of the result's text.
     pub result_tokens: Option<TokenCount>,
     /// Turns that the result quotes: when one of them goes, so does the result.
     pub sources: Vec<TurnId>,

@@ -27,7 +27,7 @@ pub struct DueSchedules {
 pub struct NewFiring {
     /// Its number.
     pub id: i64,
-    /// The time that was due when it was looked at; nothing happens if it is another by now.
+    /// The due time when the schedule was read; nothing happens if it has changed since.
     pub at_ms: Option<i64>,
     /// Whether its owner and its place are served now, and its agent is there.
     pub is_allowed: bool,
@@ -49,11 +49,11 @@ pub struct Reminder {
 /// What became of a due schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fired {
-    /// Another one has decided about that time, or somebody changed it.
+    /// That time was decided about before, or the schedule was changed.
     Stale,
     /// Its time was worked out anew, under another clock; nothing started.
     Renewed,
-    /// That became of the time; a run if one was started.
+    /// What was decided about the time, and the run if one was started.
     Decided(FiringOutcome, Option<RunId>),
 }
 
@@ -64,7 +64,7 @@ pub struct OperatorSchedule {
     pub name: Option<String>,
     /// Where.
     pub conversation: ConversationId,
-    /// What.
+    /// What is scheduled.
     pub what: NewSchedule,
     /// The time.
     pub now_ms: i64,
@@ -75,7 +75,7 @@ pub struct OperatorSchedule {
 pub struct PlanOfCall {
     /// The call.
     pub call: ToolCallId,
-    /// What.
+    /// What is scheduled.
     pub what: NewSchedule,
     /// The time.
     pub now_ms: i64,

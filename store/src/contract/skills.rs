@@ -1,6 +1,6 @@
 //! Skills, as they were approved.
 
-/// That an operator approved a skill.
+/// An operator's approval of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillApproval {
     /// Its name.
@@ -9,6 +9,6 @@ pub struct SkillApproval {
     pub digest: String,
     /// The operator's name.
     pub approved_by: String,
-    /// When.
+    /// When, in milliseconds since the Unix epoch.
     pub approved_at_ms: i64,
 }

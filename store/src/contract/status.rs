@@ -76,7 +76,7 @@ pub struct StoreStatus {
     pub expired_last_ms: Option<i64>,
     /// Erasures that are not finished.
     pub erasures_open: u64,
-    /// Copies of the database from before somebody had what they said forgotten.
+    /// Copies of the database made before the newest request to forget what a person said.
     pub copies_to_remove: Vec<std::path::PathBuf>,
     /// Attached files.
     pub files: FileCounts,
@@ -84,7 +84,7 @@ pub struct StoreStatus {
     pub database_bytes: u64,
     /// What the database's disk has left for this process, in bytes; `None` where it can't be asked.
     pub disk_free_bytes: Option<u64>,
-    /// When a backup was last made and verified, in milliseconds since the Unix epoch; `None` = never, as far as is known.
+    /// When a backup was last made and verified, in milliseconds since the Unix epoch; `None` = none is known.
     pub backup_last_ms: Option<i64>,
     /// Per account.
     pub accounts: Vec<AccountStatus>,
@@ -99,7 +99,7 @@ pub struct FileCounts {
     pub bytes: u64,
     /// Files to be fetched.
     pub waiting: u64,
-    /// Voice notes to be written down.
+    /// Voice notes to be transcribed.
     pub to_be_heard: u64,
 }
 
@@ -136,7 +136,7 @@ pub struct AccountStatus {
     pub history_gap: Option<String>,
 }
 
-/// How much went.
+/// How much retention deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     /// Turns.
@@ -148,13 +148,13 @@ pub struct Expired {
 }
 
 impl Expired {
-    /// Whether nothing went.
+    /// Whether nothing was deleted.
     #[must_use]
     pub fn is_nothing(self) -> bool {
         self == Self::default()
     }
 
-    /// Whether of a class as much went as may go at once.
+    /// Whether one class reached the most that may be deleted at once.
     #[must_use]
     pub fn is_whole_share(self, share: u64) -> bool {
         self.text.max(self.raw).max(self.runs) >= share

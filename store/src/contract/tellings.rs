@@ -14,10 +14,10 @@ pub struct TellingHook {
     pub hook: String,
 }
 
-/// Something that a hook is told. Nothing that was said, and no argument of a call.
+/// Something that a hook is told; it holds nothing that was said, and no argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Telling {
-    /// The same however often it is told.
+    /// Its id, the same however often it is told.
     pub id: TellingId,
     /// Who is told.
     pub hook: String,
@@ -29,7 +29,7 @@ pub struct Telling {
     pub at_ms: i64,
     /// The run.
     pub run: RunId,
-    /// Whose it is.
+    /// The run's agent.
     pub agent: AgentName,
     /// Its conversation.
     pub conversation: ConversationId,
@@ -45,8 +45,8 @@ pub struct Telling {
     pub tool: Option<String>,
     /// Where it was decided: `card`, `cli`, `api`, `console`.
     pub via: Option<String>,
-    /// Who decided outside the room.
+    /// The operator, if it was decided outside the room.
     pub operator: Option<String>,
-    /// The platform's id of who decided in the room.
+    /// The platform's id of the person who decided in the room.
     pub decided_by: Option<String>,
 }

@@ -3,10 +3,10 @@
 use vocative_core::ids::{AccountId, ConversationId, Seq};
 use vocative_core::title::TitledText;
 
-/// A turn as it was read: its text is that as long as both are so.
+/// A turn as it was read; its text is unchanged as long as both fields are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTurn {
-    /// Which.
+    /// Its capture order.
     pub seq: Seq,
     /// How often it was changed before.
     pub revision: i64,
@@ -28,7 +28,7 @@ pub struct TitleSource {
 pub struct MadeTitle {
     /// Of which conversation.
     pub conversation: ConversationId,
-    /// It, cleaned; `None` = there is none, and no model is asked again.
+    /// The title, cleaned; `None` = there is none, and no model is asked again.
     pub title: Option<String>,
     /// What it was made of.
     pub read: Vec<ReadTurn>,

@@ -242,7 +242,8 @@ mod tests {
     }
 
     impl Bots {
-        /// The stored account that a channel is bound to which turns out to be this bot of a workspace.
+        /// Binds a channel that turns out to be this bot of a workspace. Returns the account and what it is stored
+        /// under.
         async fn bind(&self, channel: &str, bot: &str, taken: &[AccountId]) -> (AccountId, String) {
             let binding = AccountBinding {
                 channel: channel.to_owned(),

@@ -1,4 +1,4 @@
-//! Tables of which no other file here knows: each belongs to an act.
+//! Tables that no other file in `rows` reads or writes: each belongs to an act.
 
 use crate::registry::{
     ErasureRule, ExpiryRule, Fate, OTHER_SOURCE, Restore, STATE, StoreTable, account, nobody, text,

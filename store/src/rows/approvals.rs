@@ -166,8 +166,8 @@ impl Reader {
         .await
     }
 
-    /// When the next open approval or question expires, in milliseconds since the Unix epoch; `None` if none does. May lie in
-    /// the past. One that was asked for in the future was asked for under another clock, and is due.
+    /// When the next open approval or question expires, in milliseconds since the Unix epoch; `None` if none does.
+    /// May lie in the past. One that was asked for in the future was asked for under another clock, and is due.
     ///
     /// # Errors
     /// Storage refuses.
@@ -310,7 +310,7 @@ fn approval_row(row: &Row<'_>) -> crate::engine::sql::Result<ApprovalRow> {
             target: row.get("target")?,
             arguments: row.get("arguments")?,
             digest: row.get("digest")?,
-            // What can't be read admits nobody.
+            // Approvers that can't be read admit nobody.
             approvers: Approvers::from_text(&approvers).unwrap_or_default(),
             is_whole: row.get("is_whole")?,
             state: row.get("state")?,
@@ -411,7 +411,7 @@ pub(crate) fn requesters(
     Ok(people.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// What a call has of people's consent by its own approval; `None` if nobody was asked. Also who decided.
+/// The consent that a call has by its own approval, and who decided; `None` if nobody was asked.
 pub(crate) fn consent_of_call(
     connection: &Connection,
     call_row: i64,
@@ -453,7 +453,7 @@ pub(crate) fn was_changed(connection: &Connection, call_row: i64) -> Result<bool
         .query_row([call_row], |row| row.get("is_so"))?)
 }
 
-/// Who changed the call of an approval before that was asked for, once for each change.
+/// Who changed the call of an approval before the approval was asked for, once for each change.
 fn changers(connection: &Connection, approval_row: i64) -> Result<Vec<Changer>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT coalesce(b.operator, p.platform_id, '') AS id, p.display_name, p.username, b.operator, b.operator_people
@@ -485,7 +485,7 @@ pub(crate) struct CardRow {
     pub(crate) chat: ChatId,
     pub(crate) post_row: i64,
     pub(crate) message_id: Option<String>,
-    /// Whether no byte of it has left.
+    /// Whether sending it has not begun.
     pub(crate) is_unsent: bool,
 }
 

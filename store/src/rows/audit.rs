@@ -29,7 +29,7 @@ pub struct NewAudit {
     pub via: &'static str,
     /// What it is, in a word.
     pub act: &'static str,
-    /// The id of what it is about; empty = of nothing. Never a text, and never the name of somebody in a room.
+    /// The id of what it is about; empty = of nothing. Never a text, and never the name of a person in a room.
     pub target: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -39,7 +39,7 @@ pub struct NewAudit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditId(pub i64);
 
-/// What became of what somebody did.
+/// The outcome of what a person did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditOutcome {
     /// It was done.
@@ -97,7 +97,7 @@ impl Store {
         .await
     }
 
-    /// Adds what became of it. The first word stands.
+    /// Adds the outcome of what a person did. The first outcome stays.
     ///
     /// # Errors
     /// Storage refuses; then the row goes on saying that it was begun.

@@ -154,7 +154,7 @@ fn unknown_name(kind: &str, name: &str) -> FromSqlError {
     FromSqlError::Other(format!("{name:?} is no {kind} that this build knows").into())
 }
 
-/// A state that is none of its closed list: written by another build, or by hand.
+/// The error for a state that is not in its closed list: written by another build, or by hand.
 pub(crate) fn unknown_state(of: &str, state: &str) -> crate::engine::sql::Error {
     let unknown = format!("{state:?} is no state of a {of} that this build knows");
     crate::engine::sql::Error::FromSqlConversionFailure(
@@ -296,7 +296,8 @@ macro_rules! select_turns {
 }
 pub(crate) use select_turns;
 
-/// Whether a participant is a person: no agent of ours, no other bot, not the platform. Who writes as a chat is one.
+/// Whether a participant is a person: no agent of ours, no other bot, not the platform. Whoever writes as a chat
+/// counts as a person.
 macro_rules! is_person {
     ($participant:literal) => {
         concat!(

@@ -31,7 +31,7 @@ pub(crate) const TABLES: &[StoreTable] = &[
         Fate {
             person: ErasureRule::Emptied,
             chat: ErasureRule::Emptied,
-            // A title that a model made of what was said; what people call the room stays.
+            // Only a title that a model made of what was said goes; what people call the room stays.
             message: ErasureRule::Emptied,
             merge: MergeRule::Joined,
             expiry: ExpiryRule::Emptied(Class::Text),
@@ -268,7 +268,7 @@ fn find_by_id(connection: &Connection, prefix: &str) -> Result<Conversation, Sto
     })
 }
 
-/// The one conversation found; several are named.
+/// The one conversation found; the error for several names them.
 fn only_one(
     mut found: Vec<Conversation>,
     what: impl FnOnce() -> String,

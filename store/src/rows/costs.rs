@@ -38,7 +38,7 @@ pub enum CostsBy {
 /// What something cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Of what: a day (`2026-11-23`), or a name; empty for what nobody asked (summaries), by person.
+    /// Of what: a day (`2026-11-23`), or a name; by person, empty for what nobody asked (summaries).
     pub of: String,
     /// Calls of models.
     pub calls: u64,
@@ -70,7 +70,7 @@ impl CostsBy {
         }
     }
 
-    /// What tells rows of one from those of another.
+    /// The column that costs are grouped by.
     fn key_sql(self) -> &'static str {
         match self {
             Self::Day => "d.day_start_ms",
@@ -175,7 +175,7 @@ pub(crate) fn add_cost_txn(connection: &Connection, spending: &Spending) -> Resu
     Ok(())
 }
 
-/// Has the costs of one conversation counted for another, as when chats become one.
+/// Moves the costs of one conversation to another, as when chats become one.
 pub(crate) fn move_costs_txn(
     connection: &Connection,
     source: i64,

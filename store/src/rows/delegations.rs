@@ -73,7 +73,7 @@ impl Reader {
             .await
     }
 
-    /// What the runs have used that a run started, and the tool calls that were made for them.
+    /// What the runs that a run started have used, and the tool calls that were made for them.
     ///
     /// # Errors
     /// Storage refuses.
@@ -127,7 +127,7 @@ fn task_row(row: &Row<'_>) -> crate::engine::sql::Result<(i64, StoredTask)> {
         task: row.get("task")?,
         sees_room: row.get("sees_room")?,
         share: share_of(row)?,
-        // What can't be read gave no answer.
+        // A state that can't be read counts as failed: there is no answer.
         state: TaskState::from_name(&state).unwrap_or(TaskState::Failed),
         result: row.get("result")?,
         sources: Vec::new(),
@@ -161,8 +161,8 @@ fn with_sources(
     Ok(task)
 }
 
-/// The run that people asked for, above a run: itself, if they asked for it. Its triggers, askers and firing are those of
-/// all runs below it.
+/// The run that people asked for, above a run: itself, if they asked for it. Its triggers, askers and firing are
+/// those of all runs below it.
 pub(crate) fn asked_run(connection: &Connection, run_row: i64) -> Result<i64, StoreError> {
     Ok(connection
         .prepare_cached(
@@ -210,7 +210,7 @@ fn used(row: &Row<'_>) -> crate::engine::sql::Result<(RunUse, u32)> {
     Ok((used, row.get("calls")?))
 }
 
-/// What each of the runs uses that a run started.
+/// What each of the runs that a run started has used.
 pub(crate) fn children_of(
     connection: &Connection,
     run_row: i64,
@@ -254,7 +254,8 @@ pub(crate) fn path_of(connection: &Connection, run_row: i64) -> Result<Vec<Agent
     Ok(path.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// The agents that asked, from the run that people asked for down to a run: of a run of a network, one of its agents.
+/// The agents that asked, from the run that people asked for down to a run; for a run of a network, the one of its
+/// agents.
 pub(crate) fn askers_of(
     connection: &Connection,
     run_row: i64,

@@ -6,7 +6,7 @@ use crate::rows::columns::count_from;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{AgentName, RunId};
 
-/// Whether a thumb `f` is what its person thinks: it is there, and of two that are the later one.
+/// Whether a thumb `f` counts: it was not taken back, and is its person's newest on the run.
 macro_rules! holds {
     () => {
         "f.is_given AND NOT EXISTS (

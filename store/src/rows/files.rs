@@ -154,7 +154,7 @@ const GIVEN_UP_SQL: &str =
      ORDER BY f.id DESC LIMIT ?2";
 
 impl Reader {
-    /// A file that is to be fetched; `None` = it was, or nobody wants it any more.
+    /// A file that is to be fetched; `None` = it was, or is no longer wanted.
     ///
     /// # Errors
     /// `Undecodable` if its turn can't be decoded.
@@ -162,7 +162,7 @@ impl Reader {
         self.wanted(id, wanted_file!("f.state = 'pending'")).await
     }
 
-    /// A voice note that is to be written down; `None` = it was, or nobody wants it any more.
+    /// A voice note that is to be transcribed; `None` = it was, or is no longer wanted.
     ///
     /// # Errors
     /// `Undecodable` if its turn can't be decoded.
@@ -278,7 +278,7 @@ pub(crate) fn count_files(connection: &Connection) -> Result<FileCounts, StoreEr
         })?)
 }
 
-/// Files without their content are to be fetched again.
+/// Notes that a content was lost: its files are to be fetched again.
 pub(crate) fn lose_content_txn(
     connection: &Connection,
     content: ContentId,
@@ -300,7 +300,7 @@ pub(crate) fn lose_content_txn(
     Ok(())
 }
 
-/// Queues a voice note to be written down.
+/// Queues a voice note to be transcribed.
 pub(crate) fn queue_speech_txn(
     connection: &Connection,
     file: FileId,
@@ -309,7 +309,7 @@ pub(crate) fn queue_speech_txn(
     enqueue_for_file_txn(connection, Job::TranscribeFile { file }, file, now_ms)
 }
 
-/// A file is not fetched.
+/// Gives a file up: it is not fetched.
 pub(crate) fn give_file_up_txn(
     connection: &Connection,
     id: FileId,
@@ -326,7 +326,7 @@ pub(crate) fn give_file_up_txn(
     Ok(())
 }
 
-/// A voice note is not written down.
+/// Gives a voice note up: it is not transcribed.
 pub(crate) fn give_speech_up_txn(
     connection: &Connection,
     id: FileId,
@@ -340,7 +340,7 @@ pub(crate) fn give_speech_up_txn(
     Ok(())
 }
 
-/// A file that was given up is wanted after all.
+/// Marks a file, or its transcript, that was given up as wanted again.
 pub(crate) fn want_again_txn(connection: &Connection, id: FileId) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -370,7 +370,7 @@ pub(crate) fn with_transcripts(
     Ok(text)
 }
 
-/// Words behind the label of what they are said in, or below what was written.
+/// Joins words to a text: behind a label if that is all the text, else on a line of their own below it.
 pub(crate) fn with_words(text: &str, words: &str) -> String {
     let is_label_alone = text.ends_with(']') && !text.contains('\n');
     let between = if is_label_alone { " " } else { "\n[voice] " };

@@ -31,8 +31,8 @@ pub(crate) const FLOOR_SQL: &str = "SELECT sent_at_ms, ordinal, seq FROM fresh_s
 
 const PARENT_SQL: &str = "SELECT parent_id FROM conversations WHERE id = ?1";
 
-/// Lets prompts of these agents read nothing of a conversation, or of the threads below it, that stands
-/// at a position or before it. A run that was claimed before reads on, whatever the clock said then.
+/// Lets prompts of these agents read nothing of a conversation, or of the threads below it, that stands at a position
+/// or before it. A run that was claimed before is not affected, whatever the clock said then.
 pub(crate) fn begin_afresh_txn(
     connection: &Connection,
     conversation_row: i64,
@@ -72,7 +72,7 @@ pub(crate) fn begin_afresh_txn(
     Ok(())
 }
 
-/// Behind everything that is known of a conversation and of the threads below it. By the platform's
+/// The position behind everything that is known of a conversation and of the threads below it. By the platform's
 /// times: its clock and ours differ.
 pub(crate) fn behind_everything(
     connection: &Connection,
@@ -89,8 +89,8 @@ pub(crate) fn behind_everything(
     })
 }
 
-/// Behind which position an agent reads a conversation, for a prompt that reads by the fresh starts up to a time;
-/// before everything where nobody started afresh by then.
+/// The position behind which an agent reads a conversation, counting fresh starts up to a time; before everything if
+/// there is none by then.
 pub(crate) fn floor(
     connection: &Connection,
     conversation_row: i64,
@@ -119,7 +119,7 @@ pub(crate) fn floor(
     Ok(own.max(above).unwrap_or(FIRST))
 }
 
-/// What one conversation's fresh starts were is the other's, too, once they are one.
+/// Moves the fresh starts of one conversation to the other one that it becomes.
 pub(crate) fn merge_fresh_starts_txn(
     connection: &Connection,
     source_row: i64,

@@ -18,7 +18,8 @@ pub(crate) const TABLES: &[StoreTable] = &[account(
 )];
 
 impl Reader {
-    /// What hooks said of a run, in the order of its steps. One at a point that this build does not know is left out.
+    /// What hooks said of a run, in the order of its steps. A verdict at a point that this build does not know is
+    /// left out.
     ///
     /// # Errors
     /// Storage refuses.
@@ -98,7 +99,7 @@ pub(crate) fn keep_verdicts_txn(
     Ok(())
 }
 
-/// Forgets what was said of an answer of the model that another takes the place of.
+/// Forgets what hooks said of a model's answer that another answer replaces.
 pub(crate) fn forget_verdicts_txn(
     connection: &Connection,
     run_row: i64,

@@ -169,7 +169,7 @@ fn answer_inquiry_txn(
     if leased_job(connection, job, token)?.is_none() {
         return Ok(false);
     }
-    // Asked again while it was looked up, it is answered by this.
+    // If the same was asked again while this was looked up, this answers both.
     remove_txn(connection, job)?;
     connection
         .prepare_cached("DELETE FROM inquiries WHERE id = ?1")?

@@ -1,8 +1,8 @@
 //! The rows of jobs: put in, found, leased and taken away.
 //!
-//! Life of a job: *pending* -> *leased* -> gone. A failed one is pending again, not before a later time, and
-//! *dead* in the end; one that waits for something that happens is *waiting*. Of a kind and a key there is one
-//! row at the most. What another job says of its noun: `acts/jobs`.
+//! Life of a job: *pending* -> *leased* -> gone. A failed job is pending again, not before a later time, and *dead*
+//! in the end; one that waits for something that happens is *waiting*. There is at most one row for a kind and key.
+//! What a job's end does to the thing that it is about: `acts/jobs`.
 
 use crate::StoreError;
 use crate::contract::{JobCount, JobRow};
@@ -40,7 +40,7 @@ pub(crate) const TABLES: &[StoreTable] = &[account(
 pub(crate) const FIRST_SQL: &str = "SELECT id, not_before_ms FROM jobs INDEXED BY jobs_by_state
      WHERE state = ?4 AND kind = ?1 AND account_id IS ?2 AND not_before_ms <= ?3
      ORDER BY not_before_ms, id LIMIT 1";
-/// The first job of an account that is due at a time behind another one.
+/// The first job of an account that is due after a time.
 pub(crate) const BEHIND_SQL: &str = "SELECT id, not_before_ms FROM jobs INDEXED BY jobs_by_state
      WHERE state = ?4 AND kind = ?1 AND account_id IS ?2 AND not_before_ms > ?3
      ORDER BY not_before_ms, id LIMIT 1";
@@ -61,8 +61,8 @@ pub(crate) fn enqueue_txn(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let kind = job.kind();
-    // One statement, because it is a part of each message and each answer; so what becomes of the job that is there
-    // stands in it.
+    // One statement, because it is a part of each message and each answer; so it also says what becomes of a job that
+    // is there already.
     connection
         .prepare_cached(
             "INSERT INTO jobs (kind, key, account_id, payload, version, not_before_ms, asked_at_ms, updated_at_ms)
@@ -164,8 +164,8 @@ pub(crate) fn accounts(
     }
 }
 
-/// The first job of an account that is due. One whose time lies farther ahead than any of its kind may was put
-/// off under another clock, and is due.
+/// The first job of an account that is due. A job whose time lies farther ahead than its kind allows was put off
+/// under another clock, and is due.
 pub(crate) fn head_of(
     connection: &Connection,
     kind: JobKind,
@@ -269,7 +269,7 @@ pub(crate) fn leased_job(
     Ok(found.filter(|it| it.state == JobState::Leased && it.token == Some(token)))
 }
 
-/// Leases a job; its lease's token.
+/// Leases a job. Returns the lease's token.
 pub(crate) fn lease_txn(
     connection: &Connection,
     id: JobId,
@@ -298,7 +298,7 @@ pub(crate) struct JobStanding<'a> {
     pub(crate) now_ms: i64,
 }
 
-/// Writes how a job stands, and ends its lease.
+/// Writes a job's state, and ends its lease.
 pub(crate) fn settle_txn(
     connection: &Connection,
     id: JobId,
@@ -347,12 +347,12 @@ fn forget_dead_txn(connection: &Connection, before_ms: i64) -> Result<(), StoreE
     Ok(())
 }
 
-/// How far ahead of the time a job's wait may have begun, in milliseconds: clocks are put right by little.
+/// How far ahead of the time a job's wait may have begun, in milliseconds: corrections of the clock are small.
 const AHEAD_MAX_MS: i64 = 60_000;
 
-/// Brings the queue in order at an open, when every lease is of a process that is gone: what was at work is
-/// pending, what waits since a time in the future is due, what this build does not know is set aside, and what has been
-/// dead for long goes. Returns how many jobs were at work.
+/// Puts the queue in order at an open, when every lease is of a process that is gone: jobs at work become pending,
+/// waits since a time in the future end, kinds that this build does not know are set aside, and jobs that have long
+/// been dead are deleted. Returns how many jobs were at work.
 pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     let taken_back = connection.execute(
         "UPDATE jobs INDEXED BY jobs_by_state
@@ -446,7 +446,7 @@ fn shown_from_row(row: &Row<'_>) -> crate::engine::sql::Result<JobRow> {
     })
 }
 
-/// How many jobs of which kind stand how.
+/// How many jobs there are, by kind and state.
 pub(crate) fn count_jobs(connection: &Connection) -> Result<Vec<JobCount>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT kind, state, count(*) AS jobs FROM jobs INDEXED BY jobs_by_state

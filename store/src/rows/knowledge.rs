@@ -50,10 +50,10 @@ pub(crate) const TABLES: &[StoreTable] = &[
     ),
 ];
 
-/// Documents of a collection that is not configured any more go so many at a time.
+/// How many documents of a collection that is no longer configured are deleted at a time.
 const FORGOTTEN_AT_ONCE: i64 = 16;
 
-/// By which rules pieces and their entries are made.
+/// The version of the rules by which pieces and their entries are made.
 fn version() -> u32 {
     STEMS_VERSION * 1_000 + CHUNKS_VERSION
 }
@@ -175,7 +175,7 @@ impl<C: MayIndex> Store<C> {
         Ok(!known.is_empty())
     }
 
-    /// Notes that a file was looked at and is what is known of it.
+    /// Notes that a file was looked at and has not changed.
     ///
     /// # Errors
     /// Storage refuses.
@@ -303,7 +303,7 @@ impl Entries {
             .map(|stem| heading_entry(collection, stem));
         Self {
             text: entries.chain(above).collect::<Vec<_>>().join(" "),
-            // A heading may be told another language than the text under it.
+            // A heading may be taken for another language than the text under it.
             stems: stems.into_iter().chain(above_stems).collect(),
         }
     }
@@ -339,7 +339,7 @@ impl ChunkExchange {
             None => Vec::new(),
         };
         let title = title.unwrap_or_default();
-        // Under another title every piece is found by other words.
+        // Another title changes the entries of every piece.
         let is_same_title = title == read.title;
         let mut same: HashMap<(&[String], &str), Vec<i64>> = HashMap::new();
         for (id, chunk) in before.iter().rev().filter(|_| is_same_title) {

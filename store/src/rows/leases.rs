@@ -37,7 +37,7 @@ pub(crate) fn leased_run(
         .optional()?)
 }
 
-/// Whose leases are not taken over, whatever the clock says of their end.
+/// The owner whose leases are not taken over, whatever the clock says of their end.
 pub(crate) fn spared_owner(owner: OwnerId) -> Option<OwnerId> {
     let takes_over_own =
         crash::is_sabotaged(Sabotage::ReclaimOwn) || crash::is_sabotaged(Sabotage::NoLeaseToken);

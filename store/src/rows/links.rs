@@ -52,11 +52,11 @@ pub(crate) struct CodeOwner {
 pub(crate) enum Joined {
     Now,
     Before,
-    /// As many accounts as may be are one person's.
+    /// As many accounts as the limit allows are joined to this person.
     Full,
 }
 
-/// Makes a code for somebody, in the place of an earlier one.
+/// Makes a code for a person, in the place of an earlier one.
 pub(crate) fn make_link_code_txn(
     connection: &Connection,
     participant: ParticipantId,
@@ -75,7 +75,7 @@ pub(crate) fn make_link_code_txn(
     Ok(code)
 }
 
-/// Whose code that is, if it is good now.
+/// Who asked for this code, if it is still valid.
 pub(crate) fn owner_of_code(
     connection: &Connection,
     code: &Code,
@@ -101,7 +101,7 @@ pub(crate) fn owner_of_code(
     Ok(found.and_then(|(owner, made_at_ms)| is_good(made_at_ms).then_some(owner)))
 }
 
-/// A code is good once.
+/// Uses a code up: each is valid once.
 pub(crate) fn use_up_code_txn(
     connection: &Connection,
     owner: ParticipantId,
@@ -114,7 +114,7 @@ pub(crate) fn use_up_code_txn(
     Ok(())
 }
 
-/// Whether somebody may say another code.
+/// Whether a person may try another code.
 pub(crate) fn may_try(
     connection: &Connection,
     participant: ParticipantId,
@@ -133,7 +133,7 @@ pub(crate) fn may_try(
     }))
 }
 
-/// Counts a wrong code; those of an hour ago count no more.
+/// Counts a wrong code; after an hour the count starts over.
 pub(crate) fn note_wrong_code_txn(
     connection: &Connection,
     participant: ParticipantId,
@@ -198,7 +198,7 @@ pub(crate) fn leave_txn(
     let Some(person) = person_of(connection, participant)? else {
         return Ok(false);
     };
-    // One account alone is joined to none.
+    // An account that is left alone is joined to none.
     connection
         .prepare_cached(
             "UPDATE participants SET person_id = NULL WHERE id = ?1 OR (person_id = ?2

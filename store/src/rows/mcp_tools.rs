@@ -141,7 +141,7 @@ mod tests {
             r#"write None Some("1") true"#,
         ];
         assert_eq!(shown(&changed), expected);
-        // What was approved before needs no person when it is back.
+        // A definition that was approved before needs no new approval when it is back.
         let back = pin("files", &[("read", "1")], true).await;
         let expected = [
             r#"read Some("1") None true"#,

@@ -1,5 +1,5 @@
-//! Entries of memory as rows: which may appear where, and how they go with what they were made from. What calls of tools
-//! do to them: `acts/memories`.
+//! Entries of memory as rows: which may appear where, and how they go with what they were made from. What tool calls do
+//! to them: `acts/memories`.
 
 use crate::engine::sql::{Connection, Row, params};
 use uuid::Uuid;
@@ -117,7 +117,7 @@ impl Reader {
                 Ok(memory_row(row).ok())
             })?;
             let found: Vec<_> = found.collect::<crate::engine::sql::Result<_>>()?;
-            // One that can't be decoded is not shown.
+            // An entry that can't be decoded is not shown.
             Ok(found.into_iter().flatten().collect())
         })
         .await
@@ -201,7 +201,7 @@ pub(crate) fn memories_in(
     )?;
     let mut entries = Vec::new();
     for entry in found {
-        // A row that can't be decoded is not remembered; `vocative memory` shows the others, too.
+        // A row that can't be decoded is left out; `vocative memory` still shows the other entries.
         let Some(entry) = entry? else { continue };
         let is_wanted = only.is_none_or(|only| only.contains(&entry.at));
         if is_wanted && may_appear(&entry.learnt, room) {
@@ -335,7 +335,7 @@ pub(crate) fn insert_memory_txn(
     Ok(MemoryRef { id, version: 1 })
 }
 
-/// An entry ends, because another one takes its place.
+/// Ends an entry, because another one takes its place.
 pub(crate) fn replace_memory_txn(
     connection: &Connection,
     old: MemoryId,
@@ -352,7 +352,7 @@ pub(crate) fn replace_memory_txn(
     Ok(())
 }
 
-/// An entry says something else.
+/// Changes the text of an entry.
 pub(crate) fn change_text_txn(
     connection: &Connection,
     id: MemoryId,
@@ -368,7 +368,7 @@ pub(crate) fn change_text_txn(
     Ok(changed > 0)
 }
 
-/// An entry may appear in other rooms, or no longer.
+/// Sets in which rooms an entry may appear.
 pub(crate) fn share_txn(
     connection: &Connection,
     id: MemoryId,
@@ -426,7 +426,7 @@ pub(crate) fn delete_memories_txn(
     Ok(ids.len())
 }
 
-/// Takes the entries away that were learnt from a turn, which is gone or says something else.
+/// Deletes the entries that were learnt from a turn which is gone or was changed.
 pub(crate) fn forget_memories_of_turn_txn(
     connection: &Connection,
     seq: i64,
@@ -439,7 +439,7 @@ pub(crate) fn forget_memories_of_turn_txn(
     forget_rereads_txn(connection, seq)
 }
 
-/// Takes the entries away that people said, or that are about them. `people` = rows of participants, as JSON.
+/// Deletes the entries that people said, or that are about them. `people` = rows of participants, as JSON.
 pub(crate) fn forget_memories_of_people_txn(
     connection: &Connection,
     people: &str,
@@ -457,7 +457,7 @@ pub(crate) fn forget_memories_of_people_txn(
     Ok(())
 }
 
-/// What a merge of two chats does: they are of the one that stays.
+/// Moves the entries of a chat to the one that it is merged into.
 pub(crate) fn move_memories_txn(
     connection: &Connection,
     from: ChatId,

@@ -35,7 +35,7 @@ const LOOKED_AT_MAX: usize = 500;
 const NEW_MAX: usize = 40;
 /// The most turns of one reading that were read before and say something else by now.
 const REREAD_MAX: usize = 20;
-/// What was captured late is looked for so long before the newest turn that was read, in milliseconds.
+/// How long before the newest turn that was read turns captured late are looked for, in milliseconds.
 const LATE_MS: i64 = 86_400_000;
 
 const DUE_SQL: &str = "SELECT c.id, c.uuid, h.account_id, c.last_activity_ms, coalesce(k.through_seq, 0) AS through_seq,
@@ -61,7 +61,8 @@ const REREAD_SQL: &str =
      WHERE t.conversation_id = ?1 AND r.agent = ?2 ORDER BY r.turn_seq LIMIT ?3";
 
 impl Reader {
-    /// The conversations that an agent has not read to their end and that have settled, or in which much was said since.
+    /// The conversations that an agent has not read to their end and that have settled, or in which much was said
+    /// since.
     ///
     /// # Errors
     /// Storage refuses.
@@ -318,7 +319,7 @@ fn turn_of(
     Ok((UnreadTurn { shown, ..turn }, is_own))
 }
 
-/// A conversation is read up to a mark.
+/// Notes that a conversation was read up to a mark.
 pub(crate) fn put_mark_txn(
     connection: &Connection,
     conversation: i64,
@@ -343,7 +344,7 @@ pub(crate) fn put_mark_txn(
     Ok(())
 }
 
-/// A turn says something else: the agents that have read it read it again.
+/// Has a changed turn read again by the agents that have read it.
 pub(crate) fn read_again_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -355,7 +356,7 @@ pub(crate) fn read_again_txn(connection: &Connection, seq: i64) -> Result<(), St
     Ok(())
 }
 
-/// A turn is gone, or read: it is not read again.
+/// Forgets that a turn is to be read again: it is gone, or was read.
 pub(crate) fn forget_rereads_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM memory_rereads WHERE turn_seq = ?1")?
@@ -363,8 +364,9 @@ pub(crate) fn forget_rereads_txn(connection: &Connection, seq: i64) -> Result<()
     Ok(())
 }
 
-/// Turns moved to another conversation, under new seqs. Whoever has read one of both goes on behind what moved: what
-/// nobody had read by then stays unread, and reading a whole past again would cost more than it.
+/// Joins the marks when turns moved to another conversation, under new seqs. An agent that has read either one goes
+/// on behind what moved: turns that were unread by then stay unread, because reading a whole past again would cost
+/// more than they are worth.
 pub(crate) fn merge_marks_txn(
     connection: &Connection,
     source: i64,
@@ -383,7 +385,7 @@ pub(crate) fn merge_marks_txn(
     Ok(())
 }
 
-/// A conversation goes.
+/// Deletes the marks of a conversation.
 pub(crate) fn delete_marks_txn(
     connection: &Connection,
     conversation: i64,

@@ -60,8 +60,8 @@ impl Reader {
 }
 
 impl<C: MayReply> Store<C> {
-    /// Has queued runs of these agents that wait for another attempt start from now on: what they waited
-    /// for is there. Returns how many.
+    /// Makes queued runs of these agents that wait for another attempt due now: what they waited for is there.
+    /// Returns how many.
     ///
     /// # Errors
     /// Storage refuses.
@@ -108,7 +108,7 @@ impl<C: MayUseModels> Store<C> {
             .await
     }
 
-    /// A model is asked again. Returns whether it was not.
+    /// Notes that a model is asked again. Returns whether it was not before.
     ///
     /// # Errors
     /// Storage refuses.

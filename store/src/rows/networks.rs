@@ -63,7 +63,8 @@ impl Reader {
     /// What was decided and done in a run of a network so far.
     ///
     /// # Errors
-    /// Storage refuses, or `Undecodable`: another build wrote some of it, and who went on without that would ask agents again.
+    /// Storage refuses, or `Undecodable`: another build wrote some of it, and going on without that would ask agents
+    /// again.
     pub async fn network_course(&self, run: RunId) -> Result<Course, StoreError> {
         self.read(move |connection| {
             let (course, is_whole) = course_of(connection, run)?;
@@ -121,8 +122,8 @@ impl Reader {
 }
 
 impl<C: MayReply> Store<C> {
-    /// Keeps a decision of a leased run. The first one at a place holds. `state_version`: of the first one, the version of
-    /// the conversation's values that the run begins with; 0: there are none yet.
+    /// Keeps a decision of a leased run. The first one at a place holds. `state_version`: for the run's first decision,
+    /// the version of the conversation's values that the run begins with; 0: there are none yet.
     ///
     /// # Errors
     /// Storage refuses; then nobody is to be called.
@@ -143,7 +144,7 @@ impl<C: MayReply> Store<C> {
         .await
     }
 
-    /// Commits the end of an agent call, with the values behind it. It is on disk when this returns: the agent is not
+    /// Commits the end of an agent call, with the values after it. It is on disk when this returns: the agent is not
     /// asked again.
     ///
     /// # Errors
@@ -166,7 +167,8 @@ impl<C: MayReply> Store<C> {
 }
 
 impl Store {
-    /// An operator sets the values that a network keeps in a conversation. Returns whether they were of that version.
+    /// Sets the values that a network keeps in a conversation, for an operator. Returns whether the version that they
+    /// were made from was the newest.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -395,7 +397,7 @@ fn kept_values(
         .optional()?)
 }
 
-/// Keeps values where those of that version are the newest. Returns whether they were.
+/// Keeps values if the version that they were made from is the newest. Returns whether it was.
 pub(crate) fn keep_values_txn(
     connection: &Connection,
     conversation_row: i64,
@@ -439,7 +441,7 @@ struct Ages {
 }
 
 impl Ages {
-    /// Those of a row. What can't be read is as old as the row.
+    /// The ages in a row. A value whose age can't be read is as old as the row.
     fn of_row(state: &str, since: &str, at_ms: i64) -> Self {
         let values: Map<String, Value> = serde_json::from_str(state).unwrap_or_default();
         let known: BTreeMap<String, i64> = serde_json::from_str(since).unwrap_or_default();
@@ -453,7 +455,7 @@ impl Ages {
         }
     }
 
-    /// Those behind a change: a value that stays, or a list that has something left of what it had, is as old as before.
+    /// The ages after a change. A value that stays, or a list that keeps some of what it had, is as old as before.
     fn of_change(before: Option<&Self>, state: &str, now_ms: i64) -> Self {
         let values: Map<String, Value> = serde_json::from_str(state).unwrap_or_default();
         let since = values.iter().map(|(key, value)| {
@@ -473,9 +475,9 @@ impl Ages {
         }
     }
 
-    /// Takes away what is older than a time. Returns whether something was.
+    /// Removes values older than a time. Returns whether there were any.
     fn let_go(&mut self, before_ms: i64, now_ms: i64) -> bool {
-        // A clock that was ahead keeps nothing for longer.
+        // A clock that was ahead must not keep a value for longer.
         for since_ms in self.since.values_mut() {
             *since_ms = (*since_ms).min(now_ms);
         }
@@ -537,11 +539,12 @@ const REPEATING: &str = "SELECT conversation_id FROM turns WHERE seq = ?1
      UNION SELECT r.conversation_id FROM run_triggers g JOIN runs r ON r.id = g.run_id WHERE g.turn_seq = ?1
      UNION SELECT r.conversation_id FROM run_sources s JOIN runs r ON r.id = s.run_id WHERE s.source_seq = ?1";
 
-/// Takes the values away that are kept. Their version goes on, so that no run that read the forgotten values keeps what it made of them.
+/// Empties the values. Their version goes on, so that no run that read the forgotten values keeps what it made of
+/// them.
 const FORGET_STATES: &str =
     "UPDATE network_states SET state = '{}', version = version + 1 WHERE state <> '{}' AND";
 
-/// Forgets the values that may repeat a turn which goes, or says something else.
+/// Forgets the values that may repeat a turn which is deleted or changed.
 pub(crate) fn forget_states_of_turn_txn(
     connection: &Connection,
     seq: i64,
@@ -552,14 +555,14 @@ pub(crate) fn forget_states_of_turn_txn(
     Ok(())
 }
 
-/// Rows with values that are too old, or of a time that is not yet.
+/// Rows with values that are too old, or whose time lies in the future.
 const EXPIRING_SQL: &str = "SELECT s.conversation_id, s.network, s.state, s.since, s.at_ms
      FROM (SELECT * FROM network_states WHERE state <> '{}' AND oldest_ms < ?2
            UNION ALL SELECT * FROM network_states WHERE state <> '{}' AND oldest_ms > ?3) s
           CROSS JOIN conversations c ON c.id = s.conversation_id CROSS JOIN chats h ON h.id = c.chat_id
      WHERE h.account_id = ?1 LIMIT ?4";
 
-/// Lets those values of an account's conversations go that have been there since before a time. Returns of how many rows.
+/// Deletes those values of an account's conversations that are older than a time. Returns how many rows were changed.
 pub(crate) fn expire_states_txn(
     connection: &Connection,
     account: AccountId,
@@ -596,7 +599,7 @@ pub(crate) fn expire_states_txn(
     Ok(count)
 }
 
-/// What a merge of two conversations does: the values of the one that stays hold, where both have some.
+/// Merges the values of two conversations: where both have some, those of the one that stays hold.
 pub(crate) fn move_states_txn(
     connection: &Connection,
     from: i64,

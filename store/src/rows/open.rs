@@ -12,8 +12,8 @@ macro_rules! open_run {
 }
 pub(crate) use open_run;
 
-/// How much later than now something may have been made, in milliseconds: what captures and what claims ask different
-/// clocks, that of a platform and that of all. More than that, and it was made under another clock.
+/// How far ahead of now a row's time may lie, in milliseconds: captures ask a platform's clock, and claims ask that
+/// of all. A row farther ahead was written under another clock.
 macro_rules! ahead_ms {
     () => {
         "60000"

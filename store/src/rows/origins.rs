@@ -1,5 +1,5 @@
-//! Where something that is stored was said, and by whom: what the lists are asked about again before
-//! anything further is made of it, since they may be others than when it was stored.
+//! Where something that is stored was said, and by whom. The access lists are asked about it again before anything
+//! further is made of it, as they may have changed since it was stored.
 
 use crate::engine::sql::{OptionalExtension, Row, params};
 use vocative_contract::envelope::Place;

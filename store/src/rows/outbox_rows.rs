@@ -148,7 +148,7 @@ pub(crate) fn insert_post_txn(
     part: &Part,
 ) -> Result<OutboxId, StoreError> {
     let id = OutboxId::generate();
-    // A part with a file is an upload; what takes an upload's place is not, unless it has one, too.
+    // A part with a file is an upload; what replaces an upload is none, unless it has a file, too.
     let operation = match (&part.file, posts.operation) {
         (Some(_), Operation::Post) => &Operation::Upload,
         (None, Operation::Upload) => &Operation::Post,
@@ -176,7 +176,7 @@ pub(crate) fn insert_post_txn(
     Ok(id)
 }
 
-/// A target as it is stored: with what the operation is done to.
+/// A target as it is stored, with what the operation is done to: a message, a person or an interaction.
 #[derive(Serialize, Deserialize)]
 struct StoredTarget {
     #[serde(flatten)]
@@ -213,7 +213,7 @@ impl StoredTarget {
         }
     }
 
-    /// What is done, by its stored name; `None` if this build knows none of that name.
+    /// The operation of a stored name; `None` if this build does not know the name.
     fn operation(&self, name: &str) -> Option<Operation> {
         let message_id = self.message.clone().unwrap_or_default();
         Some(match name {
@@ -245,7 +245,7 @@ fn stuck_posts(connection: &Connection, limit: usize) -> Result<Vec<OutboxEntry>
          ORDER BY o.state DESC, o.id DESC LIMIT ?2"
     ))?;
     let posts = statement.query_map((DeadCause::Dropped, limit_of(limit)), entry_from_row)?;
-    // One that can't be decoded hides no other.
+    // A post that can't be decoded must not hide the others.
     let is_shown = |post: &crate::engine::sql::Result<_>| match post {
         Ok(_) => true,
         Err(error) => undecodable(error).is_none(),
@@ -255,7 +255,7 @@ fn stuck_posts(connection: &Connection, limit: usize) -> Result<Vec<OutboxEntry>
         .collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// The entry of a row, and whether bytes of it may be out.
+/// The entry of a row, and whether sending it may have begun.
 pub(crate) fn entry_by_row(
     connection: &Connection,
     row: i64,
@@ -350,7 +350,7 @@ fn entry_state(row: &Row<'_>) -> crate::engine::sql::Result<OutboxState> {
     })
 }
 
-/// What a line is: for one person's eyes, or a post.
+/// The operation for a line: for one person's eyes, or a post.
 pub(crate) fn said_to(person: Option<String>) -> Operation {
     person.map_or(Operation::Post, |person| Operation::Ephemeral { person })
 }

@@ -1,4 +1,4 @@
-//! People who wait to be let in to direct chats, and who were. Nothing is kept of them but ids: nobody served them yet.
+//! People who wait to be let in to direct chats, and who were. Only their ids are kept: they are not served yet.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(crate) const TABLES: &[StoreTable] = &[account(
     },
 )];
 
-/// Makes a code for somebody who is not served; `None` if too many people wait.
+/// Makes a code for a person who is not served; `None` if too many people wait.
 pub(crate) fn offer_code_txn(
     connection: &Connection,
     account: AccountId,
@@ -50,7 +50,7 @@ pub(crate) fn offer_code_txn(
         return Ok(None);
     }
     let code = random_code();
-    // Somebody may have been let in just now.
+    // The person may have been let in just now.
     let offered = connection
         .prepare_cached(
             "INSERT INTO pairings (account_id, person, chat, code_digest, offered_at_ms, language)
@@ -119,7 +119,7 @@ impl Reader {
 }
 
 impl<C: MayAdmit> Store<C> {
-    /// Lets somebody in no more. Returns whether they were let in, or waited.
+    /// Stops letting a person in. Returns whether they were let in, or waited.
     ///
     /// # Errors
     /// Storage refuses.

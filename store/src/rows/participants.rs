@@ -43,17 +43,17 @@ pub(crate) const DAEMON: &str = "vocative";
 pub(crate) const NAME_BY_ID_SQL: &str =
     "SELECT coalesce(display_name, username) AS name FROM participants
      WHERE account_id = ?1 AND kind = 'user' AND platform_id = ?2";
-/// The same by their name for mentions.
+/// What a person is called, by their name for mentions.
 pub(crate) const NAME_BY_USERNAME_SQL: &str =
     "SELECT coalesce(display_name, username) AS name FROM participants
      WHERE account_id = ?1 AND username = ?2 AND username IS NOT NULL AND kind = 'user'
      LIMIT 1";
 
-/// When somebody was last seen is noted anew after this time, in milliseconds: it orders who is looked
-/// up first, no more.
+/// How often the time at which a participant was last seen is noted anew, in milliseconds: it only orders who is
+/// looked up first.
 const SEEN_EVERY_MS: i64 = 60_000;
 
-/// Somebody as they were heard.
+/// A sender as a message names them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeardSender<'a> {
     pub(crate) kind: ParticipantKind,
@@ -149,7 +149,7 @@ pub(crate) fn keep_former_names_txn(
     Ok(())
 }
 
-/// A participant of whom nothing new was heard: most messages, which then write nothing here.
+/// Finds a participant of whom a message says nothing new: most messages, which then write nothing here.
 fn find_unchanged(
     connection: &Connection,
     account: AccountId,

@@ -143,12 +143,12 @@ pub(crate) fn ensure_chat_txn(
     })
 }
 
-/// When something was last heard is noted anew after this time, in milliseconds: in a busy room each
-/// message would write it, and nobody asks for it to the millisecond.
+/// How often the time at which a chat was last heard is noted anew, in milliseconds: in a busy room each message
+/// would write it, and it is not needed to the millisecond.
 pub(crate) const HEARD_EVERY_MS: i64 = 1_000;
 
 impl ChatRow {
-    /// Whether an event tells nothing that is not noted.
+    /// Whether all that an event tells of the chat is noted already.
     pub(crate) fn knows(&self, place: &Place, now_ms: i64) -> bool {
         self.is_open
             && now_ms < self.last_heard_ms + HEARD_EVERY_MS
@@ -196,7 +196,7 @@ pub(crate) struct ConversationRow {
     pub(crate) thread: String,
     pub(crate) is_topic: bool,
     pub(crate) root_seq: Option<i64>,
-    /// Whether it is another course of its parent.
+    /// Whether it is a fork of its parent.
     pub(crate) is_fork: bool,
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn name_new_topic_txn(
     Ok(())
 }
 
-/// Counts a new turn of a conversation. One that was archived is back with it.
+/// Counts a new turn of a conversation. An archived conversation is back with it.
 pub(crate) fn note_turn_txn(
     connection: &Connection,
     conversation_row: i64,

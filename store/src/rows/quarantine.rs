@@ -57,7 +57,7 @@ impl Queue {
         Self::ALL.into_iter().find(|queue| queue.name() == name)
     }
 
-    /// The state of a row of its that is set aside.
+    /// The state of its rows that are set aside.
     fn state_aside(self) -> &'static str {
         match self {
             Self::Questions => RunStage::Quarantined.name(),
@@ -142,7 +142,7 @@ pub(crate) fn set_aside_txn(
     Ok(())
 }
 
-/// Takes the entries of rows away that are set aside no more: they have another state, or are gone.
+/// Removes the entries of rows that are no longer set aside: they have another state, or are gone.
 pub(crate) fn leave_quarantine_txn(connection: &Connection) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -162,7 +162,7 @@ pub(crate) fn leave_quarantine_txn(connection: &Connection) -> Result<(), StoreE
     Ok(())
 }
 
-/// Keeps what was decoded; a row that could not be is set aside, and `None`.
+/// Returns what was decoded; if a row could not be, sets it aside and returns `None`.
 pub(crate) fn kept_or_set_aside_txn<T>(
     connection: &Connection,
     (queue, row): (Queue, i64),
@@ -188,7 +188,7 @@ pub(crate) fn entries(connection: &Connection) -> Result<Vec<Quarantined>, Store
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let queue: String = row.get("queue")?;
-        // One of a queue that this build does not know stays for the build that does.
+        // An entry of a queue that this build does not know stays for the build that does.
         if let Some(queue) = Queue::from_name(&queue) {
             found.push(Quarantined {
                 queue,

@@ -232,7 +232,7 @@ pub(crate) struct QuestionRow {
 }
 
 impl QuestionRow {
-    /// The same with those whom it asks: of a question without a name, who asked for its run.
+    /// Adds the people whom the question asks: if it names none, those who asked for its run.
     fn with_asked(mut self, connection: &Connection) -> Result<Self, StoreError> {
         if self.question.asked.is_empty() && !self.question.is_for_experts {
             self.question.asked = requesters(connection, self.run_row)?;
@@ -277,7 +277,7 @@ fn question_row(row: &Row<'_>) -> crate::engine::sql::Result<QuestionRow> {
             chat: row.get("chat")?,
             agent: row.get("agent")?,
             text: row.get("question")?,
-            // What can't be read offers nothing; a reply answers all the same.
+            // Options that can't be read are not offered; a reply answers all the same.
             options: serde_json::from_str(&options).unwrap_or_default(),
             asked,
             is_for_experts: row.get("is_for_experts")?,
@@ -350,7 +350,7 @@ pub(crate) fn question_replied_to(
 }
 
 /// The open question that a message is nearest to: the one whose post it replies to, else the oldest in its thread
-/// that asks its sender. A post whose message is not known yet may be what a reply to an unknown message is for.
+/// that asks its sender. A reply to an unknown message may be for a post whose message id is not known yet.
 fn open_near(
     connection: &Connection,
     message: &NewMessage,
@@ -423,8 +423,8 @@ fn reply_facts(
                 false => is_user && named.any(|it| it.id == message.sender.id),
             },
         is_for_experts: question.is_for_experts,
-        // Nobody is told whom a question to the experts asks (what they say behind its answer is talk), so the language of
-        // these names is never seen.
+        // The language of these names does not matter, as they are never shown: nobody is told whom a question to the
+        // experts asks, because what others say behind its answer is talk.
         asked: question.asked_names(Language::English),
     }))
 }

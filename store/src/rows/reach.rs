@@ -1,5 +1,5 @@
-//! How far what was said is known: since when a room may lack messages, what was read back, and the
-//! notices that say where something is missing.
+//! How far conversations were read: since when a room may lack messages, what was read back, and the notices that say
+//! where something is missing.
 //!
 //! The account's row says since when *any* chat may lack messages. It is written before anything live
 //! is captured after a loss, and cleared only when every chat was read, so that what is captured
@@ -35,7 +35,7 @@ pub(crate) const TABLES: &[StoreTable] = &[
 
 /// The platform id of the participant that speaks for the daemon.
 const DAEMON: &str = "vocative";
-/// Events within this time that tell of the bot joining a chat tell of one joining.
+/// Events within this time, in milliseconds, that tell of the bot joining a chat tell of the same joining.
 const TOLD_TWICE_MS: i64 = 60_000;
 /// A time more than this after the present, in milliseconds, comes from a wrong clock.
 const AHEAD_MS: i64 = 60_000;
@@ -153,8 +153,8 @@ impl<C: MayReadBack> Store<C> {
             .await
     }
 
-    /// Notes until when an account was heard, by the platform's time. Lost with a power cut it costs a longer
-    /// reading, so it waits for no disk.
+    /// Notes until when an account was heard, by the platform's time. A power cut may lose it, which only costs a
+    /// longer reading, so it waits for no disk.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -214,8 +214,8 @@ impl<C: MayReadBack> Store<C> {
         .await
     }
 
-    /// Notes that the bot joined a chat: what was said there before is to be read. A joining that is
-    /// told again is the same.
+    /// Notes that the bot joined a chat: what was said there before is to be read. A joining that is told again
+    /// counts once.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.
@@ -298,8 +298,8 @@ impl<C: MayReadBack> Store<C> {
     }
 }
 
-/// A horizon in the future was written by a clock that was wrong: what is known then is only what was said
-/// last.
+/// Opens a hole. A noted time in the future was written by a wrong clock; then only the time of what was said last is
+/// known.
 fn open_txn(
     connection: &Connection,
     account: AccountId,

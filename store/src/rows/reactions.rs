@@ -1,5 +1,5 @@
-//! The sign that a message was heard: a reaction of ours, put on it when its run is queued, and taken
-//! away when nothing of it waits for an answer any more. Signs wait for nothing and hold up nothing.
+//! The sign that a message was heard: a reaction of ours, put on it when its run is queued, and taken away when
+//! nothing of it waits for an answer any more. Reactions wait for no other post and delay none.
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::open::open_run;
@@ -86,7 +86,7 @@ pub(crate) fn take_reactions_back_txn(
     Ok(())
 }
 
-/// Takes the reaction to a turn away. One that was not sent never is.
+/// Takes the reaction to a turn away. A reaction that was not sent yet never is.
 pub(crate) fn take_reaction_back_txn(
     connection: &Connection,
     turn: Seq,

@@ -55,8 +55,8 @@ const INSERT_SQL: &str = concat!(
     next_id!("?13"),
     ")"
 );
-/// What a claim and an end are told as, core says for either case; a statement that also reads the case is one less for
-/// each answer.
+/// Core says what a claim and an end are told as, in either case. The statement itself tells the cases apart, which
+/// saves another statement for each answer.
 const CLAIM_SQL: &str = concat!(
     "INSERT INTO run_events (id, run_id, conversation_id, kind, at_ms)
      SELECT ",
@@ -83,7 +83,7 @@ const TOLD_RESULT_SQL: &str = "SELECT id, turn IS NOT NULL AS has_turn FROM (
          SELECT id, kind, step, call_id, turn FROM run_events WHERE run_id = ?1 ORDER BY id DESC LIMIT 64)
      WHERE kind = ?4 AND step = ?2 AND call_id = ?3 ORDER BY id DESC LIMIT 1";
 
-/// Statements for each event, which read no other one.
+/// The statements that run for each event; they read no other event.
 #[cfg(test)]
 pub(crate) const PROBED_SQL: [&str; 2] = [INSERT_SQL, CLAIM_SQL];
 impl<C: MayReply> Store<C> {
@@ -215,7 +215,7 @@ fn record_one_txn(
             sources,
         } => {
             if let Some((_, true)) = told_result(connection, owner.run_row, *step, call_id)? {
-                // It was recorded, and told, before this was written.
+                // The result was recorded, and told, before this event was written.
                 return Ok(());
             }
             let is_whole = visible_sources(connection, sources)?.is_some();
@@ -368,7 +368,7 @@ pub(crate) fn forget_results_txn(connection: &Connection, seq: i64) -> Result<()
     Ok(())
 }
 
-/// Takes away what is said in a run meanwhile: its worker lets it go, or was asked to stop.
+/// Deletes the text told so far of a run: its worker lets it go, or it was asked to stop.
 pub(crate) fn forget_live_text_txn(
     connection: &Connection,
     run_row: i64,
@@ -399,9 +399,9 @@ pub(crate) fn tell_end_txn(
     Ok(())
 }
 
-/// Takes the end of a run back, which goes on.
+/// Takes back the end of a run that goes on.
 pub(crate) fn untell_end_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
-    // The kinds stand here as in the index of ends, which is found by them.
+    // The kinds are written as in the index of ends, so that it is used.
     connection
         .prepare_cached(
             "DELETE FROM run_events WHERE run_id = ?1
@@ -411,7 +411,7 @@ pub(crate) fn untell_end_txn(connection: &Connection, run_row: i64) -> Result<()
     Ok(())
 }
 
-/// Brings what was told of a run to the conversation that it is in.
+/// Moves a run's events to the conversation that the run is in.
 pub(crate) fn move_events_txn(connection: &Connection, run_row: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(

@@ -235,8 +235,8 @@ pub(crate) fn succeed_run_txn(
     Ok((run, id))
 }
 
-/// The newest word about a question says which model is to answer it: its runs that have not begun, or wait, ask that
-/// one. Where others are answered with it, a question that asks for no model leaves that as it is.
+/// Sets the model that the runs of a question ask, if they have not begun, or wait: the newest choice holds. A
+/// question that names no model changes nothing where other questions are answered with it.
 pub(crate) fn ask_model_txn(
     connection: &Connection,
     turn_seq: i64,

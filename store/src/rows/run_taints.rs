@@ -1,4 +1,4 @@
-//! What runs have read that their askers did not write, and what they have used of what they may.
+//! What runs have read that their askers did not write, and what they have used of their budgets.
 
 use crate::capability::MayReply;
 use crate::engine::sql::{Connection, params};
@@ -35,7 +35,7 @@ impl Reader {
         .await
     }
 
-    /// What a run has used of what it may, earlier attempts included.
+    /// What a run has used of its budget, earlier attempts included.
     ///
     /// # Errors
     /// Storage refuses.
@@ -162,7 +162,7 @@ pub(crate) fn taints_before(
         let source: String = row.get("source")?;
         Ok(Taint {
             step: row.get("step")?,
-            // One that a later version named is some text of others all the same.
+            // A source that only a later version knows is some text of others all the same.
             source: OutsideSource::from_name(&source).unwrap_or(OutsideSource::Tool),
             tool: row.get("tool")?,
         })
@@ -170,7 +170,7 @@ pub(crate) fn taints_before(
     Ok(taints.collect::<crate::engine::sql::Result<_>>()?)
 }
 
-/// Whether a call of a step asks, given what its run had read by then.
+/// Whether a call of a step needs consent, given what its run had read by then.
 pub(crate) fn asking_after(
     connection: &Connection,
     (run_row, step): (i64, u32),

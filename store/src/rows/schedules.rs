@@ -80,7 +80,8 @@ pub(crate) const DUE_SQL: &str = select_schedules!(
     "WHERE s.state = 'active' AND s.due_ms <= ?1
                AND h.account_id IN (SELECT value FROM json_each(?3)) ORDER BY s.due_ms LIMIT ?2"
 );
-/// Those whose time was worked out under another clock; without any, in a database that a backup has replaced.
+/// Schedules whose time was worked out under another clock, as `set_at_ms` lies in the future. `UNSET_SQL` finds
+/// those without one, in a database that a backup has replaced.
 pub(crate) const DOUBTFUL_SQL: &str = select_schedules!(
     "WHERE s.state = 'active' AND s.set_at_ms > ?1
                AND h.account_id IN (SELECT value FROM json_each(?3)) ORDER BY s.set_at_ms LIMIT ?2"
@@ -100,7 +101,7 @@ const ALL_SQL: &str = select_schedules!("ORDER BY s.id DESC LIMIT ?1");
 const ONE_SQL: &str = select_schedules!("WHERE s.id = ?1");
 
 impl Reader {
-    /// Schedules of these accounts whose time has come, or says nothing, the first so many.
+    /// Schedules of these accounts whose time has come, or was worked out under another clock, up to a limit.
     ///
     /// # Errors
     /// Storage refuses.
@@ -211,7 +212,7 @@ fn due_schedules(
         let mut rows = statement.query((now_ms, limit_of(limit), &accounts))?;
         while let Some(row) = rows.next()? {
             match schedule_row(&row) {
-                // One may be due and doubtful; a time that is a little ahead is not.
+                // A schedule may be both due and doubtful. A time that is only a little ahead is not doubtful.
                 Ok(schedule) => {
                     let is_due = schedule.at_ms.is_some_and(|at_ms| at_ms <= now_ms);
                     let is_known = found.due.iter().any(|it| it.id == schedule.id);

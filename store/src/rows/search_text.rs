@@ -170,7 +170,7 @@ pub(crate) fn index_waiting_txn(connection: &Connection) -> Result<(), StoreErro
     }
 }
 
-/// Puts a turn back into the index of stems that was in it before it changed.
+/// Puts a changed turn back into the index of stems, which it was in before.
 fn add_stems_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
     match stem_index::indexed_turn(connection, seq)? {
         Some(turn) => stem_index::add_txn(connection, &StemEntry::of(turn)),
@@ -194,7 +194,7 @@ fn add_to_index(
     Ok(())
 }
 
-/// Takes a turn out of the index, down to its words; `content` is what was put in.
+/// Removes a turn and its words from the index; `content` is what was put in.
 pub(crate) fn unindex_turn_txn(
     connection: &Connection,
     seq: i64,

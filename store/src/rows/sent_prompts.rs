@@ -225,7 +225,7 @@ fn sent_history(
     for sent in &recorded.sent.turns {
         if sent.role == HistoryRole::Recalled {
             recalled.push(sent.turn);
-            // It was read for another reason, too.
+            // The turn was also read in another role.
             if recorded
                 .sent
                 .turns

@@ -6,7 +6,7 @@ use vocative_core::history::HistoryRole;
 use vocative_core::ids::TurnId;
 use vocative_core::sent::SentTurn;
 
-/// The roles by their stored number; one more goes behind the last.
+/// The roles by their stored number; a new one is added at the end.
 const ROLES: [HistoryRole; 8] = [
     HistoryRole::Kept,
     HistoryRole::RepliedTo,
@@ -40,13 +40,13 @@ pub(crate) fn recorded_turns(packed: &[u8]) -> Vec<TurnId> {
     unpacked_turns(packed).map(|sent| sent.turn).collect()
 }
 
-/// Those of a record that were found without being asked for, in its order.
+/// The turns of a record that were found without being asked for, in its order.
 pub(crate) fn recalled_turns(packed: &[u8]) -> Vec<TurnId> {
     let recalled = unpacked_turns(packed).filter(|sent| sent.role == HistoryRole::Recalled);
     recalled.map(|sent| sent.turn).collect()
 }
 
-/// The turns that are stored so. What is cut off is left out.
+/// The turns in packed form, unpacked. An incomplete one at the end is left out.
 pub(crate) fn unpacked_turns(packed: &[u8]) -> impl Iterator<Item = SentTurn> {
     packed.chunks_exact(TURN_BYTES).filter_map(unpacked_turn)
 }
@@ -70,7 +70,7 @@ pub(crate) fn packed_answers(answers: &[(TurnId, Option<TurnId>)]) -> Vec<u8> {
     answers.iter().flat_map(of).collect()
 }
 
-/// Questions and their answers that are stored so.
+/// Questions and their answers, unpacked.
 pub(crate) fn unpacked_answers(packed: &[u8]) -> impl Iterator<Item = (TurnId, Option<TurnId>)> {
     packed
         .chunks_exact(ANSWER_BYTES)

@@ -1,7 +1,8 @@
-//! Tokens that were spent: counted when they are, whatever becomes of what they were spent on; by account
-//! and UTC day for everybody, and on the last such days for each person.
+//! Tokens that were spent, counted at once, whatever becomes of what they were spent on: by account and UTC day, and
+//! by person for the last days on which they spent any.
 //!
-//! A person's row holds numbers only and outlives what they had forgotten: asking for that buys no further day.
+//! A person's row holds numbers only and stays when what they said is forgotten, so that asking for that
+//! resets no limit.
 
 use crate::capability::MayUseModels;
 use crate::engine::sql::{Connection, OptionalExtension, params};
@@ -91,7 +92,7 @@ impl Reader {
 }
 
 impl<C: MayUseModels> Store<C> {
-    /// Counts tokens that were spent. Lost with a power cut, a day allows a little more.
+    /// Counts tokens that were spent. A power cut may lose some; then the day allows a little more.
     ///
     /// # Errors
     /// Storage refuses.
@@ -116,7 +117,7 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
             0
         }
     };
-    // What a voice note cost is no prompt's and no answer's.
+    // The tokens of a voice note belong to no prompt and no answer.
     let usage = match spending.purpose {
         Purpose::Answers | Purpose::Summaries | Purpose::Memory => spending.usage,
         Purpose::Speech => Usage::default(),
@@ -169,7 +170,7 @@ fn spend_txn(connection: &Connection, spending: &Spending) -> Result<(), StoreEr
     if is_first != Some(true) {
         return Ok(());
     }
-    // Those nearest to the clock stay: a wrong one takes the place of no day that is still to be counted.
+    // The days nearest to now stay, so that a wrong clock displaces no day that is still to be counted.
     connection
         .prepare_cached(
             "DELETE FROM usage_people WHERE participant_id = ?1 AND day_start_ms NOT IN (

@@ -57,7 +57,7 @@ pub(crate) const TAIL_TURNS: i64 = 256;
 
 /// The part of a place that is the capture order, in bits.
 const SEQ_BITS: u32 = 36;
-/// A place tells times apart to 65.536 seconds: so few bits, and the times of neighbours, keep the index small.
+/// A place resolves times to 65.536 seconds: few bits, and equal times of neighbours, keep the index small.
 const TIME_SHIFT: u32 = 16;
 const TIME_MAX: i64 = (1 << 26) - 1;
 
@@ -121,7 +121,7 @@ pub(crate) struct StemEntry {
 }
 
 impl StemEntry {
-    /// That of a turn.
+    /// The entry of a turn.
     pub(crate) fn of(turn: IndexedTurn) -> Self {
         let row = turn.conversation_row;
         let said = replace_mentions(&turn.content, |_| " ".to_owned());
@@ -322,8 +322,8 @@ pub(crate) fn index_through_txn(
     Ok(())
 }
 
-/// Asks for the job when turns up to one were written, captured then, and enough wait for it. It is asked for once
-/// in a while, so that capture pays next to nothing.
+/// Asks for the job after turns were captured (`seqs`: the first and the last), if enough wait for it. It asks only
+/// once in every `TAIL_TURNS` turns, so that capture pays next to nothing.
 pub(crate) fn ask_for_indexing_txn(
     connection: &Connection,
     seqs: (i64, i64),
@@ -339,7 +339,7 @@ pub(crate) fn ask_for_indexing_txn(
     enqueue_txn(connection, &Job::IndexTurns, None, now_ms)
 }
 
-/// At every start: an index that was made by other rules is emptied, and one that is behind is asked for.
+/// Runs at every start: empties an index that was made by other rules, and asks for the job if the index is behind.
 pub(crate) fn settle_at_open_txn(connection: &Connection, now_ms: i64) -> Result<(), StoreError> {
     let version: u32 =
         connection.query_row("SELECT version FROM stem_index WHERE id = 1", [], |row| {

@@ -46,8 +46,8 @@ impl<C: MayReply> Store<C> {
     }
 }
 
-/// The models that answered the steps of a run, each once, in the order in which they first did. Of a step it is read
-/// under which name it was recorded, and nothing else; of one without a name it is not.
+/// The models that answered the steps of a run, each once, in the order in which they first did. Only the name under
+/// which a step was recorded is read; a step without a name is left out.
 pub(crate) fn models_of(connection: &Connection, run_row: i64) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT model FROM (SELECT n, iif(json_valid(message), json_extract(message, '$.model'), NULL) AS model

@@ -353,8 +353,7 @@ pub(crate) fn invalidate_summaries_txn(
     Ok(())
 }
 
-/// Sets the current ones of some summaries aside, and notes that their conversations' are to be made again.
-/// Returns how many.
+/// Sets aside those of some summaries that are current, and notes that they are to be made again. Returns how many.
 pub(crate) fn set_aside_txn(
     connection: &Connection,
     which: &'static str,
@@ -424,9 +423,8 @@ pub(crate) fn void_summaries_of_quote_txn(
     Ok(())
 }
 
-/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does. What
-/// lies before the end of a summary over turns that went by their age leaves all as they are: it could
-/// not be made again with the late turn in it.
+/// Marks the summaries that end after a turn which came to be kept, as one that arrives late does. If one of them
+/// holds turns that expired, all stay as they are: it could not be made again with the late turn in it.
 ///
 /// `agent`: the one it concerns; `None` for a turn that is new in the room.
 pub(crate) fn stale_by_late_turn_txn(
@@ -452,7 +450,7 @@ pub(crate) fn stale_by_late_turn_txn(
     Ok(())
 }
 
-/// Notes of the summaries that hold a turn which goes by its age that they can't be made again.
+/// Notes that the summaries that hold an expiring turn can't be made again.
 pub(crate) fn note_expired_in_summaries_txn(
     connection: &Connection,
     seq: i64,

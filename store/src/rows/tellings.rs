@@ -1,7 +1,8 @@
-//! What hooks are told: a row each, written with what it tells of, until the hook was told.
+//! What hooks are told: a row for each telling, written with what it tells of, and kept until the hook was told.
 //!
-//! The hooks to tell are in a table of their own, written from the settings at each start and reload: a run or an approval
-//! also ends where the settings are not at hand. A row holds ids, times and words of closed lists, never a text.
+//! The hooks to tell are in a table of their own, written from the settings at each start and reload, because a run or
+//! an approval also ends where the settings are not at hand. A row holds ids, times and words of closed lists, never a
+//! text.
 
 use crate::capability::MayWork;
 use crate::contract::{Telling, TellingHook};
@@ -33,7 +34,7 @@ pub(crate) const TABLES: &[StoreTable] = &[
 ];
 
 impl Reader {
-    /// What is to be told; `None` = it was, or nobody wants it any more.
+    /// What is to be told; `None` = it was, or is no longer wanted.
     ///
     /// # Errors
     /// Storage refuses, or `Undecodable`: another build wrote it.
@@ -44,7 +45,7 @@ impl Reader {
 }
 
 impl<C: MayWork> Store<C> {
-    /// Puts in force who is told of what; what ended before stays to be told as it was.
+    /// Sets which hooks are told of what; what ended before is still told as it was to be.
     ///
     /// # Errors
     /// Storage refuses.
@@ -62,7 +63,7 @@ impl<C: MayWork> Store<C> {
         .await
     }
 
-    /// A hook was told.
+    /// Notes that a hook was told.
     ///
     /// # Errors
     /// Storage refuses; then it is told again, with the same id.

@@ -1,6 +1,6 @@
-//! Titles of their own that conversations have, and whose they are.
+//! Conversations' own titles, and who gave them.
 //!
-//! `own_title_from` stays when a title goes: where it says something, no model makes a title there any more.
+//! `own_title_from` stays when a title is removed: where it is set, no model makes a title there any more.
 
 use crate::capability::MayWork;
 use crate::contract::{DueConversation, MadeTitle, ReadTurn, TitleSource};
@@ -12,15 +12,15 @@ use vocative_core::ids::{AgentName, ConversationId, ParticipantId, Seq};
 use vocative_core::job::JobKind;
 use vocative_core::title::{TITLED_AFTER_ANSWERS, TitledText};
 
-/// What has been quiet for longer than this gets its title after its next answer, in milliseconds.
+/// A conversation that has been quiet for longer than this, in milliseconds, gets its title after its next answer.
 const TITLED_WITHIN_MS: i64 = 86_400_000;
 /// The most conversations that are queued at once.
 const DUE_MAX: usize = 50;
 /// The most texts that a model reads for a title.
 const READ_MAX: usize = 8;
 
-/// Whether the platform says how a conversation is called. A direct chat is called after who is there, which says
-/// nothing of what it is about, and a thread shares its chat's title with all others.
+/// Whether the platform gives a conversation a name. A direct chat is called after who is there, which says nothing
+/// of what it is about, and a thread shares its chat's title with all others.
 macro_rules! is_named {
     () => {
         "((nullif(h.title, '') IS NOT NULL AND h.kind IS NOT 'direct' AND (c.thread = '' OR c.is_topic))
@@ -108,8 +108,8 @@ impl Reader {
 }
 
 impl<C: MayWork> Store<C> {
-    /// Writes the title that a model made, or that there is none to be made, where nobody gave one meanwhile. Returns
-    /// whether that is settled: `false` if something that it read is gone or says something else.
+    /// Writes the title that a model made, or that there is none to be made, unless a title was given meanwhile.
+    /// Returns whether that is settled: `false` if a turn that it read is gone or was changed.
     ///
     /// # Errors
     /// `NotFound` if there is no such conversation.
@@ -225,7 +225,7 @@ pub(crate) fn own_title(connection: &Connection, row: i64) -> Result<Option<OwnT
     }))
 }
 
-/// Gives a conversation a title of its own, by the word of somebody who is there.
+/// Gives a conversation a title of its own, as a person in it says.
 pub(crate) fn give_title_txn(
     connection: &Connection,
     row: i64,
@@ -241,7 +241,7 @@ pub(crate) fn give_title_txn(
     Ok(())
 }
 
-/// Takes the title of its own from a conversation, by the word of somebody who is there.
+/// Removes a conversation's own title, as a person in it says.
 pub(crate) fn take_title_txn(connection: &Connection, row: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -266,8 +266,8 @@ pub(crate) fn forget_titles_of_people_txn(
     Ok(())
 }
 
-/// Takes away the titles that a model may have made of a turn: those of the conversation that the turn is in, that it is
-/// the root of, or whose runs it asked.
+/// Takes away the titles that a model may have made of a turn: those of the conversation that the turn is in, that
+/// it is the root of, or whose runs it asked.
 pub(crate) fn forget_titles_of_turn_txn(
     connection: &Connection,
     seq: i64,

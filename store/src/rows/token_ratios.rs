@@ -18,7 +18,7 @@ pub(crate) const TABLES: &[StoreTable] = &[nobody(
 )];
 
 impl Reader {
-    /// The ratio in use for a model; one as long as nothing was learnt.
+    /// The ratio in use for a model; 1 as long as nothing was learnt.
     ///
     /// # Errors
     /// Storage refuses.

@@ -57,7 +57,7 @@ struct VectorProgress {
     oldest_seq: i64,
 }
 
-/// A query for the messages that the full-text index has, too, of some turns `t`.
+/// A query for those of some turns `t` that are messages and in the full-text index.
 macro_rules! embedded_turns {
     ($turns:literal, $order:literal) => {
         concat!(
@@ -231,8 +231,8 @@ impl<C: MayUseModels> Store<C> {
 }
 
 impl Store {
-    /// The model of that name, which is the one that counts from here on. Turns that there are when a model is
-    /// first named are embedded backwards from the newest.
+    /// The model of that name, which becomes the current one. Turns that exist when a model is first named are
+    /// embedded backwards from the newest.
     ///
     /// # Errors
     /// Storage refuses.

@@ -54,8 +54,8 @@ fn space(connection: &Connection, now_ms: i64) -> Result<Capacity, StoreError> {
     })
 }
 
-/// Turns captured from a time on. Capture order is the order of time but for steps of the clock, so the
-/// first of them is found by halving, and the rest is counted.
+/// Counts the turns captured since a time. Capture order follows time except where the clock was stepped, so the
+/// first such turn is found by binary search, and the rest is counted.
 fn turns_since(connection: &Connection, since_ms: i64) -> Result<u64, StoreError> {
     let newest: Option<i64> =
         connection.query_row("SELECT max(seq) AS newest FROM turns", [], |row| {

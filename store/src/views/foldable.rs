@@ -74,7 +74,7 @@ const ALL_PEOPLE_SQL: &str = covered!(
     "t",
     "ORDER BY t.sent_at_ms DESC, t.ordinal DESC, t.seq DESC LIMIT 1 OFFSET ?10"
 );
-/// A handful: one run of a conversation works, few wait.
+/// Finds a handful at most: one run of a conversation is at work, and few wait.
 const WAITING_SQL: &str = concat!(
     "SELECT t.sent_at_ms, t.ordinal, t.seq FROM runs x INDEXED BY runs_open
      CROSS JOIN run_triggers g ON g.run_id = x.id CROSS JOIN turns t ON t.seq = g.turn_seq
@@ -99,7 +99,7 @@ pub(crate) struct KeptTurn {
 }
 
 impl FoldableTurns<'_> {
-    /// The oldest after a position, up to and with another.
+    /// The oldest kept turns after a position, up to and including another.
     pub(crate) fn between(
         &self,
         after: Position,
@@ -134,7 +134,7 @@ impl FoldableTurns<'_> {
         Ok(rows.collect::<crate::engine::sql::Result<_>>()?)
     }
 
-    /// From where on turns stay as they are; `None` if all of them do.
+    /// The position from which turns are not folded; `None` if none may be folded.
     pub(crate) fn preserved_from(
         &self,
         after: Position,
@@ -156,7 +156,7 @@ impl FoldableTurns<'_> {
         }
     }
 
-    /// The position at which the newest turns of that number begin; `None` while there are fewer.
+    /// The position at which the newest `count` turns begin; `None` while there are fewer.
     pub(crate) fn newest(
         &self,
         sql: &str,

@@ -26,19 +26,19 @@ use crate::{Reader, StoreError};
 
 /// The most collections that are searched at once.
 pub const COLLECTIONS_MAX: usize = 64;
-/// Of each word so many places are read.
+/// The most places that are read of one word.
 const PLACES_EACH: usize = 10_000;
-/// Of a wording so many places are read.
+/// The most places that are read of one wording.
 const PLACES_MAX: usize = 40_000;
-/// The most places where words meet that are everywhere.
+/// The most places that are read where several words meet that are everywhere.
 const MEETINGS_MAX: usize = 1_000;
 /// The most pieces that are taken apart for a wording.
 const PIECES_MAX: usize = 200;
-/// Of each wording so many answers are joined with those of others.
+/// The most answers to one wording that are joined with those to others.
 const ANSWERS_MAX: usize = 50;
-/// The most words of the vocabulary that a word which is nowhere is compared with.
+/// The most words of the vocabulary that a word in no piece is compared with.
 const VOCABULARY_MAX: usize = 20_000;
-/// The most words that stand for one that is nowhere, and how much such a word counts.
+/// The most words that stand in for a word in no piece, and how much such a word counts.
 const STANDS_IN_MAX: usize = 6;
 const MISSPELT_SHARE: f64 = 0.7;
 const PART_SHARE: f64 = 0.55;
@@ -135,9 +135,9 @@ struct ScoredChunk {
 /// What is searched.
 struct ChunkSearch<'a> {
     connection: &'a Connection<'a>,
-    /// The asked collections that there are.
+    /// The asked collections that exist.
     collections: BTreeMap<i64, String>,
-    /// How many pieces they have.
+    /// How many pieces these collections have.
     pieces: usize,
     found: KnowledgeHits,
     at: HashMap<i64, usize>,
@@ -202,7 +202,7 @@ impl ChunkSearch<'_> {
         let rarities: Vec<f64> = places
             .iter()
             .map(|it| match it.is_cut {
-                // It is everywhere, as far as can be told.
+                // Not all of its places were read: it counts as being in every piece.
                 true => rarity(self.pieces.max(it.all.len()), self.pieces),
                 false => rarity(it.all.len(), self.pieces),
             })
@@ -238,7 +238,7 @@ impl ChunkSearch<'_> {
                 *weights.entry(id).or_default() += rarity * ABOVE_SHARE;
             }
         }
-        // Of words that are everywhere, only the pieces are found that have several of them.
+        // Of the words that are everywhere, pieces that have all of them are looked for.
         let cut = wording
             .wished
             .iter()
@@ -293,7 +293,7 @@ impl ChunkSearch<'_> {
         if wishes == 0 && !wording.wished.is_empty() && wording.required.is_empty() {
             return Ok(None);
         }
-        // Where it begins in the text, if it is not above it.
+        // Where the match begins in the text; 0 if it is in the headings above it.
         let at = at.saturating_sub(above.len() + 1);
         self.at.entry(id).or_insert(at);
         Ok(Some(ScoredChunk { id, score, line }))
@@ -411,7 +411,7 @@ impl ChunkSearch<'_> {
         all.join(" OR ")
     }
 
-    /// What the index is asked for words that must be there; `None` if it has none of them.
+    /// The index expression for words that must be there; `None` if the index has none of them.
     fn required(&self, words: &[String], is_beginning: bool) -> Option<String> {
         let (last, first) = words.split_last()?;
         let whole = if is_beginning { first } else { words };
@@ -474,7 +474,7 @@ impl ChunkSearch<'_> {
         let each = limit_of((VOCABULARY_MAX / self.collections.len().max(1)).max(1));
         let mut meant = Vec::new();
         for collection in self.collections.keys() {
-            // Most slips leave the first letter as it is; then the rest, as far as it goes.
+            // Words from the same first letter on come first, as most typos keep it; then the rest, up to the limit.
             for sql in [
                 "SELECT stem FROM knowledge_words WHERE collection_id = ?1 AND stem >= ?2 LIMIT ?3",
                 "SELECT stem FROM knowledge_words WHERE collection_id = ?1 AND stem < ?2 LIMIT ?3",
@@ -494,7 +494,7 @@ impl ChunkSearch<'_> {
     }
 }
 
-/// What stands above a piece.
+/// The title and headings above a piece.
 fn above(title: &str, chunk: &Chunk) -> String {
     match chunk.headings.iter().any(|it| it == title) {
         true => chunk.headings.join("\n"),
@@ -502,7 +502,7 @@ fn above(title: &str, chunk: &Chunk) -> String {
     }
 }
 
-/// The beginning of the character at or before a byte.
+/// The character boundary at or before a byte.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()

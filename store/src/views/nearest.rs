@@ -37,7 +37,7 @@ impl Ord for Near {
 /// What was found near some vectors.
 #[derive(Debug)]
 pub(crate) struct Nearest {
-    /// For each of them.
+    /// One list for each of these vectors.
     pub(crate) lists: Vec<Likest>,
     /// Turns whose vectors were compared.
     pub(crate) compared: usize,

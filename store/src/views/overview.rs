@@ -192,7 +192,7 @@ fn active_run(connection: &Connection, row: i64) -> Result<Option<Run>, StoreErr
     run.map(|run| run_by_row(connection, run)).transpose()
 }
 
-/// Counted along an index of who said what where: by people of the account, not by turns' rows.
+/// Counts along an index by participant: one step for each person of the account, without reading turns.
 fn speakers(
     connection: &Connection,
     id: ConversationId,

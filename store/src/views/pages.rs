@@ -1,6 +1,6 @@
 //! A conversation page by page, newest first: its messages, or the full timeline.
 //!
-//! A page is so many turns. In the timeline it also has what happened between its first turn and the
+//! A page has a limited number of turns. In the timeline it also has what happened between its first turn and the
 //! first of the page after it, so that pages laid end to end have everything exactly once.
 
 use crate::engine::sql::{Connection, params};

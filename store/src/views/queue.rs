@@ -85,7 +85,7 @@ fn queued_runs(
     let mut queued = Vec::new();
     while let Some(row) = rows.next()? {
         let run = match run_by_row(connection, row.get("id")?) {
-            // It is set aside when its turn comes, and hides no other.
+            // A run that can't be decoded is set aside when it is claimed; it must not hide the others here.
             Err(StoreError::Undecodable { .. }) => continue,
             run => run?,
         };

@@ -203,8 +203,8 @@ fn ending_kind(state: &RunState) -> Option<EndingKind> {
     }
 }
 
-/// The event of a run's end. Of runs from before there were events, and of those whose events were let
-/// go, only the state is left to tell it.
+/// The event of a run's end. If the run is older than events, or its events were deleted, it is made from the run's
+/// state.
 fn end_of(connection: &Connection, run: RunId, kind: EndingKind) -> Result<RunEvent, StoreError> {
     let told = connection
         .prepare_cached(select_events!(
@@ -296,7 +296,7 @@ fn event_from_row(row: &Row<'_>) -> crate::engine::sql::Result<RunEvent> {
             call_id: word("call_id")?,
             tool: word("tool")?,
             turn: row.get("turn")?,
-            // The turn's, or until there is one, its own.
+            // The turn's text, or until there is a turn, the event's own.
             text: match row.get("content")? {
                 Some(text) => text,
                 None => word("text")?,

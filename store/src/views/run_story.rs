@@ -15,7 +15,7 @@ use crate::rows::tool_calls::calls_of_run;
 use crate::{Reader, StoreError};
 use vocative_core::ids::{ApprovalId, QuestionId, RunId, ToolCallId};
 
-/// So many lines, of what was asked and of what was said, are shown.
+/// The most lines shown of what was asked, and of what was said.
 const LINES_MAX: i64 = 100;
 
 impl Reader {

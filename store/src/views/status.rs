@@ -78,7 +78,7 @@ fn status(connection: &Connection, now_ms: i64) -> Result<StoreStatus, StoreErro
     Ok(status)
 }
 
-/// When somebody last had what they said forgotten.
+/// When a person last asked to have what they said forgotten.
 fn last_asked_ms(connection: &Connection) -> Result<Option<i64>, StoreError> {
     Ok(connection
         .prepare_cached(

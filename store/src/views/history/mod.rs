@@ -69,7 +69,7 @@ impl Reader {
         .await
     }
 
-    /// Those of some turns that people said.
+    /// Which of these turns people said.
     ///
     /// # Errors
     /// Storage refuses.
@@ -187,7 +187,7 @@ impl<'a> HistoryReading<'a> {
         })
     }
 
-    /// Behind what kept turns are read: the summary, else where the agent began afresh, if it did.
+    /// The position behind which kept turns are read: the end of the summary, else where the agent began afresh.
     pub(crate) fn start_of_kept(&self) -> Position {
         let summary = self.summary.as_ref();
         summary.map_or(self.floor, |summary| summary.through)
@@ -296,8 +296,8 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// What was said before a fork left its conversation, and so on where that is a fork itself, as far as the fork's own
-    /// turns leave room. Turns that were captured behind its root are not read, wherever a wrong clock placed them.
+    /// What was said before a fork left its conversation, and so on where that is a fork itself, as far as the fork's
+    /// own turns leave room. Turns that were captured behind its root are not read, wherever a wrong clock placed them.
     fn read_forked(&mut self) -> Result<(), StoreError> {
         let as_of_seq = self.as_of_seq;
         let kept = self
@@ -332,8 +332,8 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// Where the thread left its parent: at its root, else where its first turn stands. What was read of it begins later
-    /// as it grows, and would let what stands before the thread move with it.
+    /// Where the thread left its parent: at its root, else at its first turn. The first turn that was read would not
+    /// do: it moves as the thread grows, and the turns shown from before the thread would move with it.
     fn thread_start(&mut self) -> Result<Position, StoreError> {
         let mut turns = self.turns.iter();
         if let Some(root) = turns.find(|read| Some(read.turn.id) == self.conversation.root) {
@@ -344,8 +344,8 @@ impl<'a> HistoryReading<'a> {
         Ok(first.unwrap_or(LAST))
     }
 
-    /// The newest overheard turns before the last trigger, where that was posted: what does not concern
-    /// the agent and lies behind its summary there.
+    /// The newest overheard turns before the last trigger, in the conversation where it was posted: turns that do not
+    /// concern the agent and lie behind its summary there.
     fn read_ambient(&mut self) -> Result<(), StoreError> {
         // Where every turn is kept, none is overheard.
         if self.query.ambient_turns == 0 || self.query.keep == Keep::All {
@@ -364,7 +364,7 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// Up to where a conversation is folded, at least where the agent began afresh.
+    /// The position up to which a conversation is folded, at least where the agent began afresh.
     fn end_of_summary_in(&mut self, conversation_row: i64) -> Result<Position, StoreError> {
         if conversation_row == self.conversation_row {
             return Ok(self.start_of_kept());
@@ -383,8 +383,8 @@ impl<'a> HistoryReading<'a> {
         Ok(found.map_or(self.floor, |summary| summary.through))
     }
 
-    /// What questions of the room were answered in threads of their own. One whose answer is not there, or
-    /// was not as of the read bound, is noted without it.
+    /// What questions of the room were answered in threads of their own. A question whose answer is not there, or was
+    /// not as of the read bound, is noted without it.
     fn read_thread_answers(&mut self) -> Result<(), StoreError> {
         if !self.query.thread_answers {
             return Ok(());
@@ -445,7 +445,7 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// What was found, in its order.
+    /// Keeps the recalled turns, in the order in which they were found.
     fn read_recalled(&mut self, found: &[TurnId]) -> Result<(), StoreError> {
         for turn in found {
             let key = (
@@ -466,7 +466,7 @@ impl<'a> HistoryReading<'a> {
         Ok(())
     }
 
-    /// The last trigger's conversation and position; without triggers the newest kept turn is it.
+    /// The last trigger's conversation and position; without triggers, those of the newest kept turn.
     fn last_trigger(&self) -> Result<(i64, Position), StoreError> {
         let newest = |role| {
             self.turns

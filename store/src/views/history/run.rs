@@ -11,12 +11,12 @@ pub(super) struct RunFacts {
     pub(super) row: i64,
     pub(super) conversation_row: i64,
     pub(super) first_claimed_at_ms: i64,
-    /// It reads by the fresh starts up to this.
+    /// Only fresh starts up to this time count for it.
     pub(super) afresh_ms: i64,
 }
 
 impl RunFacts {
-    /// No run is later than this.
+    /// The bounds without a run: no run is later than this.
     pub(super) const NONE: Self = Self {
         row: i64::MAX,
         conversation_row: 0,

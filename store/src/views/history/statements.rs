@@ -3,8 +3,8 @@
 use crate::rows::columns::{is_person, select_turns, turn_columns};
 use vocative_core::coverage::Keep;
 
-/// A run that asked people for consent, or a question, or asked another agent, and has no answer within the bound. A model that reads its question would
-/// answer it again, and ask for the same calls.
+/// A run that asked people for consent, or a question, or asked another agent, and has no answer within the bound. A
+/// model that reads its question would answer it again, and ask for the same calls.
 macro_rules! asks_people {
     ($bound:literal) => {
         concat!(

@@ -16,7 +16,7 @@ const PASSED_OVER_MAX: usize = 2_000;
 
 /// Which turns a walk keeps.
 pub(super) struct TurnWalk {
-    /// One of the walks.
+    /// The statement of the walk.
     pub(super) sql: &'static str,
     pub(super) conversation_row: i64,
     pub(super) after: Position,
@@ -91,7 +91,7 @@ impl HistoryReading<'_> {
         Ok(())
     }
 
-    /// A turn that may be read, as far as it was said since the agent began afresh.
+    /// The turn, if it was said since the agent began afresh.
     pub(super) fn behind_floor(&self, turn: Option<Turn>) -> Option<Turn> {
         turn.filter(|turn| turn.position > self.floor)
     }
@@ -125,7 +125,7 @@ impl HistoryReading<'_> {
     }
 }
 
-/// A cached statement still has the counts of its last use.
+/// Resets a statement's counters: a cached statement still has those of its last use.
 fn forget_counts(statement: &Statement<'_>) {
     for status in [
         StatementStatus::FullscanStep,

@@ -1,9 +1,9 @@
 //! Which turns are worth reading for a wording: the index says which of its words each turn has.
 //!
-//! Of each word the newest places are read, a bounded number. A word that has more is everywhere: it ranks what
-//! others find, and where several are everywhere, their meeting places are asked for, over a stretch of the newest
-//! places that is bounded too. So a word in a million lines costs no more than one in two thousand, and what is not
-//! looked at is: old turns that have only words that are everywhere.
+//! Of each word a bounded number of places is read, the newest. A word that has more is *everywhere*: it ranks turns
+//! that other words find, and of several such words the meeting places (turns that have them together) are looked up,
+//! over a bounded stretch of the newest places. So a word in a million lines costs no more than one in two thousand.
+//! Only old turns whose words are all everywhere are not looked at.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ const PLACES_EACH: usize = 4_000;
 const PLACES_MAX: usize = 12_000;
 /// The most meeting places that are read of words that are everywhere.
 const MEETINGS_MAX: usize = 300;
-/// Over so many places of the rarest of them their meeting places are looked for.
+/// Among how many places of the rarest such word meeting places are looked for.
 const MEETINGS_AMONG: usize = 20_000;
 /// The most entries of the index that are asked for at once: forms of a word in several conversations.
 const ENTRIES_MAX: usize = 1_000;
@@ -37,7 +37,7 @@ const PLACES_SQL: &str = "SELECT rowid AS place FROM turn_stems
 const SPOKEN_SQL: &str = "SELECT rowid AS seq FROM turn_text
      WHERE turn_text MATCH ?1 AND rowid > ?2 ORDER BY rowid DESC LIMIT ?3";
 
-/// The people that a wished word is the name of.
+/// The people whose name a wished word is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Named {
     pub(super) participants: Vec<ParticipantId>,
@@ -48,7 +48,7 @@ pub(super) struct Named {
 /// What the index knows of the turns that have a word of a wording.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// By capture order: the place, and which wished words are there, one bit each.
+    /// By capture order: each turn's place, and which wished words it has, one bit each.
     pub(super) turns: HashMap<i64, (i64, u64)>,
     /// In how many lines each wished word is, as far as that is known.
     pub(super) lines_with: Vec<usize>,
@@ -114,8 +114,8 @@ impl IndexQuery<'_> {
                 .iter()
                 .map(|n| 1_u64 << common[*n].2)
                 .fold(0, |a, b| a | b);
-            // The newest places of the rarest word reach back so far; a stretch as many times as long as there
-            // may be places is looked through.
+            // The newest `each` places of the rarest word reach back to `oldest`. The stretch that is looked through
+            // is longer by the factor by which MEETINGS_AMONG exceeds `each`.
             let (_, oldest, ..) = common[group[0]];
             let stretch = limit_of(MEETINGS_AMONG / each.max(1));
             let newest = self.bounds.newest_place;
@@ -250,8 +250,8 @@ impl Candidates {
 }
 
 impl SearchBounds {
-    /// In how many lines a word may be whose newest places reach back to one of them: as many again in each stretch
-    /// of that length.
+    /// Estimates in how many lines a word is whose newest places reach back to `oldest`: it assumes as many again in
+    /// each stretch of that length.
     fn estimated_lines(&self, places: usize, oldest: i64) -> usize {
         let all_ms = (time_at_ms(self.newest_place) - self.oldest_ms).max(1) as f64;
         let seen_ms = (time_at_ms(self.newest_place) - time_at_ms(oldest)).max(1) as f64;

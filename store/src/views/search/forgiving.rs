@@ -36,18 +36,18 @@ use vocative_core::search::scoring::{KnownStems, PreparedLine, Scorer, rarity, r
 use vocative_core::search::text::{Word, words};
 use vocative_core::vector::stands_out;
 
-/// The most bytes of text that are taken apart for a wording, of the index and of the tail each. The words of a line of two
-/// thousand characters take some sixty thousand bytes of memory.
+/// The most bytes of text that are taken apart for a wording, of the index and of the tail each. The words of a line
+/// of two thousand characters take some sixty thousand bytes of memory.
 const TAKEN_APART_MAX_BYTES: usize = 256 << 10;
-/// Of each wording so many answers are joined with those of others.
+/// The most answers to one wording that are joined with those to others.
 const ANSWERS_MAX: usize = 100;
 /// The most lines with files that are looked at, the newest.
 const FILES_MAX: usize = 2_000;
 /// The most turns that one vector finds.
 const NEAREST_MAX: usize = 100;
-/// Fewer do not tell what is usual among them.
+/// The fewest near turns that tell what likeness is usual among them.
 const NEAR_MIN: usize = 5;
-/// How much of its likeness counts for a line that only asks.
+/// The share of its likeness that counts for a line that only asks.
 const ASKS_SHARE: f64 = 0.8;
 
 const FILES_SQL: &str = "SELECT seq, attachments FROM turns INDEXED BY turns_with_files
@@ -59,7 +59,7 @@ const OLDEST_SQL: &str = "SELECT sent_at_ms FROM turns WHERE conversation_id = ?
 const NEWEST_SQL: &str = "SELECT sent_at_ms FROM turns WHERE conversation_id = ?1
      ORDER BY sent_at_ms DESC, ordinal DESC, seq DESC LIMIT 1";
 
-/// What is looked at of what is searched.
+/// Bounds on what is looked at in a search.
 #[derive(Debug)]
 pub(super) struct SearchBounds {
     pub(super) first_place: i64,
@@ -70,11 +70,11 @@ pub(super) struct SearchBounds {
     pub(super) oldest_ms: i64,
     after_ms: i64,
     before_ms: i64,
-    /// Only what these said; none = anybody.
+    /// Only turns of these speakers; empty = of anybody.
     pub(super) speakers: Vec<ParticipantId>,
-    /// Nothing that these said.
+    /// No turns of these speakers.
     silenced: HashSet<ParticipantId>,
-    /// Nothing that was captured later.
+    /// No turns that were captured later.
     as_of_seq: Seq,
     /// Turns up to here are in the index of stems.
     pub(super) through_seq: i64,
@@ -151,13 +151,13 @@ struct ForgivingSearch<'a> {
     names: NameLookup<'a>,
     people: Vec<NamedPerson>,
     tail: Tail,
-    /// What was read, for the next wording.
+    /// Turns that were read already, kept for the next wording.
     read: HashMap<i64, Option<(Match, ParticipantId, Rc<PreparedLine>)>>,
     /// Lines by their text.
     lines: HashMap<String, Rc<PreparedLine>>,
     /// The stems of their words.
     stems: KnownStems,
-    /// Of these texts, in bytes.
+    /// How much of these texts was taken apart, in bytes.
     taken_apart: usize,
 }
 
@@ -348,8 +348,8 @@ impl ForgivingSearch<'_> {
         })
     }
 
-    /// What means nearly the same as each query, the likest first; near-identical lines as one. A query that no line
-    /// is like has no list: an order by chance would push out what words found.
+    /// The lines that are likest to each query in meaning, the likest first; near-identical lines as one. A query
+    /// that no line is like has no list: a chance order would push out what words found.
     fn alike(
         &mut self,
         wordings: &[Query],
@@ -504,7 +504,7 @@ impl ForgivingSearch<'_> {
     }
 }
 
-/// How alike the middle one of the likest turns is, which come in that order: that is near, and nothing more.
+/// The median likeness of the likest turns, which come in that order: near, and nothing more.
 fn near_usually(turns: &[Near]) -> Option<f32> {
     let middle = (turns.len() >= NEAR_MIN).then(|| turns.get(turns.len() / 2));
     middle.flatten().map(|near| near.likeness)

@@ -49,7 +49,7 @@ const MESSAGE_SQL: &str =
      JOIN accounts a ON a.id = h.account_id
      WHERE m.turn_seq = ?1 ORDER BY m.part LIMIT 1";
 
-/// Where the text of a hit is cut around.
+/// The words around which a hit's text is cut.
 enum CutMarks {
     Strict(SearchTerms),
     Forgiving(Vec<Scorer>),
@@ -142,7 +142,7 @@ pub(super) fn read_hits(
 struct HitReading<'a> {
     connection: &'a Connection<'a>,
     names: NameLookup<'a>,
-    /// The seqs of all hits, and of what is no hit: none is shown beside another.
+    /// The seqs of all hits and of excluded turns: none of them is shown beside a hit.
     shown: Vec<i64>,
 }
 

@@ -144,7 +144,7 @@ fn range(connection: &Connection, query: &SearchQuery) -> Result<Option<SearchRa
         let others = threads.into_iter().take(THREADS_MAX);
         range.rows.extend(others.filter(|thread| *thread != row));
     }
-    // Where turns are still on their way into one of these.
+    // Also conversations whose turns are still being merged into one of these.
     for row in range.rows.clone() {
         let mut leaving = connection
             .prepare_cached("SELECT source_id FROM conversation_merges WHERE target_id = ?1")?;

@@ -1,7 +1,7 @@
 //! The turns that the index of stems does not have yet: read and scored as they are.
 //!
-//! Behind the job there are a few hundred; while a large database is being indexed, or where no daemon does the job,
-//! many more, and only the newest are read.
+//! Where the indexing job keeps up there are a few hundred; while a large database is being indexed, or where no
+//! daemon does the job, many more, and only the newest are read.
 
 use super::forgiving::SearchBounds;
 use super::{Match, RANKED_MAX_CHARS, SearchRange};
@@ -13,7 +13,7 @@ use crate::rows::names::NameLookup;
 use vocative_core::ids::{ParticipantId, Seq};
 use vocative_core::search::query::Query;
 
-/// The most bytes of their texts.
+/// The most bytes of text that are read of the tail.
 const TAIL_MAX_BYTES: usize = 2 << 20;
 
 const TAIL_SQL: &str = "SELECT t.seq, t.conversation_id, t.sent_at_ms, t.ordinal, t.participant_id,
@@ -98,13 +98,14 @@ impl Sieve {
         Self(beginnings)
     }
 
-    /// Whether a text may have one: every stem begins like its word, and only plain letters can be compared.
+    /// Whether a text may have a word of the query: every stem begins like its word, and only ASCII letters are
+    /// compared.
     pub(super) fn passes(&self, text: &str) -> bool {
         if !text.is_ascii() {
             return true;
         }
         let text = text.to_ascii_lowercase();
-        // A word with a hyphen may begin before it, and end behind it.
+        // A stem may begin before a hyphen and end behind it.
         text.contains('-')
             || self
                 .0

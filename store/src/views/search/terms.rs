@@ -88,7 +88,7 @@ impl SearchTerms {
             folded.push(c);
         });
         let times = self.terms.iter().map(|term| {
-            // The index found it, if by a rule that folding does not know.
+            // At least once: the index found the term, if by a rule that folding does not know.
             u32::try_from(term.places(folded).count())
                 .unwrap_or(u32::MAX)
                 .max(1)
@@ -131,7 +131,7 @@ impl SearchTerm {
         })
     }
 
-    /// Where it is in a folded text: the bytes of the space before it.
+    /// Where the term is in a folded text: the bytes of the space before it.
     fn places<'a>(&'a self, folded: &'a str) -> impl Iterator<Item = usize> + 'a {
         let ends_word = |end: usize| folded.as_bytes().get(end) == Some(&b' ');
         folded

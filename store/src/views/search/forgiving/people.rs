@@ -35,7 +35,7 @@ pub(super) struct NamedPerson {
 }
 
 impl ForgivingSearch<'_> {
-    /// The people a wished word is the name of.
+    /// The people whose name a wished word is.
     pub(super) fn named(&self, wish: &WordWish) -> Named {
         let of_name = self.people.iter().filter(|person| {
             person.names.contains(&wish.plain) || person.username.as_deref() == Some(&*wish.plain)

@@ -15,11 +15,11 @@ use vocative_core::search::scoring::PreparedLine;
 
 /// The most different texts that are taken apart for a wording.
 const TEXTS_MAX: usize = 240;
-/// Of these, for one set of words: lines with all words don't take the place of those with the rarest one.
+/// Of these, the most for one set of words, so that lines with all words don't displace those with the rarest one.
 const TEXTS_OF_SET: usize = 80;
-/// The most turns whose texts are read for a wording: what was said again and again is taken apart once.
+/// The most turns whose texts are read for a wording; a text that was said again and again is taken apart once.
 const TURNS_MAX: usize = 2_000;
-/// Of these, for one set of words.
+/// Of these, the most for one set of words.
 const TURNS_OF_SET: usize = 1_000;
 
 const READ_SQL: &str = "SELECT t.sent_at_ms, t.ordinal, t.participant_id, t.attachments,

@@ -1,4 +1,4 @@
-//! What may have been meant by a word that is nowhere.
+//! Finds what may have been meant by a word that is in no line.
 
 use super::ForgivingSearch;
 use crate::StoreError;
@@ -11,11 +11,11 @@ use vocative_core::search::scoring::PreparedLine;
 use vocative_core::search::spelling::{Kinship, MISSPELT_MIN_CHARS, kinship};
 use vocative_core::search::text::words;
 
-/// The most words of the vocabulary that a word which is nowhere is compared with.
+/// The most words of the vocabulary that a word in no line is compared with.
 const VOCABULARY_MAX: usize = 20_000;
-/// The most words that stand for one that is nowhere.
+/// The most words that stand in for a word in no line.
 const STANDS_IN_MAX: usize = 6;
-/// How much a word that stands for another counts.
+/// How much a word that stands in for another counts.
 const MISSPELT_SHARE: f64 = 0.7;
 const PART_SHARE: f64 = 0.55;
 
@@ -41,7 +41,8 @@ impl ForgivingSearch<'_> {
             meant.sort();
             meant.dedup_by(|(_, a), (_, b)| a == b);
             let least = meant.first().map(|(kinship, _)| *kinship);
-            // A near miss of one letter makes one of two unlikely, and parts of words too.
+            // If some words differ by one letter, those that differ by two are unlikely, and words that only share a
+            // part, too.
             meant.retain(|(kinship, _)| Some(*kinship) == least);
             meant.truncate(STANDS_IN_MAX);
             if meant.is_empty() {
@@ -79,7 +80,7 @@ impl ForgivingSearch<'_> {
         let each = limit_of((VOCABULARY_MAX / rows.len().max(1)).max(1));
         let first: String = asked.iter().take(1).collect();
         for row in rows {
-            // Most slips leave the first letter as it is; then the rest, as far as it goes.
+            // Words from the same first letter on come first, as most typos keep it; then the rest, up to the limit.
             for sql in [
                 "SELECT stem FROM vocabulary WHERE conversation_id = ?1 AND stem >= ?2 LIMIT ?3",
                 "SELECT stem FROM vocabulary WHERE conversation_id = ?1 AND stem < ?2 LIMIT ?3",
