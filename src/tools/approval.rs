@@ -1,4 +1,4 @@
-//! When the calls of a tool wait for a person: what its settings and those of its agent say together.
+//! When a tool's calls wait for a person, by the tool's settings and its agent's together.
 
 use serde_json::Value;
 
@@ -7,22 +7,23 @@ use vocative_core::approving::{
 };
 use vocative_core::tool_call::CallRule;
 
-/// How long a call waits where nothing is set, in milliseconds.
+/// How long a call waits if nothing is set, in milliseconds.
 const EXPIRES_AFTER_MS: i64 = 300_000;
 
-/// What a tool, or an agent, says of approvals.
+/// The approval settings of a tool or of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApprovalSettings {
-    /// When calls wait; `None` = as the other one says, and those that act always do.
+    /// When calls wait. `None` in a tool's settings: calls that act always wait. `None` in an agent's: as the tool's
+    /// settings say.
     pub policy: Option<ApprovalPolicy>,
     /// Who may decide.
     pub approvers: Option<Vec<Approver>>,
     /// How long calls wait.
     pub expiry: Option<ApprovalExpiry>,
-    /// What becomes of calls that act once their run has read what its askers did not write; `None` = as the other one
-    /// says, and they ask.
+    /// What happens to calls that act once their run has read a text that its askers did not write; `None` = as the
+    /// other one's settings say, and such calls ask if neither says anything.
     pub after_untrusted: Option<AfterUntrusted>,
-    /// Whether the person whose question it is decides where nobody is named.
+    /// Whether the person who asked decides if no approvers are named.
     pub is_askers: bool,
 }
 
@@ -38,7 +39,7 @@ pub enum ApprovalExpiry {
     Never,
 }
 
-/// What holds for a tool of an agent: of all that is set the strictest.
+/// What applies to a tool of an agent: the strictest of all that is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallApproval {
     policies: Vec<ApprovalPolicy>,
@@ -46,13 +47,14 @@ pub struct CallApproval {
     pub approvers: Approvers,
     /// How long a call waits, in milliseconds; `None` = until somebody decides.
     pub expires_after_ms: Option<i64>,
-    /// What becomes of calls once their run has read what its askers did not write.
+    /// What happens to calls once their run has read a text that its askers did not write.
     pub after_untrusted: AfterUntrusted,
     asks_nobody: bool,
 }
 
 impl ApprovalSettings {
-    /// A tool's settings with those of an agent that has it. An agent's `approval` is about tools that act.
+    /// Combines a tool's settings with those of an agent that has it. An agent's `approval` applies only to tools that
+    /// act.
     #[must_use]
     pub fn with(&self, agent: &Self, rule: CallRule) -> CallApproval {
         let acts = rule != CallRule::Repeatable;
@@ -69,13 +71,13 @@ impl ApprovalSettings {
         let may_ask = policies.iter().any(|it| *it != ApprovalPolicy::Never);
         let asks_nobody = may_ask && approvers.0.is_empty() && !self.is_askers;
         if !asks_nobody && approvers.0.is_empty() {
-            // Of what asks only after a text of others, too, the person decides whose question it is.
+            // Either calls ask only after a text of others, or `is_askers` is set: the person who asked decides.
             approvers = Approvers(vec![vec![Approver::Requester]]);
         }
         CallApproval {
             policies,
             approvers,
-            // What the tool says comes before what its agent says of all its tools.
+            // The tool's setting comes before its agent's setting for all tools.
             after_untrusted: self
                 .after_untrusted
                 .or(agent.after_untrusted)
@@ -91,7 +93,7 @@ impl ApprovalSettings {
 }
 
 impl CallApproval {
-    /// A tool whose calls wait for nobody.
+    /// For a tool whose calls never wait.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -109,7 +111,7 @@ impl CallApproval {
         ask(&self.policies, arguments)
     }
 
-    /// Whether a call may wait for a person, and no person may decide.
+    /// Whether a call may have to wait although no person may decide about it.
     #[must_use]
     pub fn asks_nobody(&self) -> bool {
         self.asks_nobody
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(both.ask(&json!({})), ApprovalRule::Always);
         assert_eq!(both.approvers.text(), "requester;admins");
         assert_eq!(both.expires_after_ms, Some(60_000));
-        // What an agent says is about tools that act.
+        // An agent's policy applies only to tools that act.
         assert_eq!(
             tool.with(&agent, CallRule::Repeatable).ask(&json!({})),
             ApprovalRule::Free
@@ -184,7 +186,7 @@ mod tests {
         for (tool, agent, expected) in table {
             let both = set(tool).with(&set(agent), CallRule::Once);
             assert_eq!(both.after_untrusted, expected, "{tool:?} {agent:?}");
-            // Where nobody is named, who asked decides.
+            // If no approvers are named, the person who asked decides.
             assert_eq!(both.approvers.text(), "requester");
             assert!(!both.asks_nobody());
         }

@@ -1,8 +1,9 @@
-//! Holds a call's arguments against its tool's JSON schema, or an answer against its agent's, and tells everything that
-//! is wrong.
+//! Checks a call's arguments against its tool's JSON schema, or an answer against its agent's schema, and lists
+//! everything that is wrong.
 //!
-//! Reads a part of JSON Schema: [`KEYWORDS`]. Of a schema that has others, [`unknown_keywords`] tells them, so that no
-//! setting asks for a check that is never made; the built-in tools' own types are their last word.
+//! Only a part of JSON Schema is supported: [`KEYWORDS`]. [`unknown_keywords`] reports other keywords of a schema, so
+//! that no setting asks for a check that is never made. Arguments of built-in tools are checked again when they are
+//! read into the tools' own types.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use crate::llm::read_arguments;
 use vocative_core::approving::changed_arguments;
 use vocative_core::words::Language;
 
-/// What is read, or says nothing about which arguments are right.
+/// Keywords that are checked, or that do not restrict arguments.
 const KEYWORDS: [&str; 18] = [
     "type",
     "properties",
@@ -74,17 +75,17 @@ fn look_for_unknown(path: &str, schema: &Value, depth: usize, unknown: &mut Vec<
     }
 }
 
-/// Everything that is wrong, in words for the model; empty if nothing is.
+/// Everything that is wrong with the arguments, in words for the model; empty if they fit.
 pub(super) fn wrong(schema: &Value, arguments: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check("the arguments", schema, arguments, &mut wrong);
     wrong
 }
 
-/// The arguments that a person wrote in place of those of a call, as JSON that fits its tool's schema.
+/// Reads arguments that a person wrote to replace those of a call, as JSON that fits its tool's schema.
 ///
 /// # Errors
-/// What is wrong with them, for the person.
+/// What is wrong with the new arguments, for the person.
 pub fn other_arguments(
     text: &str,
     arguments: &str,
@@ -104,7 +105,7 @@ pub fn other_arguments(
     Ok(other.to_string())
 }
 
-/// The same for a model's answer.
+/// Everything that is wrong with a model's answer; empty if it fits.
 #[must_use]
 pub fn wrong_with_answer(schema: &Value, answer: &Value) -> Vec<String> {
     let mut wrong = Vec::new();

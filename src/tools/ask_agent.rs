@@ -1,5 +1,5 @@
-//! `ask_agent`: a task for another agent. It does nothing by itself: the run that calls it waits for the other agent's
-//! answer, which is the result.
+//! `ask_agent`: a task for another agent. The tool itself does nothing: the run that calls it waits for the other
+//! agent's answer, which is the result.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use vocative_core::delegating::{CHILDREN_MAX, TASK_MAX_CHARS};
 use vocative_core::ids::AgentName;
 use vocative_core::tool_call::CallRule;
 
-/// Its name.
+/// The tool's name.
 pub const ASK_AGENT: &str = "ask_agent";
 
 /// An agent or a network that may be asked.
@@ -17,9 +17,9 @@ pub const ASK_AGENT: &str = "ask_agent";
 pub struct Delegate {
     /// Its name.
     pub name: AgentName,
-    /// What it is for, in words for the model that asks; empty = its name says it.
+    /// What it is for, in words for the model that asks; empty = the model sees only its name.
     pub purpose: String,
-    /// Of a network, the agents that may be called for it.
+    /// For a network: the agents that may be called for it.
     pub members: Vec<AgentName>,
 }
 
@@ -28,20 +28,20 @@ pub struct Delegate {
 pub struct TaskWish {
     /// The agent.
     pub agent: AgentName,
-    /// Of a network, the agents that may be called for it.
+    /// For a network: the agents that may be called for it.
     pub members: Vec<AgentName>,
-    /// What is to be done.
+    /// The task.
     pub task: String,
 }
 
-/// Asks one of some agents.
+/// The tool that asks another agent.
 pub struct AskAgent {
     delegates: Vec<Delegate>,
     description: String,
 }
 
 impl AskAgent {
-    /// Asks one of these.
+    /// Makes the tool for these agents and networks.
     #[must_use]
     pub fn new(delegates: Vec<Delegate>) -> Self {
         let line = |delegate: &Delegate| match delegate.purpose.is_empty() {
@@ -113,7 +113,7 @@ impl Tool for AskAgent {
         CallRule::Repeatable
     }
 
-    /// What an agent answers is as trusted as what it has read: the store marks the run that asked accordingly.
+    /// An agent's answer is as trusted as what that agent has read: the store marks the run that asked accordingly.
     fn is_outside(&self) -> bool {
         false
     }

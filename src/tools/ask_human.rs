@@ -1,5 +1,5 @@
-//! `ask_human`: a question to the agent's room of experts. As `ask_person` it does nothing by itself: the run waits for
-//! the answer, which is the result.
+//! `ask_human`: a question to the agent's room of experts. As with `ask_person`, the tool itself does nothing: the run
+//! waits for the answer, which is the result.
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ use super::search::schema;
 use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
-/// Its name.
+/// The tool's name.
 pub const ASK_HUMAN: &str = "ask_human";
 
-/// Asks the experts.
+/// The tool that asks the experts.
 pub struct AskHuman;
 
 #[derive(Deserialize, JsonSchema)]

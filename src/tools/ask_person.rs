@@ -1,4 +1,4 @@
-//! `ask_person`: a question to somebody in the room. It does nothing by itself: the run that calls it waits for the
+//! `ask_person`: a question to somebody in the room. The tool itself does nothing: the run that calls it waits for the
 //! answer, which is the result.
 
 use futures_util::future::BoxFuture;
@@ -11,17 +11,17 @@ use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::questioning::{OPTION_MAX_CHARS, OPTIONS_MAX, QUESTION_MAX_CHARS};
 use vocative_core::tool_call::CallRule;
 
-/// Its name.
+/// The tool's name.
 pub const ASK_PERSON: &str = "ask_person";
 /// The longest name of a person, in characters.
 const PERSON_MAX_CHARS: usize = 100;
 
-/// What a model wants to be told by a person.
+/// A question that a model wants to ask people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionWish {
-    /// What is asked.
+    /// The question.
     pub text: String,
-    /// The answers that it offers; empty = any.
+    /// The offered answers; empty = any answer.
     pub options: Vec<String>,
     /// Who is to answer.
     pub to: QuestionTo,
@@ -30,7 +30,7 @@ pub struct QuestionWish {
 /// Who is to answer a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionTo {
-    /// Who asked for the run.
+    /// The person who asked for the run.
     Requester,
     /// Somebody in the room, by a name.
     Person(String),
@@ -38,7 +38,7 @@ pub enum QuestionTo {
     Experts,
 }
 
-/// Asks a person.
+/// The tool that asks a person.
 pub struct AskPerson;
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,7 +99,7 @@ fn wish(arguments: &Value) -> Result<QuestionWish, ToolError> {
     checked(&arguments.question, &arguments.options, to)
 }
 
-/// A question within its limits.
+/// The question, if its text and options are within the limits.
 pub(super) fn checked(
     question: &str,
     options: &[String],

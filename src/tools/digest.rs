@@ -1,14 +1,14 @@
-//! What a call does, as one hash: the same for the same tool, arguments, chat and agent, and for nothing else.
+//! A hash of what a call does: equal for the same tool, arguments, chat and agent, and different for any others.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use vocative_core::tool_call::CallDigest;
 
-/// Goes into every digest, so that another way to make it gives others.
+/// Part of every digest, so that a change of how digests are made changes all of them.
 const VERSION: &str = "1";
 
-/// Whose calls they are.
+/// The chat and the agent that a call belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallScope {
     /// The chat, with its account.
@@ -17,7 +17,7 @@ pub struct CallScope {
     pub agent: String,
 }
 
-/// The digest of a call. `definition` is all that decides what the tool does.
+/// The digest of a call. `definition` is everything that decides what the tool does.
 #[must_use]
 pub(super) fn digest(
     scope: &CallScope,
@@ -35,14 +35,14 @@ pub(super) fn digest(
     ];
     let mut hash = Sha256::new();
     for part in parts {
-        // The length before each part keeps one part from reaching into the next.
+        // The length before each part keeps the parts apart.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
     hash.finalize().into()
 }
 
-/// JSON in one way of writing it: keys in order, no spaces.
+/// JSON in its canonical form: keys in order, no spaces.
 fn canonical(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

@@ -1,7 +1,7 @@
-//! `knowledge_search`: what stands in the operator's documents, with where it stands.
+//! `knowledge_search`: finds passages of the operator's documents, and says where they are.
 //!
-//! It searches the collections that it is made with, which its agent and the chat allow: a model can name one of them,
-//! and no other. What it gives is data, however it is worded.
+//! It searches only the collections that it was made with, which its agent and the chat allow: a model can name one of
+//! them, and no other. Its results are data, however they are worded.
 
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
@@ -16,16 +16,16 @@ use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 use vocative_store::contract::{KnowledgeHit, KnowledgeHits, KnowledgeQuery};
 
-/// Its name.
+/// The tool's name.
 pub const KNOWLEDGE_SEARCH: &str = "knowledge_search";
-/// How many hits are given where the model does not say.
+/// How many hits are returned if the model sets no limit.
 const HITS_DEFAULT: usize = 5;
-/// The most hits that are given, whatever the model says.
+/// The most hits that are returned, whatever limit the model sets.
 const HITS_MAX: usize = 20;
 /// Tokens of all hits' texts together.
 const HITS_MAX_TOKENS: usize = 2_000;
 
-/// Searches some collections.
+/// The tool that searches some collections.
 pub struct KnowledgeSearch {
     store: Reader,
     collections: Vec<String>,
@@ -47,13 +47,13 @@ struct KnowledgeArguments {
 
 #[derive(Serialize)]
 struct FoundPassage {
-    /// As people are told where it stands.
+    /// The place of the passage, as people are shown it.
     source: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     heading: String,
     title: String,
     text: String,
-    /// How many other parts say nearly the same.
+    /// How many other passages say nearly the same.
     #[serde(skip_serializing_if = "is_zero")]
     similar: usize,
     read: String,
@@ -65,7 +65,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl KnowledgeSearch {
-    /// The tool for a run.
+    /// Makes the tool for a run.
     #[must_use]
     pub fn new(to: &BoundTo) -> Self {
         let names = to.knowledge.join(", ");
@@ -125,7 +125,7 @@ impl Tool for KnowledgeSearch {
 }
 
 impl KnowledgeSearch {
-    /// The names that `collection` may have; none is as good as not given.
+    /// The values that `collection` may have: the names of the collections, or null, which means all of them.
     fn allowed_names(&self) -> Vec<Value> {
         let names = self.collections.iter().map(|name| json!(name));
         names.chain([Value::Null]).collect()
@@ -165,7 +165,7 @@ fn query(collections: Vec<String>, arguments: Value) -> Result<KnowledgeQuery, T
     })
 }
 
-/// Where a piece stands, as people write it: `handbook/travel.md:12`, or a page.
+/// The place of a passage, as people write it: `handbook/travel.md:12`, or a page.
 #[must_use]
 pub(crate) fn source_of(hit: &KnowledgeHit) -> String {
     let (collection, path) = (&hit.collection, &hit.path);

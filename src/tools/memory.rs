@@ -1,5 +1,6 @@
 //! `remember`, `recall` and `forget_memory`: what an agent notes of what people tell it, bound to the room of one run.
-//! The model names entries as it was shown them, and people by names; the store decides what may be read and changed.
+//! The model refers to entries by the numbers that it was shown, and to people by names; the store decides what may be
+//! read and changed.
 
 use std::sync::Arc;
 
@@ -22,47 +23,47 @@ use vocative_store::contract::{
 };
 use vocative_store::{Remembering, Store};
 
-/// The name of the tool that notes.
+/// The name of the tool that writes notes.
 pub const REMEMBER: &str = "remember";
-/// The name of the tool that looks up what was noted.
+/// The name of the tool that looks up notes.
 pub const RECALL: &str = "recall";
-/// The name of the tool that takes notes away.
+/// The name of the tool that deletes notes.
 pub const FORGET_MEMORY: &str = "forget_memory";
 /// The most queries of one call.
 const QUERIES_MAX: usize = 5;
-/// Characters of all entries that one call shows.
+/// The most characters of entries that one call shows.
 const SHOWN_MAX_CHARS: usize = 12_000;
 /// The longest name of a person, in characters.
 const PERSON_MAX_CHARS: usize = 100;
 
-/// What the tools of a run are given to remember by.
+/// What the memory tools of a run work with.
 #[derive(Clone)]
 pub struct MemoryDesk {
-    /// Where it is kept.
+    /// Where entries are stored.
     pub store: Store<Remembering>,
-    /// Whose it is.
+    /// The agent whose entries they are.
     pub agent: AgentName,
     /// The run.
     pub run: RunId,
-    /// Its lease.
+    /// The run's lease.
     pub token: LeaseToken,
     /// The run's conversation.
     pub conversation: ConversationId,
     /// The platform's id of the room.
     pub room: String,
-    /// Whose words count there.
+    /// Whether a person's words may be noted there.
     pub is_served: IsServed,
     /// The time, in milliseconds since the Unix epoch.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// Notes something.
+/// The tool that writes notes.
 pub struct Remember(pub MemoryDesk);
 
-/// Looks up what was noted.
+/// The tool that looks up notes.
 pub struct Recall(pub MemoryDesk);
 
-/// Takes notes away.
+/// The tool that deletes notes.
 pub struct ForgetMemory(pub MemoryDesk);
 
 #[derive(Deserialize, JsonSchema)]
@@ -227,7 +228,7 @@ impl Tool for Recall {
     }
 
     fn is_outside(&self) -> bool {
-        // What it quotes was said in turns, and the store knows whose.
+        // The entries come from turns, and the store knows who wrote these.
         false
     }
 
@@ -399,7 +400,7 @@ fn entries_of(texts: &[String]) -> Result<Vec<MemoryRef>, ToolError> {
     texts.iter().map(|text| entry_of(text)).collect()
 }
 
-/// What was done, for the model.
+/// What was changed, for the model.
 fn told(done: &MemoryDone) -> String {
     let numbers = |ids: &[vocative_core::remembering::MemoryId]| {
         ids.iter().map(ToString::to_string).collect::<Vec<String>>()

@@ -1,15 +1,15 @@
-//! What an agent's model may call while it works on an answer.
+//! The tools that an agent's model may call while it works on an answer.
 //!
-//! A tool is made for one run and sees what it was made with: the model can't name another
-//! conversation. It knows no agent, no platform and no provider's wire form. Nothing a tool does
-//! ends a run: a wrong name, wrong arguments, a panic and a time-out are results that say so.
+//! A tool is made for one run and sees only what it was made with: the model can't name another conversation. It knows
+//! no agent, no platform and no provider's wire form. Nothing that a tool does ends a run: a wrong name, wrong
+//! arguments, a panic and a time-out each become a result that says so.
 //!
-//! Reading order: this page, `arguments` (what is wrong with a call), `approval` (when a call
-//! waits for a person), `digest` (what makes two calls the same), `toolbox`
-//! (the tools of one run), `search` (`conversation_search`), `knowledge` (`knowledge_search`), `read_skill`,
-//! `ask_person` and `ask_human` (questions to people), `ask_agent` (tasks for other agents), `schedule` (something for later),
-//! `memory` (what it is told to keep in mind), `set_state` (values of a network), `http` (requests by configuration), `command` (programs by configuration, made of a `program`),
-//! `outside` (what comes from outside is data).
+//! Reading order: this page, `arguments` (what is wrong with a call's arguments), `approval` (when a call waits for a
+//! person), `digest` (when two calls are the same), `toolbox` (the tools of one run), `search` (`conversation_search`),
+//! `knowledge` (`knowledge_search`), `read_skill`, `ask_person` and `ask_human` (questions to people), `ask_agent`
+//! (tasks for other agents), `schedule` (reminders and tasks for later), `memory` (notes of what people tell it),
+//! `set_state` (values of a network), `http` (requests by configuration), `command` (programs by configuration, made of
+//! a `program`), `outside` (marks text from outside as data).
 
 mod approval;
 mod arguments;
@@ -74,7 +74,7 @@ pub enum BuiltIn {
     ConversationSearch,
     /// Searches the operator's documents.
     KnowledgeSearch,
-    /// Reads instructions for a kind of task.
+    /// Reads the instructions for a kind of task.
     ReadSkill,
     /// Asks somebody in the room.
     AskPerson,
@@ -84,22 +84,22 @@ pub enum BuiltIn {
     AskAgent,
     /// Plans something for later.
     Schedule,
-    /// Notes what people tell it.
+    /// Notes what people say.
     Remember,
-    /// Looks up what it noted.
+    /// Looks up notes.
     Recall,
-    /// Takes notes away.
+    /// Deletes notes.
     ForgetMemory,
 }
 
 /// A tool of an agent, with its limits.
 #[derive(Clone, Debug)]
 pub struct ToolUse {
-    /// What is called.
+    /// What the tool is made of.
     pub source: ToolSource,
-    /// How often, and how long.
+    /// How often it may be called, and how long a call may take.
     pub limits: ToolLimits,
-    /// The people whose questions it may be called for; `None` = everybody's.
+    /// The people whose questions it may be called for; `None` = everybody.
     pub allow_people: Option<Vec<PersonName>>,
     /// When calls wait for a person.
     pub approval: ApprovalSettings,
@@ -108,26 +108,26 @@ pub struct ToolUse {
 /// What a tool is made of.
 #[derive(Clone, Debug)]
 pub enum ToolSource {
-    /// One of ours.
+    /// A tool of this program.
     BuiltIn(BuiltIn),
-    /// A request.
+    /// An HTTP request.
     Http(Arc<HttpTool>),
     /// A program.
     Command(Arc<CommandTool>),
-    /// Tools of a server.
+    /// Tools of an MCP server.
     Mcp(McpUse),
 }
 
-/// The tools of a server that an agent has.
+/// The tools of an MCP server that an agent has.
 #[derive(Clone, Debug)]
 pub struct McpUse {
     /// The server.
     pub server: Arc<McpServer>,
-    /// As an agent names them: `files__*`, or `files__read` for one.
+    /// The tools as the agent's settings name them: `files__*`, or `files__read` for one.
     pub name: String,
 }
 
-/// Whether a name stands for a tool: its own, or all of its server's.
+/// Whether a name in settings matches a tool: its own name, or `*` for all tools of its server.
 #[must_use]
 pub fn names(name: &str, tool: &str) -> bool {
     let of_server = name.strip_suffix('*').filter(|it| it.ends_with("__"));
@@ -141,21 +141,21 @@ pub struct ToolLimits {
     pub calls_per_run: Option<u32>,
     /// Calls in one day (UTC) for one person.
     pub calls_per_day: Option<u32>,
-    /// In milliseconds; `None` = as its agent has it.
+    /// The time limit of a call in milliseconds; `None` = the agent's limit.
     pub timeout_ms: Option<u64>,
 }
 
-/// A person, as settings name one.
+/// A person as settings name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonName {
     /// The channel.
     pub channel: String,
-    /// The platform's id.
+    /// The platform's id of the person.
     pub id: String,
 }
 
 impl ToolUse {
-    /// A tool of ours, without limits of its own.
+    /// A built-in tool without limits of its own.
     #[must_use]
     pub fn built_in(tool: BuiltIn) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl ToolUse {
         }
     }
 
-    /// Whether it may be called for all of these people.
+    /// Whether the tool may be called for all of these people.
     #[must_use]
     pub fn is_for(&self, people: &[PersonName]) -> bool {
         let is_allowed = |allowed: &Vec<PersonName>| {
@@ -186,14 +186,14 @@ impl ToolUse {
         self.allow_people.as_ref().is_none_or(is_allowed)
     }
 
-    /// Waits, within a bound, until it is known what the tool offers.
+    /// Waits, up to a limit, until it is known which tools this is.
     pub async fn known(&self) {
         if let ToolSource::Mcp(tools) = &self.source {
             tools.server.first_started().await;
         }
     }
 
-    /// The tool for a run; of a server, what it offers now.
+    /// The tools for a run; of a server, the tools that it offers now.
     #[must_use]
     pub fn open(&self, to: &BoundTo) -> Vec<Arc<dyn Tool>> {
         match &self.source {
@@ -208,7 +208,7 @@ impl ToolUse {
 /// What the tools of a run are made with: they see nothing else.
 #[derive(Clone)]
 pub struct BoundTo {
-    /// Where it was said.
+    /// Reads the store.
     pub store: Reader,
     /// The run's conversation.
     pub conversation: ConversationId,
@@ -226,14 +226,14 @@ pub struct BoundTo {
     pub embeddings: Option<Arc<Embeddings>>,
     /// The agents that its agent may ask.
     pub delegates: Vec<Delegate>,
-    /// Plans for later; `None` = nothing can be planned.
+    /// Plans for later; `None` = planning is not possible.
     pub planner: Option<Planner>,
-    /// What its agent remembers by, where it remembers.
+    /// The agent's memory, if it has one.
     pub memory: Option<MemoryDesk>,
 }
 
 impl BuiltIn {
-    /// All of them.
+    /// All built-in tools.
     pub const ALL: [Self; 10] = [
         Self::ConversationSearch,
         Self::KnowledgeSearch,
@@ -246,7 +246,7 @@ impl BuiltIn {
         Self::Recall,
         Self::ForgetMemory,
     ];
-    /// Those that an agent has with `memory`, and no other one.
+    /// The tools that an agent has if `memory` is set, and only then.
     pub const OF_MEMORY: [Self; 3] = [Self::Remember, Self::Recall, Self::ForgetMemory];
 
     /// Its name.
@@ -266,11 +266,11 @@ impl BuiltIn {
         }
     }
 
-    /// What follows when it is not known whether a call acted.
+    /// Whether a call is made again if it is not known whether it acted.
     #[must_use]
     pub fn rule(self) -> CallRule {
         match self {
-            // They only read, or ask once however often they are called.
+            // These only read, or ask once however often they are called.
             Self::ConversationSearch
             | Self::KnowledgeSearch
             | Self::ReadSkill
@@ -282,8 +282,9 @@ impl BuiltIn {
         }
     }
 
-    /// What is set of its approvals, with what holds where nothing is: of what it does in a person's name that person
-    /// decides; a note of what somebody said waits for nobody, unless its run has read what its askers did not write.
+    /// The approval settings, with this tool's defaults for what is not set. The person who asked decides about
+    /// `schedule`, which acts in their name. Notes do not wait, unless their run has read a text that its askers did
+    /// not write.
     #[must_use]
     pub fn approval(self, set: ApprovalSettings) -> ApprovalSettings {
         let own = Self::OF_MEMORY
@@ -296,13 +297,13 @@ impl BuiltIn {
         }
     }
 
-    /// The tool of a name.
+    /// The tool with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// The tool for a run; `None` where it is not to be had.
+    /// The tool for a run; `None` if the run can't have it.
     #[must_use]
     pub fn open(self, to: &BoundTo) -> Option<Arc<dyn Tool>> {
         let memory = || to.memory.clone();
@@ -323,7 +324,7 @@ impl BuiltIn {
     }
 }
 
-/// Something a model may call.
+/// A tool that a model may call.
 pub trait Tool: Send + Sync {
     /// Its name: `[a-z0-9_]`.
     fn name(&self) -> &str;
@@ -334,40 +335,41 @@ pub trait Tool: Send + Sync {
     /// The JSON schema of its arguments: an object.
     fn schema(&self) -> Value;
 
-    /// What follows when it is not known whether a call acted.
+    /// Whether a call is made again if it is not known whether it acted.
     fn rule(&self) -> CallRule;
 
-    /// All that decides what a call does beside its arguments. A call that was asked for under another definition is
-    /// not made.
+    /// Everything besides the arguments that decides what a call does. If the definition has changed since a call was
+    /// asked for, the call is not made.
     fn definition(&self) -> Value {
         Value::Null
     }
 
-    /// Whether what it gives was written by others than the people of the room: a result of it is no word of its asker.
+    /// Whether the tool's results were written by others than the people of the room. Such a result is never taken as a
+    /// word of the person who asked.
     fn is_outside(&self) -> bool {
         true
     }
 
-    /// Where its calls go, for a person who is to allow one; empty = its name says all.
+    /// Where its calls go, for a person who decides about one; empty = its name says everything.
     fn target(&self) -> String {
         String::new()
     }
 
-    /// The question that a call asks a person, of a tool that does nothing else: the run waits for the answer, which
+    /// The question that a call asks a person, for a tool that does nothing else: the run waits for the answer, which
     /// is the call's result.
     fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {
         let _ = arguments;
         None
     }
 
-    /// The task that a call gives another agent, of a tool that does nothing else: the run waits for what comes of it,
+    /// The task that a call gives another agent, for a tool that does nothing else: the run waits for its outcome,
     /// which is the call's result.
     fn task(&self, arguments: &Value) -> Option<Result<TaskWish, ToolError>> {
         let _ = arguments;
         None
     }
 
-    /// Calls it. The arguments fit the schema.
+    /// Makes a call. The arguments fit the schema.
     fn call(
         &self,
         arguments: Value,
@@ -375,52 +377,52 @@ pub trait Tool: Send + Sync {
     ) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 }
 
-/// What a tool is told of a call beside its arguments.
+/// What a tool knows of a call besides its arguments.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// The call's own id: the same however often it is made.
+    /// The call's own id, which stays the same when the call is made again.
     pub call: ToolCallId,
-    /// How long the call may take, in milliseconds; `None` = as the toolbox has it, which fills this in.
+    /// How long the call may take, in milliseconds; `None` = the toolbox fills in its own limit.
     pub limit_ms: Option<u64>,
-    /// What people answered the tool's server that asked them first.
+    /// What people answered to the tool's server, which asked them first.
     pub input: Option<InputGiven>,
-    /// Hears how far the call is.
+    /// Receives the progress of the call.
     pub progress: Progress,
 }
 
-/// Hears how far a call is. Only the newest word of a tool is kept until somebody looks.
+/// Receives the progress of a call. Only a tool's newest message is kept until somebody reads it.
 #[derive(Clone, Debug)]
 pub struct Progress(watch::Sender<String>);
 
 impl Progress {
-    /// The longest word that is heard, in characters.
+    /// The longest message that is kept, in characters.
     const MAX_CHARS: usize = 300;
 
-    /// With who looks.
+    /// A new one, and its receiver.
     #[must_use]
     pub fn new() -> (Self, watch::Receiver<String>) {
         let (said, seen) = watch::channel(String::new());
         (Self(said), seen)
     }
 
-    /// How far it is, in plain words; longer ones are cut.
+    /// Reports progress in plain words; long texts are cut.
     pub fn say(&self, text: &str) {
         self.0
             .send_replace(text.chars().take(Self::MAX_CHARS).collect());
     }
 }
 
-/// What people answered a server of tools.
+/// What people answered to an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputGiven {
-    /// What it asked.
+    /// What the server asked.
     pub round: InputRound,
-    /// The answers, by its own names.
+    /// The answers, by the server's own names.
     pub answers: BTreeMap<String, Value>,
 }
 
 impl CallContext {
-    /// A call of that id.
+    /// The context of a call with this id, and nothing else.
     #[must_use]
     pub fn of(call: ToolCallId) -> Self {
         Self {
@@ -432,30 +434,30 @@ impl CallContext {
     }
 }
 
-/// What a tool gave.
+/// The result of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolOutput {
     /// For the model.
     pub content: String,
-    /// Turns that it quotes.
+    /// The turns that it quotes.
     pub sources: Vec<TurnId>,
     /// Files that came with it.
     pub files: Vec<CallFile>,
 }
 
-/// Why a tool gave nothing, in words for the model.
+/// Why a tool has no result, in words for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// The arguments must be others.
+    /// The arguments are wrong.
     #[error("wrong arguments: {0}")]
     Arguments(String),
-    /// It failed, and will not act later.
+    /// The tool failed, and will not act later.
     #[error("the tool failed: {0}")]
     Failed(String),
-    /// Whether it acted is not known.
+    /// It is not known whether the tool acted.
     #[error("it is not known whether the tool acted: {0}")]
     Unknown(String),
-    /// Its server asks people first; it has not acted.
+    /// The tool's server asks people first; it has not acted.
     #[error("the server {} asks a person first, which is not possible here", .0.server)]
     InputRequired(Box<InputRound>),
 }

@@ -9,47 +9,47 @@ use uuid::Uuid;
 
 use crate::confining::{ProgramBounds, ProgramOrder, ProgramReach, StartedProgram, Streams, start};
 
-/// Memory of a program where the settings do not say, in bytes.
+/// A program's memory if the settings do not limit it, in bytes.
 pub const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
-/// Processes of a program where the settings do not say.
+/// The number of a program's processes if the settings do not limit it.
 pub const PROCESSES_DEFAULT: u32 = 32;
 
-/// A program, all but its secrets.
+/// The settings of a program, without its secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramSettings {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it runs; `None` = in an empty folder of its own.
+    /// The folder it runs in; `None` = an empty folder of its own.
     pub folder: Option<PathBuf>,
-    /// Its variables.
+    /// Its environment variables.
     pub variables: Vec<(String, String)>,
-    /// What it may reach.
+    /// The files and networks that it may reach.
     pub reach: ProgramReach,
-    /// What it may use.
+    /// The resources that it may use.
     pub bounds: ProgramBounds,
-    /// Whether it is started where the machine can't confine it.
+    /// Whether it is started even if the machine can't confine it.
     pub is_trusted: bool,
 }
 
 /// A program with its secrets.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// All but its secrets.
+    /// The settings without secrets.
     pub settings: ProgramSettings,
     /// Variables whose values are secret.
     pub secrets: Vec<(String, SecretString)>,
-    /// Where empty folders are made for it.
+    /// The folder in which empty folders are made for it.
     pub folders: PathBuf,
 }
 
 /// A program that was started.
 #[derive(Debug)]
 pub(crate) struct RunningProgram {
-    /// The program. Dropped, it ends.
+    /// The program. Dropping it ends the program.
     pub(crate) program: StartedProgram,
     /// Its streams.
     pub(crate) streams: Streams,
-    /// Where it runs, if it is its own. Dropped, it is removed.
+    /// The folder it runs in, if that was made for it. Dropping it removes the folder.
     pub(crate) own_folder: Option<OwnFolder>,
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct OwnFolder(PathBuf);
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // What stays is removed at the next start.
+        // A folder that could not be removed is removed at the next start.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl ProgramSettings {
-    /// What decides what it does, beside its arguments and secrets.
+    /// What decides what the program does, besides its arguments and secrets.
     #[must_use]
     pub fn definition(&self) -> Value {
         json!({
@@ -80,10 +80,10 @@ impl ProgramSettings {
 }
 
 impl Program {
-    /// Starts it, with these variables beside its own.
+    /// Starts the program, with these variables in addition to its own.
     ///
     /// # Errors
-    /// If its folder can't be made, or our own program not be started again.
+    /// If its folder can't be made, or our own executable can't be started again.
     pub(crate) fn start(&self, variables: &[(&str, &str)]) -> io::Result<RunningProgram> {
         let settings = &self.settings;
         let own_folder = match &settings.folder {
@@ -129,7 +129,7 @@ fn own_folder(folders: &Path) -> io::Result<OwnFolder> {
     Ok(OwnFolder(path))
 }
 
-/// Removes the folders of programs that a daemon before this one left.
+/// Removes the folders that an earlier daemon left behind.
 pub fn sweep(folders: &Path) {
     match std::fs::remove_dir_all(folders) {
         Ok(()) => {}

@@ -1,7 +1,7 @@
-//! `read_skill`: the text of a skill that the agent's instructions list, or of another file of it.
+//! `read_skill`: the text of a skill that the agent's instructions list, or of another file of that skill.
 //!
-//! It holds the skills that it was made with, as they were read and approved: a model can name one of them and a file
-//! of it, and no path leads anywhere else. An approval that was taken back counts at once.
+//! The tool holds the skills that it was made with, as they were read and approved: a model can name one of them and a
+//! file of it, and no path leads anywhere else. A withdrawn approval takes effect at once.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use vocative_core::skills::{SKILL_FILE, Skill, SkillFile};
 use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 
-/// Its name.
+/// The tool's name.
 pub const READ_SKILL: &str = "read_skill";
-/// Characters of a text that one call gives; the next call goes on behind them.
+/// The most characters of a text that one call returns; the next call goes on behind them.
 const TEXT_MAX_CHARS: usize = 12_000;
-/// Files that are named with a skill's text.
+/// The most files that are listed with a skill's text.
 const NAMED_MAX: usize = 60;
 
-/// Reads some skills.
+/// The tool that reads some skills.
 pub struct ReadSkill {
     store: Reader,
     skills: Vec<Arc<Skill>>,
@@ -44,7 +44,7 @@ struct ReadSkillArguments {
 }
 
 impl ReadSkill {
-    /// The tool for a run.
+    /// Makes the tool for a run.
     #[must_use]
     pub fn new(to: &BoundTo) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Tool for ReadSkill {
         CallRule::Repeatable
     }
 
-    /// An operator has approved every byte of it: it is the agent's instructions, in another place.
+    /// An operator has approved every byte of a skill: it belongs to the agent's instructions.
     fn is_outside(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! `schedule`: something for later, in the name of who asks. A person agrees to it first, unless its settings say
-//! otherwise.
+//! `schedule`: plans a reminder or a task for later, in the name of the person who asks. That person agrees to it
+//! first, unless the settings say otherwise.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use vocative_core::wall_clock::Zone;
 use vocative_store::contract::{PlanOfCall, Planned};
 use vocative_store::{Replying, Store};
 
-/// Its name.
+/// The tool's name.
 pub const SCHEDULE: &str = "schedule";
 
-/// What plans for a run.
+/// Plans for a run.
 #[derive(Clone)]
 pub struct Planner {
-    /// Where schedules are.
+    /// Where schedules are stored.
     pub store: Store<Replying>,
-    /// Whose clocks count where a time names none.
+    /// The time zone of times that name none.
     pub zone: Zone,
-    /// Who does what is planned.
+    /// The agent that does what is planned.
     pub agent: AgentName,
     /// The time, in milliseconds since the Unix epoch.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// Plans something for later.
+/// The tool that plans something for later.
 pub struct Schedule(pub(super) Option<Planner>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -108,7 +108,7 @@ async fn plan(
         },
         now_ms,
     };
-    // Whatever storage says, the call finds what it made when it is made again.
+    // After any error of the store, a repeated call finds what it made before.
     let planned = planner.store.plan_by_call(plan).await;
     match planned.map_err(|cause| ToolError::Unknown(cause.to_string()))? {
         Planned::Made(content) => Ok(ToolOutput {

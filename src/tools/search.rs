@@ -1,6 +1,6 @@
-//! `conversation_search`: what was said here, by words; without words the newest.
+//! `conversation_search`: finds by words what was said in this conversation; without words, the newest messages.
 //!
-//! Results are JSON, so that nothing a message says can pass for another message.
+//! Results are JSON, so that nothing in a message can be taken for another message.
 
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
@@ -19,18 +19,18 @@ use vocative_store::contract::{
     Neighbour, SearchFilter, SearchHit, SearchHits, SearchMode, SearchQuery,
 };
 
-/// Its name.
+/// The tool's name.
 pub const CONVERSATION_SEARCH: &str = "conversation_search";
-/// How many hits are given where the model does not say.
+/// How many hits are returned if the model sets no limit.
 pub const HITS_DEFAULT: usize = 5;
-/// The most hits that are given, whatever the model says.
+/// The most hits that are returned, whatever limit the model sets.
 pub const HITS_MAX: usize = 50;
 /// Tokens of all hits' texts together.
 pub const HITS_MAX_TOKENS: usize = 2_000;
 /// The length to which a hit's text is cut around its match, in characters.
 pub const HIT_MAX_CHARS: usize = 1_200;
 
-/// Searches the conversation that it is made for.
+/// The tool that searches the conversation it was made for.
 pub struct ConversationSearch(BoundTo);
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -82,7 +82,7 @@ struct FoundMessage {
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
-    /// How many other lines say nearly the same.
+    /// How many other messages say nearly the same.
     #[serde(skip_serializing_if = "is_zero")]
     similar: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ struct FoundMessage {
     answered_by: Option<Beside>,
 }
 
-/// A message beside a hit.
+/// A message that is shown with a hit.
 #[derive(Serialize)]
 struct Beside {
     speaker: String,
@@ -108,8 +108,8 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl ConversationSearch {
-    /// The tool for a run: it finds nothing outside its conversation and what `search_reach` adds, and none of the
-    /// turns that are being answered.
+    /// Makes the tool for a run: it finds nothing outside its conversation and what `search_reach` adds, and none of
+    /// the turns that are being answered.
     #[must_use]
     pub fn new(to: BoundTo) -> Self {
         Self(to)
@@ -148,7 +148,7 @@ impl Tool for ConversationSearch {
     }
 
     fn is_outside(&self) -> bool {
-        // What it quotes are turns, and the store knows whose.
+        // It quotes turns, and the store knows who wrote these.
         false
     }
 

@@ -1,5 +1,6 @@
-//! `set_state`: an agent of a network sets values that its network shares. Made for one agent call; what it set is in the
-//! rows of its calls, so a resumed run sets it again by [`StateDesk::apply`] without asking anybody.
+//! `set_state`: an agent of a network sets values that the network shares. The tool is made for one agent call. Its
+//! calls are rows in the store, so a resumed run sets the same values again by [`StateDesk::apply`] without calling a
+//! model.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,7 @@ use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::routing::state::{StateSchema, StateValues};
 use vocative_core::tool_call::CallRule;
 
-/// Its name.
+/// The tool's name.
 pub const SET_STATE: &str = "set_state";
 
 /// The values of a network during one agent call.
@@ -23,7 +24,7 @@ pub struct StateDesk {
 }
 
 impl StateDesk {
-    /// Begins with these values.
+    /// Starts with these values.
     #[must_use]
     pub fn new(schema: StateSchema, writes: Vec<String>, values: StateValues) -> Self {
         Self {
@@ -39,10 +40,10 @@ impl StateDesk {
         !self.writes.is_empty()
     }
 
-    /// Sets what a call asks for: all of it, or nothing.
+    /// Sets all values of a call, or none of them.
     ///
     /// # Errors
-    /// Why not, in words for the model.
+    /// Why the values can't be set, in words for the model.
     pub fn apply(&self, arguments: &Value) -> Result<(), String> {
         let Some(set) = arguments.as_object().filter(|set| !set.is_empty()) else {
             return Err("name the values to set, by their keys".to_owned());
@@ -56,7 +57,7 @@ impl StateDesk {
         set.map_err(|wrong| wrong.to_string())
     }
 
-    /// The values as they are.
+    /// The current values.
     #[must_use]
     pub fn values(&self) -> StateValues {
         self.lock().clone()
@@ -67,7 +68,7 @@ impl StateDesk {
     }
 }
 
-/// Sets values.
+/// The tool that sets values.
 pub struct SetState(pub Arc<StateDesk>);
 
 impl Tool for SetState {
@@ -83,7 +84,7 @@ impl Tool for SetState {
         self.0.schema.arguments(&self.0.writes)
     }
 
-    /// What it sets is in the row of its call: made again, it is the same.
+    /// The values are in the row of the call: a repeated call sets the same ones.
     fn rule(&self) -> CallRule {
         CallRule::Repeatable
     }

@@ -1,4 +1,4 @@
-//! The tools of one run, and a call of one: whatever happens, there is a result.
+//! The tools of one run, and their calls: every call has a result, whatever happens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use vocative_store::contract::CallFile;
 
 /// The length to which results are cut, with a marker, in characters.
 pub const RESULT_MAX_CHARS: usize = 16_000;
-/// Calls of any tool in a run.
+/// The most calls in a run, of all tools together.
 pub(super) const RUN_CALLS_MAX: u32 = 64;
 
 /// The tools of one run.
@@ -45,35 +45,36 @@ impl Default for Toolbox {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutcome {
-    /// How it stands: over.
+    /// The state of the call, which is over.
     pub state: CallState,
-    /// For the model: what the tool gave, or what went wrong.
+    /// For the model: the tool's result, or what went wrong.
     pub content: String,
-    /// Turns that it quotes.
+    /// The turns that it quotes.
     pub sources: Vec<TurnId>,
     /// Files that came with it.
     pub files: Vec<CallFile>,
-    /// What its server asks people before it goes on. Then it is not over yet, unless nobody can be asked.
+    /// What the tool's server asks people before it goes on. With it the call is not over yet, unless no person can be
+    /// asked.
     pub input: Option<Box<InputRound>>,
 }
 
 impl ToolOutcome {
-    /// What went wrong, in words for the model.
+    /// A failed call: what went wrong, in words for the model.
     #[must_use]
     pub fn failed(content: impl Into<String>) -> Self {
         Self::without_sources(CallState::Failed, content)
     }
 
-    /// Why it is not known whether the call acted, in words for the model.
+    /// A call of which it is not known whether it acted: why, in words for the model.
     #[must_use]
     pub fn unknown(content: impl Into<String>) -> Self {
         Self::without_sources(CallState::Unknown, content)
     }
 
-    /// Why it was not made, in words for the model.
+    /// A call that was not made: why, in words for the model.
     #[must_use]
     pub fn denied(content: impl Into<String>) -> Self {
         Self::without_sources(CallState::Denied, content)
@@ -91,7 +92,7 @@ impl ToolOutcome {
 }
 
 impl Toolbox {
-    /// A toolbox; one call may take so long, in milliseconds.
+    /// A toolbox whose calls may each take this long, in milliseconds.
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>, timeout_ms: u64) -> Self {
         let unlimited = |tool| LimitedTool {
@@ -107,7 +108,7 @@ impl Toolbox {
         }
     }
 
-    /// The same with one tool more.
+    /// The same toolbox with one more tool.
     #[must_use]
     pub fn with(mut self, tool: Arc<dyn Tool>, limits: ToolLimits, approval: CallApproval) -> Self {
         self.tools.push(LimitedTool {
@@ -118,7 +119,7 @@ impl Toolbox {
         self
     }
 
-    /// The same with only the tools that are named, where some are.
+    /// The same toolbox with only the named tools; with all of them if `names` is `None`.
     #[must_use]
     pub fn only(mut self, names: Option<&[String]>) -> Self {
         if let Some(names) = names {
@@ -128,7 +129,7 @@ impl Toolbox {
         self
     }
 
-    /// The same with another number of calls in a run, of all tools together.
+    /// The same toolbox with another limit of calls in a run, of all tools together.
     #[must_use]
     pub fn with_run_calls_max(self, run_calls_max: u32) -> Self {
         Self {
@@ -137,13 +138,14 @@ impl Toolbox {
         }
     }
 
-    /// The same for a chat and an agent, which are part of what a call is.
+    /// The same toolbox for a chat and an agent, which are part of the digest of a call.
     #[must_use]
     pub fn of(self, scope: CallScope) -> Self {
         Self { scope, ..self }
     }
 
-    /// What a model is told of the tools, by name: in the same order in every prompt, for the provider's cache.
+    /// The descriptions of the tools for a model, ordered by name: the same order in every prompt, for the provider's
+    /// cache.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         let spec = |limited: &LimitedTool| ToolSpec {
@@ -156,26 +158,27 @@ impl Toolbox {
         specs
     }
 
-    /// Whether there is a tool of that name.
+    /// Whether there is a tool with this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.tool(name).is_some()
     }
 
-    /// What follows when it is not known whether a call acted. One of an unknown tool does nothing.
+    /// Whether a call is made again if it is not known whether it acted. A call of an unknown tool does nothing.
     #[must_use]
     pub fn rule(&self, name: &str) -> CallRule {
         self.tool(name)
             .map_or(CallRule::Repeatable, |tool| tool.rule())
     }
 
-    /// Whether what a tool gives was written by others than the people of the room. One of an unknown tool is ours.
+    /// Whether a tool's results were written by others than the people of the room. The result for an unknown tool is
+    /// our own text.
     #[must_use]
     pub fn is_outside(&self, name: &str) -> bool {
         self.tool(name).is_some_and(|tool| tool.is_outside())
     }
 
-    /// Calls of any tool that a run may make.
+    /// The most calls in a run, of all tools together.
     #[must_use]
     pub fn run_calls_max(&self) -> u32 {
         self.run_calls_max
@@ -200,7 +203,7 @@ impl Toolbox {
         self.limited(name).map(|limited| &limited.approval)
     }
 
-    /// The question that a call asks a person, if that is what its tool does.
+    /// The question that a call asks a person, if that is all that its tool does.
     #[must_use]
     pub fn question(
         &self,
@@ -210,13 +213,13 @@ impl Toolbox {
         self.tool(name)?.question(arguments)
     }
 
-    /// The task that a call gives another agent, if that is what its tool does.
+    /// The task that a call gives another agent, if that is all that its tool does.
     #[must_use]
     pub fn task(&self, name: &str, arguments: &Value) -> Option<Result<TaskWish, ToolError>> {
         self.tool(name)?.task(arguments)
     }
 
-    /// Where calls of a tool go, for people.
+    /// Where a tool's calls go, for people.
     #[must_use]
     pub fn target(&self, name: &str) -> String {
         self.tool(name)
@@ -245,13 +248,13 @@ impl Toolbox {
             .to_string()
     }
 
-    /// What a call does, as a hash.
+    /// The hash of what a call does.
     #[must_use]
     pub fn digest(&self, name: &str, arguments: &Value) -> CallDigest {
         digest(&self.scope, name, &self.definition(name), arguments)
     }
 
-    /// The tool itself, as a hash: the same for all its calls, until it is defined anew.
+    /// The hash of the tool itself: the same for all its calls, until its definition changes.
     #[must_use]
     pub fn definition_digest(&self, name: &str) -> CallDigest {
         digest(&self.scope, name, &self.definition(name), &Value::Null)
@@ -268,10 +271,10 @@ impl Toolbox {
         })
     }
 
-    /// Whether a call can be made at all.
+    /// Checks whether a call can be made.
     ///
     /// # Errors
-    /// What the model is to mend.
+    /// What the model has to correct.
     pub fn check(&self, name: &str, arguments: &Value) -> Result<(), ToolOutcome> {
         let Some(tool) = self.tool(name) else {
             return Err(self.no_such_tool());
@@ -294,7 +297,7 @@ impl Toolbox {
         let Some(tool) = self.tool(name) else {
             return self.no_such_tool();
         };
-        // What does no harm twice is as good as not done when it breaks off.
+        // A repeatable call that breaks off counts as not made.
         let broken_off = |content: String| match tool.rule() {
             CallRule::Repeatable => ToolOutcome::failed(content),
             CallRule::Keyed | CallRule::Once => ToolOutcome::unknown(format!(
@@ -309,7 +312,7 @@ impl Toolbox {
             limit_ms: Some(limit_ms),
             ..context
         };
-        // A task of its own: a panic ends it, not the run.
+        // The call runs in a task of its own: a panic ends the task, not the run.
         let working = tokio::spawn(tool.call(arguments, context));
         let working = AbortOnDropHandle::new(working);
         match tokio::time::timeout(Duration::from_millis(limit_ms), working).await {
@@ -383,7 +386,7 @@ mod tests {
     use vocative_core::ids::ToolCallId;
     use vocative_store::NewId as _;
 
-    /// Does what its argument `act` says.
+    /// A tool that does what its argument `act` says.
     struct Scripted(CallRule);
 
     impl Tool for Scripted {
@@ -449,7 +452,7 @@ mod tests {
             for (act, state, expected) in cases {
                 let context = CallContext::of(ToolCallId::generate());
                 let outcome = toolbox.call("scripted", json!({"act": act}), context).await;
-                // One that acts and is broken off may have acted.
+                // A call that acts and is broken off may have acted.
                 let is_broken_off = matches!(act, "panic" | "hang");
                 let (state, expected) = match (is_broken_off, rule) {
                     (true, CallRule::Keyed | CallRule::Once) => {

@@ -1,6 +1,6 @@
-//! Tools of kind `command`: one program, which reads a call's arguments as JSON and says its result.
+//! Tools of kind `command`: one program, which reads a call's arguments as JSON and writes its result.
 //!
-//! No shell is asked. The program is confined (`confining`), ends with the call, and what it says is data.
+//! No shell is involved. The program is confined (`confining`), ends with the call, and its output is data.
 
 mod running;
 
@@ -13,19 +13,19 @@ use super::program::{Program, ProgramSettings};
 use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
-/// The variable that holds a call's id: the same when a call is made again.
+/// The variable that holds a call's id, which stays the same when a call is made again.
 pub const CALL_ID: &str = "VOCATIVE_CALL_ID";
 
-/// A program that a model may have run, with its secrets.
+/// A program that a model may run, with its secrets.
 #[derive(Clone, Debug)]
 pub struct CommandTool {
-    /// What it is.
+    /// Its settings.
     pub settings: CommandToolSettings,
-    /// What is run.
+    /// The program.
     pub program: Program,
 }
 
-/// A program that a model may have run.
+/// The settings of a program that a model may run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandToolSettings {
     /// The tool's name.
@@ -34,11 +34,11 @@ pub struct CommandToolSettings {
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Value,
-    /// What follows when it is not known whether a call acted.
+    /// Whether a call is made again if it is not known whether it acted.
     pub rule: CallRule,
-    /// What is run.
+    /// The program.
     pub program: ProgramSettings,
-    /// How much of what it says is kept, in bytes.
+    /// How much of the program's output is kept, in bytes.
     pub answer_bytes_max: usize,
 }
 

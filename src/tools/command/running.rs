@@ -12,14 +12,14 @@ use crate::tools::outside::{fenced, without_secrets};
 use crate::tools::program::RunningProgram;
 use crate::tools::{CallContext, ToolError, ToolOutput};
 
-/// What is shown of the log of a program that failed, in characters: its end.
+/// How much of a failed program's log is shown, in characters, counted from its end.
 const LOG_MAX_CHARS: usize = 4_000;
-/// What is kept of a program's log, in bytes.
+/// How much of a program's log is kept, in bytes.
 const LOG_MAX_BYTES: usize = 4 * LOG_MAX_CHARS;
-/// What a program may say on one stream before it is ended, in bytes; what is over the tool's own bound is left out.
+/// A program that writes this much to one stream is ended, in bytes. Output over the tool's own limit is left out.
 const SAID_MAX_BYTES: usize = 16 << 20;
 
-/// What a program said.
+/// The output of a program.
 #[derive(Debug, Default)]
 struct ProgramOutput {
     answer: Vec<u8>,
@@ -27,7 +27,7 @@ struct ProgramOutput {
     log: VecDeque<u8>,
 }
 
-/// A stream says more than is read of any.
+/// A stream has more output than is read of any program.
 #[derive(Debug)]
 struct Endless;
 
@@ -48,7 +48,7 @@ pub(super) async fn run(
     } = running;
     let input = format!("{arguments}\n");
     let feeding = async {
-        // A program that does not read its arguments does not need them.
+        // A write error is ignored: the program may end without reading its arguments.
         let _ = streams.stdin.write_all(input.as_bytes()).await;
         drop(streams.stdin);
         Ok(())
@@ -141,7 +141,7 @@ fn outcome(
     })
 }
 
-/// What a stream says first, and how much it says in all.
+/// Keeps the first bytes of a stream, and counts all of them.
 async fn answer(
     mut stream: impl AsyncRead + Unpin,
     kept_max: usize,
@@ -159,7 +159,7 @@ async fn answer(
     Ok((kept, bytes))
 }
 
-/// What a stream says last.
+/// Keeps the last bytes of a stream.
 async fn log(mut stream: impl AsyncRead + Unpin) -> Result<VecDeque<u8>, Endless> {
     let (mut kept, mut bytes) = (VecDeque::new(), 0);
     let mut buffer = vec![0; 4 << 10];

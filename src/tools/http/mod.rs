@@ -1,7 +1,7 @@
 //! Tools of kind `http`: one request, made of a call's arguments.
 //!
-//! Where it goes is the operator's: scheme, host and port are never from arguments, every hop is judged by its
-//! address, and names are connected to at the very addresses that were judged. What comes back is data.
+//! Arguments never choose scheme, host or port; these are the operator's. Every hop is checked by its address, and
+//! connections go only to the addresses that were checked. The answer is data.
 //!
 //! Reading order: this page, `template` (arguments become a request), `sending` (hops, and what an outcome means).
 
@@ -20,19 +20,19 @@ pub use template::{BodyTemplate, UrlTemplate, WHOLE};
 use super::{CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
-/// The longest answer that is read where the settings do not say, in bytes.
+/// The longest answer that is read if the settings set no limit, in bytes.
 pub const ANSWER_BYTES_DEFAULT: usize = 256 << 10;
 
-/// A request that a model may have made, with its secrets.
+/// A request that a model may make, with its secrets.
 #[derive(Clone, Debug)]
 pub struct HttpTool {
-    /// What it is.
+    /// Its settings.
     pub settings: HttpToolSettings,
     /// Headers whose values are secret.
     pub secret_headers: Vec<(String, SecretString)>,
 }
 
-/// A request that a model may have made.
+/// The settings of a request that a model may make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpToolSettings {
     /// The tool's name.
@@ -41,42 +41,43 @@ pub struct HttpToolSettings {
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Value,
-    /// What follows when it is not known whether a call acted.
+    /// Whether a call is made again if it is not known whether it acted.
     pub rule: CallRule,
     /// The method.
     pub method: Method,
-    /// Where it goes.
+    /// The address.
     pub url: UrlTemplate,
-    /// What is sent; `None` = nothing.
+    /// The body; `None` = no body.
     pub body: Option<BodyTemplate>,
-    /// Headers as they are.
+    /// Headers without secrets.
     pub headers: Vec<(String, String)>,
     /// The header that carries the call's id.
     pub idempotency_header: Option<String>,
-    /// Hosts of one's own networks that it may reach, with their ports: `10.0.0.7:8080`.
+    /// Hosts of the operator's own networks that the tool may reach, with their ports: `10.0.0.7:8080`.
     pub allow_private: Vec<String>,
     /// Which part of a JSON answer is shown, as a JSON pointer; empty: all of it.
     pub result: String,
     /// The longest answer that is read, in bytes.
     pub answer_bytes_max: usize,
-    /// How long it may take, in milliseconds.
+    /// How long a call may take, in milliseconds.
     pub timeout_ms: u64,
 }
 
 impl HttpTool {
-    /// Makes the request with a body of [`BodyTemplate::whole`] and gives the JSON that was answered, for who is no
-    /// model.
+    /// Makes the request with a body of [`BodyTemplate::whole`] and returns the JSON answer. For callers other than
+    /// models.
     ///
     /// # Errors
-    /// What went wrong, without addresses and without what was answered.
+    /// What went wrong, without addresses and without the answer.
     pub async fn ask(&self, event: &Value) -> Result<Value, String> {
         sending::ask_whole(self, event).await
     }
 
-    /// Makes the request with a body of [`BodyTemplate::whole`], for who is only told: any status of success is enough.
+    /// Makes the request with a body of [`BodyTemplate::whole`]; any success status is enough. For callers other than
+    /// models.
     ///
     /// # Errors
-    /// What went wrong, without addresses and without what was answered.
+    /// What went wrong, without addresses and without the answer.
     pub async fn tell(&self, event: &Value) -> Result<(), String> {
         sending::tell_whole(self, event).await
     }

@@ -16,11 +16,11 @@ use vocative_core::ids::ToolCallId;
 use vocative_core::tool_call::CallRule;
 use vocative_store::NewId as _;
 
-/// Redirects that are followed.
+/// The most redirects that are followed.
 const HOPS_MAX: usize = 3;
-/// What is shown of an answer that is an error, in characters.
+/// How much of an error answer is shown, in characters.
 const ERROR_MAX_CHARS: usize = 2_000;
-/// Time for the connection to stand, in milliseconds.
+/// How long a connection may take to be made, in milliseconds.
 const CONNECT_MS: u64 = 10_000;
 
 /// Makes the request.
@@ -33,7 +33,7 @@ pub(super) async fn send(
     read(tool, response).await
 }
 
-/// The answer, asked for once more where the server put the request off.
+/// The answer. The request is repeated once if the server put it off.
 async fn answered(
     tool: &HttpTool,
     arguments: &Value,
@@ -52,7 +52,7 @@ async fn answered(
     follow(tool, first, body.as_ref(), context).await
 }
 
-/// Makes a request that is one JSON value there and one back. Within its time, whatever happens.
+/// Sends one JSON value and returns the JSON value of the answer. Never takes longer than the tool's time limit.
 pub(super) async fn ask_whole(tool: &HttpTool, event: &Value) -> Result<Value, String> {
     let reading = async |response| {
         let bytes = body_within(response, tool.settings.answer_bytes_max)
@@ -64,13 +64,12 @@ pub(super) async fn ask_whole(tool: &HttpTool, event: &Value) -> Result<Value, S
     in_time(tool, event, reading).await
 }
 
-/// Makes a request that is one JSON value there; of the answer only its status counts. Within its time, whatever
-/// happens.
+/// Sends one JSON value; only the status of the answer counts. Never takes longer than the tool's time limit.
 pub(super) async fn tell_whole(tool: &HttpTool, event: &Value) -> Result<(), String> {
     in_time(tool, event, async |_| Ok(())).await
 }
 
-/// What is read of the answer with a status of success.
+/// Makes the request within the time limit and reads an answer that has a success status.
 async fn in_time<T>(
     tool: &HttpTool,
     event: &Value,
@@ -100,7 +99,7 @@ async fn in_time<T>(
     }
 }
 
-/// The answer behind all redirects.
+/// Makes the request and follows redirects; returns the last answer.
 async fn follow(
     tool: &HttpTool,
     mut url: Url,
@@ -117,8 +116,8 @@ async fn follow(
     Err(failed(format!("more than {HOPS_MAX} redirects")))
 }
 
-/// How long to wait before a request is made a second time that the server put off: one that may be made again, and
-/// only if it is to be done within half of the time that is then left.
+/// How long to wait before a request that the server put off is repeated. `None` if it may not be made again, or if the
+/// wait is longer than half of the time that is left.
 fn worth_waiting(
     tool: &HttpTool,
     response: &Response,
@@ -129,7 +128,7 @@ fn worth_waiting(
     if !is_put_off || tool.settings.rule == CallRule::Once {
         return None;
     }
-    // Without the header the server does not say that a second request is welcome.
+    // Without this header the server does not invite a second request.
     response.headers().get(RETRY_AFTER)?;
     let wait = Duration::from_millis(retry_after_ms(response.headers()));
     let limit = Duration::from_millis(context.limit_ms?.min(tool.settings.timeout_ms));
@@ -140,7 +139,7 @@ fn failed(what: impl Into<String>) -> ToolError {
     ToolError::Failed(what.into())
 }
 
-/// Whether a host is one of one's own that the tool may reach.
+/// Whether a host is one of the operator's own that the tool may reach.
 fn is_allowed_private(tool: &HttpTool, url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
@@ -151,7 +150,7 @@ fn is_allowed_private(tool: &HttpTool, url: &Url) -> bool {
         .any(|allowed| allowed.eq_ignore_ascii_case(&address))
 }
 
-/// One hop.
+/// Makes the request of one hop.
 async fn ask(
     tool: &HttpTool,
     url: &Url,
@@ -175,7 +174,7 @@ async fn ask(
     for (name, value) in &tool.settings.headers {
         request = request.header(name, value);
     }
-    // A secret goes to the host that it was given for, and to no other.
+    // Secrets go only to the origin that they were configured for.
     if url.origin() == tool.settings.url.base().origin() {
         for (name, value) in &tool.secret_headers {
             request = request.header(header_name(name)?, secret_value(value.expose_secret())?);
@@ -202,7 +201,7 @@ fn secret_value(value: &str) -> Result<HeaderValue, ToolError> {
     Ok(value)
 }
 
-/// What a request that broke means. The address stays out of it.
+/// The error for a request that broke off. It does not contain the address.
 fn outcome(error: &reqwest::Error) -> ToolError {
     if leads_elsewhere(error) {
         return failed("its name leads to no address of the internet, and is not in allow_private");
@@ -216,7 +215,7 @@ fn outcome(error: &reqwest::Error) -> ToolError {
     })
 }
 
-/// Where a redirect leads. Only what does no harm twice is asked again elsewhere.
+/// The target of a redirect. Only GET and HEAD requests are followed, since these may be made twice.
 fn next(tool: &HttpTool, from: &Url, response: &Response) -> Result<Url, ToolError> {
     if !matches!(tool.settings.method, Method::GET | Method::HEAD) {
         let status = response.status().as_u16();
@@ -250,14 +249,14 @@ async fn read(tool: &HttpTool, response: Response) -> Result<ToolOutput, ToolErr
         let said = text.unwrap_or_default();
         let said: String = said.chars().take(ERROR_MAX_CHARS).collect();
         let told = outside(status.as_u16(), &Value::String(said));
-        // A server that broke down, or one before it, may have acted first.
+        // A server that broke down, or one behind it, may have acted first.
         return Err(match status.as_u16() {
             ..=499 | 501 | 503 | 505 => failed(told),
             _ => ToolError::Unknown(told),
         });
     }
     let Some(text) = text else {
-        // It answered: it has acted.
+        // The server answered with success: it has acted.
         let told = format!(
             "(longer than {} bytes, and left out)",
             tool.settings.answer_bytes_max
@@ -280,7 +279,7 @@ fn output(content: String) -> ToolOutput {
     }
 }
 
-/// What the server said, fenced.
+/// The server's answer, fenced.
 fn outside(status: u16, data: &Value) -> String {
     fenced([("status", status.into()), ("data", data.clone())])
 }

@@ -1,10 +1,10 @@
-//! How arguments become an address and a body. A value stays a value: it can't add a segment, a parameter, a field
-//! or another host.
+//! Makes an address and a body of arguments. A value stays a value: it can't add a segment, a parameter, a field or
+//! another host.
 
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-/// The argument that is a whole body.
+/// The name of the argument that is a whole body.
 pub const WHOLE: &str = "event";
 
 /// An address with places for arguments.
@@ -30,8 +30,8 @@ enum TemplatePiece {
 }
 
 impl UrlTemplate {
-    /// Reads a template: `https://shop.example/orders/{order}?currency={currency}`. Path and parameters stand there
-    /// as they are meant, without `%`.
+    /// Reads a template: `https://shop.example/orders/{order}?currency={currency}`. Path and parameters are written
+    /// unencoded, without `%`.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -74,7 +74,7 @@ impl UrlTemplate {
         })
     }
 
-    /// The template as it was written.
+    /// The template's text, as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -86,12 +86,12 @@ impl UrlTemplate {
         &self.base
     }
 
-    /// The arguments that stand in the path: a call without them has no address.
+    /// The arguments in the path: without them a call has no address.
     pub fn path_arguments(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(Pieces::arguments)
     }
 
-    /// All arguments that stand in it.
+    /// All arguments of the template.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         let parameters = self.parameters.iter().map(|(_, value)| value);
         self.path_arguments()
@@ -101,7 +101,7 @@ impl UrlTemplate {
     /// The address of a call. A parameter whose argument is not given is left out.
     ///
     /// # Errors
-    /// In words for the model: an argument that can't stand where it is wanted.
+    /// In words for the model: an argument that may not be used in its place.
     pub fn fill(&self, arguments: &Value) -> Result<Url, String> {
         let mut url = self.base.clone();
         {
@@ -113,7 +113,7 @@ impl UrlTemplate {
                     return Err(format!("`{}` is missing", missing.join("`, `")));
                 };
                 let is_own = segment.arguments().next().is_some();
-                // These would be taken for steps in the path, whatever they stand for.
+                // These would change the path, even if they come from an argument.
                 if is_own && matches!(filled.as_str(), "" | "." | "..") {
                     return Err(format!("{filled:?} can't stand in an address"));
                 }
@@ -163,7 +163,7 @@ impl Pieces {
         })
     }
 
-    /// The text with its arguments; `None` if one is not given.
+    /// The text with its arguments filled in; `None` if an argument is missing.
     fn fill(&self, arguments: &Value) -> Result<Option<String>, String> {
         let mut filled = String::new();
         for piece in &self.0 {
@@ -210,14 +210,14 @@ impl BodyTemplate {
         Ok(template)
     }
 
-    /// A body that is the arguments themselves, without those that stand elsewhere.
+    /// A body that is the arguments themselves: an object with one field for each of these names.
     #[must_use]
     pub fn of_arguments<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let entry = |name: &str| (name.to_owned(), Value::String(format!("{{{name}}}")));
         Self(Value::Object(names.into_iter().map(entry).collect()))
     }
 
-    /// A body that is the one argument [`WHOLE`], whatever it is.
+    /// A body that is only the argument [`WHOLE`], of any type.
     #[must_use]
     pub fn whole() -> Option<Self> {
         Some(Self(Value::String(format!("{{{WHOLE}}}"))))
@@ -229,7 +229,7 @@ impl BodyTemplate {
         &self.0
     }
 
-    /// The arguments that stand in it.
+    /// The arguments of the template.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut names = Vec::new();
@@ -240,7 +240,7 @@ impl BodyTemplate {
     /// The body of a call. A field whose argument is not given is left out.
     ///
     /// # Errors
-    /// In words for the model: an argument that can't stand where it is wanted.
+    /// In words for the model: an argument that may not be used in its place.
     pub fn fill(&self, arguments: &Value) -> Result<Value, String> {
         filled(&self.0, arguments).map(|body| body.unwrap_or(Value::Null))
     }
@@ -272,7 +272,7 @@ fn filled(template: &Value, arguments: &Value) -> Result<Option<Value>, String> 
         Value::String(text) => {
             let pieces = Pieces::read(text)?;
             match pieces.0.as_slice() {
-                // Alone, it keeps its type.
+                // An argument that stands alone keeps its type.
                 [TemplatePiece::Argument(name)] => {
                     Some(arguments[name].clone()).filter(|value| !value.is_null())
                 }

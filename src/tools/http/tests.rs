@@ -1,4 +1,4 @@
-//! Requests against a server on this machine that answers as it is told.
+//! Requests to a server on this machine that answers as each test sets it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use crate::tools::http::{ANSWER_BYTES_DEFAULT, BodyTemplate, HttpToolSettings, U
 use vocative_core::ids::ToolCallId;
 use vocative_core::tool_call::CallRule;
 
-/// What a connection gets: an answer, or silence.
+/// What the server does with a connection: it answers, or stays silent.
 #[derive(Clone)]
 enum Reply {
     Says(String),
@@ -28,7 +28,7 @@ fn answer(status: &str, headers: &str, body: &str) -> Reply {
     ))
 }
 
-/// A server that answers one connection after the other, and keeps what it was asked.
+/// A server that answers one connection after the other, and keeps the requests.
 struct Server {
     host: String,
     asked: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! One connection to a server: made, listed, closed.
+//! One connection to a server: connecting, listing tools, closing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -35,31 +35,31 @@ use crate::confining::{Excess, StartedProgram};
 use crate::tools::Progress;
 use crate::tools::program::{OwnFolder, RunningProgram};
 
-/// How long a start and a list may take together.
+/// How long connecting and listing may take together.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(30);
-/// How long the end of a log is waited for, once its program is no server.
+/// How long to wait for the end of a program's log after the program failed to start as a server.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The longest message of a server, in bytes.
 const MESSAGE_MAX_BYTES: usize = 4 << 20;
-/// Pages of a list that are read.
+/// The most pages of a list that are read.
 const PAGES_MAX: usize = 50;
-/// Tools of a server that are taken.
+/// The most tools of a server that are taken.
 pub(super) const TOOLS_MAX: usize = 200;
 /// The longest line of a log that is kept, in bytes.
 const LOG_LINE_MAX_BYTES: u64 = 4 << 10;
-/// The longest that a request over HTTP may take, a call and its stream of progress, in milliseconds.
+/// The longest time for a request over HTTP, including a call and its stream of progress, in milliseconds.
 const REQUEST_MAX_MS: u64 = 3_600_000;
 
-/// A server that was reached. Dropped, it is let go, and a program ends.
+/// A connection to a server. Dropping it closes the connection and ends the program.
 pub(super) struct McpConnection {
     pub(super) line: CallSender,
     service: RunningService<RoleClient, Handler>,
     program: Option<(StartedProgram, Option<OwnFolder>)>,
-    /// It says that its tools changed.
+    /// Signals that the server's tools changed.
     pub(super) changed: Arc<Notify>,
 }
 
-/// Who hears how far the calls of a connection are, by the names that their requests bear.
+/// Listeners for the progress of calls on a connection, by the tokens of their requests.
 #[derive(Default)]
 struct ProgressListeners(Mutex<HashMap<ProgressToken, Progress>>);
 
@@ -69,14 +69,14 @@ impl ProgressListeners {
     }
 }
 
-/// Sends calls over a connection, and hands on what the server says of them meanwhile.
+/// Sends calls over a connection, and passes on the progress that the server reports.
 #[derive(Clone)]
 pub(super) struct CallSender {
     peer: Peer<RoleClient>,
     heard: Arc<ProgressListeners>,
 }
 
-/// A call that is under way. Dropped before its answer, it tells the server that nobody waits for it.
+/// A call that waits for its answer. If it is dropped before that, the server is told that the call is cancelled.
 struct OpenCall<'a> {
     line: &'a CallSender,
     request: RequestId,
@@ -85,7 +85,7 @@ struct OpenCall<'a> {
 }
 
 impl CallSender {
-    /// Makes a call. What the server says of it meanwhile goes to `progress`.
+    /// Makes a call. Progress that the server reports goes to `progress`.
     pub(super) async fn call(
         &self,
         params: CallToolRequestParams,
@@ -131,7 +131,7 @@ impl Drop for OpenCall<'_> {
         let request = Some(self.request.clone());
         let cancelled = CancelledNotification::new(CancelledNotificationParam::new(request, None));
         let peer = self.line.peer.clone();
-        // While the daemon stops there may be nothing left that would send it.
+        // While the daemon stops, there may be no runtime left to send the message.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { peer.send_notification(cancelled.into()).await });
         }
@@ -144,7 +144,7 @@ impl fmt::Debug for CallSender {
     }
 }
 
-/// How far a call is, in one line.
+/// The progress of a call, in one line.
 fn progress_text(said: &ProgressNotificationParam) -> String {
     let number = |number: f64| match number.is_finite() {
         true => number.to_string(),
@@ -160,9 +160,9 @@ fn progress_text(said: &ProgressNotificationParam) -> String {
     }
 }
 
-/// What the server's own requests get: the protocol's refusals. No model and no folder is lent to it. People are asked
-/// between two requests; a server of the older protocol, which asks while its call is at work, is told that nobody
-/// answers: that wait would not outlive a restart.
+/// Answers the server's own requests with the protocol's refusals: it gets no model and no folder. People are asked
+/// between two requests. A server of the older protocol, which asks people during a call, is told that nobody answers:
+/// that wait would not survive a restart.
 pub(super) struct Handler {
     changed: Arc<Notify>,
     heard: Arc<ProgressListeners>,
@@ -200,7 +200,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Reaches a server. `server` takes its log.
+/// Connects to a server. `server` receives its log.
 pub(super) async fn connect(
     configured: &McpConfigured,
     server: Option<&Arc<McpServer>>,
@@ -262,7 +262,7 @@ pub(super) async fn connect(
     })
 }
 
-/// The transport to an address: judged as those of tools of kind `http`, no proxy, no redirects.
+/// The transport to an address: checked like those of tools of kind `http`, without proxy and redirects.
 fn http(
     configured: &McpConfigured,
     url: &Url,
@@ -306,7 +306,8 @@ fn http(
     ))
 }
 
-/// Why a program is no server, with the last line of its log: a program that ends at once says why there.
+/// The error for a program that failed to start as a server, with the last line of its log: a program that ends at once
+/// says why there.
 async fn with_last_words(error: &str, log: JoinHandle<Option<String>>) -> String {
     let error = super::definition::shown(error, 500);
     let said = tokio::time::timeout(LAST_WORDS, log).await;
@@ -316,7 +317,7 @@ async fn with_last_words(error: &str, log: JoinHandle<Option<String>>) -> String
     }
 }
 
-/// Reads a log to its end, so that the server never waits; its last lines are kept. Returns the last one.
+/// Reads a log to its end, so that the server never blocks on writing; its last lines are kept. Returns the last one.
 async fn keep_log(log: impl AsyncRead + Unpin, server: Option<Arc<McpServer>>) -> Option<String> {
     let mut log = BufReader::new(log);
     let mut line = Vec::new();
@@ -362,7 +363,7 @@ impl McpConnection {
                 params: params.cursor.is_some().then_some(params),
                 extensions: Default::default(),
             };
-            // Not through the library's cache: what is pinned is what the server says now.
+            // Without the library's cache: the pins must match what the server offers now.
             let answer = self
                 .line
                 .peer
@@ -388,7 +389,7 @@ impl McpConnection {
         Err(format!("its list of tools has more than {PAGES_MAX} pages"))
     }
 
-    /// What it may use, if it is a program.
+    /// Waits until the server's program exceeds its limits; never ends for a server that is no program.
     pub(super) fn excess(&self) -> impl Future<Output = Excess> + use<> {
         let exceeds = self.program.as_ref().map(|(program, _)| program.exceeds());
         async move {
@@ -399,7 +400,7 @@ impl McpConnection {
         }
     }
 
-    /// Waits until it is gone.
+    /// Waits until the connection is gone, and returns why.
     pub(super) async fn gone(&mut self) -> String {
         let closed = async {
             loop {

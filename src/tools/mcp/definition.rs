@@ -1,4 +1,4 @@
-//! A server's tool as models are told of it, and the text of it that is pinned.
+//! A server's tool as models see it, and the text that is pinned for it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The longest name that every provider takes, in characters.
+/// The longest name that every provider accepts, in characters.
 const NAME_MAX_CHARS: usize = 64;
-/// The longest description that a model is told, in characters.
+/// The longest description that a model is given, in characters.
 const DESCRIPTION_MAX_CHARS: usize = 1_024;
-/// The largest schema, in bytes, with what it refers to in place.
+/// The largest schema, in bytes, with its references replaced by their targets.
 const SCHEMA_MAX_BYTES: usize = 64 << 10;
-/// The deepest schema.
+/// The deepest nesting of a schema.
 const SCHEMA_MAX_DEPTH: usize = 64;
 
 /// A server's tool.
@@ -23,15 +23,15 @@ pub(super) struct Definition {
     pub(super) name: String,
     /// The name that models know.
     pub(super) shown_name: String,
-    /// What it is for, as the server says it.
+    /// What it is for, in the server's words.
     pub(super) description: String,
     /// The schema of its arguments.
     pub(super) schema: Value,
-    /// What is pinned.
+    /// The pinned text.
     pub(super) pinned: String,
 }
 
-/// All of a tool that reaches a model or decides what it does, written in one way.
+/// Everything about a tool that reaches a model or decides what the tool does, in canonical form.
 pub(super) fn pinned_text(tool: &rmcp::model::Tool) -> String {
     let mut pinned = json!({
         "name": tool.name,
@@ -45,13 +45,13 @@ pub(super) fn pinned_text(tool: &rmcp::model::Tool) -> String {
     pinned.to_string()
 }
 
-/// The hash of what is pinned, for people to compare: 16 digits.
+/// The hash of a pinned text, for people to compare: 16 digits.
 #[must_use]
 pub fn pin_digest(pinned: &str) -> String {
     hex(&Sha256::digest(pinned), 8)
 }
 
-/// What a pinned tool says of itself, in a line for people.
+/// A pinned tool's arguments and description, in a line for people.
 #[must_use]
 pub fn told(pinned: &str) -> String {
     let value: Value = serde_json::from_str(pinned).unwrap_or_default();
@@ -79,7 +79,7 @@ fn hex(bytes: &[u8], count: usize) -> String {
 }
 
 impl Definition {
-    /// A tool that was pinned; or its name, and why it can't be offered.
+    /// Reads a pinned tool. The error is its name, and why it can't be offered.
     pub(super) fn of_text(server: &str, pinned: &str) -> Result<Self, (String, String)> {
         let value: Value = serde_json::from_str(pinned).unwrap_or_default();
         let name = value["name"].as_str().unwrap_or_default().to_owned();
@@ -102,7 +102,7 @@ impl Definition {
     }
 }
 
-/// The name of a server's tool for models: the same whenever it is made.
+/// The name of a server's tool for models. It is the same every time it is made.
 fn shown_name(server: &str, tool: &str) -> String {
     let whole = format!("{server}__{}", clean(tool));
     match whole.chars().count() > NAME_MAX_CHARS {
@@ -118,7 +118,7 @@ fn clean(name: &str) -> String {
         .collect()
 }
 
-/// A name that tells two long or like names apart.
+/// A name with a hash, which distinguishes long or similar names.
 fn hashed_name(server: &str, tool: &str) -> String {
     let whole = format!("{server}__{}", clean(tool));
     let begin: String = whole.chars().take(NAME_MAX_CHARS - 9).collect();
@@ -126,7 +126,7 @@ fn hashed_name(server: &str, tool: &str) -> String {
     format!("{begin}_{}", hex(&hash, 4))
 }
 
-/// Gives tools that would be called alike names by which they differ.
+/// Gives tools whose names would be equal names that differ.
 pub(super) fn name_apart(server: &str, definitions: &mut [Arc<Definition>]) {
     let mut names = BTreeSet::new();
     let mut twice = BTreeSet::new();
@@ -143,7 +143,7 @@ pub(super) fn name_apart(server: &str, definitions: &mut [Arc<Definition>]) {
     }
 }
 
-/// A schema that every provider takes: references in place, an object at its root.
+/// A schema that every provider accepts: references replaced by their targets, an object at its root.
 fn schema(input: &Value) -> Result<Value, String> {
     let mut left_bytes = SCHEMA_MAX_BYTES;
     let mut schema = inlined(input, input, 0, &mut left_bytes)?;
@@ -161,7 +161,8 @@ fn schema(input: &Value) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// A part of a schema with what it refers to, within bounds. References elsewhere are never followed.
+/// A part of a schema with its references replaced by their targets, within limits. References to other documents are
+/// never followed.
 fn inlined(
     part: &Value,
     root: &Value,
@@ -210,7 +211,8 @@ fn inlined(
     }
 }
 
-/// A server's text in one line, without characters that show nothing or turn others around, and not too long.
+/// A server's text in one line, without invisible characters and characters that change the direction of text, cut to a
+/// length.
 pub(super) fn shown(text: &str, max_chars: usize) -> String {
     let is_hidden = |c: &char| {
         matches!(*c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -1,4 +1,4 @@
-//! Keeps one server: starts it, pins what it offers, and starts it again.
+//! Keeps one server running: starts it, pins its tools, and starts it again after a failure.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,18 +13,18 @@ use super::connection::{McpConnection, START_LIMIT, connect};
 use super::definition::{self, Definition};
 use super::{McpClock, McpServer, ServerState};
 
-/// Failures within `FAILURES_WITHIN` after which a server is left alone.
+/// Failures within `FAILURES_WITHIN` after which a server is parked.
 const FAILURES_MAX: usize = 5;
 const FAILURES_WITHIN: Duration = Duration::from_secs(600);
 /// The longest wait before a server is started again.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How often a server is asked for its tools that does not say when they change.
+/// How often a server is asked for its tools, in case it does not report changes.
 const LIST_EVERY: Duration = Duration::from_secs(600);
 
-/// Keeps a server until it is parked.
+/// Keeps a server running until it is parked.
 pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: McpClock) {
     let name = server.settings().name.clone();
-    // What was offered and approved before holds until the server says otherwise.
+    // Tools that were listed and approved before are offered until the server lists its tools again.
     match pins.pinned_tools(Some(&name)).await {
         Ok(pinned) => offer(&server, &pinned),
         Err(error) => warn!(%error, server = name, "what a server of tools offered is not known"),
@@ -55,14 +55,15 @@ pub(super) async fn keep(server: Arc<McpServer>, pins: Store<Pinning>, now: McpC
     }
 }
 
-/// How long to wait after a number of failures in a row: 1, 2, 4 seconds and on, with a part that differs from server to server.
+/// How long to wait after a number of failures in a row: 1, 2, 4 seconds and so on, with a random part that differs
+/// from server to server.
 fn wait_after(failures: usize) -> Duration {
     let doubled = Duration::from_secs(1 << failures.saturating_sub(1).min(6));
     let jitter = Duration::from_millis(u64::from(uuid::Uuid::new_v4().as_bytes()[0]));
     doubled.min(WAIT_MAX) + jitter
 }
 
-/// Serves until the server is gone, and says why.
+/// Serves calls until the server is gone, and returns why.
 async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &McpClock) -> String {
     let starting = async {
         let connection = connect(&server.configured, Some(server)).await?;
@@ -101,7 +102,7 @@ async fn serve(server: &Arc<McpServer>, pins: &Store<Pinning>, now: &McpClock) -
     }
 }
 
-/// Asks what the server offers, and pins it.
+/// Lists the server's tools, and pins them.
 async fn take_list(
     server: &Arc<McpServer>,
     connection: &McpConnection,
@@ -134,7 +135,7 @@ async fn take_list(
     Ok(())
 }
 
-/// Offers what is listed and approved.
+/// Offers the tools that are listed and approved.
 fn offer(server: &McpServer, pinned: &[PinnedTool]) {
     let name = &server.settings().name;
     let mut definitions: Vec<Arc<Definition>> = Vec::new();

@@ -1,9 +1,10 @@
-//! Servers of tools: clients of the Model Context Protocol, one for each configured server, shared by all runs.
+//! MCP servers: one client of the Model Context Protocol for each configured server, shared by all runs.
 //!
-//! A server is kept by one task (`keeping`): started, listed, started again after a failure with growing waits, and
-//! parked after five failures in ten minutes. What it offers is pinned in the store (`definition` says what of a tool is
-//! pinned): a tool that is new or changed waits for a person. What a server says is data (`outcome`). Dead, it costs its
-//! tools, never an answer. A server's requests for models, folders and people are refused.
+//! One task (`keeping`) keeps each server running: it starts the server, lists its tools, starts it again after a
+//! failure with growing waits, and parks it after five failures in ten minutes. The tools that a server offers are
+//! pinned in the store (`definition` says what of a tool is pinned): a tool that is new or changed waits for a person.
+//! A server's answers are data (`outcome`). While a server is down, its tools are missing, and runs go on without them.
+//! A server's own requests for models, folders and people are refused; an answer of a server may ask people for input.
 //!
 //! Reading order: this page, `connection`, `keeping`, `definition`, `tool`, `outcome`.
 
@@ -35,74 +36,74 @@ use vocative_store::{Pinning, Store};
 pub use self::definition::{pin_digest, told};
 pub use self::tool::call_once;
 
-/// Lines of a server's log that are kept for people.
+/// The number of log lines that are kept for people, of each server.
 const LOG_LINES: usize = 20;
 
 /// The time, in milliseconds since the Unix epoch.
 pub type McpClock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// A server, all but its secrets.
+/// The settings of a server, without its secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpSettings {
     /// Its configured name.
     pub name: String,
     /// Where it is.
     pub place: McpPlace,
-    /// Its tools that may be offered, by its names for them; `None` = all.
+    /// The tools that may be offered, by the server's names for them; `None` = all.
     pub tools: Option<Vec<String>>,
-    /// Its tools whose calls may be made again.
+    /// The tools whose calls may be made again.
     pub repeatable: Vec<String>,
-    /// Whether what it offers at first sight is taken without a person.
+    /// Whether the tools that it offers when it is first seen are approved without a person.
     pub trusts_first: bool,
-    /// Which of the files that it gives are posted with the answer.
+    /// Which files of the server are posted with the answer.
     pub post_files: PostFiles,
 }
 
-/// Which of the files that a server gives are posted with the answer.
+/// Which files of a server are posted with the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PostFiles {
-    /// Those that the server says are for the user.
+    /// Files that the server marks for the user.
     #[default]
     Marked,
-    /// All of them.
+    /// All files.
     All,
-    /// None.
+    /// No files.
     Never,
 }
 
-/// Where a server is.
+/// Where a server runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpPlace {
-    /// A program that speaks over its standard streams.
+    /// A program that speaks the protocol over its standard streams.
     Program(Box<ProgramSettings>),
-    /// A Unix socket; on each connection a server speaks as a program does on its standard streams.
+    /// A Unix socket. The protocol on each connection is that of a program's standard streams.
     Socket(PathBuf),
-    /// An address that speaks HTTP.
+    /// An HTTP address.
     Http {
         /// The address.
         url: Url,
-        /// Hosts of one's own networks that it may be at, with their ports.
+        /// Hosts of the operator's own networks that the server may be at, with their ports.
         allow_private: Vec<String>,
-        /// Headers as they are.
+        /// Headers without secrets.
         headers: Vec<(String, String)>,
     },
 }
 
-/// How long questions wait for a server that is being started and has never said what it offers.
+/// How long runs wait for a server that is being started and whose tools are not known yet.
 const FIRST_START_WAIT: Duration = Duration::from_secs(10);
 
 /// A server with its secrets.
 #[derive(Clone, Debug)]
 pub struct McpConfigured {
-    /// All but its secrets.
+    /// The settings without secrets.
     pub settings: McpSettings,
-    /// The program with its secrets, where it is one.
+    /// The program with its secrets, if the server is a program.
     pub program: Option<Program>,
-    /// The token that it is sent, where it is an address.
+    /// The bearer token that is sent, if the server is an address.
     pub bearer: Option<SecretString>,
 }
 
-/// How a server is doing.
+/// The state of a server.
 #[derive(Clone, Debug, Default)]
 enum ServerState {
     /// It is being started.
@@ -110,43 +111,43 @@ enum ServerState {
     Starting,
     /// It can be called.
     Ready(CallSender),
-    /// It failed, and is started again soon.
+    /// It failed, and will be started again soon.
     Waiting(String),
-    /// It failed too often, and is left alone.
+    /// It failed too often, and is not started again until a reload.
     Parked(String),
 }
 
-/// A server that is kept.
+/// A server that is kept running.
 #[derive(Debug)]
 pub struct McpServer {
     configured: McpConfigured,
     state: watch::Sender<ServerState>,
-    /// What it offers and was approved.
+    /// Its approved tools.
     offered: RwLock<Vec<Arc<Definition>>>,
-    /// The last of what it logged.
+    /// The last lines of its log.
     log: Mutex<VecDeque<String>>,
-    /// Calls in a row that took too long.
+    /// Number of calls in a row that took too long.
     timeouts: Mutex<u32>,
-    /// A start of it failed, or it ended.
+    /// Whether a start failed or the server ended.
     has_failed: AtomicBool,
-    /// It is to be asked for its tools again.
+    /// Asks for its tools to be listed again.
     relist: Notify,
-    /// It is to be started again.
+    /// Asks for the server to be started again.
     restart: Notify,
 }
 
-/// A server at a glance.
+/// The state of a server, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpHealth {
     /// Its name.
     pub name: String,
-    /// In a word: starting, ready, waiting, parked.
+    /// Its state in a word: starting, ready, waiting, parked.
     pub state: &'static str,
     /// Why it is not ready.
     pub cause: Option<String>,
-    /// Tools that it offers and that were approved.
+    /// The number of its approved tools.
     pub tools: usize,
-    /// The last of what it logged.
+    /// The last lines of its log.
     pub log: Vec<String>,
 }
 
@@ -159,12 +160,12 @@ pub struct McpServers {
 #[derive(Debug)]
 struct KeptServer {
     server: Arc<McpServer>,
-    /// Ends the server when it is dropped.
+    /// Stops the task that keeps the server when it is dropped.
     _keeping: AbortOnDropHandle<()>,
 }
 
 impl McpServers {
-    /// Keeps these servers from now on: those that are configured as before go on, parked ones are tried again.
+    /// Replaces the set of servers: servers with an unchanged configuration go on, parked servers are tried again.
     pub fn replace(&self, configured: Vec<McpConfigured>, pins: &Store<Pinning>, now: &McpClock) {
         let mut servers = self.servers.write().expect("no holder of this lock panics");
         let mut before = std::mem::take(&mut *servers);
@@ -185,21 +186,21 @@ impl McpServers {
         }
     }
 
-    /// A server.
+    /// The server of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<McpServer>> {
         let servers = self.servers.read().expect("no holder of this lock panics");
         servers.get(name).map(|kept| Arc::clone(&kept.server))
     }
 
-    /// How all of them are doing.
+    /// The state of all servers.
     #[must_use]
     pub fn health(&self) -> Vec<McpHealth> {
         let servers = self.servers.read().expect("no holder of this lock panics");
         servers.values().map(|kept| kept.server.health()).collect()
     }
 
-    /// Has a server asked for its tools again, after a person decided about them.
+    /// Lists a server's tools again, after a person decided about them.
     pub fn relist(&self, name: &str) {
         if let Some(server) = self.get(name) {
             server.relist.notify_one();
@@ -266,7 +267,7 @@ impl McpServer {
         *self.offered.write().expect("no holder of this lock panics") = definitions;
     }
 
-    /// Waits, within a bound, while the server is started for the first time: before that nobody knows its tools.
+    /// Waits for the server's first start, up to a limit: before that its tools are not known.
     pub(super) async fn first_started(&self) {
         if !self.definitions().is_empty() || self.has_failed.load(Ordering::Relaxed) {
             return;
@@ -285,7 +286,7 @@ impl McpServer {
         }
     }
 
-    /// Its tools of a name for a run: none while it is down.
+    /// Its tools that match a name, for a run; none while the server is down.
     #[must_use]
     pub fn tools(self: &Arc<Self>, name: &str) -> Vec<Arc<dyn Tool>> {
         if matches!(
@@ -307,10 +308,10 @@ impl McpServer {
         wanted.map(tool).collect()
     }
 
-    /// Waits until it can be called.
+    /// Waits until the server can be called.
     ///
     /// # Errors
-    /// Why it can't be, in words.
+    /// Why it can't be called, in words.
     async fn ready(&self, limit: Duration) -> Result<CallSender, String> {
         let mut state = self.state.subscribe();
         let settled = state
@@ -368,7 +369,7 @@ mod tests {
         server.first_started().await;
         assert_eq!(began.elapsed(), FIRST_START_WAIT);
 
-        // One that failed holds nobody up again.
+        // A server that failed is not waited for again.
         server.has_failed.store(true, Ordering::Relaxed);
         assert_eq!(server.first_started().now_or_never(), Some(()));
     }

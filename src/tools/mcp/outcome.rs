@@ -1,4 +1,4 @@
-//! What a server's answer means.
+//! Turns a server's answer into a result.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,7 +23,7 @@ const ERROR_MAX_CHARS: usize = 2_000;
 /// The most files of a result that are kept.
 const FILES_MAX: usize = 10;
 
-/// What a call came to.
+/// The result of a call.
 pub(super) fn outcome(
     (server, post_files): (&str, PostFiles),
     round: u32,
@@ -43,7 +43,7 @@ pub(super) fn outcome(
                 ("server", server.into()),
                 ("error", shown(&error.message, ERROR_MAX_CHARS).into()),
             ]);
-            // A request that was refused as such did nothing; a server that broke down may have acted first.
+            // A rejected request did nothing; a server that broke down may have acted first.
             Err(match error.code {
                 ErrorCode::INVALID_PARAMS
                 | ErrorCode::INVALID_REQUEST
@@ -60,7 +60,7 @@ pub(super) fn outcome(
     }
 }
 
-/// What a server asks people, if people are asked that.
+/// The input that a server asks people for; an error if people can't be asked for it.
 fn input(server: &str, number: u32, wanted: InputRequiredResult) -> Result<InputRound, String> {
     let requests = wanted.input_requests.unwrap_or_default();
     if requests.len() > FORMS_MAX {
@@ -132,7 +132,7 @@ fn complete(
             _ => left_out.push(json!({"kind": "unknown"})),
         }
     }
-    // The protocol has servers say their structure as text, too: one of them is shown.
+    // The protocol asks servers to send structured content also as text: only one of them is shown.
     let data = match (texts.is_empty(), result.structured_content) {
         (true, Some(structured)) => structured,
         _ => Value::from(texts.join("\n")),
@@ -157,7 +157,7 @@ fn complete(
 struct ResultFiles {
     post_files: PostFiles,
     files: Vec<CallFile>,
-    /// What the model is told of each.
+    /// What the model is told of each file.
     told: Vec<Value>,
 }
 
@@ -203,7 +203,7 @@ impl ResultFiles {
     }
 }
 
-/// The name at the end of an address, if it is one that says what it is and nothing else.
+/// The file name at the end of an address, if it is a plain name with an ending.
 fn name_of(address: &str) -> Option<String> {
     let name = address.rsplit('/').next()?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -212,7 +212,7 @@ fn name_of(address: &str) -> Option<String> {
     (is_name && !stem.is_empty() && !ending.is_empty()).then(|| name.to_owned())
 }
 
-/// The ending of a file's name by its MIME type, which the server says.
+/// The ending of a file's name for a MIME type, which comes from the server.
 fn ending(mime_type: &str) -> &'static str {
     match mime_type.split(';').next().unwrap_or_default().trim() {
         "image/png" => "png",

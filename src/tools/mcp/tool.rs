@@ -15,7 +15,7 @@ use super::{McpConfigured, McpServer};
 use crate::tools::{CallContext, InputGiven, Progress, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
-/// Calls in a row that took too long after which a server is started again.
+/// Calls in a row that took too long, after which a server is started again.
 const TIMEOUTS_MAX: u32 = 3;
 
 /// A server's tool for a run.
@@ -65,7 +65,7 @@ impl Tool for McpTool {
     }
 }
 
-/// Counts a call that was dropped before its answer.
+/// Counts a call as timed out if it is dropped before its answer.
 struct Unanswered<'a>(&'a McpServer);
 
 impl Drop for Unanswered<'_> {
@@ -89,7 +89,7 @@ impl McpTool {
         let limit = Duration::from_millis(context.limit_ms.unwrap_or(30_000));
         let down = |why| ToolError::Failed(format!("the server {name} can't be asked: {why}"));
         let line = self.server.ready(limit / 2).await.map_err(down)?;
-        // It may have said meanwhile that the tool is another one.
+        // The server may have changed the tool meanwhile.
         if !self.server.definitions().contains(&self.definition) {
             return Err(ToolError::Failed(
                 "this tool was changed meanwhile, and waits for a person".to_owned(),
@@ -138,7 +138,7 @@ fn params(tool: &str, arguments: Value, input: Option<InputGiven>) -> CallToolRe
     }
 }
 
-/// Calls a server's tool once, by who is no daemon: whether or not it was approved.
+/// Calls a server's tool once, outside the daemon, whether or not the tool was approved.
 ///
 /// # Errors
 /// As a call of a run.
