@@ -1,12 +1,12 @@
-//! A call's arguments as a model wrote them, read so that nothing is lost: what is shown to people and what is made
-//! must be the same.
+//! Reads a call's arguments as a model wrote them without losing anything: people must be shown exactly the arguments
+//! that the call is made with.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Whole numbers above this one are not all kept by a double.
+/// A double can't represent every whole number above this one.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Reads arguments.

@@ -1,4 +1,4 @@
-//! Where a model is asked, and in which of the three wire forms.
+//! The address of a model, and which of the three wire forms it uses.
 
 use reqwest::Url;
 
@@ -18,7 +18,7 @@ pub(super) enum Wire {
 impl Wire {
     const ALL: [Self; 3] = [Self::Responses, Self::Chat, Self::Messages];
 
-    /// What comes behind the base URL.
+    /// The path behind the base URL.
     pub(super) fn endpoint(self) -> &'static str {
         match self {
             Self::Responses => "responses",
@@ -37,7 +37,7 @@ impl Wire {
     }
 }
 
-/// Where a model is asked.
+/// The address of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) wire: Wire,
@@ -76,7 +76,7 @@ impl Address {
         }))
     }
 
-    /// The URL of something beside the base.
+    /// The URL of a path below the base.
     pub(super) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", url.path()));
@@ -84,10 +84,10 @@ impl Address {
     }
 }
 
-/// Makes a configured base URL usable, and tells whose full endpoint it was.
+/// Makes a configured base URL usable. If it was a full endpoint, also returns the wire form of that endpoint.
 ///
-/// A URL without a path gets `/v1/` (that is where all three keep their API); a full endpoint loses its
-/// last part; every path ends with a slash; a query is kept.
+/// A URL without a path gets `/v1/` (all three wire forms have their API there); a full endpoint loses its last part;
+/// every path ends with a slash; a query is kept.
 fn normalised(base_url: &str) -> Result<(Url, Option<Wire>), BuildError> {
     let refused = |what| BuildError::BaseUrl { what };
     let mut url = Url::parse(base_url.trim())

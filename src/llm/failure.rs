@@ -10,20 +10,20 @@ use super::ModelError;
 
 mod overflow;
 
-/// The longest text that is taken for an error code, in bytes.
+/// The longest text that is accepted as an error code, in bytes.
 const CODE_MAX_BYTES: usize = 64;
 
-/// An HTTP answer that is no success.
+/// An HTTP answer whose status is no success.
 pub(super) struct FailedStatus<'a> {
     pub(super) status: u16,
     /// `retry-after`: seconds or a date.
     pub(super) retry_after: Option<&'a str>,
-    /// `retry-after-ms`, which some providers send beside it.
+    /// `retry-after-ms`, which some providers send in addition.
     pub(super) retry_after_ms: Option<&'a str>,
     pub(super) body: &'a str,
 }
 
-/// What to do about it. `now` is for a `Retry-After` that is a date.
+/// The failure for a response whose status is no success. `now` is for a `Retry-After` that is a date.
 pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelError {
     let body: Value = serde_json::from_str(failed.body).unwrap_or_default();
     let error = error_in(&body);
@@ -39,7 +39,8 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
             reason: shown + advice,
         };
     }
-    // Cerebras says nothing more; another 413 is about bytes, which fewer tokens take, too.
+    // Cerebras sends such a 400 for a long prompt; another 413 limits bytes, and a prompt of fewer tokens has fewer
+    // bytes, too.
     let is_bare = status == 413 || status == 400 && failed.body.trim().is_empty();
     if matches!(status, 400 | 413 | 422 | 500) {
         let bare = is_bare.then_some(ModelError::ContextTooLong {
@@ -63,7 +64,7 @@ pub(super) fn of_status(failed: &FailedStatus<'_>, now: DateTime<Utc>) -> ModelE
     ModelError::Unavailable { cause: shown }
 }
 
-/// Why the account itself is refused, if that is what a failed response says: so is every request of it.
+/// If a failed response says that the account itself is refused, and so every request of it: the reason.
 #[must_use]
 pub fn account_refusal(status: u16, body: &str) -> Option<String> {
     let failed = FailedStatus {
@@ -78,7 +79,7 @@ pub fn account_refusal(status: u16, body: &str) -> Option<String> {
     }
 }
 
-/// Where a body has its error: in `error`, in the first of a list, or in itself.
+/// The error of a body: in `error`, in the first item of a list, or the body itself.
 pub(super) fn error_in(body: &Value) -> &Value {
     let body = body.get(0).unwrap_or(body);
     match body.get("error") {
@@ -87,8 +88,8 @@ pub(super) fn error_in(body: &Value) -> &Value {
     }
 }
 
-/// Codes that speak of the account, whatever the status. A used-up quota comes as 429 like a rate, but
-/// waiting does not fill it.
+/// Error codes that are about the account, whatever the status is. A used-up quota has status 429 like a rate limit,
+/// but waiting does not help.
 const ACCOUNT_CODES: [(&str, &str); 11] = [
     ("insufficient_quota", "; the account's quota is used up"),
     (
@@ -112,7 +113,7 @@ const ACCOUNT_CODES: [(&str, &str); 11] = [
     ),
 ];
 
-/// What texts say of the account where status and code speak of the request.
+/// Texts that are about the account although status and code are about the request.
 const ACCOUNT_SAYINGS: [(&str, &str); 6] = [
     (
         "credit balance is too low",
@@ -125,9 +126,9 @@ const ACCOUNT_SAYINGS: [(&str, &str); 6] = [
     ("invalid api key", "; check the model's `api_key`"),
 ];
 
-/// What to check if every request is refused like this one, not only this one.
+/// What to check if the provider refuses every request, not only this one.
 fn account_advice(status: u16, error: &Value, codes: &[String]) -> Option<&'static str> {
-    // Routers refuse one text with the status of a key: it was flagged, and the next one need not be.
+    // Routers refuse a flagged text with the status that they also use for keys; the next text may be accepted.
     let flagged = &error["metadata"];
     if status == 403 && (flagged["flagged_input"].is_string() || flagged["reasons"].is_array()) {
         return None;
@@ -158,13 +159,13 @@ fn account_advice(status: u16, error: &Value, codes: &[String]) -> Option<&'stat
     said.map(|(_, advice)| *advice)
 }
 
-/// What to do about an error that comes in the middle of a stream, where no status can say it. Some
-/// servers put the status into its `code`.
+/// The failure for an error that comes in the middle of a stream, where no status can report it. Some servers put the
+/// status into its `code`.
 pub(super) fn of_event(error: &Value) -> ModelError {
     of_error(error, "an error in its stream")
 }
 
-/// The same of one that comes with a status of success, in place of an answer.
+/// The failure for an error that comes with a success status in place of an answer.
 pub(super) fn of_answer(error: &Value) -> ModelError {
     of_error(error, "an error in place of an answer")
 }
@@ -199,7 +200,8 @@ fn of_error(error: &Value, what: &str) -> ModelError {
     }
 }
 
-/// The status that an error of a stream would have had before it. All others pass.
+/// The status that an error in a stream would have had as a response. An error with no such code and no status is
+/// transient.
 const STATUS_OF_CODE: [(&str, u16); 13] = [
     ("insufficient_quota", 429),
     ("rate_limit_error", 429),
@@ -216,8 +218,8 @@ const STATUS_OF_CODE: [(&str, u16); 13] = [
     ("request_too_large", 413),
 ];
 
-/// Whether a provider refuses to stream, and might answer at once. Read on the whole body, of which
-/// nothing is kept.
+/// Whether a provider refuses to stream, but may answer without a stream. Looks at the whole body, and keeps nothing of
+/// it.
 pub(super) fn refuses_streams(status: u16, body: &str) -> bool {
     matches!(status, 400 | 404 | 405 | 415 | 422 | 501)
         && body.to_ascii_lowercase().contains("stream")
@@ -256,7 +258,7 @@ fn seconds_as_ms(value: &str) -> Option<u64> {
     is_fit.then(|| (seconds * 1_000.0).ceil() as u64)
 }
 
-/// `type` and `code` of an error, where they look like codes.
+/// `type` and `code` of an error, if they look like codes.
 fn codes(error: &Value) -> Vec<String> {
     let mut codes: Vec<String> = ["type", "code"]
         .iter()

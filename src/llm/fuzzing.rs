@@ -1,7 +1,6 @@
-//! What the fuzz targets call of this module that nobody else may. Hidden, and no promise. See
-//! `fuzz/README.md`.
+//! Functions that only the fuzz targets call. They are hidden and may change. See `fuzz/README.md`.
 
-/// What of a model's text is no thought, read as it grows by a number of bytes at a time.
+/// A model's text without its thoughts, read in pieces of a number of bytes.
 #[must_use]
 pub fn without_thoughts(text: &str, piece_bytes: usize) -> String {
     super::provider::visible_of(text, piece_bytes)

@@ -1,37 +1,37 @@
-//! Who hears an answer while it is written.
+//! Receives an answer while it is written.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vocative_core::ids::TurnId;
 
-/// Hears the text of an answer while the model writes it.
+/// Receives the text of an answer while the model writes it.
 ///
-/// It is told on the task that reads the stream: every method is cheap and never blocks. What it
-/// hears is for showing; the answer is what [`Model::complete`](super::Model::complete) returns. When
-/// that is an answer, what was heard since the last `restart` is its text, but for white space at both
-/// ends; when it is an error that follows text, `restart` was called.
+/// It is called on the task that reads the stream: every method is cheap and never blocks. What it receives is for
+/// showing; the answer is what [`Model::complete`](super::Model::complete) returns. If that is an answer, the text
+/// since the last `restart` is its text, except for white space at both ends; if it is an error that follows text,
+/// `restart` was called.
 pub trait Listener: Send + Sync {
     /// The next piece of the text; never empty.
     fn text(&self, delta: &str);
 
-    /// What was heard of this answer is void: it failed, and is asked again or given up.
+    /// The text of this answer is void: the answer failed, and is asked for again or given up.
     fn restart(&self);
 
-    /// The answer was heard out and asks for tools: the next text belongs to another answer.
+    /// The answer is complete and asks for tools: the next text belongs to another answer.
     fn interlude(&self) {}
 
-    /// A tool is called with what the last answer asked for.
+    /// A tool is called with the arguments from the last answer.
     fn tool_call(&self, _call_id: &str, _tool: &str, _arguments: &str) {}
 
-    /// It says how far it is.
+    /// The tool reports its progress.
     fn tool_progress(&self, _call_id: &str, _tool: &str, _progress: &str) {}
 
-    /// It gave a result, which quotes these turns.
+    /// The tool gave a result, which quotes these turns.
     fn tool_result(&self, _call_id: &str, _tool: &str, _result: &str, _sources: &[TurnId]) {}
 }
 
-/// Knows whether something was heard that may turn out to be void.
+/// Remembers whether the listener has text that may become void.
 pub(super) struct Tracked<'a> {
     listener: &'a dyn Listener,
     has_text: AtomicBool,
@@ -45,7 +45,7 @@ impl<'a> Tracked<'a> {
         }
     }
 
-    /// The answer failed: what was heard of it is void.
+    /// The answer failed: its text is void.
     pub(super) fn void(&self) {
         if self.has_text.load(Ordering::Relaxed) {
             self.restart();

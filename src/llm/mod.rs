@@ -1,11 +1,11 @@
 //! Asks a language model for an answer.
 //!
-//! Our own small trait, and in `provider` our own clients of three wire forms. It knows no conversation, no
+//! It has its own small trait, and in `provider` its own clients of three wire forms. It knows no conversation, no
 //! agent and no store.
 //!
-//! Reading order: this page, `listener` (who hears an answer while it is written), `tool` (what a
-//! model may call), `settings`, `base_url`, `offline` (a model without a network), `provider` (OpenAI
-//! and Anthropic), `failure` (what a failed call means), `retry`, `reach` (asked before anything else is).
+//! Reading order: this page, `listener` (receives an answer while it is written), `tool` (what a model may call),
+//! `settings`, `base_url`, `offline` (a model without a network), `provider` (OpenAI and Anthropic), `failure` (errors
+//! of failed calls), `retry`, `reach` (checks whether a provider can be reached).
 
 mod arguments;
 mod base_url;
@@ -45,61 +45,60 @@ pub trait Model: Send + Sync {
     /// Its name, for logs and `status`: provider and model.
     fn name(&self) -> &str;
 
-    /// What was learnt of its context, in tokens; `None` as long as no prompt was too long.
+    /// The size of its context that was learnt from errors, in tokens; `None` until a prompt was too long.
     fn context_limit(&self) -> Option<usize> {
         None
     }
 
-    /// Keeps for the life of the process what its context holds, where that is less than what is known.
+    /// Remembers the size of the context until the process ends, if it is smaller than the size known so far.
     fn learn_context_limit(&self, _tokens: usize) {}
 
-    /// Asks once, and tells the request's listener what it hears. Safe to repeat: it costs tokens,
-    /// nothing else.
+    /// Makes one request, and passes text to the request's listener. It can be repeated: that costs only tokens.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
     ) -> BoxFuture<'a, Result<Answer, ModelError>>;
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
     /// The prompt, instructions first.
     pub messages: &'a [PromptMessage],
     /// Pictures that belong to its last message.
     pub images: &'a [PromptImage],
-    /// What it answered before in the same run, and what its calls gave, oldest first.
+    /// Its earlier answers in the same run with the results of their calls, oldest first.
     pub exchanges: &'a [Exchange],
-    /// What it may call.
+    /// The tools that it may call.
     pub tools: &'a [ToolSpec],
     /// Whether it may call now.
     pub tool_choice: ToolChoice,
-    /// With [`ToolChoice::Wanted`]: which of them; `None` = any.
+    /// With [`ToolChoice::Wanted`]: the tool to call; `None` = any.
     pub wanted_tool: Option<&'a str>,
-    /// The JSON schema that its answer must have. A provider is told where it can hold its model to it; whether the
-    /// answer has it is for the asker to see.
+    /// The JSON schema that its answer must have. A provider is told the schema if it can enforce it; the caller checks
+    /// whether the answer has it.
     pub answer_schema: Option<&'a Value>,
-    /// Tokens that the answer may have; `None` = what the model's settings allow.
+    /// The most tokens of the answer; `None` = as the model's settings say.
     pub max_output_tokens: Option<u32>,
-    /// Who hears the answer while it is written; `None` = it is not streamed.
+    /// Receives the answer while it is written; `None` = it is not streamed.
     pub listener: Option<&'a dyn Listener>,
-    /// What the provider's cache may do for it.
+    /// What the provider's cache is told about the request.
     pub caching: Caching<'a>,
 }
 
-/// What a provider's cache may do for a request.
+/// What a provider's cache is told about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caching<'a> {
-    /// How many of the first messages stay as they are in later requests of the conversation.
+    /// How many of the first messages stay unchanged in later requests of the conversation.
     pub stable_messages: usize,
-    /// The same for requests that begin alike: an agent's in a conversation.
+    /// A key that is the same for requests with the same beginning: those of an agent in a conversation.
     pub key: Option<&'a str>,
     /// How long it usually takes until the next question, in milliseconds; `None` = not known.
     pub gap_ms: Option<i64>,
 }
 
 impl<'a> Request<'a> {
-    /// A question without tools.
+    /// A request without tools.
     #[must_use]
     pub fn of(messages: &'a [PromptMessage]) -> Self {
         Self {
@@ -109,19 +108,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The text; blank only if there are tool calls.
     pub text: String,
-    /// What it wants to know first, in order; each id once. Empty where no tool was offered.
+    /// The tool calls that it asks for, in order; each id once. Empty if no tool was offered.
     pub tool_calls: Vec<ToolCall>,
-    /// Tokens, by the provider's count; estimated where it gives none.
+    /// Tokens, by the provider's count; estimated if it reports none.
     pub usage: Usage,
-    /// Tokens of the prompt as the provider reports them; `None` where it does not, and for an
-    /// answer that was read back.
+    /// Tokens of the prompt as the provider reports them; `None` if it reports none, and for an answer that was read
+    /// back.
     pub reported_prompt_tokens: Option<u64>,
-    /// The provider's own message: versioned JSON, opaque to everything but this module.
+    /// The provider's own message: versioned JSON that only this module reads.
     pub raw_message: String,
     /// Why it ended.
     pub finish: Finish,
@@ -130,10 +129,10 @@ pub struct Answer {
 /// Why there is no answer. Never holds a key, a URL, or text of the prompt or the answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The provider wants fewer requests: ask again after that time.
+    /// The provider wants fewer requests: ask again after this time.
     #[error("the provider asks to wait{}", shown_wait(*wait_ms))]
     RetryAfter {
-        /// How long, in milliseconds; `None` where it does not say.
+        /// How long, in milliseconds; `None` if the provider does not say.
         wait_ms: Option<u64>,
     },
     /// The provider can't answer for now: ask again.
@@ -142,13 +141,13 @@ pub enum ModelError {
         /// What happened.
         cause: String,
     },
-    /// It refuses this request, and would refuse it again.
+    /// The provider refuses this request, and would refuse it again.
     #[error("the provider refuses: {reason}")]
     Refused {
         /// Its status and error codes, and what to check.
         reason: String,
     },
-    /// It refuses every request until somebody acts: key, quota, bill, or the model's name.
+    /// The provider refuses every request until somebody acts: key, quota, bill, or the model's name.
     #[error("the provider refuses every request: {reason}")]
     AccountRefused {
         /// Its status and error codes, and what to check.
@@ -157,9 +156,9 @@ pub enum ModelError {
     /// The prompt is longer than the model's context.
     #[error("the prompt is longer than the model's context{}", shown_sizes(*limit, *asked))]
     ContextTooLong {
-        /// What the context holds, in tokens, where the provider says it.
+        /// The size of the context, in tokens, if the provider says it.
         limit: Option<u64>,
-        /// What was asked for, in tokens, where the provider says it; more than `limit`.
+        /// The requested number of tokens, if the provider says it; more than `limit`.
         asked: Option<u64>,
     },
     /// `max_output_tokens` was used up before any text.
@@ -170,7 +169,7 @@ pub enum ModelError {
     /// The answer holds no text.
     #[error("the provider answered without any text")]
     Empty,
-    /// The answer is not what the protocol says.
+    /// The answer does not follow the protocol.
     #[error("the provider's answer can't be read: {what}; check the model's `base_url`")]
     Malformed {
         /// What is wrong with it.
@@ -196,7 +195,7 @@ pub enum BuildError {
     /// The base URL is not usable.
     #[error("`base_url` {what}")]
     BaseUrl {
-        /// What is wrong and what to write instead.
+        /// What is wrong, and what to write instead.
         what: &'static str,
     },
     /// The provider's own address needs a key.
@@ -207,7 +206,7 @@ pub enum BuildError {
     },
 }
 
-/// The model of these settings, with its retries.
+/// The model for these settings, with retries.
 ///
 /// # Errors
 /// [`BuildError`] names the setting to change.

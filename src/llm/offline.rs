@@ -1,11 +1,10 @@
 //! A model without a network: deterministic, so that everything runs without a key.
 //!
-//! It says what it was asked and what context it saw, which shows at a glance whether addressing,
-//! history and threads work. Asked "search: WORDS" it calls the tool `conversation_search` with
-//! these words (none = the newest messages), if it has that tool, and tells what was found. Asked
-//! "call: NAME {..}" it calls any tool it has with these arguments, and tells what it gave. What stands
-//! in the prompt because it was found for the question is its answer. Who listens hears it word by
-//! word, all at once.
+//! It repeats the question and says what context it saw, which shows at a glance whether addressing, history and
+//! threads work. The question "search: WORDS" makes it call the tool `conversation_search` with these words (none = the
+//! newest messages), if it has that tool, and tell what was found. The question "call: NAME {..}" makes it call any of
+//! its tools with these arguments, and tell the result. Messages that were put into the prompt because they were found
+//! for the question are its answer. A listener receives the text word by word, all at once.
 
 use futures_util::future::BoxFuture;
 
@@ -24,11 +23,11 @@ pub const ECHO_MAX_CHARS: usize = 200;
 /// How much of a tool's result the built-in model repeats, in characters.
 const FOUND_MAX_CHARS: usize = 1_500;
 
-/// The tool it knows, and how it is asked to call it.
+/// The search tool, and the text that makes the model call it.
 const SEARCH_TOOL: &str = "conversation_search";
 const SEARCH_SIGN: &str = "search:";
 
-/// How it is asked to call any tool: the tool's name and an object of arguments follow.
+/// The text that makes the model call any tool: the tool's name and an object of arguments follow.
 const CALL_SIGN: &str = "call:";
 
 /// The built-in model.
@@ -115,20 +114,20 @@ fn spoken(request: &Request<'_>, text: String, tool_calls: Vec<ToolCall>) -> Ans
     }
 }
 
-/// The words after a sign, wherever it stands.
+/// The words behind a sign, which may be anywhere in the text.
 fn after<'a>(said: &'a str, sign: &str) -> Option<&'a str> {
     let at = said.to_ascii_lowercase().find(sign)?;
     Some(said[at + sign.len()..].trim())
 }
 
-/// A tool's name and its arguments; none = an empty object.
+/// A tool's name and its arguments; without arguments an empty object.
 fn named_call(words: &str) -> Option<(&str, Value)> {
     let (name, arguments) = words.split_once(' ').unwrap_or((words, "{}"));
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     arguments.is_object().then_some((name, arguments))
 }
 
-/// What a search found, one line a message; what another tool gave, as it is.
+/// What a search found, one line for each message; another tool's result as it is.
 fn found(exchange: &Exchange) -> String {
     if let (Some(call), Some(result)) = (exchange.calls.first(), exchange.results.first())
         && call.name != SEARCH_TOOL
@@ -155,7 +154,7 @@ fn found(exchange: &Exchange) -> String {
     format!("I searched this conversation and found:\n{lines}\nI am the offline model.")
 }
 
-/// What was found for the question, one line a message.
+/// Messages that were found for the question, one line each.
 fn recalled(earlier: &[PromptMessage]) -> String {
     let of_user = earlier.iter().filter(|it| it.role == PromptRole::User);
     let found = of_user.filter_map(|it| {
@@ -167,7 +166,7 @@ fn recalled(earlier: &[PromptMessage]) -> String {
     found.chars().take(FOUND_MAX_CHARS).collect()
 }
 
-/// The question, repeated within its limit.
+/// The question, shortened to its limit.
 fn asked(said: &str) -> String {
     let said = said.replace('"', "'");
     if said.chars().count() <= ECHO_MAX_CHARS {
@@ -176,7 +175,7 @@ fn asked(said: &str) -> String {
     said.chars().take(ECHO_MAX_CHARS).collect::<String>() + "…"
 }
 
-/// The question on one line, without its speaker's label and quoted lines.
+/// The question on one line, without its speaker's label and without quoted lines.
 fn said(question: &PromptMessage) -> String {
     let said = match question.role {
         PromptRole::User => question

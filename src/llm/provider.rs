@@ -1,11 +1,11 @@
-//! Models of OpenAI's and Anthropic's shape over HTTP, by our own clients of three wires.
+//! Models of OpenAI's and Anthropic's wire forms over HTTP, with our own clients.
 //!
-//! Calls are streamed for who listens. An answer that comes at once is read by the same code, so both
-//! are the same answer. What a provider refuses of how it is asked is learnt (`habits`).
+//! Answers are streamed if there is a listener. An answer without a stream is read by the same code, so both give the
+//! same answer. If a provider refuses a part of a request's form, the client learns to leave it out (`habits`).
 //!
-//! Reading order: this page, `asking` (what a request is made of), `replay` (earlier answers), then the
-//! wires: `responses`, `chat`, `messages`; `reader` over all three, `draft` (what was said so far), `thoughts`, `events` and
-//! `rim` (the network).
+//! Reading order: this page, `asking` (the parts of a request), `replay` (earlier answers), then the wires:
+//! `responses`, `chat`, `messages`; `reader` over all three, `draft` (the answer so far), `thoughts`, `events` and
+//! `rim` (HTTP).
 
 mod asking;
 mod caching;
@@ -50,28 +50,28 @@ use super::{
 use vocative_core::prompting::{ClassEstimate, TokenCounter};
 use vocative_core::run::Usage;
 
-/// After this many answers in a row that are no stream, where one was asked for, the provider counts as
-/// one that does not stream. A single one may be a page of a gateway.
+/// If this many answers in a row are no stream although one was asked for, the provider counts as one that does not
+/// stream. A single one may be a page of a gateway.
 const UNSTREAMED_MAX: u32 = 2;
 
 /// How long a stream may be silent; before its first event, the model's whole `timeout_s`.
 const GAP_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes of text for each token that was allowed. A token has four in the mean; what passes this is no
-/// answer of a model that keeps to its limit.
+/// The most bytes of text for each allowed token. A token has four bytes on average; a longer text does not come from a
+/// model that keeps to its limit.
 const TEXT_BYTES_PER_TOKEN: usize = 64;
 const TEXT_MIN_BYTES: usize = 64 << 10;
 const TEXT_MAX_BYTES: usize = 4 << 20;
 
-/// An answer that is cut before any text is asked for again with this many times the tokens, and at least
-/// [`RAISED_MIN_TOKENS`]: models that reason may use thousands before they say a word.
+/// If an answer is cut before any text, it is asked for again with this many times the tokens, and at least
+/// [`RAISED_MIN_TOKENS`]: reasoning models may use thousands of tokens before their first word.
 const RAISED_TIMES: u32 = 4;
 const RAISED_MIN_TOKENS: u32 = 16_384;
 
-/// How often one request is asked otherwise because of what was refused.
+/// How often the form of one request may be changed after refusals.
 const ADAPTIONS_MAX: usize = 4;
 
-/// Models that are known to think aloud, without an opening tag.
+/// Models that are known to write their thoughts into the text, without an opening tag.
 const THINK_ALOUD: [&str; 7] = [
     "-r1",
     "deepseek-r",
@@ -93,14 +93,14 @@ pub(super) struct Remote {
     timeout_ms: u64,
     max_output_tokens: u32,
     context_limit: Option<u64>,
-    /// What its context was found to hold, in tokens; `usize::MAX` = nothing was found.
+    /// The size of its context that was learnt, in tokens; `usize::MAX` = nothing was learnt.
     learnt_limit: AtomicUsize,
     habits: Mutex<Habits>,
-    /// Whether its text may hold thoughts.
+    /// Whether its text may contain thoughts.
     may_think_aloud: bool,
-    /// Whether thoughts without an opening are expected.
+    /// Whether thoughts without an opening tag are expected.
     is_headless: AtomicBool,
-    /// Whether it is to be asked for streams, and has not refused them.
+    /// Whether streams are configured, and the provider has not refused them.
     streams: AtomicBool,
     /// Successful answers in a row that were no stream although one was asked for.
     unstreamed: AtomicU32,
@@ -144,7 +144,7 @@ impl Remote {
         })
     }
 
-    /// Asks; once more with a higher limit if the answer was cut before any text.
+    /// Makes the request; once more with a higher limit if the answer was cut before any text.
     async fn ask(&self, request: &Request<'_>) -> Result<Answer, ModelError> {
         let limit = request.max_output_tokens.unwrap_or(self.max_output_tokens);
         let outcome = self.ask_within(request, limit).await;
@@ -165,13 +165,13 @@ impl Remote {
             listener.restart();
         }
         match self.ask_within(request, raised).await {
-            // The model takes no higher limit.
+            // The model does not accept a higher limit.
             Err(ModelError::Refused { .. } | ModelError::ContextTooLong { .. }) => outcome,
             again => again,
         }
     }
 
-    /// A higher limit, within half of what the model's context holds.
+    /// A higher limit, at most half of the model's context.
     fn raised(&self, limit: u32) -> u32 {
         let raised = limit.saturating_mul(RAISED_TIMES).max(RAISED_MIN_TOKENS);
         match self.context_limit {
@@ -196,7 +196,7 @@ impl Remote {
         Ok(answer)
     }
 
-    /// Asks without a stream.
+    /// Makes the request without a stream.
     async fn ask_at_once(&self, request: &Request<'_>, limit: u32) -> Result<Answer, ModelError> {
         let patience = Patience::of(self.timeout_ms);
         let posted = self.post(request, limit, false, patience).await?;
@@ -208,7 +208,8 @@ impl Remote {
         self.answer(said, request)
     }
 
-    /// Asks, and tells what it hears. `None`: this must be asked without a stream.
+    /// Makes the request with a stream, and passes its text to the listener. `None`: the request must be made without a
+    /// stream.
     async fn listen(
         &self,
         request: &Request<'_>,
@@ -262,7 +263,7 @@ impl Remote {
         }
     }
 
-    /// Makes the request, and makes it otherwise where the provider refuses how it is asked.
+    /// Makes the request, and changes its form if the provider refuses it.
     async fn post(
         &self,
         request: &Request<'_>,
@@ -354,7 +355,7 @@ impl Remote {
         }
     }
 
-    /// From now on it is asked without streams.
+    /// Uses no streams for this model from now on.
     fn note_no_streams(&self) {
         if self.streams.swap(false, Ordering::Relaxed) {
             tracing::warn!(
@@ -365,7 +366,7 @@ impl Remote {
         }
     }
 
-    /// What came was no stream. Once may be a page of something between here and the provider.
+    /// Counts an answer that was no stream. A single one may be a page of a server between here and the provider.
     fn doubt_streams(&self) {
         let before = self.unstreamed.fetch_add(1, Ordering::Relaxed);
         if before.saturating_add(1) >= UNSTREAMED_MAX {
@@ -385,7 +386,7 @@ impl Remote {
         ProviderReader::new(self.rim.wire, Draft::new(text_max_bytes(limit), aloud))
     }
 
-    /// Reads a stream to its end, or to the end of its answer.
+    /// Reads to the end of the stream, or to the end of the answer in it.
     async fn read_stream(
         &self,
         mut response: Response,
@@ -426,7 +427,7 @@ impl Remote {
         Ok(Came::Stream)
     }
 
-    /// What came in place of a stream: an answer at once, what went wrong, or a page.
+    /// Reads a body that came instead of a stream: a whole answer, an error, or a page.
     fn read_document(
         &self,
         body: &[u8],
@@ -452,7 +453,7 @@ impl Remote {
         let Some(body) = json(body) else {
             return Err(malformed("it is not JSON"));
         };
-        // Routers send what went wrong behind them with a status of success.
+        // Routers send errors of the servers behind them with a success status.
         if let Some(error) = body.get("error")
             && (error.is_object() || error.is_string())
         {
@@ -479,7 +480,7 @@ impl Remote {
             );
         }
         let text = said.text.trim().to_owned();
-        // What nobody offered can't be called.
+        // If no tools were offered, none can be called.
         let tool_calls = match request.tools.is_empty() {
             true => Vec::new(),
             false => settled(said.calls),
@@ -515,8 +516,8 @@ impl Remote {
         })
     }
 
-    /// An answer without text that reached a limit: its own, or that of a context which the prompt fills.
-    /// Source: Xiaomi's MiMo cuts prompts to the context and then has no room to answer.
+    /// The error for an answer without text that reached a limit: its own limit, or the context's if the prompt fills
+    /// it. Source: Xiaomi's MiMo cuts prompts to the context and then has no room to answer.
     fn cut(&self, usage: ReportedUsage) -> ModelError {
         match self.context_limit.zip(usage.prompt) {
             Some((limit, prompt)) if prompt >= limit - limit / 100 => ModelError::ContextTooLong {
@@ -558,23 +559,23 @@ impl Model for Remote {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 enum Posted {
-    /// A body that is not read yet.
+    /// The request succeeded; the body is not read yet.
     Answered(Response),
     /// The provider does not stream.
     RefusesStreams,
 }
 
-/// What a body was that should be a stream.
+/// What a body was that should have been a stream.
 enum Came {
-    /// A stream; the reader has it.
+    /// A stream, which the reader has read.
     Stream,
-    /// Something that is read as a whole.
+    /// A document, which is read as a whole.
     Document(Vec<u8>),
 }
 
-/// How many bytes of text an answer may have that has at most `max_output_tokens`.
+/// The most bytes of text for an answer of at most `max_output_tokens`.
 fn text_max_bytes(max_output_tokens: u32) -> usize {
     (max_output_tokens as usize)
         .saturating_mul(TEXT_BYTES_PER_TOKEN)
@@ -605,7 +606,7 @@ fn silent(wait: Duration, has_begun: bool) -> ModelError {
     }
 }
 
-/// Tokens as the provider counts them, estimated where it does not.
+/// Tokens as the provider counts them, estimated if it does not.
 fn usage(reported: ReportedUsage, request: &Request<'_>, text: &str) -> Usage {
     let asked = || {
         let messages = request.messages.iter().map(|m| m.content.as_str());
@@ -619,7 +620,7 @@ fn usage(reported: ReportedUsage, request: &Request<'_>, text: &str) -> Usage {
             .sum::<usize>() as u64
     };
     let prompt_tokens = reported.prompt.unwrap_or_else(asked);
-    // A server's parts may be more than its whole.
+    // Some servers report more cached tokens than tokens of the prompt.
     let cache_read_tokens = reported.cache_read.min(prompt_tokens);
     Usage {
         prompt_tokens,

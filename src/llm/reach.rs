@@ -1,5 +1,5 @@
-//! Whether a provider can be reached and takes the key: asked for its list of models, which costs
-//! nothing. Errors and answers hold no key, no URL and no text of the provider's.
+//! Checks whether a provider can be reached and accepts the key, by requesting its list of models, which costs nothing.
+//! Errors and answers contain no key, no URL and no text of the provider.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ const WAIT: Duration = Duration::from_secs(10);
 /// The longest list of models that is read, in bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
 
-/// The most models of a list that are named.
+/// The most models that are taken from a list.
 pub const NAMES_MAX: usize = 1_000;
 /// The longest name of a model that is shown, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What a provider said.
+/// The outcome of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderReach {
-    /// It takes the key; whether its list names the model, where it sent a list.
+    /// The provider accepts the key.
     Taken {
-        /// Whether it does.
+        /// Whether the provider's list names the model; `None` if it sent no list.
         names_model: Option<bool>,
     },
-    /// It refuses the key, or a request without a key.
+    /// The provider refuses the key, or a request without a key.
     Refused {
         /// The HTTP status.
         status: u16,
     },
-    /// Something answers, but not with a list: the key was not tried.
+    /// A server answers, but not with a list: the key was not tried.
     NoList {
         /// The HTTP status.
         status: u16,
@@ -45,7 +45,7 @@ pub enum ProviderReach {
         /// What happened.
         what: &'static str,
     },
-    /// It is built in, so nobody was asked.
+    /// The model is built in, so there is no provider.
     NotAsked,
 }
 
@@ -61,7 +61,8 @@ pub async fn reach(
     Ok(reach)
 }
 
-/// Asks a provider for its list of models, and says which there are: at most [`NAMES_MAX`], in the provider's order.
+/// Asks a provider for its list of models, and also returns their names: at most [`NAMES_MAX`], in the provider's
+/// order.
 ///
 /// # Errors
 /// As for [`reach`].
@@ -107,7 +108,7 @@ pub async fn reach_and_names(
     })
 }
 
-/// Where the list is.
+/// The URL of the list.
 fn list_url(address: &Address) -> Url {
     let mut url = address.url("models");
     if address.wire == Wire::Messages {
@@ -116,20 +117,20 @@ fn list_url(address: &Address) -> Url {
     url
 }
 
-/// A list of models; empty if it breaks off or is too long for one.
+/// Reads a list of models; empty if the connection breaks or the list is too long.
 async fn list(response: reqwest::Response) -> Vec<u8> {
     let body = body_within(response, LIST_BYTES_MAX).await;
     body.ok().flatten().unwrap_or_default()
 }
 
-/// Whether a list of models names one. Both protocols have `data`, and an `id` in each.
+/// Whether a list of models names this one. Both protocols have `data` with an `id` in each entry.
 fn names(list: &[u8], model: &str) -> Option<bool> {
     let list: Value = serde_json::from_slice(list).ok()?;
     let models = list["data"].as_array()?;
     Some(models.iter().any(|it| it["id"] == model))
 }
 
-/// The models that a list names; those whose names are no names are left out.
+/// The models that a list names, without unusable names.
 fn all_names(list: &[u8]) -> Vec<String> {
     let list: Value = serde_json::from_slice(list).unwrap_or_default();
     let models = list["data"].as_array().map_or(&[][..], Vec::as_slice);

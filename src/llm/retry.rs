@@ -1,4 +1,4 @@
-//! Asks again where that can help, within a deadline.
+//! Repeats requests that may succeed later, within a deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Answer, Listener, Model, ModelError, Request};
 /// How long each attempt at a model took since the start, by model and whether it answered.
 pub static ASKED: Timings = Timings::new(BOUNDS_SLOW_MS);
 
-/// How often and how long to ask again.
+/// How often and for how long to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Further attempts after a failed one.
@@ -23,14 +23,13 @@ pub struct RetryPolicy {
     pub wait_first_ms: u64,
     /// The longest wait by back-off, in milliseconds.
     pub wait_max_ms: u64,
-    /// No attempt starts later than this after the first, in milliseconds. Longer waits are the
-    /// caller's, who holds no slot and no lease meanwhile.
+    /// No attempt starts later than this after the first, in milliseconds. For longer waits the caller is responsible;
+    /// it holds no slot and no lease while it waits.
     pub deadline_ms: u64,
 }
 
 impl RetryPolicy {
-    /// The policy of a configured model: it is asked again at once or not at all, so that no slot is
-    /// slept in.
+    /// The policy of a configured model: it is retried soon or not at all, so that no slot is held by a long wait.
     #[must_use]
     pub fn at_once(retries: u32) -> Self {
         Self {
@@ -42,11 +41,11 @@ impl RetryPolicy {
     }
 }
 
-/// A model that is asked again after failures that may pass.
+/// A model whose transient failures are retried.
 ///
-/// 5xx, lost connections and streams that break in the middle are asked again after a short back-off
-/// with jitter; so are rate limits, where the provider names a time within it. What was refused, or answered
-/// badly, is not. Either way, what a listener heard of a failed answer is taken back.
+/// 5xx, lost connections and streams that break in the middle are retried after a short back-off with jitter. So are
+/// rate limits, if the provider names a wait that is not longer than the longest back-off. Refusals and malformed
+/// answers are not retried. In every case, text of a failed answer that the listener has is declared void.
 pub struct Retrying {
     inner: Arc<dyn Model>,
     policy: RetryPolicy,
@@ -192,7 +191,7 @@ mod tests {
         deadline_ms: 60_000,
     };
 
-    /// The outcome, and how many replies were not asked for.
+    /// The outcome, and how many replies were not used.
     async fn run(
         replies: Vec<Result<Answer, ModelError>>,
         policy: RetryPolicy,
@@ -266,7 +265,7 @@ mod tests {
         assert_eq!(run(replies, late).await, (Err(down()), 1));
     }
 
-    /// Tells the listener something before each reply.
+    /// A model that sends the listener some text before each reply.
     struct Talking(Scripted);
 
     impl Model for Talking {

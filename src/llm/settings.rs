@@ -1,4 +1,4 @@
-//! What a model needs to know to be asked.
+//! The settings of models.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use secrecy::SecretString;
 /// The settings of one model.
 #[derive(Clone)]
 pub struct ModelSettings {
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// Which of OpenAI's APIs it is asked by; `None` = as its address tells.
+    /// Which of OpenAI's APIs to use; `None` = chosen by the address.
     pub api: Option<OpenAiApi>,
     /// The model's name at the provider, sent as it is.
     pub model: String,
-    /// Where the API is; `None` = the provider's own address.
+    /// The base URL of the API; `None` = the provider's own address.
     pub base_url: Option<String>,
-    /// The key; `None` for servers that want none.
+    /// The key; `None` for servers that need none.
     pub api_key: Option<SecretString>,
     /// How long one attempt may take, in milliseconds.
     pub timeout_ms: u64,
-    /// Tokens that one answer may have, its reasoning included.
+    /// The most tokens of one answer, its reasoning included.
     pub max_output_tokens: u32,
     /// Sampling temperature; `None` = the provider's default.
     pub temperature: Option<f64>,
     /// How much the model reasons; `None` = the provider's default.
     pub reasoning_effort: Option<Effort>,
-    /// What the model's context holds, in tokens; `None` = not limited by us.
+    /// The size of the model's context, in tokens; `None` = no limit of ours.
     pub context_limit: Option<usize>,
     /// Further attempts after a failed one.
     pub retries: u32,
-    /// Whether it is asked for streams where somebody listens.
+    /// Whether answers are streamed if there is a listener.
     pub stream: bool,
 }
 
 impl fmt::Debug for ModelSettings {
-    /// Leaves out the key and everything of the URL but that there is one.
+    /// Leaves out the key, and of the URL everything except that there is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelSettings")
             .field("provider", &self.provider)
@@ -53,7 +53,7 @@ impl fmt::Debug for ModelSettings {
     }
 }
 
-/// Who serves a model.
+/// The provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// OpenAI, and every server that is compatible with it.
@@ -81,7 +81,7 @@ impl Provider {
 pub enum OpenAiApi {
     /// Responses: OpenAI's own.
     Responses,
-    /// Chat Completions: what compatible servers speak.
+    /// Chat Completions, which compatible servers use.
     Chat,
 }
 
@@ -99,7 +99,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The name that providers know.
+    /// The name that providers use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Effort {
 
 #[cfg(test)]
 impl ModelSettings {
-    /// Settings of a model `m` that tests ask nothing.
+    /// Settings of a model `m`, for tests that make no request.
     pub(super) fn sample(provider: Provider, base_url: Option<&str>) -> Self {
         Self {
             provider,

@@ -1,4 +1,4 @@
-//! Tools as models see them: what there is, a call, and what it gave.
+//! Tools as models see them: their descriptions, calls and results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,38 +20,38 @@ pub struct ToolSpec {
 /// Whether a model may call its tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// It may call tools or answer.
     #[default]
     Auto,
-    /// It must answer now.
+    /// It must not call tools.
     None,
-    /// It must call one.
+    /// It must call a tool.
     Required,
-    /// The same, where it lets itself be made to; a model that refuses that is asked to do as it likes.
+    /// It must call a tool, if it accepts being forced to; otherwise it may call tools or answer.
     Wanted,
 }
 
 /// A call that a model asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Names the result; never empty.
+    /// The id that the result refers to; never empty.
     pub id: String,
     /// The tool, as the model names it.
     pub name: String,
-    /// The arguments. An object, unless the model wrote something else: then that as text.
+    /// The arguments: an object. If the model wrote something else, that as text.
     pub arguments: Value,
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
     /// The result, or what went wrong.
     pub content: String,
-    /// Whether it went wrong.
+    /// Whether the call went wrong.
     pub is_error: bool,
-    /// Pictures that came with it.
+    /// Pictures that came with the result.
     pub images: Vec<PromptImage>,
 }
 
@@ -62,16 +62,16 @@ pub struct Exchange {
     pub text: String,
     /// Its calls.
     pub calls: Vec<ToolCall>,
-    /// What they gave: one result for each call, in their order.
+    /// The results: one for each call, in the order of the calls.
     pub results: Vec<ToolResult>,
-    /// What it is told behind that, as by a person; empty = nothing.
+    /// A message that is added behind the results, as if by a person; empty = none.
     pub told: String,
-    /// The provider's own message, as its [`Answer`](super::Answer) had it; empty = it is not sent back.
+    /// The provider's own message, as in its [`Answer`](super::Answer); empty = it is not sent back.
     pub raw_message: String,
 }
 
-/// Calls as a provider gave them, made fit to be answered: every id is there once, arguments in a
-/// string are read, and no arguments are an empty object.
+/// Corrects the calls of a provider so that they can be answered: every id is unique, arguments in a string are read,
+/// and missing arguments are an empty object.
 pub(super) fn settled(calls: impl IntoIterator<Item = ToolCall>) -> Vec<ToolCall> {
     let mut settled: Vec<ToolCall> = Vec::new();
     for (n, mut call) in calls.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Recognises that a prompt is longer than a model's context, in the shapes that providers give it.
+//! Recognises the providers' errors that mean that a prompt is longer than a model's context.
 //!
 //! Pure. Of a provider's text only two numbers are taken over.
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::llm::ModelError;
 
-/// The smallest number in an error that is taken for the size of a context, in tokens.
+/// The smallest number in an error that is accepted as the size of a context, in tokens.
 const LIMIT_MIN_TOKENS: u64 = 512;
 
 /// Error codes that mean that the context is too small.
@@ -19,8 +19,8 @@ const CODES: [&str; 6] = [
     "string_above_max_length",
 ];
 
-/// What texts say that mean it; each is found in its order. *Source:* the errors of OpenAI, Anthropic,
-/// Bedrock, Gemini, xAI, Groq, Mistral, Together, Copilot, Kimi, MiniMax, Poolside, vLLM, LiteLLM,
+/// Texts that mean that the context is too small; the parts of each must appear in this order. *Source:* the errors of
+/// OpenAI, Anthropic, Bedrock, Gemini, xAI, Groq, Mistral, Together, Copilot, Kimi, MiniMax, Poolside, vLLM, LiteLLM,
 /// llama.cpp, LM Studio and Ollama.
 const SAYINGS: [&[&str]; 21] = [
     &["prompt is too long"],
@@ -51,7 +51,7 @@ const SAYINGS: [&[&str]; 21] = [
     &["too many tokens"],
 ];
 
-/// Texts that look like an overflow of the context but speak of a rate.
+/// Texts that look like an overflow of the context but are about a rate limit.
 const LOOK_ALIKES: [&str; 5] = [
     "rate limit",
     "too many requests",
@@ -60,7 +60,7 @@ const LOOK_ALIKES: [&str; 5] = [
     "please wait",
 ];
 
-/// The failure if this error says that the prompt is too long.
+/// The failure, if this error says that the prompt is too long.
 pub(super) fn of_error(error: &Value) -> Option<ModelError> {
     let text = text_of(error).to_lowercase();
     if LOOK_ALIKES.iter().any(|look| text.contains(look)) {
@@ -85,14 +85,14 @@ pub(super) fn of_error(error: &Value) -> Option<ModelError> {
     })
 }
 
-/// What an error says: itself, its `message`, or its `detail`.
+/// The text of an error: itself, its `message`, or its `detail`.
 fn text_of(error: &Value) -> &str {
     let texts = [Some(error), error.get("message"), error.get("detail")];
     let mut texts = texts.into_iter().flatten().filter_map(Value::as_str);
     texts.next().unwrap_or_default()
 }
 
-/// Whether a text has all of these, one behind the other.
+/// Whether a text contains all of these, one behind the other.
 fn says(text: &str, parts: &[&str]) -> bool {
     let behind =
         |rest: &str, part: &&str| -> Option<usize> { Some(rest.find(*part)? + part.len()) };
@@ -106,7 +106,7 @@ fn says(text: &str, parts: &[&str]) -> bool {
     })
 }
 
-/// What limits come behind, the clearest first; then what they come before.
+/// Words in front of a limit, the clearest first; then words behind a limit.
 const BEFORE_LIMIT: [&str; 9] = [
     "context length is",
     "prompt length is",
@@ -120,10 +120,10 @@ const BEFORE_LIMIT: [&str; 9] = [
 ];
 const BEHIND_LIMIT: [&str; 2] = [" maximum context length", " maximum"];
 
-/// How far behind its words a number may stand, in bytes.
+/// How far behind these words a number may be, in bytes.
 const NEAR_BYTES: usize = 24;
 
-/// The limit and what was asked for, as far as a text in lower case names them.
+/// The limit and the requested number of tokens, if a text in lower case names them.
 fn numbers(text: &str) -> (Option<u64>, Option<u64>) {
     let found = integers(text);
     let largest = found.iter().map(|(_, number)| *number).max();
@@ -286,7 +286,7 @@ mod tests {
         ),
         ("Input is too long for requested model.", None, None),
         ("Input validation error: too many tokens", None, None),
-        // Numbers that mean nothing are not believed.
+        // Numbers that are too small to be a limit are ignored.
         (
             "This model's maximum context length is 3 tokens",
             None,

@@ -1,4 +1,4 @@
-//! What a request to a provider is made of, whatever its wire form.
+//! The parts of a request to a provider, for all wire forms.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,10 @@ use crate::llm::{Effort, Exchange, Request, ToolChoice, ToolResult};
 use vocative_core::prompting::PromptMessage;
 use vocative_core::prompting::files::PromptImage;
 
-/// The name of an answer's schema, which providers want one for.
+/// The name of an answer's schema; providers require one.
 pub(super) const ANSWER: &str = "answer";
 
-/// A request as it is asked this time.
+/// A request with the form it has this time.
 pub(super) struct ProviderRequest<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) origin: ReplayOrigin<'a>,
@@ -30,12 +30,12 @@ impl ProviderRequest<'_> {
         !self.request.tools.is_empty()
     }
 
-    /// What of it the provider's cache is to keep.
+    /// The parts of the request that the provider's cache is told to keep.
     pub(super) fn cache_points(&self) -> CachePoints {
         points(self.habits.cache, self.request)
     }
 
-    /// The key of requests that begin alike, where the provider takes one.
+    /// The cache key of requests with the same beginning, if the provider takes one.
     pub(super) fn cache_key(&self) -> Option<&str> {
         match self.habits.cache {
             CacheHabit::Key | CacheHabit::Breakpoints => self.request.caching.key,
@@ -43,12 +43,12 @@ impl ProviderRequest<'_> {
         }
     }
 
-    /// Whether tools are there, and must not be called.
+    /// Whether there are tools which must not be called.
     pub(super) fn forbids_tools(&self) -> bool {
         self.has_tools() && self.request.tool_choice == ToolChoice::None
     }
 
-    /// Whether one of the tools must be called, and which; `Some(None)` = any.
+    /// Whether a tool must be called, and which one; `Some(None)` = any.
     pub(super) fn forced_tool(&self) -> Option<Option<&str>> {
         let forces = match self.request.tool_choice {
             ToolChoice::Auto | ToolChoice::None => false,
@@ -58,7 +58,7 @@ impl ProviderRequest<'_> {
         (forces && self.has_tools()).then_some(self.request.wanted_tool)
     }
 
-    /// The schema that the provider is to hold its model to.
+    /// The answer's schema, if the provider is told it.
     pub(super) fn answer_schema(&self) -> Option<&Value> {
         let may_call = self.has_tools() && !self.forbids_tools();
         let is_taken = match self.habits.schema {
@@ -78,7 +78,7 @@ impl ProviderRequest<'_> {
         effort.map(Effort::name)
     }
 
-    /// The messages, each with the pictures that belong to it.
+    /// The messages, each with its pictures.
     pub(super) fn messages(&self) -> impl Iterator<Item = (&PromptMessage, &[PromptImage])> {
         let messages = self.request.messages;
         let last = messages.len().saturating_sub(1);
@@ -90,21 +90,21 @@ impl ProviderRequest<'_> {
         numbered.map(move |(n, message)| (message, images(n)))
     }
 
-    /// The provider's own message of an earlier answer, if it can go back as it was received.
+    /// The provider's own message of an earlier answer, if it may be sent back as it was received.
     pub(super) fn received(&self, exchange: &Exchange) -> Option<Value> {
         (!self.habits.is_neutral)
             .then(|| received(self.origin, exchange))
             .flatten()
     }
 
-    /// Whether an earlier answer goes back as it was received.
+    /// Whether an earlier answer is sent back as it was received.
     pub(super) fn replays(&self) -> bool {
         let mut exchanges = self.request.exchanges.iter();
         exchanges.any(|exchange| self.received(exchange).is_some())
     }
 }
 
-/// Whether providers can hold a model to a schema in all: each object names all its fields, and all of them are
+/// Whether providers can hold a model to all of a schema: each object names all its fields, and all of them are
 /// required. Source: OpenAI's structured outputs.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let is_object = schema["type"] == "object" || schema.get("properties").is_some();
@@ -122,7 +122,7 @@ pub(super) fn is_strict(schema: &Value) -> bool {
         && schema.get("items").is_none_or(is_strict)
 }
 
-/// Arguments as they go back: an object; what was wrong with others is in their result.
+/// Arguments as they are sent back: always an object. Other arguments were wrong, and their result says so.
 pub(super) fn object(arguments: &Value) -> Value {
     match arguments {
         Value::Object(object) => Value::Object(object.clone()),
@@ -130,7 +130,7 @@ pub(super) fn object(arguments: &Value) -> Value {
     }
 }
 
-/// A result where the wire has no sign of its own that it went wrong.
+/// A result for wires that have no field for errors.
 pub(super) fn marked(result: &ToolResult) -> String {
     match result.is_error {
         true => format!("Error: {}", result.content),
@@ -138,7 +138,7 @@ pub(super) fn marked(result: &ToolResult) -> String {
     }
 }
 
-/// A picture as a URL that holds it.
+/// A picture as a data URL.
 pub(super) fn data_url(image: &PromptImage) -> Value {
     json!(format!(
         "data:{};base64,{}",

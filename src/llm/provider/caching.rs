@@ -1,9 +1,9 @@
 //! What a provider's cache is told, by wire and model.
 //!
-//! Pure. A cache gives what begins exactly as an earlier request did. Where nothing is marked, OpenAI's models
-//! from GPT-5.6 on and Anthropic's never find a conversation's history again, because the question behind it
-//! is another each time. Marks cost a quarter more where nobody reads what was written, so they stand only
-//! where the stable part is long enough to be kept and the next question usually comes in time.
+//! Pure. A cache is used for a request that begins exactly like an earlier one. Without marks, OpenAI's models from
+//! GPT-5.6 on and Anthropic's never find a conversation's history in their cache, because each request has another
+//! question behind it. Writing to the cache costs a quarter more, also if nothing is read from it later. So marks are
+//! set only if the stable part is long enough to be kept and the next question usually comes in time.
 //!
 //! *Source:* OpenAI's prompt caching guide and Anthropic's prompt caching page, November 2026.
 
@@ -12,28 +12,28 @@ use crate::llm::Request;
 use crate::llm::base_url::Wire;
 use vocative_core::prompting::{ClassEstimate, PromptRole, TokenCounter};
 
-/// How long Anthropic keeps what it is given, in milliseconds; a read begins that time anew.
+/// How long Anthropic keeps an entry, in milliseconds; each read starts that time again.
 const ANTHROPIC_LIFE_MS: i64 = 5 * 60_000;
-/// How long OpenAI's models from GPT-5.6 on keep it at least, in milliseconds.
+/// How long OpenAI's models from GPT-5.6 on keep an entry at least, in milliseconds.
 const OPENAI_LIFE_MS: i64 = 30 * 60_000;
-/// What OpenAI's models keep, at least, in tokens.
+/// The shortest beginning that OpenAI's models keep, in tokens.
 const OPENAI_MIN_TOKENS: usize = 1_024;
 
 /// How a provider's cache is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheHabit {
-    /// Nothing is said of it: by itself, or not at all.
+    /// The request says nothing about the cache; the provider caches by itself, or not at all.
     Unsaid,
-    /// Requests that begin alike carry the same key.
+    /// Requests with the same beginning carry the same key.
     Key,
-    /// A key, and a breakpoint behind what stays.
+    /// A key, and a breakpoint behind the stable part.
     Breakpoints,
-    /// Blocks are marked; what is kept has at least `min_tokens`.
+    /// Blocks are marked; the provider keeps at least `min_tokens`.
     Marks { min_tokens: usize },
 }
 
 impl CacheHabit {
-    /// How a model's cache is used first.
+    /// The first habit for a model.
     pub(super) fn of(model: &str, wire: Wire, is_openai: bool) -> Self {
         match wire {
             Wire::Messages => Self::Marks {
@@ -46,7 +46,7 @@ impl CacheHabit {
     }
 }
 
-/// Below this many tokens nothing is kept, without a word.
+/// The shortest beginning that Anthropic's models keep, in tokens. Shorter ones are ignored without an error.
 fn anthropic_min_tokens(model: &str) -> usize {
     let of = |names: &[&str]| names.iter().any(|name| model.contains(name));
     if of(&["opus-4-5", "opus-4-6", "haiku-4-5"]) {
@@ -60,22 +60,22 @@ fn anthropic_min_tokens(model: &str) -> usize {
     }
 }
 
-/// What of a request is marked.
+/// The parts of a request that are marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CachePoints {
     /// The end of the instructions.
     pub(super) system: bool,
-    /// The message with which the stable part ends, by its place among the request's messages.
+    /// The message with which the stable part ends, as an index into the request's messages.
     pub(super) history: Option<usize>,
     /// The last results of tools.
     pub(super) results: bool,
 }
 
-/// What of a request is marked for a cache with this habit.
+/// The parts of a request that are marked for a cache with this habit.
 pub(super) fn points(habit: CacheHabit, request: &Request<'_>) -> CachePoints {
     let (min_tokens, life_ms, may_end) = match habit {
         CacheHabit::Unsaid | CacheHabit::Key => return CachePoints::default(),
-        // Not on an assistant's message.
+        // A breakpoint can't be on an assistant's message.
         CacheHabit::Breakpoints => (OPENAI_MIN_TOKENS, OPENAI_LIFE_MS, PromptRole::User),
         CacheHabit::Marks { min_tokens } => (min_tokens, ANTHROPIC_LIFE_MS, PromptRole::Assistant),
     };

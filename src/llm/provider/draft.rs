@@ -1,6 +1,6 @@
-//! An answer while it is read: what a stream, or an answer that came at once, has said so far.
+//! An answer while it is read, from a stream or from a whole body.
 //!
-//! Pure. `chat`, `messages` and `responses` read into it; nothing in it grows without a bound.
+//! Pure. `chat`, `messages` and `responses` write into it; everything in it has a size limit.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use super::reader::{ProviderAnswer, Reason};
 use super::thoughts::{Aloud, TextEnd, Thoughts};
 use crate::llm::{Listener, ModelError, ToolCall, read_arguments};
 
-/// The most bytes that a stream may say beside its text: tool calls, and thoughts that come apart from it.
+/// The most bytes of a stream besides its text: tool calls, and thoughts in fields of their own.
 const ASIDE_MAX_BYTES: usize = 1 << 20;
-/// The least that one more call or block counts, in bytes.
+/// The least that a further call or block counts, in bytes.
 const PART_MIN_BYTES: usize = 64;
 
-/// What was said so far.
+/// The answer so far.
 #[derive(Debug)]
 pub(super) struct Draft {
     text: String,
@@ -27,63 +27,63 @@ pub(super) struct Draft {
     end: Option<End>,
 }
 
-/// A call as far as it has come.
+/// A call as far as it was received.
 #[derive(Debug, Default)]
 pub(super) struct DraftCall {
-    /// Its place among the calls, or the blocks, where the stream says so.
+    /// Its index among the calls, or the blocks, if the stream has one.
     pub(super) index: Option<u64>,
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON, when it is complete.
+    /// JSON, once it is complete.
     pub(super) arguments: String,
-    /// What some servers want back with it.
+    /// A field that some servers want back with the call.
     pub(super) extra: Option<Value>,
 }
 
-/// Tokens as far as they were told. Each is what was said last.
+/// Token counts so far. For each, the last report counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedUsage {
-    /// All of the prompt.
+    /// The whole prompt.
     pub(super) prompt: Option<u64>,
-    /// Of the prompt, what the cache gave.
+    /// Tokens of the prompt that were read from the cache.
     pub(super) cache_read: u64,
-    /// Of the prompt, what the cache took.
+    /// Tokens of the prompt that were written to the cache.
     pub(super) cache_write: u64,
     pub(super) completion: Option<u64>,
 }
 
-/// Why nothing more counts.
+/// Why nothing more is read.
 #[derive(Debug)]
 enum End {
-    /// The end was said.
+    /// The stream reported its end.
     Said,
-    /// There is more text than may be.
+    /// The text reached its limit.
     Cut,
-    /// Something came that can't be read.
+    /// An event could not be read.
     Garbled,
-    /// It failed.
+    /// The answer failed.
     Failed(ModelError),
 }
 
-/// What a stream that is over was worth.
+/// The outcome of a stream.
 #[derive(Debug)]
 pub(super) enum DraftOutcome {
-    /// An answer.
+    /// A complete answer.
     Whole(Box<WrittenAnswer>),
-    /// It ended before its answer did.
+    /// The stream ended before its answer did.
     Broken,
-    /// A piece of it can't be read.
+    /// A piece of the stream can't be read.
     Garbled,
-    /// It said that it failed.
+    /// The stream reported a failure.
     Failed(ModelError),
 }
 
-/// An answer as it was written.
+/// A complete answer.
 #[derive(Debug)]
 pub(super) struct WrittenAnswer {
-    /// With the thoughts in it.
+    /// The text with the thoughts in it.
     pub(super) full_text: String,
-    /// Without them.
+    /// The text without the thoughts.
     pub(super) thoughts: Thoughts,
     pub(super) calls: Vec<DraftCall>,
     pub(super) reason: Reason,
@@ -108,7 +108,7 @@ impl Draft {
         self.end.is_some()
     }
 
-    /// Tells what of the text is new.
+    /// Passes new text to the listener.
     pub(super) fn tell(&mut self, listener: &dyn Listener) {
         let end = self.text_end();
         self.thoughts.read(&self.text, end);
@@ -131,7 +131,7 @@ impl Draft {
         }
     }
 
-    /// More text; what passes the limit is cut off, and the answer ends there.
+    /// Adds text; beyond the limit the text is cut off, and the answer ends there.
     pub(super) fn write(&mut self, piece: &str) {
         let mut left = self.text_max_bytes.saturating_sub(self.text.len());
         if piece.len() <= left {
@@ -149,14 +149,14 @@ impl Draft {
         self.text.len()
     }
 
-    /// Thoughts came apart from the text. Whether there is room to keep these bytes of them; where
-    /// there is none, they are not kept.
+    /// Thoughts came in a field of their own. Returns whether there is room to keep these bytes of them; if not, they
+    /// are not kept.
     pub(super) fn thinks(&mut self, bytes: usize) -> bool {
         self.thoughts.are_elsewhere();
         self.has_room(bytes)
     }
 
-    /// More of a call. What passes the limit makes the answer fail: half a call is none.
+    /// Adds to a call's arguments. Beyond the limit the answer fails, since half a call is of no use.
     pub(super) fn call(&mut self, at: usize, arguments: &str) {
         if self.has_room(arguments.len()) {
             self.calls[at].arguments.push_str(arguments);
@@ -165,7 +165,7 @@ impl Draft {
         }
     }
 
-    /// A new call; its place.
+    /// Begins a call; returns its index.
     pub(super) fn begin_call(&mut self, call: DraftCall) -> usize {
         if !self.has_room(PART_MIN_BYTES + call.id.len() + call.name.len()) {
             self.fail(malformed("its tool calls are too long"));
@@ -174,19 +174,19 @@ impl Draft {
         self.calls.len() - 1
     }
 
-    /// Keeps a value, as long as there is room.
+    /// Counts the bytes of a value; false if there is no room for it.
     pub(super) fn keeps(&mut self, value: &Value) -> bool {
         self.has_room(PART_MIN_BYTES + value.to_string().len())
     }
 
-    /// Keeps more of something, as long as there is room.
+    /// Adds to a string if there is room.
     pub(super) fn keep(&mut self, kept: &mut String, more: &str) {
         if self.has_room(more.len()) {
             kept.push_str(more);
         }
     }
 
-    /// Whether `bytes` more may be kept; then they count.
+    /// Whether there is room for `bytes` more; if so, counts them.
     pub(super) fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.aside_bytes.saturating_add(bytes) <= ASIDE_MAX_BYTES;
         if has_room {
@@ -195,8 +195,8 @@ impl Draft {
         has_room
     }
 
-    /// Nothing more comes. Why an answer ended is the last thing a stream says of it: where that was
-    /// said, only the mark at the end is missing.
+    /// The stream is over. The reason why an answer ended is the last thing in a stream: if it was there, only the end
+    /// mark is missing.
     pub(super) fn close(&mut self) {
         if self.end.is_none() && self.reason.is_some() {
             self.end = Some(End::Said);
@@ -207,13 +207,13 @@ impl Draft {
         self.reason = Some(Reason::of(reason));
     }
 
-    /// The end was said.
+    /// The stream reported its end.
     pub(super) fn end(&mut self) {
         self.end.get_or_insert(End::Said);
     }
 
-    /// Something came that can't be read. Why an answer ended is the last thing that is said of it, so
-    /// one that was told is whole; any other has lost a piece, as if its connection had broken.
+    /// An event could not be read. The reason why an answer ended is the last thing in a stream: if it was there, the
+    /// answer is whole; otherwise a piece of it is lost, as after a lost connection.
     pub(super) fn garble(&mut self) {
         self.close();
         if self.end.is_none() {
@@ -225,7 +225,7 @@ impl Draft {
         self.end = Some(End::Failed(cause));
     }
 
-    /// What it is worth.
+    /// The outcome.
     pub(super) fn conclude(mut self) -> DraftOutcome {
         let end = self.text_end().unwrap_or(TextEnd::Cut);
         let reason = match self.end {
@@ -247,19 +247,19 @@ impl Draft {
 }
 
 impl DraftCall {
-    /// The arguments, or what is written in their place.
+    /// The arguments as JSON; if they are not readable, their text.
     pub(super) fn arguments(&self) -> Value {
         read_arguments(&self.arguments).unwrap_or_else(|_| Value::String(self.arguments.clone()))
     }
 }
 
 impl WrittenAnswer {
-    /// Whether tools are asked for, but none is named.
+    /// Whether the answer ended for tool calls but has none.
     pub(super) fn lost_its_calls(&self) -> bool {
         self.calls.is_empty() && self.reason == Reason::Tools
     }
 
-    /// The same with the provider's own message.
+    /// Combines this with the provider's own message.
     pub(super) fn said(self, message: Value) -> ProviderAnswer {
         let calls = self.calls.iter().map(|call| ToolCall {
             id: call.id.clone(),
@@ -278,16 +278,16 @@ impl WrittenAnswer {
     }
 }
 
-/// A stream that broke: asked again, it may be whole.
+/// The error for a broken stream: another attempt may be whole.
 pub(super) fn garbled(what: &str) -> ModelError {
     ModelError::Unavailable {
         cause: what.to_owned(),
     }
 }
 
-/// What the cache gave and took of a prompt, in the words of OpenAI and those compatible with it. Source:
-/// OpenAI's prompt caching guide (`cached_tokens`; `cache_write_tokens` from GPT-5.6 on) and DeepSeek's
-/// context caching page (`prompt_cache_hit_tokens`).
+/// Reads the cached tokens of a prompt, by the names of OpenAI and compatible servers. Source: OpenAI's prompt caching
+/// guide (`cached_tokens`; `cache_write_tokens` from GPT-5.6 on) and DeepSeek's context caching page
+/// (`prompt_cache_hit_tokens`).
 pub(super) fn read_cache_usage(usage: &Value, details: &str, known: &mut ReportedUsage) {
     let told = |name| tokens(&usage[details], name);
     let read = told("cached_tokens").or_else(|| tokens(usage, "prompt_cache_hit_tokens"));
@@ -295,7 +295,7 @@ pub(super) fn read_cache_usage(usage: &Value, details: &str, known: &mut Reporte
     known.cache_write = told("cache_write_tokens").unwrap_or(known.cache_write);
 }
 
-/// A number that a provider counts tokens with; what no prompt can have counts as the most there is.
+/// A token count of a provider; impossibly high counts are cut to the maximum.
 pub(super) fn tokens(usage: &Value, name: &str) -> Option<u64> {
     let tokens = usage.get(name).and_then(Value::as_u64)?;
     Some(tokens.min(u64::from(u32::MAX)))

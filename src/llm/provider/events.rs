@@ -1,8 +1,8 @@
-//! Cuts a body into server-sent events, piece by piece and within bounds.
+//! Splits a body into server-sent events, piece by piece and within limits.
 //!
-//! Pure. *Source:* HTML standard, "Server-sent events": lines end with LF, CR or both; a byte order
-//! mark at the start is skipped; the last event counts without its empty line only if a server left that
-//! out, which some do.
+//! Pure. *Source:* HTML standard, "Server-sent events": lines end with LF, CR or both; a byte order mark at the start
+//! is skipped. Unlike in the standard, a last event without its empty line counts, because some servers leave that line
+//! out.
 
 /// The longest event, in bytes.
 pub(super) const EVENT_BYTES_MAX: usize = 4 << 20;
@@ -16,16 +16,16 @@ pub(super) struct SseEvent {
     pub(super) data: String,
 }
 
-/// Why a stream can't be read on.
+/// Why a stream can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// An event does not end.
+    /// An event, or the stream, is longer than its limit.
     Endless,
-    /// It is not UTF-8.
+    /// The stream is not UTF-8.
     NoText,
 }
 
-/// Reads a stream as it comes.
+/// Reads a stream piece by piece.
 #[derive(Debug, Default)]
 pub(super) struct SseReader {
     line: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct SseReader {
     has_data: bool,
     event_bytes: usize,
     stream_bytes: usize,
-    /// The last byte was a CR, whose LF may follow.
+    /// Whether the last byte was a CR, which an LF may follow.
     is_after_cr: bool,
     has_begun: bool,
     /// The first byte that is no white space.
@@ -41,7 +41,7 @@ pub(super) struct SseReader {
 }
 
 impl SseReader {
-    /// Reads a piece; every event that it completes goes to `sink`, until that says to stop.
+    /// Reads a piece; passes every event that it completes to `sink`, until `sink` returns false.
     pub(super) fn read(
         &mut self,
         piece: &[u8],
@@ -75,13 +75,13 @@ impl SseReader {
         Ok(())
     }
 
-    /// Nothing more comes: what was not closed by an empty line counts all the same.
+    /// Ends the stream: a last event without an empty line counts, too.
     pub(super) fn close(&mut self) -> Result<Option<SseEvent>, Unreadable> {
         self.end_line()?;
         Ok(self.has_data.then(|| std::mem::take(&mut self.event)))
     }
 
-    /// Whether it can't be a stream: JSON, or a page.
+    /// Whether the body can't be a stream: it is JSON or HTML.
     pub(super) fn is_document(&self) -> bool {
         matches!(self.first, Some(b'{' | b'[' | b'<'))
     }
@@ -101,7 +101,7 @@ impl SseReader {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            // A comment says that somebody is there.
+            // A comment shows that the server is alive.
             "" => {
                 self.event_bytes = self.event.data.len();
                 return Ok(Some(SseEvent::default()));

@@ -1,7 +1,7 @@
-//! How a model wants to be asked, learnt from what its provider refuses.
+//! The form in which a model accepts requests, learnt from what its provider refuses.
 //!
-//! Pure. Servers differ in the names of limits and in which settings a model takes, and no list of them
-//! stays true. Each habit changes once, so asking again ends.
+//! Pure. Servers differ in the names of limits and in the settings that a model accepts, and every list of these
+//! differences becomes outdated. `ADAPTIONS_MAX` limits how often one request is changed.
 
 use serde_json::Value;
 
@@ -9,46 +9,46 @@ use super::caching::CacheHabit;
 use crate::llm::base_url::Wire;
 use crate::llm::{Effort, ModelSettings};
 
-/// What is done otherwise than by default.
+/// How the form of requests differs from the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Habits {
     /// The name of the limit in Chat Completions.
     pub(super) limit_name: &'static str,
     /// Whether `temperature` is left out.
     pub(super) no_temperature: bool,
-    /// What becomes of the effort.
+    /// What is sent for the effort.
     pub(super) effort: EffortHabit,
-    /// Whether reasoning items are not asked for.
+    /// Whether encrypted reasoning items are not requested.
     pub(super) no_encrypted: bool,
-    /// What its cache is told.
+    /// What the cache is told.
     pub(super) cache: CacheHabit,
-    /// When it is given the schema of its answer.
+    /// When the answer's schema is sent.
     pub(super) schema: SchemaHabit,
-    /// Whether a tool is not forced where that is only wanted.
+    /// Whether a tool is not forced if calling it is only wanted.
     pub(super) no_forced_tool: bool,
-    /// Whether earlier answers go back in our own words, without thoughts. For one request.
+    /// Whether earlier answers are sent back without the provider's own fields and thoughts. Holds for one request.
     pub(super) is_neutral: bool,
 }
 
 /// What is sent for the effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EffortHabit {
-    /// What is configured, if anything.
+    /// The configured effort, if there is one.
     AsSet,
-    /// `none` where tools are offered, else what is configured.
+    /// `none` if tools are offered, otherwise the configured effort.
     NoneWithTools,
-    /// Nothing.
+    /// No effort.
     LeftOut,
 }
 
-/// When a provider is given the schema of an answer. Instructions say it in any case.
+/// When a provider is sent the schema of an answer. The instructions contain it in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaHabit {
     /// With every request.
     Always,
-    /// Where no tool may be called: servers that hold their model to a schema by its grammar leave it no calls.
+    /// If no tool may be called: servers that enforce a schema by a grammar make calls impossible.
     WithoutCalls,
-    /// Never: it does not take it.
+    /// Never: the provider does not accept it.
     Never,
 }
 
@@ -56,16 +56,16 @@ pub(super) enum SchemaHabit {
 pub(super) struct RefusedRequest<'a> {
     /// As it was sent.
     pub(super) body: &'a Value,
-    /// Whether an earlier answer went back as it was received.
+    /// Whether an earlier answer was sent back as it was received.
     pub(super) has_replayed: bool,
-    /// Whether a tool was forced that was only wanted.
+    /// Whether a tool was forced because calling it was wanted.
     pub(super) has_wanted_tool: bool,
     /// The error of the answer.
     pub(super) error: &'a Value,
 }
 
 impl Habits {
-    /// How a model is asked first.
+    /// The first habits for a model.
     pub(super) fn of(settings: &ModelSettings, wire: Wire, is_openai: bool) -> Self {
         let is_picky = is_openai && wire == Wire::Chat && gpt(&settings.model) >= Some((5, 4));
         Self {
@@ -98,7 +98,7 @@ impl Habits {
         }
     }
 
-    /// The habits to ask again with; `None` where nothing about them would help.
+    /// The habits for another attempt; `None` if no change of habits would help.
     pub(super) fn after(self, refused: &RefusedRequest<'_>) -> Option<Self> {
         let RefusedRequest {
             body,
@@ -182,7 +182,7 @@ impl Habits {
     }
 }
 
-/// The version of one of OpenAI's GPT models: 5 and 6 of `gpt-5.6-mini`.
+/// The version of one of OpenAI's GPT models: 5 and 6 for `gpt-5.6-mini`.
 pub(super) fn gpt(model: &str) -> Option<(u32, u32)> {
     let name = model.strip_prefix("gpt-")?;
     let version = name.split('-').next()?;
@@ -190,8 +190,7 @@ pub(super) fn gpt(model: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Whether one of OpenAI's own models reasons, as far as its name tells: only those that do not are
-/// known to be a closed set.
+/// Whether one of OpenAI's own models reasons, by its name: only the models that do not reason are a closed set.
 fn reasons(model: &str) -> bool {
     let model = model.strip_prefix("ft:").unwrap_or(model);
     let plain = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"];
@@ -211,7 +210,7 @@ mod tests {
         Habits::of(&settings, wire, is_openai)
     }
 
-    /// What changes after a body was refused with these words about a parameter.
+    /// The habits after a body was refused with this message about a parameter.
     fn after(habits: Habits, body: &Value, param: Option<&str>, message: &str) -> Option<Habits> {
         habits.after(&RefusedRequest {
             body,

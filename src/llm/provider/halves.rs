@@ -1,9 +1,8 @@
-//! Joins characters that a server tore apart: JavaScript counts an emoji as two halves and escapes each,
-//! so that one event of a stream ends with `\ud83d` and the next begins with `\ude80`. No JSON parser
-//! takes one without the other.
+//! Joins characters that a server split: JavaScript counts an emoji as two halves and escapes each, so one event of a
+//! stream may end with `\ud83d` and the next begin with `\ude80`. No JSON parser accepts one without the other.
 //!
-//! Works on the JSON as it came, before it is parsed, and so for every field of every wire. A half whose
-//! partner does not come is shown as U+FFFD, or not at all at the end of a stream.
+//! It works on the JSON before it is parsed, and so for every field of every wire. A half without its partner is shown
+//! as U+FFFD, or not at all at the end of a stream.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -14,12 +13,12 @@ use vocative_contract::work::looked_at;
 const FIRST: RangeInclusive<u16> = 0xD800..=0xDBFF;
 /// The second halves of surrogate pairs.
 const SECOND: RangeInclusive<u16> = 0xDC00..=0xDFFF;
-/// The escape in place of a half that stands alone.
+/// The escape that replaces a half without a partner.
 const LOST: &str = "\\ufffd";
 /// The length of `\uXXXX`.
 const ESCAPE_BYTES: usize = 6;
 
-/// The half that an event ended with.
+/// The half with which an event ended.
 #[derive(Debug, Default)]
 pub(super) struct SurrogateHalves {
     /// As it was escaped.
@@ -27,7 +26,7 @@ pub(super) struct SurrogateHalves {
 }
 
 impl SurrogateHalves {
-    /// An event's JSON, in which every half stands beside its partner.
+    /// An event's JSON in which every half is next to its partner.
     pub(super) fn joined<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         if !json.contains("\\ud") && !json.contains("\\uD") {
             return Cow::Borrowed(json);
@@ -39,7 +38,7 @@ impl SurrogateHalves {
             let escape = at + found;
             let half = half_at(json, escape);
             let Some(half) = half else {
-                // The escaped character may be a backslash.
+                // The escaped character may itself be a backslash.
                 at = escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8);
                 continue;
             };
@@ -52,7 +51,7 @@ impl SurrogateHalves {
             out.push_str(&json[done..escape]);
             done = end;
             if FIRST.contains(&half) {
-                // Only at a string's end can its partner be in the next event.
+                // Only a half at the end of a string can have its partner in the next event.
                 let is_last = json[end..].starts_with('"');
                 let before = match is_last {
                     true => self.first.replace(json[escape..end].to_owned()),
@@ -74,12 +73,12 @@ impl SurrogateHalves {
     }
 }
 
-/// A body that came at once.
+/// Joins the halves in a body that is not streamed.
 pub(super) fn whole(json: &str) -> Cow<'_, str> {
     SurrogateHalves::default().joined(json)
 }
 
-/// The half of a character that is escaped at a place.
+/// The half of a character that is escaped at this place.
 fn half_at(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix("\\u")?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,6 +1,6 @@
-//! Anthropic's Messages: requests from ours, and answers and events read into a draft.
+//! Anthropic's Messages: builds requests, and reads answers and events into a draft.
 //!
-//! Pure. Blocks come one after the other; an event without an `index` belongs to the last one.
+//! Pure. Blocks come one after the other; an event without an `index` belongs to the last block.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::llm::failure::of_event;
 use vocative_core::prompting::files::PromptImage;
 use vocative_core::prompting::{PromptMessage, PromptRole};
 
-/// The person's message that is put before an answer of ours at the start of a conversation, where the provider
-/// wants a person to speak first.
+/// A person's message that is put before an assistant's message at the start of a conversation, because the provider
+/// requires a person's message first.
 const BEGAN_EARLIER: &str = "(This conversation began earlier.)";
 
-/// The most marks of a request. Source: Anthropic's prompt caching page.
+/// The most cache marks of a request. Source: Anthropic's prompt caching page.
 const MARKS_MAX: usize = 4;
-/// Blocks from one mark to the next in a long loop of tools.
+/// The least number of blocks between two marks in a long loop of tools.
 const MARK_BLOCKS: usize = 15;
 
 /// The body of a request. System messages go to the top.
@@ -103,7 +103,7 @@ pub(super) fn request(asking: &ProviderRequest<'_>) -> Value {
     body
 }
 
-/// A text as the block with which a part ends that the cache is to keep.
+/// A text as a marked block, which ends a part for the cache to keep.
 fn marked_text(text: &Value) -> Value {
     json!([{"type": "text", "text": text, "cache_control": mark()}])
 }
@@ -112,8 +112,8 @@ fn mark() -> Value {
     json!({"type": "ephemeral"})
 }
 
-/// Marks the last result, and results at most [`MARK_BLOCKS`] blocks before it, as far as the provider takes
-/// further marks: it finds what it keeps at most 20 blocks before a mark.
+/// Marks the last result, and earlier results with at least [`MARK_BLOCKS`] blocks between two marks, as long as the
+/// provider accepts more marks: it looks for a cached part at most 20 blocks before a mark.
 fn mark_results(messages: &mut [Value], marks: usize) {
     let (mut left, mut passed) = (MARKS_MAX.saturating_sub(marks), MARK_BLOCKS);
     for message in messages.iter_mut().rev() {
@@ -155,7 +155,7 @@ fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
     json!({"role": role, "content": content})
 }
 
-/// Content as it was received, without texts of nothing, which are sent and not taken back.
+/// Content as it was received, without empty texts, which the provider sends but does not accept.
 fn sent_back(content: Value) -> Value {
     let Value::Array(blocks) = content else {
         return content;
@@ -167,7 +167,7 @@ fn sent_back(content: Value) -> Value {
         .collect()
 }
 
-/// An answer in our own words.
+/// An answer without the provider's own fields.
 fn neutral(exchange: &Exchange) -> Value {
     let text = (!exchange.text.is_empty()).then(|| json!({"type": "text", "text": exchange.text}));
     let calls = exchange.calls.iter().map(|call| {
@@ -176,7 +176,7 @@ fn neutral(exchange: &Exchange) -> Value {
     text.into_iter().chain(calls).collect()
 }
 
-/// All results of an answer, in one message.
+/// All results of an answer's calls, in one message.
 fn results(exchange: &Exchange) -> Value {
     let results = exchange.results.iter().map(|result| {
         let mut block = json!({
@@ -200,9 +200,9 @@ fn results(exchange: &Exchange) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct MessageContent {
     blocks: Vec<MessageBlock>,
-    /// Tokens of the prompt that the cache neither gave nor took.
+    /// Tokens of the prompt that were neither read from the cache nor written to it.
     uncached_tokens: Option<u64>,
-    /// The content as it came, where it came at once.
+    /// The content as it was received, if it was not streamed.
     whole: Option<Value>,
 }
 
@@ -210,18 +210,18 @@ pub(super) struct MessageContent {
 enum MessageBlock {
     /// A piece of the text.
     Text(Range<usize>),
-    /// A call; its place.
+    /// A call, by its index.
     Call(usize),
     Thinking {
         thinking: String,
         signature: String,
     },
-    /// Anything else, as it came.
+    /// Any other block, as it was received.
     Other(Value),
 }
 
 impl MessageContent {
-    /// Reads one event. Whether it was one of this protocol.
+    /// Reads one event. Returns whether it belongs to this protocol.
     pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
         let Ok(event) = serde_json::from_str::<Value>(data) else {
             draft.garble();
@@ -245,7 +245,7 @@ impl MessageContent {
         true
     }
 
-    /// Reads an answer that came at once. Whether it was one of this protocol.
+    /// Reads an answer that is not streamed. Returns whether it belongs to this protocol.
     pub(super) fn read_whole(&mut self, body: &Value, draft: &mut Draft) -> bool {
         let Some(blocks) = body["content"].as_array() else {
             return false;
@@ -262,7 +262,8 @@ impl MessageContent {
         true
     }
 
-    /// Each number is the newest that was told; what the cache gave or took is not in the input.
+    /// For each number the last report counts; the provider's input tokens do not include those read from or written to
+    /// the cache.
     fn read_usage(&mut self, usage: &Value, draft: &mut Draft) {
         let known = &mut draft.usage;
         let newest = |name, before| tokens(usage, name).unwrap_or(before);
@@ -342,7 +343,7 @@ impl MessageContent {
         }
     }
 
-    /// The whole answer, with the content as an answer that is not streamed has it.
+    /// The whole answer, with the content as it would be without a stream.
     pub(super) fn conclude(self, written: WrittenAnswer) -> ProviderAnswer {
         if let Some(content) = self.whole {
             return written.said(content);
@@ -371,7 +372,7 @@ impl MessageContent {
     }
 }
 
-/// What a block counts beside its content, in bytes.
+/// What a block counts besides its content, in bytes.
 const BLOCK_BYTES: usize = 64;
 
 #[cfg(test)]
@@ -457,7 +458,7 @@ mod tests {
         );
     }
 
-    /// As where it is not streamed: what the cache took and gave belongs to the prompt.
+    /// As without a stream: tokens read from or written to the cache belong to the prompt.
     #[test]
     fn cached_tokens_count_once_however_often_they_are_told() {
         let text = start(&json!({"type": "text", "text": "x"}));

@@ -1,4 +1,4 @@
-//! Reads an answer of any wire, as it comes or at once, into the same draft.
+//! Reads an answer of any wire, streamed or not, into the same draft.
 
 use serde_json::Value;
 
@@ -10,24 +10,24 @@ use crate::llm::base_url::Wire;
 use crate::llm::{ModelError, ToolCall};
 use vocative_core::run::Finish;
 
-/// What a provider said.
+/// A provider's answer.
 #[derive(Debug)]
 pub(super) struct ProviderAnswer {
-    /// Without thoughts.
+    /// The text without thoughts.
     pub(super) text: String,
-    /// Whether it ended within a thought.
+    /// Whether the text ended within a thought.
     pub(super) is_unclosed: bool,
-    /// Whether thoughts came without an opening.
+    /// Whether there were thoughts without an opening tag.
     pub(super) is_headless: bool,
     pub(super) calls: Vec<ToolCall>,
     pub(super) reason: Reason,
-    /// Tokens of prompt and answer, where it tells them.
+    /// Tokens of prompt and answer, if the provider reports them.
     pub(super) usage: ReportedUsage,
-    /// Its own message.
+    /// The provider's own message.
     pub(super) message: Value,
 }
 
-/// Why an answer ended, as the providers tell it apart.
+/// Why an answer ended, as far as providers distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Stop,
@@ -61,28 +61,28 @@ impl Reason {
     }
 }
 
-/// What a stream was worth.
+/// The outcome of a stream.
 pub(super) enum StreamResult {
     Said(ProviderAnswer),
     Failed(ModelError),
-    /// A piece of it can't be read.
+    /// A piece of the stream can't be read.
     Garbled,
-    /// It ended before the answer did.
+    /// The stream ended before the answer did.
     Broken,
-    /// Tools were asked for, and not one was named.
+    /// The answer ended for tool calls but has none.
     LostCalls,
-    /// Something came that is no stream.
+    /// The body is no stream.
     NoStream,
 }
 
-/// Reads events as they come, or an answer at once.
+/// Reads events one by one, or a whole answer.
 pub(super) struct ProviderReader {
     protocol: Protocol,
     pub(super) draft: Draft,
     halves: SurrogateHalves,
-    /// Everything that came, comments too.
+    /// Number of events, comments included.
     pub(super) events: u64,
-    /// Whether one of them was understood.
+    /// Whether an event of the protocol was read.
     is_stream: bool,
 }
 
@@ -107,7 +107,7 @@ impl ProviderReader {
         }
     }
 
-    /// Reads one event. Whether more of them count.
+    /// Reads one event. Returns whether further events count.
     pub(super) fn read(&mut self, event: &SseEvent) -> bool {
         self.events += 1;
         if event.data.is_empty() || self.draft.is_over() {
@@ -123,7 +123,7 @@ impl ProviderReader {
         !draft.is_over()
     }
 
-    /// Reads an answer that came at once. Whether it was one of this protocol.
+    /// Reads an answer that is not streamed. Returns whether it belongs to this protocol.
     pub(super) fn read_whole(&mut self, body: &Value) -> bool {
         let draft = &mut self.draft;
         match &mut self.protocol {
@@ -133,7 +133,7 @@ impl ProviderReader {
         }
     }
 
-    /// What it was worth; its draft is closed.
+    /// The outcome; the draft must be closed.
     pub(super) fn conclude(self) -> StreamResult {
         match self.draft.conclude() {
             DraftOutcome::Failed(cause) => StreamResult::Failed(cause),

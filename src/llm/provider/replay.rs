@@ -1,8 +1,8 @@
-//! The provider's own message of an earlier answer: stored with its step, and sent back as it was
-//! received while provider, wire and model are the same.
+//! The provider's own message of an earlier answer. It is stored with its step, and sent back as it was received while
+//! provider, wire and model are the same.
 //!
-//! Stored is JSON with a version. Version 1 named the provider: `openai` for a message of Chat
-//! Completions, `anthropic` for content of Messages.
+//! The stored form is JSON with a version. Version 1 named the provider: `openai` for a message of Chat Completions,
+//! `anthropic` for content of Messages.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::llm::{Exchange, Provider};
 /// The version of [`Answer::raw_message`](crate::llm::Answer::raw_message).
 const VERSION: u32 = 2;
 
-/// Whose messages can be sent back.
+/// The provider, wire and model that a message comes from.
 #[derive(Clone, Copy)]
 pub(super) struct ReplayOrigin<'a> {
     pub(super) provider: Provider,
@@ -20,7 +20,7 @@ pub(super) struct ReplayOrigin<'a> {
     pub(super) model: &'a str,
 }
 
-/// A message as it is stored.
+/// The stored form of a message.
 pub(super) fn stored(origin: ReplayOrigin<'_>, message: &Value) -> String {
     json!({
         "version": VERSION,
@@ -32,8 +32,8 @@ pub(super) fn stored(origin: ReplayOrigin<'_>, message: &Value) -> String {
     .to_string()
 }
 
-/// The message of an exchange, if it may go back as it was received: it is this model's, and its calls
-/// are those that the results answer, with arguments that are objects.
+/// The message of an exchange, if it may be sent back as it was received: it comes from this model, and its calls are
+/// the ones that the results answer, with arguments that are objects.
 pub(super) fn received(origin: ReplayOrigin<'_>, exchange: &Exchange) -> Option<Value> {
     let mut stored: Value = serde_json::from_str(&exchange.raw_message).ok()?;
     let api = match (stored["version"].as_u64()?, stored["provider"].as_str()?) {
@@ -106,7 +106,7 @@ mod tests {
             received(CLAUDE, &exchange(raw.clone(), &["a"])),
             Some(message)
         );
-        // An id that had to be changed, a call that is no longer there, another model, another wire.
+        // A changed id, a missing call, another model, another wire.
         assert_eq!(received(CLAUDE, &exchange(raw.clone(), &["a_1"])), None);
         assert_eq!(received(CLAUDE, &exchange(raw.clone(), &["a", "b"])), None);
         let other = ReplayOrigin {

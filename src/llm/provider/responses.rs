@@ -1,7 +1,7 @@
-//! OpenAI's Responses: requests from ours, and answers and events read into a draft.
+//! OpenAI's Responses: builds requests, and reads answers and events into a draft.
 //!
-//! Pure. Nothing is stored at the provider: reasoning comes encrypted, is kept with its step, and goes
-//! back before the calls it led to. An item counts as its *done* event has it.
+//! Pure. The provider stores nothing: reasoning comes encrypted, is kept with its step, and is sent back before the
+//! calls that followed it. For an item, only its *done* event counts.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) fn request(asking: &ProviderRequest<'_>) -> Value {
     if let Some(key) = asking.cache_key() {
         body["prompt_cache_key"] = json!(key);
     }
-    // By itself the provider also keeps the question, which only a further step of the run reads again.
+    // By default the provider also caches the question, which only a further step of the run reads again.
     if points.history.is_some() && !asking.has_tools() {
         body["prompt_cache_options"] = json!({"mode": "explicit"});
     }
@@ -118,7 +118,7 @@ fn prompt_message(message: &PromptMessage, images: &[PromptImage]) -> Value {
     json!({"role": role, "content": content})
 }
 
-/// An answer in our own words.
+/// An answer without the provider's own fields.
 fn neutral(exchange: &Exchange) -> Vec<Value> {
     let text =
         (!exchange.text.is_empty()).then(|| json!({"role": "assistant", "content": exchange.text}));
@@ -131,16 +131,16 @@ fn neutral(exchange: &Exchange) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-/// The items of an answer while they come.
+/// The items of an answer while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     items: Vec<Value>,
-    /// Whether text of the item that comes was heard already.
+    /// Whether the current item's text came in deltas.
     has_deltas: bool,
 }
 
 impl Output {
-    /// Reads one event. Whether it was one of this protocol.
+    /// Reads one event. Returns whether it belongs to this protocol.
     pub(super) fn read(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> bool {
         if data == "[DONE]" {
             draft.close();
@@ -171,7 +171,7 @@ impl Output {
         true
     }
 
-    /// Reads an answer that came at once. Whether it was one of this protocol.
+    /// Reads an answer that is not streamed. Returns whether it belongs to this protocol.
     pub(super) fn read_whole(&mut self, body: &Value, draft: &mut Draft) -> bool {
         if !body["output"].is_array() {
             return false;
@@ -180,7 +180,7 @@ impl Output {
         true
     }
 
-    /// More of a text. Messages are kept apart by an empty line.
+    /// Adds to a text. Messages are separated by an empty line.
     fn write(&mut self, piece: &str, draft: &mut Draft) {
         if piece.is_empty() {
             return;
@@ -193,7 +193,7 @@ impl Output {
         }
     }
 
-    /// An item is complete.
+    /// Adds a complete item.
     fn take(&mut self, item: &Value, draft: &mut Draft) {
         if !draft.keeps(item) {
             draft.fail(malformed("it has too many parts"));
@@ -230,7 +230,7 @@ impl Output {
         self.items.push(item.clone());
     }
 
-    /// The answer is over; what no event brought is in it.
+    /// Ends the answer, and reads items that no event had.
     fn end(&mut self, response: &Value, draft: &mut Draft) {
         let usage = &response["usage"];
         draft.usage.prompt = tokens(usage, "input_tokens");
@@ -270,7 +270,7 @@ mod cache_tests {
     use crate::llm::provider::replay::ReplayOrigin;
     use crate::llm::{Caching, ModelSettings, Provider, Request, ToolSpec};
 
-    /// What is asked of a model of OpenAI's own.
+    /// The body of a request to one of OpenAI's own models.
     fn body(model: &str, tools: &[ToolSpec]) -> Value {
         let said = |role, content: &str| PromptMessage {
             role,
@@ -317,7 +317,7 @@ mod cache_tests {
         assert_eq!(asked.to_string().matches("breakpoint").count(), 1);
         assert_eq!(asked["prompt_cache_key"], "k");
         assert_eq!(asked["prompt_cache_options"], json!({"mode": "explicit"}));
-        // A step of tools reads the question again.
+        // A further step with tools reads the question again.
         let tool = ToolSpec {
             name: "t".to_owned(),
             description: String::new(),

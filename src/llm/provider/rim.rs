@@ -1,6 +1,6 @@
-//! The HTTP of all three wires: one request, and its answer whole or as it comes, within bounds.
+//! The HTTP of all three wires: sends one request, and reads its answer whole or in pieces, within limits.
 //!
-//! Knows no wire form. Nothing of an address, a key or a body gets into an error.
+//! It knows no wire form. Errors contain nothing of an address, a key or a body.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::llm::failure::FailedStatus;
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 /// How much of a failure's body is read, in bytes.
 const FAILURE_BYTES_MAX: usize = 64 << 10;
-/// The API version that is asked for. Source: Anthropic's API, "Versions".
+/// The requested API version. Source: Anthropic's API, "Versions".
 pub(in crate::llm) const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// When an answer must be there.
+/// The time limit of an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Patience {
     until: Instant,
@@ -47,7 +47,7 @@ impl Patience {
     }
 }
 
-/// Where requests go, and with what key.
+/// The address of requests, and the key.
 pub(super) struct Rim {
     pub(super) http: Client,
     pub(super) url: Url,
@@ -55,15 +55,15 @@ pub(super) struct Rim {
     pub(super) key: Option<SecretString>,
 }
 
-/// What came back.
+/// The response to a request.
 pub(super) enum HttpReply {
-    /// A status of success; its body is not read yet.
+    /// A success status; the body is not read yet.
     Success(Response),
-    /// Another one.
+    /// Another status.
     Failure(HttpFailure),
 }
 
-/// A status that is no success.
+/// A response whose status is no success.
 pub(super) struct HttpFailure {
     pub(super) status: u16,
     headers: HeaderMap,
@@ -71,7 +71,7 @@ pub(super) struct HttpFailure {
 }
 
 impl HttpFailure {
-    /// What to do about it. A date to wait for is held against the server's own clock.
+    /// The error for it. A date to wait for is compared with the server's own clock.
     pub(super) fn cause(&self) -> ModelError {
         let header = |name: &str| self.headers.get(name).and_then(|it| it.to_str().ok());
         let date = header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
@@ -87,7 +87,7 @@ impl HttpFailure {
 }
 
 impl Rim {
-    /// Makes one request and waits for the head of its answer.
+    /// Sends one request and waits for the head of its response.
     pub(super) async fn post(
         &self,
         body: &Value,
@@ -112,7 +112,7 @@ impl Rim {
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let read = timeout_at(patience.until, body_within(response, FAILURE_BYTES_MAX)).await;
-        // An empty body means something; one that can't be read does not.
+        // An empty body has a meaning; a body that can't be read has none.
         let body = match read {
             Ok(Ok(Some(body))) => body,
             _ => b"?".to_vec(),
@@ -125,7 +125,7 @@ impl Rim {
     }
 }
 
-/// Reads a whole answer.
+/// Reads a whole response.
 pub(super) async fn whole(response: Response, patience: Patience) -> Result<Vec<u8>, ModelError> {
     let read = timeout_at(patience.until, body_within(response, BODY_BYTES_MAX)).await;
     let read = read
@@ -134,7 +134,7 @@ pub(super) async fn whole(response: Response, patience: Patience) -> Result<Vec<
     read.ok_or_else(|| malformed("it is too long"))
 }
 
-/// The next piece of an answer.
+/// The next piece of a response.
 pub(super) async fn piece(response: &mut Response, until: Instant) -> BodyPiece {
     match timeout_at(until, response.chunk()).await {
         Err(_) => BodyPiece::Late,
@@ -144,16 +144,16 @@ pub(super) async fn piece(response: &mut Response, until: Instant) -> BodyPiece 
     }
 }
 
-/// What came next.
+/// The next piece of a response, or why there is none.
 pub(super) enum BodyPiece {
     Bytes(Vec<u8>),
     End,
-    /// Nothing, for too long.
+    /// Nothing came within the time limit.
     Late,
     Lost(ModelError),
 }
 
-/// What happened to the connection, in words without the URL.
+/// The error for a lost connection, without the URL.
 fn lost(error: &reqwest::Error) -> ModelError {
     let what = if error.is_timeout() {
         "the connection timed out"

@@ -1,15 +1,15 @@
-//! Keeps what a model thinks aloud in its text out of its answer.
+//! Keeps a model's thoughts out of its answer.
 //!
-//! Servers that do not take a model's reasoning apart send it as text: `<think>…</think>`, or without
-//! the opening, which their template wrote. Thought is a block between tags; everything before a closing
-//! that has no opening; and a block that never closes. Tags in code (a fenced block, a code span) are
-//! text. Read is piece by piece; what may still turn out to be thought is not told.
+//! Servers that do not separate a model's reasoning send it as text: `<think>…</think>`, or without the opening tag,
+//! which their template wrote. Thoughts are: a block between tags; everything before a closing tag that has no opening
+//! tag; and a block that never closes. Tags in code (a fenced block, a code span) are text. The text is read piece by
+//! piece; text that may still turn out to be thoughts is held back.
 
 use std::ops::Range;
 
 use vocative_contract::work::looked_at;
 
-/// What opens thoughts, and what closes them.
+/// The tags that open and close thoughts.
 const TAGS: [(&str, &str); 3] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -26,34 +26,34 @@ pub(super) enum Aloud {
     Never,
     /// Thoughts may be in the text.
     Maybe,
-    /// Thoughts are in the text, perhaps without an opening: nothing is told before they are over.
+    /// Thoughts are in the text, perhaps without an opening tag: nothing is passed on before they are over.
     Expected,
 }
 
 /// How a text ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextEnd {
-    /// The model was done.
+    /// The model ended it.
     Whole,
-    /// A limit cut it.
+    /// A limit cut it off.
     Cut,
 }
 
-/// How far a text that grows has been read.
+/// Reads a text that grows, and separates the thoughts in it.
 #[derive(Debug)]
 pub(super) struct Thoughts {
     aloud: Aloud,
     read_to: usize,
-    /// What is no thought so far.
+    /// The text so far without thoughts.
     visible: String,
     told_to: usize,
-    /// Whether told text turned out to be thought, and the listener does not know yet.
+    /// Whether text that was passed on turned out to be thoughts, and the listener does not know yet.
     is_void: bool,
     thinking: Option<Thinking>,
-    /// White space behind thoughts goes with them.
+    /// Whether white space behind thoughts is being skipped.
     is_leaving: bool,
     line: StreamLine,
-    /// Up to where no line ends and no code begins or ends, as far as was looked.
+    /// Up to here, no line ends and no code span begins or ends, as far as was searched.
     searched_to: usize,
     fence: Option<ThoughtFence>,
     has_closed: bool,
@@ -61,16 +61,16 @@ pub(super) struct Thoughts {
     is_unclosed: bool,
 }
 
-/// A block that is open.
+/// A block of thoughts that is open.
 #[derive(Clone, Copy, Debug)]
 struct Thinking {
     tags: usize,
     from: usize,
-    /// Whether something stood before it on its line.
+    /// Whether other text stands before it on its line.
     is_inline: bool,
 }
 
-/// The line that is read.
+/// The line that is being read.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamLine {
     has_text: bool,
@@ -81,16 +81,16 @@ struct StreamLine {
 #[derive(Clone, Copy, Debug)]
 struct ThoughtFence {
     mark: &'static str,
-    /// Whether an opening is quoted in it.
+    /// Whether it contains an opening tag.
     has_opening: bool,
 }
 
-/// What stands at a place of the text.
+/// What begins at a place of the text.
 enum Sign {
     Opening(usize),
     Closing(usize),
     Fence(&'static str),
-    /// It may become one of them.
+    /// The beginning of a tag or fence, possibly.
     Begun,
     None,
 }
@@ -114,14 +114,14 @@ impl Thoughts {
         }
     }
 
-    /// The model thinks elsewhere, so its text is text.
+    /// Thoughts come in a field of their own, so the text contains none.
     pub(super) fn are_elsewhere(&mut self) {
         if !self.has_closed && self.thinking.is_none() {
             self.aloud = Aloud::Never;
         }
     }
 
-    /// Reads what is new of `text`; `end` where nothing follows.
+    /// Reads what is new in `text`; `end` is set if nothing follows.
     pub(super) fn read(&mut self, text: &str, end: Option<TextEnd>) {
         if self.aloud == Aloud::Never {
             self.visible.push_str(&text[self.read_to..]);
@@ -136,7 +136,7 @@ impl Thoughts {
         if let Some(end) = end
             && let Some(thinking) = self.thinking.take()
         {
-            // Words that speak of a tag end whole; thoughts that were cut do not.
+            // Text about a tag may end without a closing tag; thoughts that were cut off may not.
             if thinking.is_inline && end == TextEnd::Whole {
                 self.visible.push_str(&text[thinking.from..]);
             } else {
@@ -145,7 +145,7 @@ impl Thoughts {
         }
     }
 
-    /// Reads one character or tag. False when more of the text is needed to judge it.
+    /// Reads one character or tag. Returns false if more text is needed to decide what it is.
     fn step(&mut self, text: &str, mark: char, is_over: bool) -> bool {
         let rest = &text[self.read_to..];
         let sign = match mark {
@@ -195,7 +195,7 @@ impl Thoughts {
         true
     }
 
-    /// What stands at the beginning of `rest`.
+    /// What begins at the start of `rest`.
     fn sign(&self, rest: &str, is_over: bool) -> Sign {
         if !self.line.has_text && self.thinking.is_none() {
             for fence in FENCES {
@@ -226,13 +226,13 @@ impl Thoughts {
         Sign::None
     }
 
-    /// Whether what stands here is in code, as far as is known.
+    /// Whether this place is in code, as far as is known.
     fn is_quoted(&self) -> bool {
         self.fence.is_some() || !self.line.backticks.is_multiple_of(2)
     }
 
-    /// Whether a closing ends thoughts, told by what stands behind it, from `at` on; `None` when more
-    /// must be known.
+    /// Whether a closing tag ends thoughts. This depends on the text behind it, from `at` on; `None` if more text is
+    /// needed.
     fn closes(&mut self, tags: usize, text: &str, at: usize, is_over: bool) -> Option<bool> {
         if let Some(thinking) = self.thinking
             && thinking.tags != tags
@@ -246,7 +246,7 @@ impl Thoughts {
         if self.line.backticks.is_multiple_of(2) {
             return Some(true);
         }
-        // What was looked through for an earlier tag is not looked through again.
+        // Text that was searched for an earlier tag is not searched again.
         let from = self.searched_to.max(at);
         let found = text[from..].find(['`', '\n']);
         self.searched_to = found.map_or(text.len(), |found| from + found);
@@ -272,7 +272,7 @@ impl Thoughts {
         self.line = StreamLine::default();
     }
 
-    /// Goes on by `length` bytes, which are part of what is being said.
+    /// Moves on by `length` bytes, which belong to the text or to the current thoughts.
     fn keep(&mut self, text: &str, length: usize) {
         looked_at(length);
         let kept = &text[self.read_to..self.read_to + length];
@@ -295,7 +295,7 @@ impl Thoughts {
         self.visible.push_str(kept);
     }
 
-    /// What can be told next, and whether all that was told before is void.
+    /// The text that can be passed on next, and whether all text passed on before is void.
     pub(super) fn news(&mut self, is_over: bool) -> (bool, Range<usize>) {
         let is_void = std::mem::take(&mut self.is_void);
         let may_tell = self.aloud != Aloud::Expected || self.has_closed || is_over;
@@ -306,12 +306,12 @@ impl Thoughts {
         (is_void, from..self.told_to)
     }
 
-    /// What of the text is no thought, as far as it was read.
+    /// The text without thoughts, as far as it was read.
     pub(super) fn visible(&self) -> &str {
         &self.visible
     }
 
-    /// Whether thoughts came without an opening: this model's next ones will, too.
+    /// Whether thoughts came without an opening tag: this model's next ones will, too.
     pub(super) fn is_headless(&self) -> bool {
         self.is_headless
     }
@@ -322,7 +322,7 @@ impl Thoughts {
     }
 }
 
-/// What of a text is no thought, read as it grows by `piece_bytes` at a time.
+/// A text without its thoughts, read in pieces of `piece_bytes` bytes.
 pub(in crate::llm) fn visible_of(text: &str, piece_bytes: usize) -> String {
     let mut thoughts = Thoughts::new(Aloud::Maybe);
     let mut end = 0;
@@ -343,8 +343,8 @@ mod tests {
 
     use super::*;
 
-    /// What shows of a text that comes in these pieces: what was told and is not void, the whole, and
-    /// whether it ended in a thought.
+    /// What is shown of a text that comes in these pieces: the text that was passed on and is not void, the whole text,
+    /// and whether it ended within a thought.
     fn read(aloud: Aloud, pieces: &[&str], end: TextEnd) -> (String, String, bool) {
         let (mut text, mut told) = (String::new(), String::new());
         let mut thoughts = Thoughts::new(aloud);
@@ -382,7 +382,7 @@ mod tests {
             (&["1 <", " 2 <t", "r>"], "1 < 2 <tr>"),
             (&["<think>ä</think>x\n<think>y</think>z"], "x\nz"),
             (&["ends with <thi"], "ends with <thi"),
-            // Without an opening.
+            // Without an opening tag.
             (
                 &["Okay, they ask", " why.\n</thi", "nk>\n\nBecause."],
                 "Because.",
@@ -404,7 +404,7 @@ mod tests {
                 &["``", "`\n<think>\n``", "`\nSo."],
                 "```\n<think>\n```\nSo.",
             ),
-            // Words about a tag.
+            // Text about a tag.
             (&["The tag <think> opens it."], "The tag <think> opens it."),
             (&["`<think>` and\n<think>a</think>\nb"], "`<think>` and\nb"),
         ];
